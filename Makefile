@@ -1,0 +1,40 @@
+# Whichever target comes first makes the one .venv; plain python3 -m venv and pip.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.PHONY: demo test test-all check format bench bench-peers clean
+
+demo: $(READY)
+	$(BIN)/unskew demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-all: $(READY)
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m ""
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+bench-peers: $(READY)
+	$(BIN)/python benchmarks/peers.py
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

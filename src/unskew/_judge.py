@@ -1,0 +1,91 @@
+"""Kernels of `judge`: where judged items stand in lists."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.compiled import kernel
+
+I8 = NDArray[np.int8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+
+@kernel
+def meet(
+    user: I32,
+    list_start: I64,
+    list_stop: I64,
+    list_item: I32,
+    judged_start: I64,
+    judged_item: I32,
+    to_list: I32,
+    list_items: int,
+    lo: int,
+    hi: int,
+) -> tuple[I64, I32, I32]:
+    """Find the judged items of lists lo..hi, in rank order.
+
+    A table over the items of the run is marked with each user's judgments (`to_list` turns an
+    item's common number into the run's) and cleared again: no sort, no hash, one look per slot.
+    """
+    most = 0
+    for row in range(lo, hi):
+        judged = judged_start[user[row] + 1] - judged_start[user[row]]
+        most += min(judged, list_stop[row] - list_start[row])
+    start = np.zeros(hi - lo + 1, np.int64)
+    rank = np.empty(most, np.int32)
+    judgment = np.empty(most, np.int32)
+    mark = np.full(list_items, -1, np.int32)
+    hit = 0
+    for row in range(lo, hi):
+        first, last = judged_start[user[row]], judged_start[user[row] + 1]
+        if last > first and list_stop[row] > list_start[row]:
+            for j in range(first, last):
+                code = to_list[judged_item[j]]
+                if code >= 0:
+                    mark[code] = j
+            for slot in range(list_start[row], list_stop[row]):
+                item = list_item[slot]
+                if item >= 0 and mark[item] >= 0:
+                    rank[hit] = slot - list_start[row] + 1
+                    judgment[hit] = mark[item]
+                    hit += 1
+            for j in range(first, last):
+                code = to_list[judged_item[j]]
+                if code >= 0:
+                    mark[code] = -1
+        start[row - lo + 1] = hit
+    return start, rank[:hit], judgment[:hit]
+
+
+@kernel
+def condense(start: I64, judgment: I32, label: I8) -> tuple[I64, I32, I32]:
+    """Keep the hits that are liked (1) or disliked (2) and number their ranks anew."""
+    new_start = np.zeros(start.size, np.int64)
+    rank = np.empty(judgment.size, np.int32)
+    kept = np.empty(judgment.size, np.int32)
+    hit = 0
+    for row in range(start.size - 1):
+        for h in range(start[row], start[row + 1]):
+            if label[judgment[h]] == 1 or label[judgment[h]] == 2:
+                kept[hit] = judgment[h]
+                rank[hit] = hit - new_start[row] + 1
+                hit += 1
+        new_start[row + 1] = hit
+    return new_start, rank[:hit], kept[:hit]
+
+
+@kernel
+def count_labels(user: I32, judged_start: I64, label: I8) -> tuple[I32, I32]:
+    """Count the liked and the disliked judgments of each list's user."""
+    liked = np.zeros(user.size, np.int32)
+    disliked = np.zeros(user.size, np.int32)
+    for row in range(user.size):
+        for j in range(judged_start[user[row]], judged_start[user[row] + 1]):
+            if label[j] == 1:
+                liked[row] += 1
+            elif label[j] == 2:
+                disliked[row] += 1
+    return liked, disliked

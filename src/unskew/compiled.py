@@ -1,0 +1,43 @@
+"""The only importer of numba: one decorator for all kernels.
+
+A kernel is compiled at its first call and kept on disk, beside the module or, where that folder
+cannot be written, in numba's cache folder of the user (`NUMBA_CACHE_DIR` moves it). Where no
+folder can be written at all, kernels are compiled anew in each process, and one notice says so.
+
+Kernels see C-contiguous arrays of fixed dtypes; data is read-only (`frozen`), so that each kernel
+is compiled once. They release the interpreter lock and write only what they return. No fastmath:
+the order of a sum is part of the result.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numba
+
+from unskew.errors import DataWarning
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_without_cache = False
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` at its first call, cached on disk where that is possible."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        return cast("Callable[P, R]", numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # numba found no folder it may write to
+        global _without_cache
+        if not _without_cache:
+            _without_cache = True
+            warnings.warn(
+                "no folder for compiled kernels can be written, so each process compiles them "
+                "anew (some seconds); set NUMBA_CACHE_DIR to a writable folder to keep them",
+                DataWarning,
+                stacklevel=2,
+            )
+        return cast("Callable[P, R]", numba.njit(**options)(function))

@@ -1,0 +1,1 @@
+"""Ratings, relevance and reading."""

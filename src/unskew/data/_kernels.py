@@ -1,0 +1,230 @@
+"""Kernels that number ids and put rows in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.compiled import kernel
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+
+@kernel
+def mark_present(values: I64, low: int, size: int) -> NDArray[np.uint8]:
+    """Mark which of low, low+1, … occur."""
+    present = np.zeros(size, np.uint8)
+    for i in range(values.size):
+        present[values[i] - low] = 1
+    return present
+
+
+@kernel
+def number_by_table(values: I64, low: int, table: I32) -> I32:
+    """Look every value up in a table that starts at `low`."""
+    codes = np.empty(values.size, np.int32)
+    for i in range(values.size):
+        codes[i] = table[values[i] - low]
+    return codes
+
+
+@kernel
+def number_by_hash(values: I64) -> tuple[I32, I64]:
+    """Number values in order of appearance (open addressing, doubling at half load)."""
+    capacity = 1 << 12
+    slots = np.full(capacity, -1, np.int32)
+    distinct = np.empty(capacity, np.int64)
+    count = 0
+    codes = np.empty(values.size, np.int32)
+    for i in range(values.size):
+        value = values[i]
+        h = np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)
+        at = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(capacity - 1))
+        while slots[at] >= 0 and distinct[slots[at]] != value:
+            at = (at + 1) & (capacity - 1)
+        if slots[at] < 0:
+            slots[at] = count
+            distinct[count] = value
+            count += 1
+            codes[i] = count - 1
+            if 2 * count > capacity:
+                capacity *= 2
+                slots = np.full(capacity, -1, np.int32)
+                longer = np.empty(capacity, np.int64)
+                longer[:count] = distinct[:count]
+                distinct = longer
+                for c in range(count):
+                    h = np.uint64(distinct[c]) * np.uint64(0x9E3779B97F4A7C15)
+                    at = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(capacity - 1))
+                    while slots[at] >= 0:
+                        at = (at + 1) & (capacity - 1)
+                    slots[at] = c
+        else:
+            codes[i] = slots[at]
+    return codes, distinct[:count].copy()
+
+
+@kernel
+def recode(codes: I32, table: I32) -> I32:
+    """Give every code its new number; -1 stays."""
+    result = np.empty(codes.size, np.int32)
+    for i in range(codes.size):
+        result[i] = table[codes[i]] if codes[i] >= 0 else -1
+    return result
+
+
+@kernel
+def is_grouped(group: I32) -> bool:
+    """Tell whether the groups never go down."""
+    for i in range(1, group.size):  # noqa: SIM110 - compiled
+        if group[i] < group[i - 1]:
+            return False
+    return True
+
+
+@kernel
+def group_starts(group: I32, groups: int) -> I64:
+    """Count the rows of each group and return where each starts (and the last ends)."""
+    start = np.zeros(groups + 1, np.int64)
+    for i in range(group.size):
+        start[group[i] + 1] += 1
+    for g in range(groups):
+        start[g + 1] += start[g]
+    return start
+
+
+@kernel
+def group_order(group: I32, start: I64) -> I64:
+    """Return the rows group by group, in their input order inside each (a counting sort)."""
+    at = start[:-1].copy()
+    order = np.empty(group.size, np.int64)
+    for i in range(group.size):
+        g = group[i]
+        order[at[g]] = i
+        at[g] += 1
+    return order
+
+
+@kernel
+def place_ranks(start: I64, rank: I64, order: I64) -> bool:
+    """Place rows by rank where each group's ranks are a permutation of consecutive numbers.
+
+    Returns False, with `order` unusable, as soon as one group's are not.
+    """
+    for g in range(start.size - 1):
+        first, last = start[g], start[g + 1]
+        if first == last:
+            continue
+        low = rank[first]
+        for i in range(first, last):
+            low = min(low, rank[i])
+        for i in range(first, last):
+            order[i] = -1
+        for i in range(first, last):
+            offset = rank[i] - low
+            if offset >= last - first or order[first + offset] >= 0:
+                return False
+            order[first + offset] = i
+    return True
+
+
+@kernel
+def _before(key: NDArray[Any], tie: I64, a: int, b: int) -> bool:
+    return key[a] < key[b] or (key[a] == key[b] and tie.size > 0 and tie[a] < tie[b])
+
+
+@kernel
+def sort_within(start: I64, key: NDArray[Any], tie: I64, lo: int, hi: int, order: I64) -> int:
+    """Sort the positions of groups lo..hi ascending by (key, tie), stable; return groups changed.
+
+    `key` and `tie` lie group by group (an empty `tie` leaves equal keys as they come); `order`
+    receives positions.
+    """
+    changed = 0
+    scratch = np.empty(64, np.int64)
+    for g in range(lo, hi):
+        first, last = start[g], start[g + 1]
+        size = last - first
+        in_order = True
+        for i in range(first, last):
+            order[i] = i
+            if i > first and _before(key, tie, i, i - 1):
+                in_order = False
+        if in_order:
+            continue
+        changed += 1
+        if size > scratch.size:
+            scratch = np.empty(2 * size, np.int64)
+        # Insertion sort in runs of 16, then a bottom-up merge.
+        for low in range(first, last, 16):
+            for i in range(low + 1, min(low + 16, last)):
+                row = order[i]
+                j = i - 1
+                while j >= low and _before(key, tie, row, order[j]):
+                    order[j + 1] = order[j]
+                    j -= 1
+                order[j + 1] = row
+        width = 16
+        while width < size:
+            for low in range(first, last, 2 * width):
+                middle = min(low + width, last)
+                high = min(low + 2 * width, last)
+                if middle >= high:
+                    continue
+                for i in range(low, middle):
+                    scratch[i - low] = order[i]
+                a, b, to = 0, middle, low
+                while a < middle - low and b < high:
+                    left, right = scratch[a], order[b]
+                    if _before(key, tie, right, left):
+                        order[to] = right
+                        b += 1
+                    else:
+                        order[to] = left
+                        a += 1
+                    to += 1
+                while a < middle - low:
+                    order[to] = scratch[a]
+                    a += 1
+                    to += 1
+            width *= 2
+    return changed
+
+
+@kernel
+def repeated(start: I64, item: I32) -> tuple[int, int]:
+    """Count rows that equal the row before them in their group; return the first one's row too."""
+    count, example = 0, -1
+    for g in range(start.size - 1):
+        for i in range(start[g] + 1, start[g + 1]):
+            if item[i] == item[i - 1]:
+                if count == 0:
+                    example = i
+                count += 1
+    return count, example
+
+
+@kernel
+def seen_before(start: I64, item: I32, items: int, keep: NDArray[np.uint8]) -> tuple[int, int]:
+    """Find items that stand twice in a list (empty slots aside).
+
+    `keep`, unless empty, receives 0 for each later occurrence. Returns their number and the first.
+    """
+    stamp = np.full(items, -1, np.int64)
+    count, example = 0, -1
+    for g in range(start.size - 1):
+        for i in range(start[g], start[g + 1]):
+            it = item[i]
+            if it < 0:
+                continue
+            if stamp[it] == g:
+                if count == 0:
+                    example = i
+                count += 1
+                if keep.size:
+                    keep[i] = 0
+            stamp[it] = g
+    return count, example

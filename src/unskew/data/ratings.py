@@ -1,0 +1,404 @@
+"""`Ids` and `Ratings`: raw ids in, small consecutive numbers inside, raw ids out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.errors import DataError, choose
+from unskew.threads import map_blocks
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
+DUPLICATES = ("error", "first", "last", "mean", "sum", "max")
+
+# Rows per task when sorting: large enough to hide the call, small enough to share the work.
+_GROUPS_PER_TASK = 4096
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view, the one form in which kernels see data."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """Raw ids numbered 0, 1, … in sorted order: integers by value, text by code point.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from unskew import Ids
+    >>> ids, codes = Ids.number(pl.Series(["b", "a", "b"]))
+    >>> list(ids.values), codes.tolist()
+    (['a', 'b'], [1, 0, 1])
+    """
+
+    values: pl.Series
+    """The distinct raw ids, sorted: Int64 or String."""
+
+    @classmethod
+    def number(cls, raw: pl.Series) -> tuple[Ids, I32]:
+        """Number the ids of a column; return the ids and the column as numbers."""
+        series = id_column(raw)
+        if series.dtype == pl.String:
+            return cls._number_text(series)
+        return cls._number_integers(frozen(series.to_numpy()))
+
+    @classmethod
+    def _number_integers(cls, values: I64) -> tuple[Ids, I32]:
+        from unskew.data import _kernels
+
+        if values.size == 0:
+            return cls(pl.Series([], dtype=pl.Int64)), np.empty(0, np.int32)
+        low, high = int(values.min()), int(values.max())
+        span = high - low + 1
+        if span <= max(4 * values.size, 1 << 16):
+            present = _kernels.mark_present(values, low, span)
+            table = np.cumsum(present, dtype=np.int32) - np.int32(1)
+            distinct = np.flatnonzero(present) + low
+            codes = _kernels.number_by_table(values, low, frozen(table))
+        else:
+            appeared, distinct = _kernels.number_by_hash(values)
+            order = np.argsort(distinct)
+            table = np.empty(order.size, np.int32)
+            table[order] = np.arange(order.size, dtype=np.int32)
+            distinct = distinct[order]
+            codes = _kernels.recode(frozen(appeared), frozen(table))
+        return cls(pl.Series(distinct, dtype=pl.Int64)), codes
+
+    @classmethod
+    def _number_text(cls, series: pl.Series) -> tuple[Ids, I32]:
+        # Rows usually come in runs of one user: then only the first of each run needs a look-up.
+        heads = series.ne_missing(series.shift(1)).to_numpy().copy()
+        heads[:1] = True
+        if 4 * int(heads.sum()) < len(series):
+            ids, codes = cls._number_text(series.filter(pl.Series(heads)))
+            return ids, codes[np.cumsum(heads) - 1]
+        distinct = series.unique().sort()
+        codes = series.cast(pl.Enum(distinct)).to_physical().to_numpy()
+        return cls(distinct), codes.astype(np.int32)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def kind(self) -> str:
+        """`integer` or `text`."""
+        return "text" if self.values.dtype == pl.String else "integer"
+
+    def raw(self, codes: I32 | Sequence[int]) -> pl.Series:
+        """Return the raw ids of some numbers."""
+        return self.values.gather(pl.Series(np.asarray(codes, dtype=np.int64)))
+
+    def codes(self, raw: pl.Series | Sequence[object]) -> I32:
+        """Return the numbers of raw ids, -1 for those that are not known."""
+        other, rows = Ids.number(raw if isinstance(raw, pl.Series) else pl.Series(raw))
+        both, (mine, there) = Ids.union(self, other)
+        back = np.full(len(both), -1, np.int32)
+        back[mine] = np.arange(len(self), dtype=np.int32)
+        found: I32 = back[there[rows]]
+        return found
+
+    def equals(self, other: Ids) -> bool:
+        """Tell whether two numberings are the same."""
+        return self is other or (
+            self.values.dtype == other.values.dtype and self.values.equals(other.values)
+        )
+
+    @staticmethod
+    def union(*several: Ids) -> tuple[Ids, list[I32]]:
+        """Return the ids of all, and for each the table from its numbers to the common ones.
+
+        Text that is a canonical decimal matches the integer, but only when *all* text ids are:
+        otherwise all compare as text.
+        """
+        values = _alike([ids.values for ids in several])
+        common = values[0]
+        for other in values[1:]:
+            if not other.equals(common):
+                common = pl.concat([common, other]).unique()
+        common = common.sort()
+        tables = []
+        for one in values:
+            if one.equals(common):
+                tables.append(np.arange(len(one), dtype=np.int32))
+            elif common.dtype == pl.String:
+                physical = one.cast(pl.Enum(common)).to_physical().to_numpy()
+                tables.append(physical.astype(np.int32))
+            else:
+                at = np.searchsorted(common.to_numpy(), one.to_numpy())
+                tables.append(at.astype(np.int32))
+        return Ids(common), tables
+
+
+def _alike(columns: Sequence[pl.Series]) -> list[pl.Series]:
+    """Bring ids to one type: integers where every text id is one, else text."""
+    texts = [values for values in columns if values.dtype == pl.String]
+    if not texts or len(texts) == len(columns):
+        return list(columns)
+    if all(bool(values.str.contains(CANONICAL_INTEGER).all()) for values in texts):
+        return [values.cast(pl.Int64) for values in columns]
+    return [values.cast(pl.String) for values in columns]
+
+
+def id_column(raw: pl.Series) -> pl.Series:
+    """Return a column of ids as Int64 or String; refuse missing ids."""
+    if raw.dtype == pl.Null and len(raw) == 0:
+        return raw.cast(pl.Int64)
+    missing = raw.is_null()
+    if raw.dtype.is_float():
+        missing |= raw.is_nan()
+    if missing.any():
+        row = int(missing.arg_true()[0])
+        raise DataError(
+            f"column {raw.name!r}: {int(missing.sum())} ids are missing, the first in row "
+            f"{row + 1}; remove these rows or give them an id"
+        )
+    if raw.dtype.is_float():
+        if not bool((raw == raw.round(0)).all()):
+            row = int((raw != raw.round(0)).arg_true()[0])
+            raise DataError(
+                f"column {raw.name!r}: ids must be whole numbers or text, but row {row + 1} has "
+                f"{raw[row]!r}; is this the right column?"
+            )
+        return raw.cast(pl.Int64)
+    if raw.dtype == pl.UInt64 and len(raw) and int(raw.max()) > np.iinfo(np.int64).max:  # type: ignore[arg-type]
+        return raw.cast(pl.String)
+    if raw.dtype.is_integer():
+        return raw.cast(pl.Int64)
+    return raw if raw.dtype == pl.String else raw.cast(pl.String)
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """Ratings (or test judgments) in one order, by user and then by item; never changed.
+
+    Build them with `read_ratings` or `Ratings.of`. Rows are numbers of `users` and `items`.
+    """
+
+    users: Ids
+    items: Ids
+    user: I32
+    item: I32
+    value: F64
+    time: I64 | None = None
+    """Microseconds since 1970, or None."""
+    tags: Mapping[str, pl.Series] = field(default_factory=dict)
+    """Named extra columns, such as a fold or `pooled`."""
+    implicit: bool = False
+    """Whether there was no value column, so that every value is 1."""
+    notes: tuple[str, ...] = ()
+    """What was assumed when the data was read."""
+
+    @classmethod
+    def of(
+        cls,
+        user: pl.Series,
+        item: pl.Series,
+        value: pl.Series | None = None,
+        time: I64 | None = None,
+        *,
+        tags: Mapping[str, pl.Series] | None = None,
+        duplicates: str = "error",
+        notes: tuple[str, ...] = (),
+    ) -> Ratings:
+        """Build ratings from columns, number their ids and put the rows in order.
+
+        Parameters
+        ----------
+        user, item, value
+            Columns of equal length; no value means implicit data, where every value is 1.
+        time
+            Microseconds since 1970.
+        tags
+            Further columns to keep.
+        duplicates
+            What to do when a user rated an item more than once: `error`, `first`, `last`,
+            `mean`, `sum` or `max`.
+        notes
+            Remarks to keep with the data.
+        """
+        (users, u), (items, i) = map_blocks(Ids.number, [user, item], size=len(user))
+        column = _value_column(value, len(u))
+        rough = cls(
+            users, items, frozen(u), frozen(i), frozen(column), time,
+            dict(tags or {}), value is None, notes,
+        )  # fmt: skip
+        return rough._in_order(choose("duplicates", duplicates, DUPLICATES))
+
+    def __len__(self) -> int:
+        return int(self.user.size)
+
+    def __repr__(self) -> str:
+        kind = "implicit" if self.implicit else "explicit"
+        return (
+            f"Ratings({len(self):,} {kind}, {len(self.users):,} users, {len(self.items):,} items)"
+        )
+
+    @cached_property
+    def start(self) -> I64:
+        """Where each user's rows start; one more entry for the end."""
+        from unskew.data import _kernels
+
+        result: I64 = frozen(_kernels.group_starts(self.user, len(self.users)))
+        return result
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of ids and values that is equal for equal ratings in any row order."""
+        digest = hashlib.blake2b(digest_size=16)
+        for ids in (self.users, self.items):
+            digest.update("\x1f".join([ids.kind, *map(str, ids.values)]).encode())
+        for column in (self.user, self.item, self.value):
+            digest.update(np.ascontiguousarray(column).data)
+        return digest.hexdigest()
+
+    def recode(self, users: Ids, user_table: I32, items: Ids, item_table: I32) -> Ratings:
+        """Return the same ratings under a larger common numbering."""
+        from unskew.data import _kernels
+
+        same_users = users.equals(self.users)
+        same_items = items.equals(self.items)
+        if same_users and same_items:
+            return replace(self, users=users, items=items)
+        u = self.user if same_users else _kernels.recode(self.user, frozen(user_table))
+        i = self.item if same_items else _kernels.recode(self.item, frozen(item_table))
+        moved = replace(self, users=users, items=items, user=frozen(u), item=frozen(i))
+        rising = np.all(np.diff(user_table) > 0) and np.all(np.diff(item_table) > 0)
+        return moved if rising else moved._in_order("first")
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the ratings with raw ids as a polars frame."""
+        columns = {
+            "user": self.users.raw(self.user),
+            "item": self.items.raw(self.item),
+            "rating": pl.Series(self.value),
+        }
+        if self.time is not None:
+            columns["time"] = pl.Series(self.time).cast(pl.Datetime("us"))
+        return pl.DataFrame({**columns, **self.tags})
+
+    def to_pandas(self) -> Any:
+        """Return the ratings with raw ids as a pandas frame (pandas must be installed)."""
+        import pandas as pd
+
+        frame = self.to_polars()
+        return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+
+    def _in_order(self, duplicates: str) -> Ratings:
+        """Sort rows by user and item; settle duplicates."""
+        from unskew.data import _kernels
+
+        start = _kernels.group_starts(self.user, len(self.users))
+        order: I64 | None = None
+        if not _kernels.is_grouped(self.user):
+            order = _kernels.group_order(self.user, start)
+        item = self.item if order is None else self.item[order]
+        inner, changed = sort_groups(start, frozen(item), frozen(np.zeros(0, np.int64)))
+        if changed:
+            order = inner if order is None else order[inner]
+            item = item[inner]
+        ready = self if order is None else self._take(order)
+        count, example = _kernels.repeated(frozen(start), frozen(item))
+        if not count:
+            return ready
+        if duplicates == "error":
+            pair = (
+                f"user {self.users.values[int(ready.user[example])]!r}, "
+                f"item {self.items.values[int(ready.item[example])]!r}"
+            )
+            raise DataError(
+                f"{count:,} user-item pairs stand more than once, the first: {pair}; say what to "
+                f"keep with duplicates='first', 'last', 'mean', 'sum' or 'max'"
+            )
+        return ready._merge(duplicates, count)
+
+    def _take(self, rows: I64 | NDArray[np.bool_]) -> Ratings:
+        """Return some rows; they must keep the order."""
+        index = pl.Series(rows if rows.dtype != np.bool_ else np.flatnonzero(rows))
+        return replace(
+            self,
+            user=frozen(self.user[rows]),
+            item=frozen(self.item[rows]),
+            value=frozen(self.value[rows]),
+            time=None if self.time is None else frozen(self.time[rows]),
+            tags={name: column.gather(index) for name, column in self.tags.items()},
+        )
+
+    def _merge(self, duplicates: str, count: int) -> Ratings:
+        """Keep one row per user and item."""
+        new = np.ones(len(self), np.bool_)
+        new[1:] = (self.user[1:] != self.user[:-1]) | (self.item[1:] != self.item[:-1])
+        first = np.flatnonzero(new)
+        last = np.append(first[1:], len(self)) - 1
+        note = f"{count:,} repeated user-item pairs: kept the {duplicates}"
+        merged = self._take(last if duplicates == "last" else first)
+        if duplicates in ("mean", "sum", "max"):
+            if duplicates == "max":
+                value = np.maximum.reduceat(self.value, first)
+            else:
+                value = np.add.reduceat(self.value, first)
+            if duplicates == "mean":
+                value = value / (last - first + 1)
+            merged = replace(merged, value=frozen(value))
+        return replace(merged, notes=(*self.notes, note))
+
+
+def sort_groups(start: I64, key: NDArray[Any], tie: I64) -> tuple[I64, int]:
+    """Return the order that sorts every group by (key, tie), and how many groups it changes.
+
+    Parameters
+    ----------
+    start
+        Where each group starts in `key`.
+    key
+        The sort key, group by group.
+    tie
+        What decides between equal keys; empty = their order as given.
+    """
+    from unskew.data import _kernels
+
+    groups = start.size - 1
+    order = np.empty(key.size, np.int64)
+    blocks = range(0, groups, _GROUPS_PER_TASK)
+
+    def sort(low: int) -> int:
+        high = min(low + _GROUPS_PER_TASK, groups)
+        return _kernels.sort_within(frozen(start), key, tie, low, high, order)
+
+    return order, sum(map_blocks(sort, blocks))
+
+
+def _value_column(value: pl.Series | None, rows: int) -> F64:
+    """Return values as floats; refuse what is missing, not a number or infinite."""
+    if value is None:
+        return np.ones(rows)
+    if not (value.dtype.is_numeric() or value.dtype == pl.Boolean):
+        raise DataError(
+            f"column {value.name!r}: ratings must be numbers, got {value.dtype} such as "
+            f"{value[0]!r}"
+        )
+    floats = value.cast(pl.Float64)
+    missing = int(floats.null_count())
+    column = floats.fill_null(float("nan")).to_numpy() if missing else floats.to_numpy()
+    finite = np.isfinite(column)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise DataError(
+            f"column {value.name!r}: {int((~finite).sum()):,} ratings are missing, NaN or "
+            f"infinite, the first in row {row + 1}; remove these rows"
+        )
+    return column

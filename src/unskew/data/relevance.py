@@ -1,0 +1,170 @@
+"""`Relevance`: how a rating becomes liked or disliked, and which gain and loss it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.errors import DataError, SettingError, choose
+
+F64 = NDArray[np.float64]
+Rule = str | Mapping[float, float] | Callable[[F64], F64]
+
+GAINS = ("rating", "liked-only", "binary", "levels", "exponential", "burges", "integer")
+LOSSES = ("levels", "binary")
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """How a rating becomes *liked* or *disliked*, and which gain and loss it carries.
+
+    Liked and gain are separate: valcarce2018, like trec_eval, gives gain to disliked items too.
+
+    Parameters
+    ----------
+    liked
+        The smallest rating that is liked (`rating >= liked`).
+    above
+        Instead of `liked`: ratings strictly above this value are liked.
+    gain
+        `rating` (default, for every judged item, as trec_eval), `liked-only` (the rating, 0 for
+        disliked), `binary` (1 for liked), `levels` (1 for the lowest liked level, 2 for the next,
+        …: rating - liked + 1), `exponential` (2^levels - 1 for liked, as RankSys), `burges`
+        (2^rating - 1 for every judged item), `integer` (the whole part of the rating, as
+        trec_eval reads a qrels file), a mapping from rating to gain, or a function of an array.
+    loss
+        `levels` (default: liked - rating for disliked, so 3, 2, 1 stars cost 1, 2, 3 when
+        liked=4; with `above`, above + 1 - rating), `binary`, a mapping, or a function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import Relevance
+    >>> rule = Relevance(liked=4, gain="levels")
+    >>> rule.gains(np.array([1.0, 3, 4, 5])).tolist()
+    [0.0, 0.0, 1.0, 2.0]
+    >>> rule.losses(np.array([1.0, 3, 4, 5])).tolist()
+    [3.0, 1.0, 0.0, 0.0]
+    """
+
+    liked: float | None = None
+    above: float | None = None
+    gain: Rule = "rating"
+    loss: Rule = "levels"
+
+    def __post_init__(self) -> None:
+        if (self.liked is None) == (self.above is None):
+            raise SettingError(
+                "say what counts as liked: either liked=4 (4 and more) or above=3 (more than 3); "
+                f"got liked={self.liked}, above={self.above}"
+            )
+        if not np.isfinite(self.threshold):
+            raise SettingError(f"the relevance threshold must be a number, got {self.threshold}")
+        if isinstance(self.gain, str):
+            choose("gain", self.gain, GAINS)
+        if isinstance(self.loss, str):
+            choose("loss", self.loss, LOSSES)
+
+    @classmethod
+    def paper(cls, name: str) -> Relevance:
+        """Return the rule of one of the five papers (SPEC: their relevance on 1-5 stars).
+
+        `bellogin2017`, `valcarce2018`, `carraro2020`, `mena2021`, `mena2021-cm100k` (scale 1-4)
+        or `castells2018`.
+        """
+        return PAPERS[choose("paper", name, PAPERS)]
+
+    @property
+    def threshold(self) -> float:
+        """The value in `liked` or `above`."""
+        return float(self.liked if self.liked is not None else self.above or 0.0)
+
+    def is_liked(self, value: F64) -> NDArray[np.bool_]:
+        """Tell which ratings are liked."""
+        liked: NDArray[np.bool_] = (
+            value >= self.threshold if self.liked is not None else value > self.threshold
+        )
+        return liked
+
+    def gains(self, value: F64) -> F64:
+        """Return the gain of each rating."""
+        liked = self.is_liked(value)
+        levels = value - (self.threshold if self.liked is None else self.threshold - 1)
+        named: dict[str, Callable[[], F64]] = {
+            "rating": lambda: value,
+            "liked-only": lambda: np.where(liked, value, 0.0),
+            "binary": lambda: liked.astype(np.float64),
+            "levels": lambda: np.where(liked, levels, 0.0),
+            "exponential": lambda: np.where(liked, np.exp2(np.where(liked, levels, 0.0)) - 1, 0.0),
+            "burges": lambda: np.exp2(value) - 1,
+            "integer": lambda: np.trunc(value),
+        }
+        return _apply("gain", self.gain, value, named)
+
+    def losses(self, value: F64) -> F64:
+        """Return the loss of each rating."""
+        disliked = ~self.is_liked(value)
+        levels = (self.threshold if self.liked is not None else self.threshold + 1) - value
+        named: dict[str, Callable[[], F64]] = {
+            "levels": lambda: np.where(disliked, levels, 0.0),
+            "binary": lambda: disliked.astype(np.float64),
+        }
+        return _apply("loss", self.loss, value, named)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the rule as plain values, for a card."""
+
+        def plain(rule: Rule) -> Any:
+            if isinstance(rule, Mapping):
+                return {str(key): float(rule[key]) for key in rule}
+            return rule if isinstance(rule, str) else getattr(rule, "__name__", repr(rule))
+
+        threshold = {"liked": self.liked} if self.liked is not None else {"above": self.above}
+        return {**threshold, "gain": plain(self.gain), "loss": plain(self.loss)}
+
+    def __str__(self) -> str:
+        facts = self.describe()
+        sign = f">= {self.liked:g}" if self.liked is not None else f"> {self.above:g}"
+        return f"liked: rating {sign}; gain {facts['gain']}; loss {facts['loss']}"
+
+
+def _apply(what: str, rule: Rule, value: F64, named: dict[str, Callable[[], F64]]) -> F64:
+    """Turn ratings into gains or losses by a rule, and check what comes out."""
+    if isinstance(rule, str):
+        result = named[rule]()
+    elif isinstance(rule, Mapping):
+        levels, inverse = np.unique(value, return_inverse=True)
+        missing = [level for level in levels.tolist() if level not in rule]
+        if missing:
+            raise DataError(
+                f"the {what} mapping has no entry for the rating {missing[0]:g} (it has "
+                f"{', '.join(f'{float(key):g}' for key in rule)}); add it, 0 if it has no {what}"
+            )
+        result = np.array([float(rule[level]) for level in levels.tolist()])[inverse]
+    else:
+        result = np.asarray(rule(value), dtype=np.float64)
+        if result.shape != value.shape:
+            raise SettingError(f"the {what} function must return one number per rating")
+    bad = ~(result >= 0) | ~np.isfinite(result)
+    if bad.any():
+        example = value[int(np.argmax(bad))]
+        raise DataError(
+            f"{what} must be a number from 0 up, but the rule {rule!r} gives "
+            f"{result[int(np.argmax(bad))]:g} for the rating {example:g} ({int(bad.sum()):,} "
+            f"rows); choose another {what}, such as a mapping or 'binary'"
+        )
+    return np.ascontiguousarray(result, dtype=np.float64)
+
+
+PAPERS: dict[str, Relevance] = {
+    "bellogin2017": Relevance(liked=5, gain="liked-only"),
+    "valcarce2018": Relevance(liked=4, gain="integer"),
+    "carraro2020": Relevance(above=3, gain="exponential"),
+    "mena2021": Relevance(liked=4, gain="levels"),
+    "mena2021-cm100k": Relevance(liked=3, gain="levels"),
+    "castells2018": Relevance(liked=4),
+}

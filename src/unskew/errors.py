@@ -1,0 +1,43 @@
+"""Every error and warning that a user of unskew can cause."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UnskewError(Exception):
+    """Base of all errors raised on purpose by unskew."""
+
+
+class DataError(UnskewError, ValueError):
+    """Data that cannot be used as it is; the message says which rows and what to do."""
+
+
+class SettingError(UnskewError, ValueError):
+    """An argument with a value that is not allowed."""
+
+
+class UnknownName(SettingError):  # noqa: N818 - reads better where it is raised
+    """A name that is not in a list of names; the message gives the nearest one."""
+
+
+class DataWarning(UserWarning):
+    """Something about the data that the reader of the numbers should know."""
+
+
+def unknown_name(what: str, given: object, allowed: Iterable[object]) -> UnknownName:
+    """Build the error for a name that is not one of `allowed`, with the nearest valid one."""
+    names = [str(name) for name in allowed]
+    lowered = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(str(given).lower(), lowered, n=1, cutoff=0.5)
+    hint = f" Did you mean {lowered[near[0]]!r}?" if near else ""
+    return UnknownName(f"unknown {what} {str(given)!r}.{hint} Allowed: {', '.join(names)}.")
+
+
+def choose(what: str, given: str, allowed: Iterable[str]) -> str:
+    """Return `given` when it is one of `allowed`, else raise `UnknownName`."""
+    names = tuple(allowed)
+    if given not in names:
+        raise unknown_name(what, given, names)
+    return given

@@ -1,0 +1,479 @@
+"""`evaluate`: judgments and ranked lists in, `Scores` out."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.data.readers import read_items, read_ratings
+from unskew.data.relevance import Relevance, Rule
+from unskew.errors import DataError, DataWarning, SettingError, choose
+from unskew.judge import Lists, Matched, View, count_labels
+from unskew.metrics.block import Block, Judged
+from unskew.metrics.names import Metric, parse
+from unskew.order import TIES
+from unskew.runs import Run, read_run, system_name
+from unskew.scores import UNDEFINED, USERS, Scores, System
+from unskew.threads import map_blocks, resolve
+from unskew.versions import versions
+
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+METRICS = ("P@10", "Recall@10", "nDCG@10", "RR@10", "anti-P@10", "Judged@10")
+"""What is computed when no metrics are named."""
+MEMORY = 512 << 20
+"""Working memory beyond inputs and result, in bytes."""
+
+
+def evaluate(
+    judgments: object,
+    runs: object,
+    metrics: str | Metric | Iterable[str | Metric] = METRICS,
+    *,
+    liked: float | None = None,
+    above: float | None = None,
+    gain: Rule = "rating",
+    loss: Rule = "levels",
+    relevance: Relevance | None = None,
+    train: object = None,
+    items: object = None,
+    users: str = "with-test",
+    undefined: str = "zero",
+    ties: str | None = None,
+    seed: int = 0,
+    depth: int | None = None,
+    threads: int | None = None,
+    memory: int | str = MEMORY,
+    progress: Callable[[int, int], None] | None = None,
+) -> Scores:
+    """Judge ranked lists: the value of every metric for every user and system.
+
+    Parameters
+    ----------
+    judgments
+        Test ratings: anything that `read_ratings` takes.
+    runs
+        A mapping from system name to ranked lists (anything that `read_run` takes), a list of
+        paths, or a single path, table or `Run`.
+    metrics
+        Names such as ``"P@10"``, ``"nDCG"``, ``"anti-P@10"`` or ``"SR(gamma=1)@10"``.
+    liked, above, gain, loss
+        How a rating is taken, see `Relevance`. Without `liked`, `above` or `relevance` a threshold
+        is assumed where it is plain (1 for TREC qrels, implicit and 0/1 data, 4 on a scale of 1
+        to 5), and the notes say so.
+    relevance
+        A `Relevance` instead of these four.
+    train
+        Training ratings: for popularity, novelty and stratified recall; warns when lists hold
+        items the user already rated there.
+    items
+        The catalogue: for coverage, Gini, entropy, AUC. Default: all items of `train` and
+        `judgments`.
+    users
+        Which users are averaged by default, see `Scores.mean`.
+    undefined
+        `zero` (default) counts undefined values as 0 in means, `skip` leaves them out.
+    ties
+        How equal scores are ordered, see `unskew.order`. Default: `trec` for TREC files, else
+        `id`.
+    seed
+        For `ties="random"`.
+    depth
+        Look at no more than this many items of each list.
+    threads
+        How many threads to use; never changes a result.
+    memory
+        Working memory in bytes, or text such as ``"512MiB"``; never changes a result.
+    progress
+        Called with (done, total) as work goes on.
+
+    Returns
+    -------
+    Scores
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
+    >>> scores = us.evaluate(test, {"mine": {1: [20, 10], 2: [30]}}, ["RR", "P@2"], liked=4)
+    >>> scores.mean()
+    {'mine': {'RR': 0.75, 'P@2': 0.5}}
+    """
+    choose("users", users, USERS)
+    choose("undefined", undefined, UNDEFINED)
+    if ties is not None:
+        choose("ties", ties, TIES)
+    if depth is not None and depth < 1:
+        raise SettingError(f"depth must be at least 1, got {depth}")
+    budget = memory_bytes(memory)
+    wanted = _labelled(metrics)
+    tests = read_ratings(judgments)
+    systems = _read_runs(runs, ties, seed)
+    training = None if train is None else read_ratings(train)
+    catalogue = None if items is None else read_items(items)
+    notes = [*tests.notes]
+    if relevance is None:
+        relevance, note = _relevance(tests, liked, above, gain, loss)
+        notes += note
+    elif liked is not None or above is not None:
+        raise SettingError("give either relevance or liked/above, not both")
+    bench = _Bench.lay(tests, systems, training, catalogue, relevance, wanted, depth)
+    notes += [note for run in systems.values() for note in run.notes]
+    notes += bench.remarks(wanted, users)
+    results = bench.score(wanted, resolve(threads), budget, progress)
+    judged = bench.judged
+    columns = {
+        "user": pl.Series(judged.lists.user),
+        "liked": pl.Series(judged.liked),
+        "disliked": pl.Series(judged.disliked),
+        "test": pl.Series(np.diff(judged.judgments.start)),
+    }
+    if judged.train is not None:
+        columns["train"] = pl.Series(np.diff(judged.train.start))
+    labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
+    card = {
+        "judgments": {"fingerprint": tests.fingerprint, "rows": len(tests)},
+        "train": None if training is None else {"fingerprint": training.fingerprint,
+                                                "rows": len(training)},
+        "relevance": relevance.describe(),
+        "relevance_text": str(relevance),
+        "metrics": {label: str(metric) for label, metric in wanted.items()},
+        "systems": list(systems),
+        "ties": ties or "trec for TREC files, else id",
+        "seed": seed,
+        "depth": depth,
+        "versions": versions(),
+    }  # fmt: skip
+    return Scores(
+        labels, results, judged.judgments.users, pl.DataFrame(columns), users, undefined,
+        tuple(wanted), card, tuple(notes),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Bench:
+    """Everything laid out on one numbering, ready to be scored."""
+
+    judged: Judged
+    matched: dict[str, Matched]
+
+    @classmethod
+    def lay(
+        cls,
+        tests: Ratings,
+        systems: Mapping[str, Run],
+        train: Ratings | None,
+        catalogue: pl.Series | None,
+        relevance: Relevance,
+        wanted: Mapping[str, Metric],
+        depth: int | None,
+    ) -> _Bench:
+        """Number users and items of all sources alike and check that they meet."""
+        ratings = [tests] if train is None else [tests, train]
+        sources: list[Ratings | Run] = [*ratings, *systems.values()]
+        everyone = [source.users for source in sources]
+        everything = [source.items for source in sources]
+        extra = [] if catalogue is None else [Ids.number(catalogue)[0]]
+        users, user_tables = Ids.union(*everyone)
+        items, item_tables = Ids.union(*everything, *extra)
+        _must_meet(systems, tests, user_tables, item_tables, offset=len(ratings))
+        recoded = [
+            source.recode(users, user_table, items, item_table)
+            for source, user_table, item_table in zip(
+                ratings, user_tables, item_tables, strict=False
+            )
+        ]
+        judgments, training = recoded[0], recoded[1] if train is not None else None
+        view = View.of(judgments, relevance)
+        lists = Lists(frozen(np.arange(len(users), dtype=np.int32)))
+        matched = {
+            name: Matched.of(run, lists, users, user_table, items, item_table, depth)
+            for (name, run), user_table, item_table in zip(
+                systems.items(),
+                user_tables[len(ratings) :],
+                item_tables[len(ratings) :],
+                strict=False,
+            )
+        }
+        needs = frozenset().union(*(metric.definition.needs for metric in wanted.values()))
+        known: NDArray[np.bool_] | None = None
+        if "catalogue" in needs:
+            known = np.zeros(len(items), np.bool_)
+            if catalogue is not None:
+                known[item_tables[-1]] = True
+            elif training is not None:
+                known[training.item] = True
+            known[judgments.item] = True
+            lists = Lists(lists.user, _targets(known, training, len(users)))
+        if "train" in needs and training is None:
+            label = next(k for k, m in wanted.items() if "train" in m.definition.needs)
+            raise DataError(f"{label} needs the training ratings: give train=… (--train FILE)")
+        longest = [int(one.depth.max(initial=0)) for one in matched.values()]
+        most = int(np.diff(judgments.start).max(initial=0))
+        liked, disliked = count_labels(judgments, lists, view)
+        judged = Judged(
+            judgments, lists, view, liked, disliked,
+            _positives(judgments, view, training, relevance), training, known,
+            max([most, *longest]) + 1,
+        )  # fmt: skip
+        return cls(judged, matched)
+
+    def remarks(self, wanted: Mapping[str, Metric], users: str) -> list[str]:
+        """Say, and where it matters warn of, what a reader of the numbers should know."""
+        judged = self.judged
+        notes: list[str] = []
+        for name, matched in self.matched.items():
+            deepest = int(matched.depth.max(initial=0))
+            beyond = [k for k, m in wanted.items() if m.cutoff is not None and m.cutoff > deepest]
+            if beyond:
+                _warn(
+                    notes,
+                    f"{name}: the lists hold at most {deepest} items, fewer than the cutoff of "
+                    f"{', '.join(beyond)}",
+                )
+            tested = np.diff(judged.judgments.start) > 0
+            without = int(np.count_nonzero(tested & (matched.depth == 0)))
+            if without:
+                how = "left out of the means" if users in ("both", "with-list") else "they score 0"
+                notes.append(f"{name}: {without:,} users with test data have no list; {how}")
+            unjudged = int(np.count_nonzero(~tested & (matched.depth > 0)))
+            if unjudged:
+                how = "score 0" if users in ("all", "with-list") else "are not averaged"
+                notes.append(f"{name}: {unjudged:,} lists of users without test data {how}")
+            if judged.train is not None:
+                held = matched.overlap(judged.train, 0, len(judged.lists))
+                if held:
+                    _warn(
+                        notes,
+                        f"{name}: {held:,} recommended items are in the user's own training "
+                        f"ratings",
+                    )
+            if any(metric.condensed for metric in wanted.values()):
+                notes.append(
+                    f"{name}: condensed metrics see the first {deepest} items of each list; "
+                    f"judged items below were not seen"
+                )
+        if not int(judged.disliked.sum()):
+            blind = [k for k, m in wanted.items() if m.name in ("bpref", "infAP") and not m.anti]
+            if blind:
+                _warn(
+                    notes,
+                    f"no judgment is disliked: {', '.join(blind)} cannot tell good from bad here "
+                    f"(bpref is mere coverage)",
+                )
+        empty = int(np.count_nonzero((np.diff(judged.judgments.start) > 0) & (judged.liked == 0)))
+        if empty:
+            notes.append(f"{empty:,} users with test data have no liked item")
+        outside = 0
+        if judged.catalogue is not None:
+            for matched in self.matched.values():
+                outside += int(np.count_nonzero(~judged.catalogue[matched.from_run]))
+            notes.append(f"catalogue: {int(judged.catalogue.sum()):,} items")
+        if outside:
+            _warn(notes, f"{outside:,} recommended items lie outside the catalogue: give items=…")
+        return notes
+
+    def score(
+        self,
+        wanted: Mapping[str, Metric],
+        threads: int,
+        budget: int,
+        progress: Callable[[int, int], None] | None,
+    ) -> dict[str, System]:
+        """Compute all metrics of all systems, block by block of lists."""
+        rows = [label for label, metric in wanted.items() if metric.definition.of != "run"]
+        total = len(self.judged.lists)
+        families = _families({label: wanted[label] for label in rows})
+        values = {name: np.empty((len(rows), total)) for name in self.matched}
+        den: dict[str, dict[int, F64]] = {name: {} for name in self.matched}
+        for name in self.matched:
+            for row, label in enumerate(rows):
+                if wanted[label].params.get("mean") == "ratio":
+                    den[name][row] = np.empty(total)
+        step = _block_size(total, len(rows), self.judged, threads, budget)
+        blocks = [(lo, min(lo + step, total)) for lo in range(0, total, step)]
+        done = 0
+
+        def fill(bounds: tuple[int, int]) -> None:
+            nonlocal done
+            lo, hi = bounds
+            shared: dict[object, F64] = {}
+            for name, matched in self.matched.items():
+                block = Block.of(self.judged, matched, lo, hi, shared)
+                for metric, cutoffs, places in families:
+                    seen = block.derive(metric.anti, metric.condensed)
+                    result = metric.definition.compute(seen, metric.params, cutoffs)
+                    if isinstance(result, tuple):
+                        result, bottom = result
+                        for at, row in places:
+                            den[name][row][lo:hi] = bottom[at]
+                    for at, row in places:
+                        values[name][row, lo:hi] = result[at]
+            done += 1
+            if progress is not None:
+                progress(done, len(blocks))
+
+        map_blocks(fill, blocks, threads, size=total * len(rows) * len(self.matched))
+        return {
+            name: System(values[name], den[name], matched.depth, self._aggregates(matched, wanted))
+            for name, matched in self.matched.items()
+        }
+
+    def _aggregates(self, matched: Matched, wanted: Mapping[str, Metric]) -> dict[str, float]:
+        return {
+            label: metric.definition.compute(
+                self.judged, matched, metric.params, metric.whole_cutoff
+            )
+            for label, metric in wanted.items()
+            if metric.definition.of == "run"
+        }
+
+
+def _families(
+    wanted: Mapping[str, Metric],
+) -> list[tuple[Metric, I64, list[tuple[int, int]]]]:
+    """Group metrics that differ in cutoff only: (metric, cutoffs, [(cutoff's place, row)])."""
+    groups: dict[Metric, list[tuple[int, int]]] = {}
+    for row, metric in enumerate(wanted.values()):
+        groups.setdefault(metric.family, []).append((metric.whole_cutoff, row))
+    families = []
+    for metric, members in groups.items():
+        cutoffs = sorted({cutoff for cutoff, _ in members})
+        places = [(cutoffs.index(cutoff), row) for cutoff, row in members]
+        families.append((metric, frozen(np.array(cutoffs, np.int64)), places))
+    return families
+
+
+def _block_size(total: int, columns: int, judged: Judged, threads: int, budget: int) -> int:
+    """Choose lists per block: within the budget, and enough blocks to share among threads."""
+    judgments = len(judged.judgments) / max(len(judged.judgments.users), 1)
+    each = 8 * 4 * max(columns, 1) + 24 * judgments + 64
+    most = max(int(budget / threads / each), 1)
+    return max(min(most, 8192, -(-total // (2 * threads))), 1)
+
+
+def _targets(known: NDArray[np.bool_], train: Ratings | None, users: int) -> I64:
+    """Count the items that could be recommended to each user: the catalogue less training."""
+    targets = np.full(users, int(known.sum()), np.int64)
+    if train is not None:
+        targets -= np.bincount(train.user[known[train.item]], minlength=users)
+    return targets
+
+
+def _positives(judgments: Ratings, view: View, train: Ratings | None, relevance: Relevance) -> F64:
+    """Count the liked ratings of each item, in training and test together (SPEC E1.16)."""
+    count = np.bincount(judgments.item, weights=view.liked, minlength=len(judgments.items))
+    if train is not None:
+        liked = relevance.is_liked(train.value)
+        count = count + np.bincount(train.item[liked], minlength=len(judgments.items))
+    return np.asarray(count, np.float64)
+
+
+def _must_meet(
+    systems: Mapping[str, Run], tests: Ratings, user_tables: Sequence[NDArray[np.int32]],
+    item_tables: Sequence[NDArray[np.int32]], offset: int,
+) -> None:  # fmt: skip
+    """Refuse a run that shares no user, or no item, with the judgments: ids do not match."""
+    for place, (name, run) in enumerate(systems.items(), start=offset):
+        for what, tables, mine, theirs in (
+            ("users", user_tables, run.users, tests.users),
+            ("items", item_tables, run.items, tests.items),
+        ):
+            if not np.isin(tables[place], tables[0]).any():
+                raise DataError(
+                    f"{name}: no {what} in common with the judgments. Its ids are "
+                    f"{mine.kind}, such as {_examples(mine)}; the judgments' are {theirs.kind}, "
+                    f"such as {_examples(theirs)}. Check that both files use the same ids"
+                )
+
+
+def _examples(ids: Ids) -> str:
+    return ", ".join(repr(value) for value in ids.values.head(3))
+
+
+def _labelled(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Metric]:
+    """Map each metric as it was written to what it means."""
+    several = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+    if not several:
+        raise SettingError("no metrics are named; give for example metrics=['P@10', 'nDCG@10']")
+    return {str(metric): parse(metric) for metric in several}
+
+
+def _read_runs(runs: object, ties: str | None, seed: int) -> dict[str, Run]:
+    """Read all runs, named by their keys or files."""
+    if isinstance(runs, Mapping):
+        named = {str(name): source for name, source in runs.items()}
+    elif isinstance(runs, list | tuple):
+        named = {}
+        for source in runs:
+            if not isinstance(source, str | os.PathLike):
+                raise SettingError("a list of runs must hold paths; name tables in a mapping")
+            name = system_name(source)
+            if name in named:
+                raise SettingError(
+                    f"two runs are named {name!r}; name them in a mapping (NAME=FILE)"
+                )
+            named[name] = source
+    else:
+        name = system_name(runs) if isinstance(runs, str | os.PathLike) else "run"
+        named = {name: runs}
+    if not named:
+        raise SettingError("no runs are given")
+
+    def read(name: str) -> Run:
+        try:
+            return read_run(named[name], ties=ties, seed=seed)
+        except DataError as problem:
+            raise type(problem)(f"{name}: {problem}") from None
+
+    return dict(zip(named, map_blocks(read, named), strict=True))
+
+
+def _relevance(
+    tests: Ratings, liked: float | None, above: float | None, gain: Rule, loss: Rule
+) -> tuple[Relevance, list[str]]:
+    """Return the relevance rule, and a note where the threshold had to be assumed."""
+    if liked is not None or above is not None:
+        return Relevance(liked, above, gain, loss), []
+    values = tests.value
+    if "pooled" in tests.tags or tests.implicit or bool(np.isin(values, (0.0, 1.0)).all()):
+        return Relevance(1, None, gain, loss), ["liked: every value from 1 up (assumed)"]
+    low, high = float(values.min()), float(values.max())
+    if low >= 0.5 and 3 < high <= 5:
+        return Relevance(4, None, gain, loss), [
+            "liked: ratings from 4 up (assumed from the 1-5 scale; set it with liked=…)"
+        ]
+    raise SettingError(
+        f"what counts as liked? Ratings go from {low:g} to {high:g}; give liked=… (the smallest "
+        f"liked rating) or above=…"
+    )
+
+
+def _warn(notes: list[str], text: str) -> None:
+    notes.append(text)
+    warnings.warn(text, DataWarning, stacklevel=4)
+
+
+def memory_bytes(memory: int | str) -> int:
+    """Read an amount of memory: a number of bytes, or text such as 512MiB or 2GB."""
+    if isinstance(memory, int):
+        amount = memory
+    else:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", memory, re.IGNORECASE)
+        if match is None:
+            raise SettingError(f"memory must look like 512MiB or 2GB, got {memory!r}")
+        step = 1024 if match[3] else 1000
+        power = " KMGT".index(match[2].upper() or " ")
+        amount = int(float(match[1]) * step**power)
+    if amount < 1 << 20:
+        raise SettingError(f"memory must be at least 1MiB, got {memory!r}")
+    return amount

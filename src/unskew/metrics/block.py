@@ -1,0 +1,195 @@
+"""What a metric may look at: one block of lists and everything known about it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings, frozen
+from unskew.judge import Hits, Lists, Matched, View
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+WHOLE = 1 << 62
+"""The cutoff of a metric without one: the whole list."""
+
+
+@lru_cache(maxsize=8)
+def log_discount(longest: int, kind: str = "log") -> F64:
+    """1 / log2(rank + 1), or 1 / log2(rank) from rank 2 on, indexed by rank: one table for all."""
+    if kind == "original":
+        tail = [1.0 / math.log2(max(rank, 2)) for rank in range(1, longest + 1)]
+    else:
+        tail = [1.0 / math.log2(rank + 1) for rank in range(1, longest + 1)]
+    return frozen(np.array([0.0, *tail]))
+
+
+@lru_cache(maxsize=8)
+def geometric_discount(longest: int, first: float, factor: float) -> F64:
+    """First x factor**(rank - 1), indexed by rank, by repeated multiplication."""
+    table = np.zeros(longest + 1)
+    term = first
+    for rank in range(1, longest + 1):
+        table[rank] = term
+        term *= factor
+    return frozen(table)
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What all systems share: judgments, lists, the view, and facts about items."""
+
+    judgments: Ratings
+    lists: Lists
+    view: View
+    liked: I32
+    """Liked judgments of each list's user."""
+    disliked: I32
+    positives: F64
+    """Liked ratings of each item, in training and test together."""
+    train: Ratings | None = None
+    catalogue: NDArray[np.bool_] | None = None
+    """Which items could be recommended, where known."""
+    longest: int = 0
+    """The deepest list or the largest number of judgments of a user."""
+
+    @cached_property
+    def popularity(self) -> F64:
+        """Training ratings of each item."""
+        assert self.train is not None
+        counts = np.bincount(self.train.item, minlength=len(self.judgments.items))
+        return counts.astype(np.float64)
+
+    @cached_property
+    def train_users(self) -> int:
+        """Users with training ratings."""
+        assert self.train is not None
+        return int(np.count_nonzero(np.diff(self.train.start)))
+
+
+@dataclass(eq=False)
+class Block:
+    """The judged hits of lists lo..hi of one system, as seen through a view.
+
+    Attributes hold one entry per list of the block; methods return a row per cutoff.
+    """
+
+    judged: Judged
+    matched: Matched
+    hits: Hits
+    lo: int
+    hi: int
+    view: View
+    liked: I32
+    disliked: I32
+    targets: I64 | None
+    is_anti: bool = False
+    shared: dict[object, F64] = field(default_factory=dict)
+    """What does not depend on the system: ideal values of these lists."""
+    _tallies: dict[bytes, tuple[I32, I32]] = field(default_factory=dict)
+    _derived: dict[tuple[bool, bool], Block] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, judged: Judged, matched: Matched, lo: int, hi: int,
+           shared: dict[object, F64]) -> Block:  # fmt: skip
+        """Meet the judgments of lists lo..hi of a system."""
+        targets = judged.lists.targets
+        return cls(
+            judged, matched, matched.hits(judged.judgments, lo, hi), lo, hi, judged.view,
+            judged.liked[lo:hi], judged.disliked[lo:hi],
+            None if targets is None else targets[lo:hi], shared=shared,
+        )  # fmt: skip
+
+    def derive(self, anti: bool, condensed: bool) -> Block:
+        """Return the block as an anti-metric or a condensed one sees it."""
+        key = (anti, condensed)
+        if key == (False, False):
+            return self
+        if key not in self._derived:
+            block = self._condensed() if condensed else self
+            self._derived[key] = block._swapped() if anti else block
+        return self._derived[key]
+
+    def _condensed(self) -> Block:
+        return Block(
+            self.judged, self.matched, self.hits.condensed(self.view), self.lo, self.hi,
+            self.view, self.liked, self.disliked,
+            (self.liked + self.disliked).astype(np.int64), shared=self.shared,
+        )  # fmt: skip
+
+    def _swapped(self) -> Block:
+        return Block(
+            self.judged, self.matched, self.hits, self.lo, self.hi, self.view.anti,
+            self.disliked, self.liked, self.targets, True, self.shared,
+        )  # fmt: skip
+
+    def shown(self, cutoffs: I64) -> I64:
+        """How many slots of each list lie above each cutoff."""
+        return np.minimum(cutoffs[:, None], self.hits.depth[None, :])
+
+    def slots(self, cutoffs: I64) -> I64:
+        """What precision divides by: the cutoff, or the list's length where there is none."""
+        return np.where(cutoffs[:, None] == WHOLE, self.hits.depth[None, :], cutoffs[:, None])
+
+    def tally(self, cutoffs: I64) -> tuple[I32, I32]:
+        """Liked and disliked items above each cutoff."""
+        from unskew.metrics import _kernels
+
+        key = cutoffs.tobytes()
+        if key not in self._tallies:
+            self._tallies[key] = _kernels.tally(
+                self.hits.start, self.hits.rank, self.hits.judgment, self.view.label, cutoffs
+            )
+        return self._tallies[key]
+
+    def discounted(self, weight: F64, discount: F64, cutoffs: I64) -> F64:
+        """Sum of weight x discount over the judged hits above each cutoff."""
+        from unskew.metrics import _kernels
+
+        hits = self.hits
+        return _kernels.discounted(hits.start, hits.rank, hits.judgment, weight, discount, cutoffs)
+
+    def ideal(self, name: str, key: F64, weight: F64, discount: F64, cutoffs: I64) -> F64:
+        """The same sum over all judgments of the user, by descending key; `name` names it."""
+        from unskew.metrics import _kernels
+
+        memo = (name, self.is_anti, cutoffs.tobytes())
+        if memo not in self.shared:
+            self.shared[memo] = _kernels.ideal(
+                self.judged.lists.user, self.judged.judgments.start, key, weight, discount,
+                cutoffs, self.lo, self.hi,
+            )  # fmt: skip
+        return self.shared[memo]
+
+    def sum_judged(self, weight: F64) -> F64:
+        """Sum of a weight over all judgments of the user."""
+        from unskew.metrics import _kernels
+
+        return _kernels.sum_judged(
+            self.judged.lists.user, self.judged.judgments.start, weight, self.lo, self.hi
+        )
+
+    def item_mean(self, weight: F64, cutoffs: I64) -> F64:
+        """Mean of a weight of the recommended items above each cutoff; NaN without any."""
+        from unskew.metrics import _kernels
+
+        run = self.matched
+        own = frozen(weight[run.from_run])
+        args = (run.start, run.stop, run.run.item)
+        total = _kernels.item_sum(*args, own, cutoffs, self.lo, self.hi)
+        ones = frozen(np.ones(own.size))
+        filled = _kernels.item_sum(*args, ones, cutoffs, self.lo, self.hi)
+        return ratio(total, filled)
+
+
+def ratio(numerator: NDArray[np.generic], denominator: NDArray[np.generic]) -> F64:
+    """Divide; where the denominator is 0 the value is undefined: NaN."""
+    top, bottom = np.asarray(numerator, np.float64), np.asarray(denominator, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(bottom == 0, np.nan, top / bottom)

@@ -1,0 +1,142 @@
+"""Metrics of the recommended items themselves, and of a whole run."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.judge import Matched
+from unskew.metrics import _kernels
+from unskew.metrics.block import Block, Judged
+from unskew.metrics.definition import Param, Params, metric
+
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+TRAIN = frozenset({"train"})
+CATALOGUE = frozenset({"catalogue"})
+INF = float("inf")
+
+
+@metric("ARP", of="items", better="neither", anti=False, needs=TRAIN, high=INF)
+def average_popularity(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
+    """Average recommendation popularity: mean number of training ratings of the list's items.
+
+    Formula: (1/|L|) x sum over items i of n_i.
+    Undefined: an empty list.
+    Short list: divided by its own length.
+    Range: [0, inf); a description: high means popular.
+    Reference: Yin et al. 2012.
+    """
+    return block.item_mean(block.judged.popularity, cutoffs)
+
+
+@metric("EPC", of="items", better="neither", anti=False, needs=TRAIN)
+def expected_popularity_complement(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
+    """Expected popularity complement: how unlikely a user is to know the list's items.
+
+    Formula: (1/|L|) x sum over items i of 1 - n_i / |U|, U the users in training.
+    Undefined: an empty list.
+    Short list: divided by its own length.
+    Range: [0, 1]; a description: high means novel.
+    Reference: Vargas & Castells 2011, without discount and relevance.
+    """
+    judged = block.judged
+    return block.item_mean(1.0 - judged.popularity / max(judged.train_users, 1), cutoffs)
+
+
+@metric("Novelty", of="items", better="neither", anti=False, needs=TRAIN, high=INF)
+def self_information(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
+    """Mean self-information of the list's items, in bits.
+
+    Formula: (1/|L|) x sum over items i of -log2(max(n_i, 1) / |U|), U the users in training; an
+    item without training ratings counts as one with a single rating.
+    Undefined: an empty list.
+    Short list: divided by its own length.
+    Range: [0, log2 |U|]; a description: high means novel.
+    Reference: Zhou et al. 2010.
+    """
+    judged = block.judged
+    share = np.maximum(judged.popularity, 1.0) / max(judged.train_users, 1)
+    return block.item_mean(-np.log2(share), cutoffs)
+
+
+@metric("Tail", of="items", better="neither", anti=False, needs=TRAIN,
+        params={"head": Param(0.8, low=0, high=1)})  # fmt: skip
+def long_tail(block: Block, params: Params, cutoffs: I64) -> F64:
+    """Share of the list that lies in the long tail.
+
+    Formula: |L ∩ tail| / |L|. The head is the smallest set of most rated items that holds at
+    least the share `head` of the training ratings (equal counts by id); the tail is the rest.
+    Undefined: an empty list.
+    Short list: divided by its own length.
+    Range: [0, 1]; a description: high means unpopular.
+    Reference: Abdollahpouri et al. 2019 (APLT).
+    """
+    counts = block.judged.popularity
+    order = np.argsort(-counts, kind="stable")
+    before = np.cumsum(counts[order]) - counts[order]
+    tail = np.ones(counts.size)
+    tail[order[before < float(params["head"]) * counts.sum()]] = 0.0
+    return block.item_mean(tail, cutoffs)
+
+
+def _exposure(judged: Judged, matched: Matched, cutoff: int) -> I64:
+    """Count how often each item of the catalogue is recommended."""
+    assert judged.catalogue is not None
+    run = matched.run
+    own = _kernels.exposure(matched.start, matched.stop, run.item, max(len(run.items), 1), cutoff)
+    counts = np.zeros(len(judged.judgments.items), np.int64)
+    counts[matched.from_run] = own[: len(run.items)]
+    return counts[judged.catalogue]
+
+
+@metric("Coverage", of="run", better="neither", anti=False, needs=CATALOGUE)
+def coverage(judged: Judged, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
+    """Share of the catalogue that is recommended to anyone.
+
+    Formula: |union of all lists ∩ catalogue| / |catalogue|.
+    Undefined: an empty catalogue.
+    Short list: no special rule.
+    Range: [0, 1]; a description of the whole run, so it cannot be tested for significance.
+    Reference: Herlocker et al. 2004.
+    """
+    counts = _exposure(judged, matched, cutoff)
+    return float(np.count_nonzero(counts) / counts.size) if counts.size else math.nan
+
+
+@metric("Gini", of="run", better="neither", anti=False, needs=CATALOGUE)
+def gini(judged: Judged, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
+    """Inequality of exposure over the catalogue.
+
+    Formula: sum over items in ascending order of exposure of (2j - n - 1) x / (n x sum of x).
+    Undefined: nothing is recommended.
+    Short list: no special rule.
+    Range: [0, 1]: 0 when every item is recommended equally often; a description of the whole run.
+    Reference: Fleder & Hosanagar 2009.
+    """
+    counts = np.sort(_exposure(judged, matched, cutoff))
+    total, n = int(counts.sum()), counts.size
+    if total == 0:
+        return math.nan
+    weights = 2 * np.arange(1, n + 1, dtype=np.int64) - n - 1
+    return int(np.dot(weights, counts)) / (n * total)
+
+
+@metric("Entropy", of="run", better="neither", anti=False, needs=CATALOGUE, high=INF)
+def entropy(judged: Judged, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
+    """Shannon entropy of exposure, in bits.
+
+    Formula: - sum over items of p log2 p, p the item's share of all recommendations.
+    Undefined: nothing is recommended.
+    Short list: no special rule.
+    Range: [0, log2 of the catalogue's size]; a description of the whole run.
+    Reference: Shannon 1948; used so in LibRec and Elliot.
+    """
+    counts = _exposure(judged, matched, cutoff)
+    counts = counts[counts > 0]
+    if not counts.size:
+        return math.nan
+    total = int(counts.sum())
+    return math.fsum(-(c / total) * math.log2(c / total) for c in counts.tolist())

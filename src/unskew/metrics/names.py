@@ -1,0 +1,198 @@
+"""Names of metrics: values that print as they parse.
+
+Grammar: ``[anti-][condensed-]Name[(key=value,…)][@k]``; without ``@k`` the whole list counts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from unskew.errors import SettingError, unknown_name
+from unskew.metrics.block import WHOLE
+from unskew.metrics.definition import Definition, Params, Value
+from unskew.metrics.registry import REGISTRY
+
+ALIASES: dict[str, str] = {
+    "MAP": "AP",
+    "MRR": "RR",
+    "HR": "HitRate",
+    "Precision": "P",
+    "R": "Recall",
+    "Success": "HitRate",
+    "R-precision": "Rprec",
+    "Fallout": "anti-Recall",
+    "nDCL": "anti-nDCG",
+    "DCL": "anti-DCG",
+    "infAP2": "infAP(pool=all)",
+    "SetP": "P(per=list)",
+    "APLT": "Tail",
+    "MSI": "Novelty",
+    "delta": "Residual",
+    # trec_eval's own names
+    "set_P": "P(per=list)",
+    "set_recall": "Recall",
+    "set_F": "F1(per=list)",
+    "set_relative_P": "Recall(per=min)",
+    "map": "AP",
+    "map_cut": "AP",
+    "ndcg_cut": "nDCG",
+    "recip_rank": "RR",
+    "relative_P": "Recall(per=min)",
+}
+
+_TEXT = re.compile(
+    r"(?P<prefix>(?:anti-|condensed-)*)(?P<name>[A-Za-z][A-Za-z0-9_-]*?)"
+    r"(?:\((?P<params>[^()]*)\))?(?:(?:@|(?<=[A-Za-z])_)(?P<cutoff>\d+))?"
+)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric with its settings and cutoff.
+
+    Examples
+    --------
+    >>> from unskew import Metric
+    >>> str(Metric.parse("ndcg_cut_10")), str(Metric.parse("Fallout@5"))
+    ('nDCG@10', 'anti-Recall@5')
+    >>> Metric.parse("SR(gamma=2)@10").cutoff
+    10
+    """
+
+    name: str
+    settings: tuple[tuple[str, Value], ...] = ()
+    """Settings that differ from their default."""
+    cutoff: int | None = None
+    anti: bool = False
+    condensed: bool = False
+
+    @classmethod
+    def parse(cls, text: str | Metric) -> Metric:
+        """Read a metric's name."""
+        return parse(text)
+
+    @property
+    def definition(self) -> Definition:
+        """The registry's entry."""
+        return REGISTRY[self.name]
+
+    @property
+    def params(self) -> Params:
+        """All settings, defaults included."""
+        defaults = {key: param.default for key, param in self.definition.params.items()}
+        return {**defaults, **dict(self.settings)}
+
+    @property
+    def better(self) -> str:
+        """`higher`, `lower` or `neither`."""
+        flip = {"higher": "lower", "lower": "higher", "neither": "neither"}
+        return flip[self.definition.better] if self.anti else self.definition.better
+
+    @property
+    def whole_cutoff(self) -> int:
+        """The cutoff as a number; a very large one stands for the whole list."""
+        return WHOLE if self.cutoff is None else self.cutoff
+
+    @property
+    def family(self) -> Metric:
+        """The metric without its cutoff."""
+        return replace(self, cutoff=None)
+
+    def __str__(self) -> str:
+        prefix = ("anti-" if self.anti else "") + ("condensed-" if self.condensed else "")
+        inner = ",".join(
+            f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
+            for key, value in self.settings
+        )
+        settings = f"({inner})" if inner else ""
+        cutoff = "" if self.cutoff is None else f"@{self.cutoff}"
+        return f"{prefix}{self.name}{settings}{cutoff}"
+
+
+def parse(text: str | Metric) -> Metric:
+    """Read a metric's name; `Metric` values are returned as they are.
+
+    Raises
+    ------
+    UnknownName
+        For a name or setting that does not exist, with the nearest that does.
+    SettingError
+        For a setting or cutoff that is not allowed.
+    """
+    if isinstance(text, Metric):
+        return text
+    match = _TEXT.fullmatch(text.strip())
+    if match is None:
+        raise SettingError(
+            f"cannot read the metric {text!r}; write it like P@10, nDCG, anti-P@5 or SR(gamma=1)@10"
+        )
+    prefix = match["prefix"]
+    base = _resolve(match["name"])
+    if prefix.count("anti-") > 1 or prefix.count("condensed-") > 1:
+        raise SettingError(f"metric {text!r}: a prefix stands twice")
+    metric = replace(
+        base,
+        anti=base.anti ^ ("anti-" in prefix),
+        condensed=base.condensed or "condensed-" in prefix,
+    )
+    if match["params"] is not None:
+        metric = _with_settings(metric, match["params"], text)
+    if match["cutoff"] is not None:
+        if int(match["cutoff"]) < 1:
+            raise SettingError(f"metric {text!r}: a cutoff must be at least 1")
+        metric = replace(metric, cutoff=int(match["cutoff"]))
+    return _checked(metric, text)
+
+
+def _resolve(name: str) -> Metric:
+    """Find a name or an alias, whatever its case."""
+    known = {entry.lower(): Metric(entry) for entry in REGISTRY}
+    if name.lower() in known:
+        return known[name.lower()]
+    aliases = {alias.lower(): target for alias, target in ALIASES.items()}
+    if name.lower() in aliases:
+        return parse(aliases[name.lower()])
+    raise unknown_name("metric", name, [*REGISTRY, *ALIASES])
+
+
+def _with_settings(metric: Metric, inner: str, text: str) -> Metric:
+    settings = dict(metric.settings)
+    allowed = metric.definition.params
+    for part in filter(None, (piece.strip() for piece in inner.split(","))):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise SettingError(f"metric {text!r}: write settings as key=value, got {part!r}")
+        if key not in allowed:
+            if not allowed:
+                raise SettingError(f"metric {text!r}: {metric.name} takes no settings")
+            raise unknown_name(f"setting of {metric.name}", key, allowed)
+        try:
+            settings[key] = allowed[key].read(value)
+        except ValueError as wanted:
+            raise SettingError(f"metric {text!r}: {key} must be {wanted}, got {value!r}") from None
+    kept = tuple(
+        (key, settings[key])
+        for key in allowed
+        if key in settings and settings[key] != allowed[key].default
+    )
+    return replace(metric, settings=kept)
+
+
+def _checked(metric: Metric, text: str) -> Metric:
+    definition = metric.definition
+    if metric.anti and not definition.anti:
+        raise SettingError(f"metric {text!r}: {metric.name} has no anti-twin")
+    if metric.condensed and definition.of != "judged":
+        raise SettingError(f"metric {text!r}: only metrics of judged items can be condensed")
+    ideal = metric.params.get("ideal")
+    if ideal in ("worst", "best") and not metric.anti:
+        raise SettingError(f"metric {text!r}: ideal={ideal} is for nDCL (anti-nDCG) only")
+    if ideal == "worst":  # only another word for the default
+        rest = tuple(setting for setting in metric.settings if setting[0] != "ideal")
+        metric = replace(metric, settings=rest)
+    if ideal == "full" and metric.cutoff is None:
+        raise SettingError(f"metric {text!r}: ideal=full needs a cutoff, as in @10")
+    if metric.params.get("bound", "none") != "none" and metric.params.get("per") == "list":
+        raise SettingError(f"metric {text!r}: bound and per=list do not go together")
+    return metric

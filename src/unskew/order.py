@@ -1,0 +1,80 @@
+"""From scores to an order: the only place where ties are broken.
+
+Tie policies:
+
+`id`
+    Ascending id (integers by value, text by code point): the default for scores.
+`trec`
+    As trec_eval: the score as a 32-bit float, then ids descending as strings.
+`random`
+    A hash of seed, user and item: reproducible, the same for every system.
+`input`
+    The order in which the rows came.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ids, frozen, sort_groups
+from unskew.errors import choose
+from unskew.rng import draw
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+TIES = ("id", "trec", "random", "input")
+
+
+def order_by_score(
+    start: I64, score: F64, user: I32, item: I32, items: Ids, ties: str, seed: int
+) -> I64 | None:
+    """Return the order that ranks each list by descending score, or None if it has it already.
+
+    Parameters
+    ----------
+    start
+        Where each list starts.
+    score, user, item
+        One entry per row, list by list; `user` as a stable number of the raw id, for `random`.
+    items
+        The ids behind `item`.
+    ties
+        One of `TIES`.
+    seed
+        For `random`.
+    """
+    choose("ties", ties, TIES)
+    key = -(score.astype(np.float32).astype(np.float64) if ties == "trec" else score)
+    if ties == "id":
+        tie = item.astype(np.int64)
+    elif ties == "trec":
+        tie = _descending_as_text(items)[item]
+    elif ties == "random":
+        tie = (draw(seed, "ties", user, item) >> np.uint64(1)).astype(np.int64)
+    else:
+        tie = np.empty(0, np.int64)
+    order, changed = sort_groups(start, frozen(key), frozen(tie))
+    return order if changed else None
+
+
+def order_by_rank(start: I64, rank: I64) -> I64 | None:
+    """Return the order that puts each list's rows by ascending rank, or None if they are so."""
+    from unskew.data import _kernels
+
+    order = np.empty(rank.size, np.int64)
+    if _kernels.place_ranks(frozen(start), frozen(rank), order):
+        return order if np.any(np.diff(order) < 0) else None
+    order, changed = sort_groups(start, frozen(rank), frozen(np.empty(0, np.int64)))
+    return order if changed else None
+
+
+def _descending_as_text(ids: Ids) -> I64:
+    """Return each id's place when all are sorted as strings, descending."""
+    place = np.empty(len(ids), np.int64)
+    text = ids.values.cast(pl.String)
+    place[text.arg_sort(descending=True).to_numpy()] = np.arange(len(ids))
+    return place

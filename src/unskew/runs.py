@@ -1,0 +1,471 @@
+"""`Run`: the ranked lists of one system, from and to TREC, CSV, Parquet, frames and arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from unskew.data import readers
+from unskew.data.ratings import Ids, frozen
+from unskew.errors import DataError, SettingError, choose
+from unskew.files import replacing
+from unskew.order import order_by_rank, order_by_score
+from unskew.threads import map_blocks
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Ranked lists: one per user, best first; `-1` marks an empty slot.
+
+    Build one with `read_run`.
+    """
+
+    users: Ids
+    """The users that have a list; list l belongs to user l."""
+    items: Ids
+    start: I64
+    """Where each list starts in `item`; one more entry for the end."""
+    item: I32
+    score: F64 | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __repr__(self) -> str:
+        depth = int(self.depth.max()) if len(self) else 0
+        return f"Run({len(self):,} lists, {len(self.items):,} items, depth up to {depth:,})"
+
+    @property
+    def depth(self) -> I64:
+        """The length of each list."""
+        lengths: I64 = np.diff(self.start)
+        return lengths
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return user, item, rank (from 1) and, if known, score; empty slots left out."""
+        user = np.repeat(np.arange(len(self), dtype=np.int32), self.depth)
+        rank = np.arange(self.item.size) - np.repeat(self.start[:-1], self.depth) + 1
+        filled = self.item >= 0
+        columns = {
+            "user": self.users.raw(user[filled]),
+            "item": self.items.raw(self.item[filled]),
+            "rank": pl.Series(rank[filled]),
+        }
+        if self.score is not None:
+            columns["score"] = pl.Series(self.score[filled])
+        return pl.DataFrame(columns)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write user, item, rank and score as CSV."""
+        with replacing(path) as part:
+            self.to_polars().write_csv(part)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write user, item, rank and score as Parquet."""
+        with replacing(path) as part:
+            self.to_polars().write_parquet(part)
+
+    def to_trec(self, path: str | os.PathLike[str], tag: str = "unskew") -> None:
+        """Write a TREC run file, which trec_eval ranks in the same order.
+
+        trec_eval sorts by score, as a 32-bit float, and breaks ties by descending id. Where the
+        scores do not keep this run's order under that rule (or there are none), the negated rank
+        is written instead.
+        """
+        frame = self.to_polars()
+        for name in ("user", "item"):
+            if frame[name].dtype == pl.String and frame[name].str.contains(r"\s").any():
+                raise DataError(f"a TREC file cannot hold {name} ids with white space; use CSV")
+        if self.score is None or not self._falls_as_float32():
+            frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
+        lines = frame.select("user", pl.lit("Q0").alias("q0"), "item", "rank", "score",
+                             pl.lit(tag).alias("tag"))  # fmt: skip
+        with replacing(path) as part:
+            lines.write_csv(part, include_header=False, separator=" ", quote_style="never")
+
+    def _falls_as_float32(self) -> bool:
+        assert self.score is not None
+        single = self.score.astype(np.float32)
+        inside = np.ones(single.size, np.bool_)
+        inside[self.start[:-1][self.depth > 0]] = False
+        return bool(np.all(single[1:][inside[1:]] < single[:-1][inside[1:]]))
+
+
+def read_run(
+    source: object,
+    *,
+    user: str | int | None = None,
+    item: str | int | None = None,
+    rank: str | int | None = None,
+    score: str | int | None = None,
+    by: str | None = None,
+    ties: str | None = None,
+    seed: int = 0,
+    duplicates: str = "error",
+    nan: str = "error",
+    gaps: str = "close",
+    depth: int | None = None,
+    format: str | None = None,  # noqa: A002 - the word users expect
+) -> Run:
+    """Read the ranked lists of one system.
+
+    Parameters
+    ----------
+    source
+        A path (TREC run, CSV, TSV, Parquet), a polars, pandas, pyarrow or duckdb table with a row
+        per recommended item (or a column of lists), a mapping of column names to arrays, or a
+        mapping from user to a list of items, or to a mapping from item to score.
+    user, item, rank, score
+        Names (or numbers) of the columns, guessed unless given. Without rank and score the rows'
+        own order is the ranking.
+    by
+        `rank` or `score`: which of them ranks when both are there. Default: the rank, but the
+        score in TREC files, as trec_eval does.
+    ties
+        How equal scores are ordered: `id`, `trec`, `random`, `input` (see `unskew.order`).
+        Default `id`; `trec` for TREC files.
+    seed
+        For `ties="random"`.
+    duplicates
+        An item twice in a list: `error`, or `first` to keep its best place.
+    nan
+        A score that is NaN or missing: `error`, or `drop` to leave the item out.
+    gaps
+        Ranks that jump: `close` makes places of them (1, 2, 5 becomes 1, 2, 3), `keep` leaves
+        empty slots. Either is counted in `Run.notes`.
+    depth
+        Keep at most this many items of each list.
+    format
+        `csv`, `tsv`, `::`, `parquet` or `trec`; guessed unless given.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.read_run({1: ["a", "b"], 2: {"a": 0.1, "c": 0.7}})
+    Traceback (most recent call last):
+    ...
+    unskew.errors.DataError: lists must all be of one kind: items in order, or items with scores
+    >>> us.read_run({1: ["a", "b"], 2: ["c"]})
+    Run(2 lists, 3 items, depth up to 2)
+    """
+    choose("duplicates", duplicates, ("error", "first"))
+    choose("nan", nan, ("error", "drop"))
+    choose("gaps", gaps, ("close", "keep"))
+    if isinstance(source, Run):
+        return source if depth is None else _cut(source, depth)
+    table = _table(source, format)
+    frame = table.frame
+    names: dict[str, Any] = {
+        "user": table.need("user", readers.USER, user),
+        "item": table.need("item", readers.ITEM, item),
+        "rank": table.pick("rank", readers.RANK, rank),
+        "score": table.pick("score", readers.SCORE, score),
+    }
+    if frame.height == 0:
+        raise DataError(f"{table.source}: there are no rows")
+    if isinstance(frame[names["item"]].dtype, pl.List):
+        frame, names = _explode(table, names)
+        table = replace(table, frame=frame)
+    if by is None:
+        by = "score" if table.format == "trec" or names["rank"] is None else "rank"
+    choose("by", by, ("rank", "score"))
+    ranks = None if names["rank"] is None else _ranks(table, names["rank"])
+    scores = None if names["score"] is None else readers._numbers(table, names["score"], "scores")
+    notes = [
+        f"{table.source}: {table.format}, {frame.height:,} rows; "
+        + ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None)
+    ]
+    if scores is not None:
+        frame, scores, ranks, note = _without_nan(table, frame, scores, ranks, nan)
+        notes += note
+    (users, u), (items, i) = map_blocks(
+        Ids.number, [frame[names["user"]], frame[names["item"]]], size=frame.height
+    )
+    rough = _Rows(users, items, u, i, ranks, None if scores is None else scores.to_numpy())
+    ties = ties or ("trec" if table.format == "trec" else "id")
+    run, more = rough.ranked(by, ties, seed, gaps, table.source)
+    run = _unique(run, duplicates, table.source)
+    run = replace(run, notes=(*notes, *more, *run.notes))
+    return run if depth is None else _cut(run, depth)
+
+
+def from_arrays(users: ArrayLike, items: ArrayLike, scores: ArrayLike | None = None) -> Run:
+    """Make a run of a matrix with a row per user; negative integers and None are empty slots.
+
+    Examples
+    --------
+    >>> from unskew.runs import from_arrays
+    >>> from_arrays([7, 8], [[1, 2, 3], [3, -1, -1]])
+    Run(2 lists, 3 items, depth up to 3)
+    """
+    table = np.asarray(items)
+    who = np.asarray(users)
+    if table.ndim != 2 or who.shape != table.shape[:1]:
+        raise DataError(
+            f"expected items of shape (users, depth) and one user per row, got items "
+            f"{table.shape} and users {who.shape}"
+        )
+    grid = None if scores is None else np.asarray(scores, dtype=np.float64)
+    if grid is not None and grid.shape != table.shape:
+        raise DataError(f"scores {grid.shape} and items {table.shape} differ in shape")
+    if table.dtype.kind in "iu":
+        filled = table >= 0
+    else:
+        filled = np.array([[cell is not None for cell in row] for row in table], dtype=np.bool_)
+    ids, order = Ids.number(pl.Series("user", who))
+    if len(ids) != who.size:
+        raise DataError("users: the same user has two rows")
+    table, filled = table[np.argsort(order)], filled[np.argsort(order)]
+    known, codes = Ids.number(pl.Series("item", table[filled].tolist()))
+    item = np.full(table.size, -1, np.int32)
+    item[filled.ravel()] = codes
+    start = np.arange(who.size + 1, dtype=np.int64) * table.shape[1]
+    score = None if grid is None else frozen(grid[np.argsort(order)].ravel())
+    run = Run(ids, known, frozen(start), frozen(item), score)
+    return _unique(_trim(run), "error", "arrays")
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a run as they came, ids numbered."""
+
+    users: Ids
+    items: Ids
+    user: I32
+    item: I32
+    rank: I64 | None
+    score: F64 | None
+
+    def ranked(
+        self, by: str, ties: str, seed: int, gaps: str, source: str
+    ) -> tuple[Run, list[str]]:
+        """Group by user and put each list in order."""
+        from unskew.data import _kernels
+
+        start = _kernels.group_starts(frozen(self.user), len(self.users))
+        rows = self
+        if not _kernels.is_grouped(frozen(self.user)):
+            rows = self._take(_kernels.group_order(frozen(self.user), frozen(start)))
+        order: I64 | None = None
+        if by == "rank" and rows.rank is None:
+            raise DataError(f"{source}: by='rank', but there is no rank column")
+        if by == "score" and rows.score is not None:
+            order = order_by_score(start, rows.score, rows.user, rows.item, self.items, ties, seed)
+        elif by == "rank" and rows.rank is not None:
+            order = order_by_rank(start, rows.rank)
+        if order is not None:
+            rows = rows._take(order)
+        run = Run(self.users, self.items, frozen(start), frozen(rows.item),
+                  None if rows.score is None else frozen(rows.score))  # fmt: skip
+        if by != "rank":
+            return run, []
+        assert rows.rank is not None
+        return _settle_gaps(run, rows.rank, gaps, source)
+
+    def _take(self, order: I64) -> _Rows:
+        return replace(
+            self,
+            user=self.user[order],
+            item=self.item[order],
+            rank=None if self.rank is None else self.rank[order],
+            score=None if self.score is None else self.score[order],
+        )
+
+
+def _settle_gaps(run: Run, rank: I64, gaps: str, source: str) -> tuple[Run, list[str]]:
+    """Close or keep the jumps in a rank column, and count them."""
+    place = np.arange(rank.size) - np.repeat(run.start[:-1], run.depth)
+    base = int(rank.min()) if rank.size else 1
+    base = base if base in (0, 1) else 1
+    if bool(np.all(rank - base == place)):
+        return run, []
+    same = np.zeros(rank.size, np.bool_)
+    same[1:] = (rank[1:] == rank[:-1]) & (place[1:] > 0)
+    if same.any():
+        example = int(np.argmax(same))
+        list_ = int(np.searchsorted(run.start, example, side="right")) - 1
+        raise DataError(
+            f"{source}: {int(same.sum()):,} ranks stand twice in one list, the first: user "
+            f"{run.users.values[list_]!r}, rank {int(rank[example])}; rank by='score' or mend them"
+        )
+    jumps = np.diff(rank, prepend=base - 1) != 1
+    jumps[place == 0] = rank[place == 0] != base
+    count = int(jumps.sum())
+    if gaps == "close":
+        return run, [f"{source}: {count:,} gaps between ranks, closed"]
+    if rank.size and int(rank.min()) < base:
+        raise DataError(f"{source}: ranks must start at 0 or 1 to keep their gaps")
+    ends = np.where(run.depth > 0, rank[np.maximum(run.start[1:] - 1, 0)] - base + 1, 0)
+    start = np.concatenate([[0], np.cumsum(ends)])
+    if start[-1] > 100 * max(rank.size, 1000):
+        raise DataError(f"{source}: ranks up to {int(rank.max()):,}; close the gaps instead")
+    at = np.repeat(start[:-1], run.depth) + rank - base
+    item = np.full(int(start[-1]), -1, np.int32)
+    item[at] = run.item
+    score = None
+    if run.score is not None:
+        score = np.full(item.size, np.nan)
+        score[at] = run.score
+    kept = replace(run, start=frozen(start.astype(np.int64)), item=frozen(item), score=score)
+    return kept, [f"{source}: {count:,} gaps between ranks, kept as empty slots"]
+
+
+def _unique(run: Run, duplicates: str, source: str) -> Run:
+    """Refuse, or drop, the later occurrences of an item in a list."""
+    from unskew.data import _kernels
+
+    keep = np.ones(run.item.size if duplicates == "first" else 0, np.uint8)
+    count, example = _kernels.seen_before(run.start, run.item, len(run.items), keep)
+    if not count:
+        return run
+    if duplicates == "error":
+        list_ = int(np.searchsorted(run.start, example, side="right")) - 1
+        raise DataError(
+            f"{source}: {count:,} items stand twice in one list, the first: user "
+            f"{run.users.values[list_]!r}, item {run.items.values[int(run.item[example])]!r}; "
+            f"keep the best place of each with duplicates='first'"
+        )
+    kept = _keep(run, keep.astype(np.bool_))
+    return replace(kept, notes=(f"{source}: {count:,} repeated items in lists dropped",))
+
+
+def _keep(run: Run, keep: NDArray[np.bool_]) -> Run:
+    """Keep some slots and close up."""
+    start = np.concatenate([[0], np.cumsum(keep)])[run.start].astype(np.int64)
+    score = None if run.score is None else frozen(run.score[keep])
+    return replace(run, start=frozen(start), item=frozen(run.item[keep]), score=score)
+
+
+def _cut(run: Run, depth: int) -> Run:
+    """Keep at most `depth` slots of each list."""
+    if depth < 1:
+        raise SettingError(f"depth must be at least 1, got {depth}")
+    if not len(run) or int(run.depth.max()) <= depth:
+        return run
+    place = np.arange(run.item.size) - np.repeat(run.start[:-1], run.depth)
+    return _keep(run, place < depth)
+
+
+def _trim(run: Run) -> Run:
+    """Drop empty slots at the end of lists."""
+    if not run.item.size:
+        return run
+    place = np.arange(run.item.size)
+    last = np.maximum.reduceat(np.where(run.item >= 0, place, -1), run.start[:-1])
+    return _keep(run, place <= np.repeat(last, run.depth))
+
+
+def _ranks(table: readers.Table, name: str) -> I64:
+    """Return a rank column as whole numbers."""
+    column = readers._numbers(table, name, "ranks").cast(pl.Float64)
+    values = column.fill_null(float("nan")).to_numpy()
+    bad = ~np.isfinite(values) | (values != np.round(values))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"{table.source}: {int(bad.sum()):,} ranks in column {name!r} are not whole numbers, "
+            f"the first in row {row + 1}"
+        )
+    return values.astype(np.int64)
+
+
+def _without_nan(
+    table: readers.Table, frame: pl.DataFrame, scores: pl.Series, ranks: I64 | None, nan: str
+) -> tuple[pl.DataFrame, pl.Series, I64 | None, list[str]]:
+    """Refuse, or drop, rows whose score is NaN or missing."""
+    floats = scores.cast(pl.Float64)
+    bad = (floats.is_null() | floats.is_nan()).to_numpy()
+    if not bad.any():
+        return frame, floats, ranks, []
+    count, row = int(bad.sum()), int(np.argmax(bad))
+    if nan == "error":
+        raise DataError(
+            f"{table.source}: {count:,} scores are NaN or missing, the first in row {row + 1}; "
+            f"leave these items out with nan='drop'"
+        )
+    keep = pl.Series(~bad)
+    kept = None if ranks is None else ranks[~bad]
+    note = f"{table.source}: {count:,} rows without a score dropped"
+    return frame.filter(keep), floats.filter(keep), kept, [note]
+
+
+def _explode(table: readers.Table, names: dict[str, Any]) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Turn a row per user with a list of items into a row per item."""
+    nested = [
+        name
+        for name in (names["item"], names["score"])
+        if name is not None and isinstance(table.frame[name].dtype, pl.List)
+    ]
+    frame = table.frame.select(names["user"], *nested).explode(nested)
+    frame = frame.filter(pl.col(names["item"]).is_not_null())
+    score = names["score"] if names["score"] in nested else None
+    return frame, {**names, "rank": None, "score": score}
+
+
+def _table(source: object, kind: str | None) -> readers.Table:
+    """Read a run's rows; mappings from user to list become rows too."""
+    if isinstance(source, Mapping) and not _is_columns(source):
+        return _from_lists(source)
+    table = readers.read_table(source, format=kind)
+    if table.format == "trec":
+        if table.frame.width != 6:
+            raise DataError(
+                f"{table.source}: a TREC run file has 6 columns (user Q0 item rank score tag), "
+                f"this has {table.frame.width}"
+            )
+        frame = table.frame
+        frame.columns = ["user", "Q0", "item", "rank", "score", "tag"]
+        return replace(table, frame=frame)
+    if not table.header:
+        names = (
+            ("user", "item", "score")
+            if table.frame.width == 3
+            else ("user", "item", "rank", "score")
+        )
+        return readers._name_columns(table, names)
+    return table
+
+
+def _is_columns(source: Mapping[Any, Any]) -> bool:
+    """Tell a mapping of columns from a mapping of users: columns have the names of columns."""
+    names = [readers._plain(str(name)) for name in source]
+    return any(name in readers.USER for name in names) and any(
+        name in readers.ITEM for name in names
+    )
+
+
+def _from_lists(source: Mapping[Any, Any]) -> readers.Table:
+    scored = [isinstance(items, Mapping) for items in source.values()]
+    if any(scored) != all(scored):
+        raise DataError("lists must all be of one kind: items in order, or items with scores")
+    user: list[Any] = []
+    item: list[Any] = []
+    third: list[Any] = []
+    for who, items in source.items():
+        if isinstance(items, str) or not isinstance(items, Mapping | Sequence | np.ndarray):
+            raise DataError(f"user {who!r}: expected a list of items, got {items!r}")
+        user += [who] * len(items)
+        item += list(items)
+        third += list(items.values()) if isinstance(items, Mapping) else range(1, len(items) + 1)
+    name = "score" if scored and all(scored) else "rank"
+    frame = pl.DataFrame(
+        [pl.Series("user", user, strict=True), pl.Series("item", item), pl.Series(name, third)]
+    )
+    return readers.Table(frame, "lists", format="mapping")
+
+
+def system_name(path: str | os.PathLike[str]) -> str:
+    """Return the name a system gets from its file: the stem, without `.gz`."""
+    return Path(Path(path).name.removesuffix(".gz")).stem

@@ -1,0 +1,48 @@
+"""The only place that starts threads. Work is cut into blocks whose results do not overlap."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from unskew.errors import SettingError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def available() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def resolve(threads: int | None) -> int:
+    """Return the number of threads to use: all processors unless said otherwise."""
+    if threads is None:
+        return available()
+    if threads < 1:
+        raise SettingError(f"threads must be at least 1, got {threads}")
+    return threads
+
+
+SMALL = 1 << 16
+"""Values below which starting threads costs more than it saves."""
+
+
+def map_blocks(
+    function: Callable[[T], R], blocks: Iterable[T], threads: int | None = None, size: int = SMALL
+) -> list[R]:
+    """Apply `function` to every block, on several threads, and return the results in order.
+
+    `size` is how many values there are in all; few are not worth a thread.
+    """
+    work = list(blocks)
+    workers = min(resolve(threads), len(work)) if size >= SMALL else 1
+    if workers <= 1:
+        return [function(block) for block in work]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, work))

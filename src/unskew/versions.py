@@ -1,0 +1,32 @@
+"""Which versions a result was made with."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from importlib import metadata
+
+_STANDS_ON = ("numpy", "polars", "numba")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of unskew, Python and what it stands on."""
+    found = {"unskew": _version("unskew"), "python": platform.python_version()}
+    return {**found, **{name: _version(name) for name in _STANDS_ON}}
+
+
+def show_versions() -> None:
+    """Print versions and machine, for a bug report."""
+    facts = {**versions(), "system": platform.platform(), "machine": platform.machine()}
+    for name in ("pandas", "pyarrow", "duckdb"):
+        facts[name] = _version(name)
+    for name, version in facts.items():
+        print(f"{name:8} {version}")
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
