@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unskew.data.readers import read_ratings
     from unskew.data.relevance import Relevance
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
-    from unskew.evaluate import evaluate
+    from unskew.evaluation import evaluate
     from unskew.metrics.names import Metric
     from unskew.runs import Run, read_run
     from unskew.scores import Scores
@@ -34,7 +34,7 @@ _HOME = {
     "read_run": "unskew.runs",
     "Metric": "unskew.metrics.names",
     "Scores": "unskew.scores",
-    "evaluate": "unskew.evaluate",
+    "evaluate": "unskew.evaluation",
     "show_versions": "unskew.versions",
     "UnskewError": "unskew.errors",
     "DataError": "unskew.errors",

@@ -29,6 +29,7 @@ def meet(
 
     A table over the items of the run is marked with each user's judgments (`to_list` turns an
     item's common number into the run's) and cleared again: no sort, no hash, one look per slot.
+    An item or slot numbered -1 falls on the table's last entry, which is never marked.
     """
     most = 0
     for row in range(lo, hi):
@@ -37,25 +38,23 @@ def meet(
     start = np.zeros(hi - lo + 1, np.int64)
     rank = np.empty(most, np.int32)
     judgment = np.empty(most, np.int32)
-    mark = np.full(list_items, -1, np.int32)
+    mark = np.full(list_items + 1, -1, np.int32)
     hit = 0
     for row in range(lo, hi):
         first, last = judged_start[user[row]], judged_start[user[row] + 1]
-        if last > first and list_stop[row] > list_start[row]:
+        begin = list_start[row]
+        if list_stop[row] > begin:
             for j in range(first, last):
-                code = to_list[judged_item[j]]
-                if code >= 0:
-                    mark[code] = j
-            for slot in range(list_start[row], list_stop[row]):
-                item = list_item[slot]
-                if item >= 0 and mark[item] >= 0:
-                    rank[hit] = slot - list_start[row] + 1
-                    judgment[hit] = mark[item]
+                mark[to_list[judged_item[j]]] = j
+            mark[-1] = -1
+            for slot in range(begin, list_stop[row]):
+                j = mark[list_item[slot]]
+                if j >= 0:
+                    rank[hit] = slot - begin + 1
+                    judgment[hit] = j
                     hit += 1
             for j in range(first, last):
-                code = to_list[judged_item[j]]
-                if code >= 0:
-                    mark[code] = -1
+                mark[to_list[judged_item[j]]] = -1
         start[row - lo + 1] = hit
     return start, rank[:hit], judgment[:hit]
 

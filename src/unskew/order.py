@@ -14,6 +14,8 @@ Tie policies:
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -30,7 +32,7 @@ TIES = ("id", "trec", "random", "input")
 
 
 def order_by_score(
-    start: I64, score: F64, user: I32, item: I32, items: Ids, ties: str, seed: int
+    start: I64, score: F64, user: I32, item: I32, users: Ids, items: Ids, ties: str, seed: int
 ) -> I64 | None:
     """Return the order that ranks each list by descending score, or None if it has it already.
 
@@ -39,9 +41,9 @@ def order_by_score(
     start
         Where each list starts.
     score, user, item
-        One entry per row, list by list; `user` as a stable number of the raw id, for `random`.
-    items
-        The ids behind `item`.
+        One entry per row, list by list.
+    users, items
+        The ids behind `user` and `item`.
     ties
         One of `TIES`.
     seed
@@ -54,22 +56,39 @@ def order_by_score(
     elif ties == "trec":
         tie = _descending_as_text(items)[item]
     elif ties == "random":
-        tie = (draw(seed, "ties", user, item) >> np.uint64(1)).astype(np.int64)
+        bits = draw(seed, "ties", _own_number(users)[user], _own_number(items)[item])
+        tie = (bits >> np.uint64(1)).astype(np.int64)
     else:
         tie = np.empty(0, np.int64)
     order, changed = sort_groups(start, frozen(key), frozen(tie))
     return order if changed else None
 
 
-def order_by_rank(start: I64, rank: I64) -> I64 | None:
-    """Return the order that puts each list's rows by ascending rank, or None if they are so."""
+def are_places(start: I64, rank: I64) -> bool:
+    """Tell whether each list's ranks are its places as they stand: 1, 2, … or 0, 1, …."""
+    from unskew.data import _kernels
+
+    return not rank.size or (
+        int(rank[0]) in (0, 1) and _kernels.are_places(frozen(start), frozen(rank), int(rank[0]))
+    )
+
+
+def order_by_rank(start: I64, rank: I64) -> I64:
+    """Return the order that puts each list's rows by ascending rank."""
     from unskew.data import _kernels
 
     order = np.empty(rank.size, np.int64)
-    if _kernels.place_ranks(frozen(start), frozen(rank), order):
-        return order if np.any(np.diff(order) < 0) else None
-    order, changed = sort_groups(start, frozen(rank), frozen(np.empty(0, np.int64)))
-    return order if changed else None
+    if not _kernels.place_ranks(frozen(start), frozen(rank), order):
+        order, _ = sort_groups(start, frozen(rank), frozen(np.empty(0, np.int64)))
+    return order
+
+
+def _own_number(ids: Ids) -> I64:
+    """Return a number of each raw id that does not depend on which other ids there are."""
+    if ids.kind == "integer":
+        return ids.values.to_numpy()
+    digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in ids.values)
+    return np.frombuffer(b"".join(digests), np.dtype("<i8"))
 
 
 def _descending_as_text(ids: Ids) -> I64:

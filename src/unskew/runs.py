@@ -16,7 +16,7 @@ from unskew.data import readers
 from unskew.data.ratings import Ids, frozen
 from unskew.errors import DataError, SettingError, choose
 from unskew.files import replacing
-from unskew.order import order_by_rank, order_by_score
+from unskew.order import TIES, are_places, order_by_rank, order_by_score
 from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
@@ -117,6 +117,7 @@ def read_run(
     nan: str = "error",
     gaps: str = "close",
     depth: int | None = None,
+    keep_scores: bool = True,
     format: str | None = None,  # noqa: A002 - the word users expect
 ) -> Run:
     """Read the ranked lists of one system.
@@ -147,6 +148,8 @@ def read_run(
         empty slots. Either is counted in `Run.notes`.
     depth
         Keep at most this many items of each list.
+    keep_scores
+        Whether `Run.score` is filled; without it less memory is used.
     format
         `csv`, `tsv`, `::`, `parquet` or `trec`; guessed unless given.
 
@@ -163,6 +166,8 @@ def read_run(
     choose("duplicates", duplicates, ("error", "first"))
     choose("nan", nan, ("error", "drop"))
     choose("gaps", gaps, ("close", "keep"))
+    if ties is not None:
+        choose("ties", ties, TIES)
     if isinstance(source, Run):
         return source if depth is None else _cut(source, depth)
     table = _table(source, format)
@@ -175,29 +180,35 @@ def read_run(
     }
     if frame.height == 0:
         raise DataError(f"{table.source}: there are no rows")
-    if isinstance(frame[names["item"]].dtype, pl.List):
+    if isinstance(frame[names["item"]].dtype, pl.List | pl.Array):
         frame, names = _explode(table, names)
         table = replace(table, frame=frame)
     if by is None:
         by = "score" if table.format == "trec" or names["rank"] is None else "rank"
-    choose("by", by, ("rank", "score"))
+    elif names[choose("by", by, ("rank", "score"))] is None:
+        raise DataError(f"{table.source}: by={by!r}, but there is no {by} column")
     ranks = None if names["rank"] is None else _ranks(table, names["rank"])
     scores = None if names["score"] is None else readers._numbers(table, names["score"], "scores")
     notes = [
         f"{table.source}: {table.format}, {frame.height:,} rows; "
         + ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None)
     ]
-    if scores is not None:
+    if scores is not None and by == "score":
         frame, scores, ranks, note = _without_nan(table, frame, scores, ranks, nan)
         notes += note
+    if by == "rank" and not keep_scores:
+        scores = None
     (users, u), (items, i) = map_blocks(
         Ids.number, [frame[names["user"]], frame[names["item"]]], size=frame.height
     )
-    rough = _Rows(users, items, u, i, ranks, None if scores is None else scores.to_numpy())
+    values = None if scores is None else scores.cast(pl.Float64).to_numpy()
+    rough = _Rows(users, items, u, i, ranks, values)
     ties = ties or ("trec" if table.format == "trec" else "id")
     run, more = rough.ranked(by, ties, seed, gaps, table.source)
     run = _unique(run, duplicates, table.source)
     run = replace(run, notes=(*notes, *more, *run.notes))
+    if not keep_scores:
+        run = replace(run, score=None)
     return run if depth is None else _cut(run, depth)
 
 
@@ -254,24 +265,23 @@ class _Rows:
         """Group by user and put each list in order."""
         from unskew.data import _kernels
 
-        start = _kernels.group_starts(frozen(self.user), len(self.users))
+        start, grouped = _kernels.group_starts(frozen(self.user), len(self.users))
         rows = self
-        if not _kernels.is_grouped(frozen(self.user)):
+        if not grouped:
             rows = self._take(_kernels.group_order(frozen(self.user), frozen(start)))
         order: I64 | None = None
-        if by == "rank" and rows.rank is None:
-            raise DataError(f"{source}: by='rank', but there is no rank column")
         if by == "score" and rows.score is not None:
-            order = order_by_score(start, rows.score, rows.user, rows.item, self.items, ties, seed)
-        elif by == "rank" and rows.rank is not None:
+            order = order_by_score(
+                start, rows.score, rows.user, rows.item, self.users, self.items, ties, seed
+            )
+        elif by == "rank" and rows.rank is not None and not are_places(start, rows.rank):
             order = order_by_rank(start, rows.rank)
         if order is not None:
             rows = rows._take(order)
         run = Run(self.users, self.items, frozen(start), frozen(rows.item),
                   None if rows.score is None else frozen(rows.score))  # fmt: skip
-        if by != "rank":
+        if order is None or rows.rank is None or by != "rank":
             return run, []
-        assert rows.rank is not None
         return _settle_gaps(run, rows.rank, gaps, source)
 
     def _take(self, order: I64) -> _Rows:
@@ -286,11 +296,10 @@ class _Rows:
 
 def _settle_gaps(run: Run, rank: I64, gaps: str, source: str) -> tuple[Run, list[str]]:
     """Close or keep the jumps in a rank column, and count them."""
-    place = np.arange(rank.size) - np.repeat(run.start[:-1], run.depth)
-    base = int(rank.min()) if rank.size else 1
-    base = base if base in (0, 1) else 1
-    if bool(np.all(rank - base == place)):
+    if are_places(run.start, rank):
         return run, []
+    base = 0 if rank.size and int(rank.min()) == 0 else 1
+    place = np.arange(rank.size) - np.repeat(run.start[:-1], run.depth)
     same = np.zeros(rank.size, np.bool_)
     same[1:] = (rank[1:] == rank[:-1]) & (place[1:] > 0)
     if same.any():
@@ -369,7 +378,10 @@ def _trim(run: Run) -> Run:
 
 def _ranks(table: readers.Table, name: str) -> I64:
     """Return a rank column as whole numbers."""
-    column = readers._numbers(table, name, "ranks").cast(pl.Float64)
+    column = readers._numbers(table, name, "ranks")
+    if column.dtype.is_integer() and not column.null_count():
+        return column.cast(pl.Int64).to_numpy()
+    column = column.cast(pl.Float64)
     values = column.fill_null(float("nan")).to_numpy()
     bad = ~np.isfinite(values) | (values != np.round(values))
     if bad.any():
@@ -406,7 +418,7 @@ def _explode(table: readers.Table, names: dict[str, Any]) -> tuple[pl.DataFrame,
     nested = [
         name
         for name in (names["item"], names["score"])
-        if name is not None and isinstance(table.frame[name].dtype, pl.List)
+        if name is not None and isinstance(table.frame[name].dtype, pl.List | pl.Array)
     ]
     frame = table.frame.select(names["user"], *nested).explode(nested)
     frame = frame.filter(pl.col(names["item"]).is_not_null())
@@ -461,7 +473,11 @@ def _from_lists(source: Mapping[Any, Any]) -> readers.Table:
         third += list(items.values()) if isinstance(items, Mapping) else range(1, len(items) + 1)
     name = "score" if scored and all(scored) else "rank"
     frame = pl.DataFrame(
-        [pl.Series("user", user, strict=True), pl.Series("item", item), pl.Series(name, third)]
+        [
+            readers.as_column("user", user),
+            readers.as_column("item", item),
+            readers.as_column(name, third),
+        ]
     )
     return readers.Table(frame, "lists", format="mapping")
 

@@ -109,7 +109,12 @@ class Scores:
         """Return means with their denominators; see `mean`."""
         users = choose("users", users or self.users, USERS)
         undefined = choose("undefined", undefined or self.undefined, UNDEFINED)
-        return {name: self._means(name, users, undefined) for name in self.systems}
+        size = sum(system.values.size for system in self.systems.values())
+
+        def one(name: str) -> dict[str, Mean]:
+            return self._means(name, users, undefined)
+
+        return dict(zip(self.systems, map_blocks(one, self.systems, size=size), strict=True))
 
     def table(self, *, users: str | None = None, undefined: str | None = None) -> pl.DataFrame:
         """Return the means as a table: a row per system, a column per metric."""
@@ -149,7 +154,7 @@ class Scores:
         if users == "with-train":
             return self._with_train()
         tested = self.lists["test"].to_numpy() > 0
-        listed = self.systems[system].depth > 0
+        listed = self.systems[self._system(system)].depth > 0
         choices: dict[str, NDArray[np.bool_]] = {
             "with-test": tested,
             "with-relevant": self.lists["liked"].to_numpy() > 0,
@@ -191,7 +196,7 @@ class Scores:
         try:
             content = json.loads((home / "card.json").read_text())
             number = content["format"]
-        except (OSError, ValueError, KeyError) as problem:
+        except (OSError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{home}: no saved scores here ({problem})") from None
         if number != FORMAT:
             raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
@@ -212,7 +217,7 @@ class Scores:
                 for label, value in entry["aggregates"].items()
             }
             systems[entry["name"]] = System(
-                values.reshape(len(labels), -1), den, frame["depth"].to_numpy(), aggregates
+                values.reshape(len(labels), frame.height), den, frame["depth"].to_numpy(), aggregates
             )
         return cls(
             labels, systems, ids,
@@ -266,22 +271,22 @@ class Scores:
         keep = self.averaged(name, users)
         lists = int(np.count_nonzero(system.depth > 0))
 
+        sums = _exact_sums(system.values, keep)
+
         def one(label: str) -> Mean:
             if label not in self.labels:
                 return Mean(system.aggregates[label], lists)
             row = self.labels.index(label)
+            total, added, missing = sums[row]
             if row in system.den:
-                top, added, missing = _exact_sum(system.values[row], keep)
-                bottom, _, _ = _exact_sum(system.den[row], keep)
-                value = top / bottom if bottom else (0.0 if undefined == "zero" else math.nan)
+                bottom = _exact_sums(system.den[row][None, :], keep)[0][0]
+                value = total / bottom if bottom else (0.0 if undefined == "zero" else math.nan)
                 return Mean(value, added + missing, missing)
-            total, added, missing = _exact_sum(system.values[row], keep)
             count = added + (missing if undefined == "zero" else 0)
             # An integer quotient is rounded once: the exact mean, in any order of blocks.
             return Mean(total / (count << 1074) if count else math.nan, count, missing)
 
-        means = map_blocks(one, self.order, size=system.values.size)
-        return dict(zip(self.order, means, strict=True))
+        return {label: one(label) for label in self.order}
 
     def _label(self, metric: str) -> str:
         if metric in self.order:
@@ -298,9 +303,8 @@ class Scores:
         return system
 
     def _keyed(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.insert_column(
-            0, self.user_ids.raw(self.lists["user"].to_numpy()).rename("user")
-        )
+        user = self.user_ids.raw(self.lists["user"].to_numpy()).rename("user")
+        return pl.DataFrame([user, *frame.get_columns()])
 
     def _frame(self, name: str, *, depth: bool = False) -> pl.DataFrame:
         system = self.systems[name]
@@ -319,11 +323,14 @@ def _plain(aggregates: Mapping[str, float]) -> dict[str, float | None]:
     return {label: None if math.isnan(value) else value for label, value in aggregates.items()}
 
 
-def _exact_sum(values: F64, keep: NDArray[np.bool_]) -> tuple[int, int, int]:
-    """Add without rounding; return the sum in units of 2**-1074, and the defined and NaN counts."""
+def _exact_sums(values: F64, keep: NDArray[np.bool_]) -> list[tuple[int, int, int]]:
+    """Add rows without rounding: (sum in units of 2**-1074, values defined, values NaN) of each."""
     from unskew.metrics import _kernels
 
-    bits = np.ascontiguousarray(values).view(np.int64)
-    limbs, added, undefined = _kernels.exact_sum(bits, keep)
-    total = sum(int(limb) << (32 * place) for place, limb in enumerate(limbs.tolist()) if limb)
-    return total, added, undefined
+    limbs, counts = _kernels.exact_sums(np.ascontiguousarray(values).view(np.int64), keep)
+    sums = []
+    for row, (added, missing) in zip(limbs, counts.tolist(), strict=True):
+        places = np.flatnonzero(row)
+        total = sum(int(row[place]) << (32 * int(place)) for place in places)
+        sums.append((total, added, missing))
+    return sums

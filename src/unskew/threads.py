@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -29,6 +30,8 @@ def resolve(threads: int | None) -> int:
     return threads
 
 
+_here = threading.local()
+
 SMALL = 1 << 16
 """Values below which starting threads costs more than it saves."""
 
@@ -38,11 +41,16 @@ def map_blocks(
 ) -> list[R]:
     """Apply `function` to every block, on several threads, and return the results in order.
 
-    `size` is how many values there are in all; few are not worth a thread.
+    `size` is how many values there are in all; few are not worth a thread. Inside a block no
+    further threads are started.
     """
     work = list(blocks)
     workers = min(resolve(threads), len(work)) if size >= SMALL else 1
-    if workers <= 1:
+    if workers <= 1 or getattr(_here, "busy", False):
         return [function(block) for block in work]
-    with ThreadPoolExecutor(workers) as pool:
+
+    def start() -> None:
+        _here.busy = True
+
+    with ThreadPoolExecutor(workers, initializer=start) as pool:
         return list(pool.map(function, work))

@@ -77,23 +77,18 @@ def recode(codes: I32, table: I32) -> I32:
 
 
 @kernel
-def is_grouped(group: I32) -> bool:
-    """Tell whether the groups never go down."""
-    for i in range(1, group.size):  # noqa: SIM110 - compiled
-        if group[i] < group[i - 1]:
-            return False
-    return True
-
-
-@kernel
-def group_starts(group: I32, groups: int) -> I64:
-    """Count the rows of each group and return where each starts (and the last ends)."""
+def group_starts(group: I32, groups: int) -> tuple[I64, bool]:
+    """Return where each group's rows start (and the last end), and whether groups never go down."""
     start = np.zeros(groups + 1, np.int64)
+    falls = 0
+    before = group[0] if group.size else 0
     for i in range(group.size):
         start[group[i] + 1] += 1
+        falls |= group[i] < before
+        before = group[i]
     for g in range(groups):
         start[g + 1] += start[g]
-    return start
+    return start, falls == 0
 
 
 @kernel
@@ -106,6 +101,18 @@ def group_order(group: I32, start: I64) -> I64:
         order[at[g]] = i
         at[g] += 1
     return order
+
+
+@kernel
+def are_places(start: I64, rank: I64, base: int) -> bool:
+    """Tell whether every group's ranks are base, base + 1, … as they stand."""
+    for g in range(start.size - 1):
+        wrong = 0
+        for i in range(start[g], start[g + 1]):
+            wrong |= rank[i] - base - (i - start[g])
+        if wrong != 0:
+            return False
+    return True
 
 
 @kernel

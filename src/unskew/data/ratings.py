@@ -67,9 +67,12 @@ class Ids:
         span = high - low + 1
         if span <= max(4 * values.size, 1 << 16):
             present = _kernels.mark_present(values, low, span)
-            table = np.cumsum(present, dtype=np.int32) - np.int32(1)
             distinct = np.flatnonzero(present) + low
-            codes = _kernels.number_by_table(values, low, frozen(table))
+            if distinct.size == span:  # no gaps, so no table
+                codes = np.subtract(values, low, dtype=np.int32, casting="unsafe")
+            else:
+                table = np.cumsum(present, dtype=np.int32) - np.int32(1)
+                codes = _kernels.number_by_table(values, low, frozen(table))
         else:
             appeared, distinct = _kernels.number_by_hash(values)
             order = np.argsort(distinct)
@@ -168,8 +171,9 @@ def id_column(raw: pl.Series) -> pl.Series:
             f"{row + 1}; remove these rows or give them an id"
         )
     if raw.dtype.is_float():
-        if not bool((raw == raw.round(0)).all()):
-            row = int((raw != raw.round(0)).arg_true()[0])
+        whole = (raw == raw.round(0)) & (raw.abs() < 2.0**63)
+        if not whole.all():
+            row = int((~whole).arg_true()[0])
             raise DataError(
                 f"column {raw.name!r}: ids must be whole numbers or text, but row {row + 1} has "
                 f"{raw[row]!r}; is this the right column?"
@@ -253,7 +257,7 @@ class Ratings:
         """Where each user's rows start; one more entry for the end."""
         from unskew.data import _kernels
 
-        result: I64 = frozen(_kernels.group_starts(self.user, len(self.users)))
+        result: I64 = frozen(_kernels.group_starts(self.user, len(self.users))[0])
         return result
 
     @cached_property
@@ -302,16 +306,16 @@ class Ratings:
         """Sort rows by user and item; settle duplicates."""
         from unskew.data import _kernels
 
-        start = _kernels.group_starts(self.user, len(self.users))
+        start, grouped = _kernels.group_starts(self.user, len(self.users))
         order: I64 | None = None
-        if not _kernels.is_grouped(self.user):
+        if not grouped:
             order = _kernels.group_order(self.user, start)
         item = self.item if order is None else self.item[order]
         inner, changed = sort_groups(start, frozen(item), frozen(np.zeros(0, np.int64)))
         if changed:
             order = inner if order is None else order[inner]
             item = item[inner]
-        ready = self if order is None else self._take(order)
+        ready = self if order is None else self.take(order)
         count, example = _kernels.repeated(frozen(start), frozen(item))
         if not count:
             return ready
@@ -326,8 +330,8 @@ class Ratings:
             )
         return ready._merge(duplicates, count)
 
-    def _take(self, rows: I64 | NDArray[np.bool_]) -> Ratings:
-        """Return some rows; they must keep the order."""
+    def take(self, rows: I64 | NDArray[np.bool_]) -> Ratings:
+        """Return some rows, under the same ids: a mask, or row numbers that keep the order."""
         index = pl.Series(rows if rows.dtype != np.bool_ else np.flatnonzero(rows))
         return replace(
             self,
@@ -345,12 +349,13 @@ class Ratings:
         first = np.flatnonzero(new)
         last = np.append(first[1:], len(self)) - 1
         note = f"{count:,} repeated user-item pairs: kept the {duplicates}"
-        merged = self._take(last if duplicates == "last" else first)
+        merged = self.take(last if duplicates == "last" else first)
         if duplicates in ("mean", "sum", "max"):
             if duplicates == "max":
                 value = np.maximum.reduceat(self.value, first)
-            else:
-                value = np.add.reduceat(self.value, first)
+            else:  # smallest first, so that the order of rows does not show in the last bits
+                ordered = self.value[np.lexsort((self.value, np.cumsum(new)))]
+                value = np.add.reduceat(ordered, first)
             if duplicates == "mean":
                 value = value / (last - first + 1)
             merged = replace(merged, value=frozen(value))

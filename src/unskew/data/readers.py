@@ -6,8 +6,10 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +51,14 @@ class Table:
     header: bool = True
     format: str = "frame"
 
-    def pick(self, what: str, names: Sequence[str], given: str | int | None) -> str | None:
-        """Return the column that holds `what`: the one given, or the first that is so named."""
+    def pick(
+        self, what: str, names: Sequence[str], given: str | int | None,
+        taken: Collection[str | None] = (),
+    ) -> str | None:  # fmt: skip
+        """Return the column that holds `what`: the one given, or the first that is so named.
+
+        What is `taken` for something else is not guessed.
+        """
         columns = self.frame.columns
         if isinstance(given, int):
             if not 0 <= given < len(columns):
@@ -66,7 +74,7 @@ class Table:
                     f"{', '.join(columns)}"
                 )
             return given
-        plain = {_plain(column): column for column in reversed(columns)}
+        plain = {_plain(column): column for column in reversed(columns) if column not in taken}
         return next((plain[name] for name in names if name in plain), None)
 
     def need(self, what: str, names: Sequence[str], given: str | int | None) -> str:
@@ -126,13 +134,15 @@ def read_ratings(
     table = read_table(source, format=format)
     if table.format == "trec":
         return _qrels(table, duplicates)
-    if not table.header:
+    by_number = isinstance(user, int) and isinstance(item, int)
+    if not table.header and not (by_number and table.frame.width > 4):
         table = _name_columns(table, ("user", "item", "rating", "time"))
+    taken = {table.pick(w, (), g) for w, g in (("user", user), ("item", item)) if g is not None}
     names = {
         "user": table.need("user", USER, user),
         "item": table.need("item", ITEM, item),
-        "rating": table.pick("rating", RATING, rating),
-        "time": table.pick("time", TIME, time),
+        "rating": table.pick("rating", RATING, rating, taken),
+        "time": table.pick("time", TIME, time, taken),
     }
     frame = table.frame
     if frame.height == 0:
@@ -192,15 +202,37 @@ def read_table(source: object, *, format: str | None = None) -> Table:  # noqa: 
     if hasattr(source, "fetch_arrow_table"):  # a duckdb result
         return Table(pl.DataFrame(source.fetch_arrow_table()), "frame")
     if isinstance(source, Mapping):
+        for name, column in source.items():
+            if isinstance(column, str) or not hasattr(column, "__len__"):
+                raise DataError(
+                    f"column {str(name)!r}: expected an array or a list, got {column!r}"
+                )
         lengths = {str(name): len(column) for name, column in source.items()}
         if len(set(lengths.values())) > 1:
             raise DataError(f"columns differ in length: {lengths}")
-        columns = {str(name): pl.Series(str(name), c) for name, c in source.items()}
+        columns = [as_column(str(name), values) for name, values in source.items()]
         return Table(pl.DataFrame(columns), "arrays", format="arrays")
     raise DataError(
         f"cannot read {type(source).__name__}: give a path, a polars, pandas, pyarrow or duckdb "
         f"table, or a mapping of column names to arrays"
     )
+
+
+def as_column(name: str, values: Any, *, text: bool = False) -> pl.Series:
+    """Make a column of a sequence; refuse one that mixes kinds, such as numbers and text."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        values = values.astype("datetime64[us]")  # polars knows no seconds
+    try:
+        return pl.Series(name, values, dtype=pl.String if text else None)
+    except (TypeError, pl.exceptions.PolarsError):
+        kinds = {type(value) for value in values if value is not None}
+        if all(issubclass(kind, Real) for kind in kinds):  # 4 and 3.5
+            return pl.Series(name, [None if v is None else float(v) for v in values])
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise DataError(
+            f"column {name!r} mixes values of several kinds ({names}); make them all numbers or "
+            f"all text"
+        ) from None
 
 
 def _from_pandas(frame: Any) -> pl.DataFrame:
@@ -211,14 +243,12 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
     for name in frame.columns:
         values = frame[name].to_numpy()
         if values.dtype == object:
-            kinds = {type(value) for value in values[:1000]}
-            text = kinds <= {str}
-            series = pl.Series(str(name), values, dtype=pl.String if text else None, strict=False)
-            if series.dtype == pl.Object:
-                series = pl.Series(str(name), values.tolist(), strict=False)
-            columns.append(series)
+            cells = values.copy()
+            cells[frame[name].isna().to_numpy()] = None
+            text = {type(cell) for cell in cells[:1000]} <= {str, type(None)}
+            columns.append(as_column(str(name), cells if text else cells.tolist(), text=text))
         else:
-            columns.append(pl.Series(str(name), values))
+            columns.append(as_column(str(name), values))
     return pl.DataFrame(columns)
 
 
@@ -233,6 +263,13 @@ def _read_file(path: Path, kind: str | None) -> Table:
             return Table(pl.read_parquet(path), path.name, format="parquet")
         except (pl.exceptions.PolarsError, OSError) as problem:
             raise DataError(f"{path}: not a readable Parquet file ({problem})") from None
+    try:
+        return _read_text(path, name, kind)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise DataError(f"{path}: the gzip file is damaged ({problem})") from None
+
+
+def _read_text(path: Path, name: str, kind: str | None) -> Table:
     lines = _first_lines(path)
     if not lines:
         raise DataError(f"{path}: the file is empty")
@@ -352,7 +389,8 @@ def _typed(text: pl.Series) -> pl.Series:
     whole = text.cast(pl.Int64, strict=False)
     if whole.null_count() > text.null_count() or not bool((whole.cast(pl.String) == text).all()):
         return text
-    return whole
+    # As in the pattern, which saw the first rows only: at most 18 digits.
+    return whole if bool(whole.is_between(-(10**18), 10**18, closed="none").all()) else text
 
 
 def _name_columns(table: Table, names: Sequence[str]) -> Table:

@@ -123,8 +123,8 @@ class Relevance:
                 return {str(key): float(rule[key]) for key in rule}
             return rule if isinstance(rule, str) else getattr(rule, "__name__", repr(rule))
 
-        threshold = {"liked": self.liked} if self.liked is not None else {"above": self.above}
-        return {**threshold, "gain": plain(self.gain), "loss": plain(self.loss)}
+        name = "liked" if self.liked is not None else "above"
+        return {name: self.threshold, "gain": plain(self.gain), "loss": plain(self.loss)}
 
     def __str__(self) -> str:
         facts = self.describe()

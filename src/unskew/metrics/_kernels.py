@@ -101,20 +101,23 @@ def ideal(
         if size > keys.size:
             keys = np.empty(2 * size)
             weights = np.empty(2 * size)
-        if size <= 64:
-            for j in range(size):
-                k, w = key[first + j], weight[first + j]
-                i = j - 1
+        for j in range(size):
+            keys[j] = key[first + j]
+            weights[j] = weight[first + j]
+        gap = 1  # Shell's sort: no scratch, little code, quick on the few judgments of a user
+        while gap < size // 3:
+            gap = 3 * gap + 1
+        while gap > 0:
+            for j in range(gap, size):
+                k, w = keys[j], weights[j]
+                i = j - gap
                 while i >= 0 and keys[i] < k:
-                    keys[i + 1] = keys[i]
-                    weights[i + 1] = weights[i]
-                    i -= 1
-                keys[i + 1] = k
-                weights[i + 1] = w
-        else:
-            order = np.argsort(-key[first:last], kind="mergesort")
-            for j in range(size):
-                weights[j] = weight[first + order[j]]
+                    keys[i + gap] = keys[i]
+                    weights[i + gap] = weights[i]
+                    i -= gap
+                keys[i + gap] = k
+                weights[i + gap] = w
+            gap //= 3
         c, total = 0, 0.0
         for j in range(size):
             while c < cutoffs.size and j + 1 > cutoffs[c]:
@@ -296,35 +299,38 @@ def sum_judged(user: I32, judged_start: I64, weight: F64, lo: int, hi: int) -> F
 
 
 @kernel
-def exact_sum(bits: I64, keep: NDArray[np.bool_]) -> tuple[I64, int, int]:
-    """Add doubles without rounding: 32-bit limbs over the whole range of exponents.
+def exact_sums(bits: I64, keep: NDArray[np.bool_]) -> tuple[I64, I64]:
+    """Add doubles without rounding, row by row: 32-bit limbs over the whole range of exponents.
 
-    `bits` are the doubles as integers. Returns the limbs (the lowest counts 2**-1074), the number
-    of values added and the number of NaN among those kept.
+    `bits` are the doubles as integers. Returns for each row the limbs (the lowest counts
+    2**-1074), and how many values were added and how many of those kept were NaN.
     """
-    limbs = np.zeros(70, np.int64)
-    added, undefined = 0, 0
+    limbs = np.zeros((bits.shape[0], 70), np.int64)
+    counts = np.zeros((bits.shape[0], 2), np.int64)
     low = np.int64(0xFFFFFFFF)
-    for i in range(bits.size):
-        if not keep[i]:
-            continue
-        word = bits[i]
-        exponent = (word >> 52) & 0x7FF
-        mantissa = word & 0xFFFFFFFFFFFFF
-        if exponent == 0x7FF:
-            undefined += 1
-            continue
-        added += 1
-        if exponent > 0:
-            mantissa |= np.int64(1) << 52
-            exponent -= 1
-        if mantissa == 0:
-            continue
-        limb, shift = exponent >> 5, exponent & 31
-        a = np.uint64(mantissa & low) << np.uint64(shift)
-        b = (mantissa >> 32) << shift
-        sign = -1 if word < 0 else 1
-        limbs[limb] += sign * np.int64(a & np.uint64(0xFFFFFFFF))
-        limbs[limb + 1] += sign * (np.int64(a >> np.uint64(32)) + (b & low))
-        limbs[limb + 2] += sign * (b >> 32)
-    return limbs, added, undefined
+    for row in range(bits.shape[0]):
+        added, undefined = 0, 0
+        for i in range(bits.shape[1]):
+            if not keep[i]:
+                continue
+            word = bits[row, i]
+            exponent = (word >> 52) & 0x7FF
+            mantissa = word & 0xFFFFFFFFFFFFF
+            if exponent == 0x7FF:
+                undefined += 1
+                continue
+            added += 1
+            if exponent > 0:
+                mantissa |= np.int64(1) << 52
+                exponent -= 1
+            if mantissa == 0:
+                continue
+            limb, shift = exponent >> 5, exponent & 31
+            a = np.uint64(mantissa & low) << np.uint64(shift)
+            b = (mantissa >> 32) << shift
+            sign = -1 if word < 0 else 1
+            limbs[row, limb] += sign * np.int64(a & np.uint64(0xFFFFFFFF))
+            limbs[row, limb + 1] += sign * (np.int64(a >> np.uint64(32)) + (b & low))
+            limbs[row, limb + 2] += sign * (b >> 32)
+        counts[row, 0], counts[row, 1] = added, undefined
+    return limbs, counts

@@ -1,5 +1,8 @@
 """Metrics of judged hits. A docstring says: what, formula, undefined, short lists, range, source.
 
+A metric returns its values or, as (top, bottom), a fraction: where the bottom is 0 the top is too,
+and the value is undefined.
+
 In every formula: k the cutoff, L the list cut at k, liked(L) the number of liked items in it,
 R and N the user's liked and disliked judgments. `metric@k` is the metric of the list cut at k; an
 item beyond k never matters. An anti-metric is the same formula with liked and disliked, gain and
@@ -13,17 +16,18 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import frozen
 from unskew.errors import DataError
-from unskew.metrics import _kernels
 from unskew.metrics.block import WHOLE, Block, geometric_discount, log_discount, ratio
 from unskew.metrics.definition import Param, Params, metric
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
+Number = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
+Fraction = tuple[Number, Number]
 
 
 @metric("P", params={"per": Param("k", ("k", "list")),
                      "bound": Param("none", ("none", "lower", "upper"))})  # fmt: skip
-def precision(block: Block, params: Params, cutoffs: I64) -> F64:
+def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Share of the list that is liked.
 
     Formula: liked(L) / k; with `per=list`, or without a cutoff, liked(L) / |L|.
@@ -37,11 +41,11 @@ def precision(block: Block, params: Params, cutoffs: I64) -> F64:
     liked, disliked = block.tally(cutoffs)
     top = block.shown(cutoffs) - disliked if params["bound"] == "upper" else liked
     bottom = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
-    return np.nan_to_num(ratio(top, bottom), nan=0.0)
+    return top, np.maximum(bottom, 1)  # an empty list scores 0
 
 
 @metric("Recall", params={"per": Param("all", ("all", "min"))})
-def recall(block: Block, params: Params, cutoffs: I64) -> F64:
+def recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Share of the liked items that the list found.
 
     Formula: liked(L) / R; with `per=min`, liked(L) / min(k, R).
@@ -55,14 +59,14 @@ def recall(block: Block, params: Params, cutoffs: I64) -> F64:
     return _per_liked(block, params, cutoffs, liked)
 
 
-def _per_liked(block: Block, params: Params, cutoffs: I64, top: NDArray[np.generic]) -> F64:
+def _per_liked(block: Block, params: Params, cutoffs: I64, top: Number) -> Fraction:
     """Divide by all liked items of the user, or by as many as fit above the cutoff or the list."""
-    liked = np.broadcast_to(block.liked[None, :], top.shape)
+    liked = block.liked[None, :]
     if params["per"] == "all":
-        return ratio(top, liked)
+        return top, liked
     room = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
     fits = room if params["per"] == "k" else np.minimum(liked, room)
-    return ratio(top, np.where(liked == 0, 0, np.maximum(fits, 1)))  # an empty list scores 0
+    return top, np.where(liked == 0, 0, np.maximum(fits, 1))  # an empty list scores 0
 
 
 @metric("F1", params={"per": Param("k", ("k", "list"))})
@@ -75,8 +79,8 @@ def f1(block: Block, params: Params, cutoffs: I64) -> F64:
     Range: [0, 1], higher is better.
     Reference: van Rijsbergen 1979.
     """
-    p = precision(block, {**params, "bound": "none"}, cutoffs)
-    r = recall(block, {"per": "all"}, cutoffs)
+    p = ratio(*precision(block, {**params, "bound": "none"}, cutoffs))
+    r = ratio(*recall(block, {"per": "all"}, cutoffs))
     both = p + r
     return np.where(both == 0, 0.0, ratio(2 * p * r, both))
 
@@ -96,7 +100,7 @@ def hit_rate(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
 
 
 @metric("Rprec")
-def r_precision(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
+def r_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
     """Precision at the rank that equals the number of liked items.
 
     Formula: liked(first R items of L) / R.
@@ -107,17 +111,17 @@ def r_precision(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG
     """
     hits = block.hits
     counts = [
-        _kernels.liked_within(
+        block.kernels.liked_within(
             hits.start, hits.rank, hits.judgment, block.view.label,
             np.minimum(block.liked, cutoff).astype(np.int64),
         )
         for cutoff in cutoffs
     ]  # fmt: skip
-    return ratio(np.array(counts), np.broadcast_to(block.liked, (cutoffs.size, block.liked.size)))
+    return np.array(counts), block.liked[None, :]
 
 
 @metric("AP", params={"per": Param("all", ("all", "min", "k", "list"))})
-def average_precision(block: Block, params: Params, cutoffs: I64) -> F64:
+def average_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Mean of the precision at the ranks of the liked items; those not found count 0.
 
     Formula: (sum over liked items at rank i of P@i) / R; with `per=min`, / min(k, R); with
@@ -130,7 +134,9 @@ def average_precision(block: Block, params: Params, cutoffs: I64) -> F64:
     divide_by_k.
     """
     hits = block.hits
-    total = _kernels.precision_sum(hits.start, hits.rank, hits.judgment, block.view.label, cutoffs)
+    total = block.kernels.precision_sum(
+        hits.start, hits.rank, hits.judgment, block.view.label, cutoffs
+    )
     return _per_liked(block, params, cutoffs, total)
 
 
@@ -145,7 +151,10 @@ def reciprocal_rank(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa:
     Reference: trec_eval's recip_rank; anti-RR in mena2021 section 9.
     """
     hits = block.hits
-    return _kernels.reciprocal_rank(hits.start, hits.rank, hits.judgment, block.view.label, cutoffs)
+    result: F64 = block.kernels.reciprocal_rank(
+        hits.start, hits.rank, hits.judgment, block.view.label, cutoffs
+    )
+    return result
 
 
 DISCOUNT = Param("log", ("log", "original"))
@@ -168,7 +177,7 @@ def dcg(block: Block, params: Params, cutoffs: I64) -> F64:
 
 @metric("nDCG", params={"ideal": Param("cut", ("cut", "uncut", "full", "worst", "best")),
                         "discount": DISCOUNT})  # fmt: skip
-def ndcg(block: Block, params: Params, cutoffs: I64) -> F64:
+def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """DCG divided by the best that the user's judgments allow.
 
     Formula: DCG / ideal, `discount` as in DCG. `ideal=cut` (default): the user's gains in
@@ -187,18 +196,19 @@ def ndcg(block: Block, params: Params, cutoffs: I64) -> F64:
     top = block.discounted(view.gain, discount, cutoffs)
     if kind == "full":
         best = float(view.gain.max()) if view.gain.size else 0.0
-        sums = np.cumsum(discount)
-        bottom = best * sums[np.minimum(cutoffs, discount.size - 1)][:, None]
-        return ratio(top, np.broadcast_to(bottom, top.shape))
+        # The cutoff may lie beyond every list and all judgments.
+        deepest = max(block.judged.longest, int(cutoffs.max()))
+        sums = np.cumsum(log_discount(deepest, str(params["discount"])))
+        return top, best * sums[cutoffs][:, None]
     if kind == "best":
         # An anti view: loss is the gain of what is liked. What is not judged goes to the end.
         signed = frozen(np.where(view.judged > 0, view.loss - view.gain, -np.inf))
-        return ratio(top, block.ideal(f"best-{name}", signed, view.gain, discount, cutoffs))
+        bottom = block.ideal(f"best-{name}", signed, view.gain, discount, cutoffs)
+        return np.where(bottom == 0, 0.0, top), bottom
     if kind == "uncut":
         whole = np.array([WHOLE])
-        bottom = block.ideal(f"gain-{name}", view.gain, view.gain, discount, whole)
-        return ratio(top, np.broadcast_to(bottom, top.shape))
-    return ratio(top, block.ideal(f"gain-{name}", view.gain, view.gain, discount, cutoffs))
+        return top, block.ideal(f"gain-{name}", view.gain, view.gain, discount, whole)
+    return top, block.ideal(f"gain-{name}", view.gain, view.gain, discount, cutoffs)
 
 
 @metric("RBP", params={"p": Param(0.8, low=0, high=1)})
@@ -233,7 +243,7 @@ def _rbp_discount(block: Block, params: Params) -> F64:
 
 
 @metric("AUC", needs=frozenset({"catalogue"}))
-def auc(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
+def auc(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
     """Probability that a liked target item ranks above one that is not liked.
 
     Formula: pairs (liked, other target) in the right order / (R x (|T| - R)); items outside the
@@ -254,16 +264,16 @@ def auc(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
             f"AUC: the list of user {user!r} holds {int(hits.depth[row])} items, but there are "
             f"only {int(block.targets[row])} target items; give the whole catalogue"
         )
-    right = _kernels.ordered_pairs(
+    right = block.kernels.ordered_pairs(
         hits.start, hits.rank, hits.judgment, block.view.label, block.liked, hits.depth,
         frozen(block.targets), cutoffs,
     )  # fmt: skip
     pairs = block.liked.astype(np.float64) * (block.targets - block.liked)
-    return ratio(right, np.broadcast_to(pairs, right.shape))
+    return right, pairs[None, :]
 
 
 @metric("bpref")
-def bpref(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
+def bpref(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
     """How rarely disliked items stand above liked ones; unjudged items do not matter.
 
     Formula: (1/R) x sum over liked items found of 1 - min(disliked above, R) / min(N, R), the
@@ -275,15 +285,15 @@ def bpref(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     its formula lacks (SPEC A0.4).
     """
     hits = block.hits
-    total = _kernels.preference_sum(
+    total = block.kernels.preference_sum(
         hits.start, hits.rank, hits.judgment, block.view.label, block.liked, block.disliked,
         cutoffs,
     )  # fmt: skip
-    return ratio(total, np.broadcast_to(block.liked, total.shape))
+    return total, block.liked[None, :]
 
 
 @metric("infAP", params={"pool": Param("judged", ("judged", "all"))})
-def inferred_ap(block: Block, params: Params, cutoffs: I64) -> F64:
+def inferred_ap(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """AP estimated as if the judged items were a random sample of a pool.
 
     Formula: (1/R) x sum over liked items at rank i of 1/i + ((i-1)/i) x (pool above/(i-1)) x
@@ -296,15 +306,15 @@ def inferred_ap(block: Block, params: Params, cutoffs: I64) -> F64:
     A1.3); bellogin2017's formula counts one item too many (SPEC A0.4).
     """
     hits = block.hits
-    total = _kernels.inferred_sum(
+    total = block.kernels.inferred_sum(
         hits.start, hits.rank, hits.judgment, block.view.label, params["pool"] == "all", cutoffs
     )
-    return ratio(total, np.broadcast_to(block.liked, total.shape))
+    return total, block.liked[None, :]
 
 
 @metric("SR", params={"gamma": Param(1.0, low=-1e-300, high=float("inf")),
                       "mean": Param("users", ("users", "ratio"))})  # fmt: skip
-def stratified_recall(block: Block, params: Params, cutoffs: I64) -> F64 | tuple[F64, F64]:
+def stratified_recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Recall in which an item counts the less, the more often it is liked.
 
     Formula: sum over liked items found of w / sum over all liked of w, with
@@ -320,14 +330,13 @@ def stratified_recall(block: Block, params: Params, cutoffs: I64) -> F64 | tuple
     weight = frozen(block.view.liked * counts ** (-gamma / (gamma + 1)))
     flat = frozen(np.ones(block.judged.longest + 1))
     found = block.discounted(weight, flat, cutoffs)
-    total = np.broadcast_to(block.sum_judged(weight), found.shape)
-    return (found, total) if params["mean"] == "ratio" else ratio(found, total)
+    return found, block.sum_judged(weight)[None, :]
 
 
 @metric("HLU", params={"halflife": Param(5.0, low=1, high=float("inf")),
                        "weight": Param("none", ("none", "popularity")),
                        "mean": Param("ratio", ("users", "ratio"))})  # fmt: skip
-def half_life_utility(block: Block, params: Params, cutoffs: I64) -> F64 | tuple[F64, F64]:
+def half_life_utility(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Gains of liked items, halved every few ranks, relative to the best order.
 
     Formula: sum over liked items at rank i of g / 2^((i-1)/(halflife-1)), divided by the same sum
@@ -346,12 +355,11 @@ def half_life_utility(block: Block, params: Params, cutoffs: I64) -> F64 | tuple
     discount = geometric_discount(block.judged.longest, 1.0, halving)
     top = block.discounted(gain, discount, cutoffs)
     name = f"HLU{params['halflife']}{params['weight']}"
-    bottom = block.ideal(name, gain, gain, discount, cutoffs)
-    return (top, bottom) if params["mean"] == "ratio" else ratio(top, bottom)
+    return top, block.ideal(name, gain, gain, discount, cutoffs)
 
 
 @metric("Judged", better="neither", anti=False)
-def judged(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
+def judged(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
     """Share of the list that is judged at all.
 
     Formula: (liked(L) + disliked(L)) / k; without a cutoff / |L|.
@@ -361,7 +369,7 @@ def judged(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     Reference: ir_measures' Judged; mena2021 section 3.2.
     """
     liked, disliked = block.tally(cutoffs)
-    return np.nan_to_num(ratio(liked + disliked, block.slots(cutoffs)), nan=0.0)
+    return liked + disliked, np.maximum(block.slots(cutoffs), 1)
 
 
 @metric("Residual", better="neither", anti=False)
@@ -374,4 +382,4 @@ def residual(block: Block, params: Params, cutoffs: I64) -> F64:
     Range: [0, 1]; a description.
     Reference: mena2021 Eq. 4.
     """
-    return 1.0 - judged(block, params, cutoffs)
+    return 1.0 - ratio(*judged(block, params, cutoffs))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,39 +131,45 @@ class Block:
             self.disliked, self.liked, self.targets, True, self.shared,
         )  # fmt: skip
 
+    @property
+    def kernels(self) -> ModuleType:
+        """The compiled kernels, imported at first use: names of metrics need none."""
+        from unskew.metrics import _kernels
+
+        return _kernels
+
     def shown(self, cutoffs: I64) -> I64:
         """How many slots of each list lie above each cutoff."""
         return np.minimum(cutoffs[:, None], self.hits.depth[None, :])
 
     def slots(self, cutoffs: I64) -> I64:
         """What precision divides by: the cutoff, or the list's length where there is none."""
+        if cutoffs[-1] != WHOLE:
+            return cutoffs[:, None]
         return np.where(cutoffs[:, None] == WHOLE, self.hits.depth[None, :], cutoffs[:, None])
 
     def tally(self, cutoffs: I64) -> tuple[I32, I32]:
         """Liked and disliked items above each cutoff."""
-        from unskew.metrics import _kernels
-
         key = cutoffs.tobytes()
         if key not in self._tallies:
-            self._tallies[key] = _kernels.tally(
+            self._tallies[key] = self.kernels.tally(
                 self.hits.start, self.hits.rank, self.hits.judgment, self.view.label, cutoffs
             )
         return self._tallies[key]
 
     def discounted(self, weight: F64, discount: F64, cutoffs: I64) -> F64:
         """Sum of weight x discount over the judged hits above each cutoff."""
-        from unskew.metrics import _kernels
-
         hits = self.hits
-        return _kernels.discounted(hits.start, hits.rank, hits.judgment, weight, discount, cutoffs)
+        total: F64 = self.kernels.discounted(
+            hits.start, hits.rank, hits.judgment, weight, discount, cutoffs
+        )
+        return total
 
     def ideal(self, name: str, key: F64, weight: F64, discount: F64, cutoffs: I64) -> F64:
         """The same sum over all judgments of the user, by descending key; `name` names it."""
-        from unskew.metrics import _kernels
-
         memo = (name, self.is_anti, cutoffs.tobytes())
         if memo not in self.shared:
-            self.shared[memo] = _kernels.ideal(
+            self.shared[memo] = self.kernels.ideal(
                 self.judged.lists.user, self.judged.judgments.start, key, weight, discount,
                 cutoffs, self.lo, self.hi,
             )  # fmt: skip
@@ -169,27 +177,24 @@ class Block:
 
     def sum_judged(self, weight: F64) -> F64:
         """Sum of a weight over all judgments of the user."""
-        from unskew.metrics import _kernels
-
-        return _kernels.sum_judged(
+        total: F64 = self.kernels.sum_judged(
             self.judged.lists.user, self.judged.judgments.start, weight, self.lo, self.hi
         )
+        return total
 
     def item_mean(self, weight: F64, cutoffs: I64) -> F64:
         """Mean of a weight of the recommended items above each cutoff; NaN without any."""
-        from unskew.metrics import _kernels
-
         run = self.matched
         own = frozen(weight[run.from_run])
         args = (run.start, run.stop, run.run.item)
-        total = _kernels.item_sum(*args, own, cutoffs, self.lo, self.hi)
+        total = self.kernels.item_sum(*args, own, cutoffs, self.lo, self.hi)
         ones = frozen(np.ones(own.size))
-        filled = _kernels.item_sum(*args, ones, cutoffs, self.lo, self.hi)
+        filled = self.kernels.item_sum(*args, ones, cutoffs, self.lo, self.hi)
         return ratio(total, filled)
 
 
-def ratio(numerator: NDArray[np.generic], denominator: NDArray[np.generic]) -> F64:
-    """Divide; where the denominator is 0 the value is undefined: NaN."""
-    top, bottom = np.asarray(numerator, np.float64), np.asarray(denominator, np.float64)
+def ratio(top: NDArray[Any], bottom: NDArray[Any], out: F64 | None = None) -> F64:
+    """Divide. Where the bottom is 0 so is the top, and 0/0 is undefined: NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(bottom == 0, np.nan, top / bottom)
+        result: F64 = np.divide(top, bottom, out=out, dtype=np.float64)
+    return result

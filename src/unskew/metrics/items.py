@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.judge import Matched
-from unskew.metrics import _kernels
 from unskew.metrics.block import Block, Judged
 from unskew.metrics.definition import Param, Params, metric
 
@@ -84,6 +83,8 @@ def long_tail(block: Block, params: Params, cutoffs: I64) -> F64:
 
 def _exposure(judged: Judged, matched: Matched, cutoff: int) -> I64:
     """Count how often each item of the catalogue is recommended."""
+    from unskew.metrics import _kernels
+
     assert judged.catalogue is not None
     run = matched.run
     own = _kernels.exposure(matched.start, matched.stop, run.item, max(len(run.items), 1), cutoff)

@@ -17,7 +17,8 @@ from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, DataWarning, SettingError, choose
 from unskew.judge import Lists, Matched, View, count_labels
-from unskew.metrics.block import Block, Judged
+from unskew.metrics.block import Block, Judged, ratio
+from unskew.metrics.definition import Params
 from unskew.metrics.names import Metric, parse
 from unskew.order import TIES
 from unskew.runs import Run, read_run, system_name
@@ -30,6 +31,8 @@ F64 = NDArray[np.float64]
 
 METRICS = ("P@10", "Recall@10", "nDCG@10", "RR@10", "anti-P@10", "Judged@10")
 """What is computed when no metrics are named."""
+BLOCK = 2000
+"""Lists per block at the most: small enough that what a block needs stays in the cache."""
 MEMORY = 512 << 20
 """Working memory beyond inputs and result, in bytes."""
 
@@ -124,8 +127,8 @@ def evaluate(
     if relevance is None:
         relevance, note = _relevance(tests, liked, above, gain, loss)
         notes += note
-    elif liked is not None or above is not None:
-        raise SettingError("give either relevance or liked/above, not both")
+    elif liked is not None or above is not None or gain != "rating" or loss != "levels":
+        raise SettingError("give either relevance or liked/above/gain/loss, not both")
     bench = _Bench.lay(tests, systems, training, catalogue, relevance, wanted, depth)
     notes += [note for run in systems.values() for note in run.notes]
     notes += bench.remarks(wanted, users)
@@ -293,7 +296,9 @@ class _Bench:
         rows = [label for label, metric in wanted.items() if metric.definition.of != "run"]
         total = len(self.judged.lists)
         families = _families({label: wanted[label] for label in rows})
-        values = {name: np.empty((len(rows), total)) for name in self.matched}
+        # One array for all systems: large enough to be mapped in large pages.
+        everything = np.empty((len(self.matched), len(rows), total))
+        values = dict(zip(self.matched, everything, strict=True))
         den: dict[str, dict[int, F64]] = {name: {} for name in self.matched}
         for name in self.matched:
             for row, label in enumerate(rows):
@@ -309,15 +314,8 @@ class _Bench:
             shared: dict[object, F64] = {}
             for name, matched in self.matched.items():
                 block = Block.of(self.judged, matched, lo, hi, shared)
-                for metric, cutoffs, places in families:
-                    seen = block.derive(metric.anti, metric.condensed)
-                    result = metric.definition.compute(seen, metric.params, cutoffs)
-                    if isinstance(result, tuple):
-                        result, bottom = result
-                        for at, row in places:
-                            den[name][row][lo:hi] = bottom[at]
-                    for at, row in places:
-                        values[name][row, lo:hi] = result[at]
+                for family in families:
+                    family.fill(block, values[name][:, lo:hi], den[name])
             done += 1
             if progress is not None:
                 progress(done, len(blocks))
@@ -338,19 +336,53 @@ class _Bench:
         }
 
 
-def _families(
-    wanted: Mapping[str, Metric],
-) -> list[tuple[Metric, I64, list[tuple[int, int]]]]:
-    """Group metrics that differ in cutoff only: (metric, cutoffs, [(cutoff's place, row)])."""
+@dataclass(frozen=True)
+class _Family:
+    """Metrics that differ in cutoff only."""
+
+    metric: Metric
+    params: Params
+    cutoffs: I64
+    places: list[tuple[int, int]]
+    """(place among the cutoffs, row of the result) of each."""
+    rows: slice | None
+    """The rows of the result where they follow each other: the usual case, without a copy."""
+
+    @classmethod
+    def of(cls, metric: Metric, members: list[tuple[int, int]]) -> _Family:
+        """Group members (cutoff, row) of one metric."""
+        cutoffs = sorted({cutoff for cutoff, _ in members})
+        places = [(cutoffs.index(cutoff), row) for cutoff, row in members]
+        first = places[0][1]
+        straight = places == [(at, first + at) for at in range(len(cutoffs))]
+        rows = slice(first, first + len(cutoffs)) if straight else None
+        return cls(metric, metric.params, frozen(np.array(cutoffs, np.int64)), places, rows)
+
+    def fill(self, block: Block, values: F64, den: dict[int, F64]) -> None:
+        """Write the values of a block's lists into their rows (and denominators into `den`)."""
+        seen = block.derive(self.metric.anti, self.metric.condensed)
+        result = self.metric.definition.compute(seen, self.params, self.cutoffs)
+        if isinstance(result, tuple) and self.params.get("mean") != "ratio":
+            top, bottom = result
+            if self.rows is not None:
+                ratio(top, bottom, out=values[self.rows])
+                return
+            result = ratio(top, bottom)
+        if isinstance(result, tuple):
+            result, bottom = result
+            bottom = np.broadcast_to(bottom, result.shape)
+            for at, row in self.places:
+                den[row][block.lo : block.hi] = bottom[at]
+        for at, row in self.places:
+            values[row] = result[at]
+
+
+def _families(wanted: Mapping[str, Metric]) -> list[_Family]:
+    """Group metrics that differ in cutoff only."""
     groups: dict[Metric, list[tuple[int, int]]] = {}
     for row, metric in enumerate(wanted.values()):
         groups.setdefault(metric.family, []).append((metric.whole_cutoff, row))
-    families = []
-    for metric, members in groups.items():
-        cutoffs = sorted({cutoff for cutoff, _ in members})
-        places = [(cutoffs.index(cutoff), row) for cutoff, row in members]
-        families.append((metric, frozen(np.array(cutoffs, np.int64)), places))
-    return families
+    return [_Family.of(metric, members) for metric, members in groups.items()]
 
 
 def _block_size(total: int, columns: int, judged: Judged, threads: int, budget: int) -> int:
@@ -358,7 +390,7 @@ def _block_size(total: int, columns: int, judged: Judged, threads: int, budget: 
     judgments = len(judged.judgments) / max(len(judged.judgments.users), 1)
     each = 8 * 4 * max(columns, 1) + 24 * judgments + 64
     most = max(int(budget / threads / each), 1)
-    return max(min(most, 8192, -(-total // (2 * threads))), 1)
+    return max(min(most, BLOCK, -(-total // (2 * threads))), 1)
 
 
 def _targets(known: NDArray[np.bool_], train: Ratings | None, users: int) -> I64:
@@ -431,7 +463,7 @@ def _read_runs(runs: object, ties: str | None, seed: int) -> dict[str, Run]:
 
     def read(name: str) -> Run:
         try:
-            return read_run(named[name], ties=ties, seed=seed)
+            return read_run(named[name], ties=ties, seed=seed, keep_scores=False)
         except DataError as problem:
             raise type(problem)(f"{name}: {problem}") from None
 

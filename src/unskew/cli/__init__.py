@@ -1,0 +1,68 @@
+"""The command line: one short file per command; parse, call one function, print."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from unskew.cli import demo, evaluate, metrics
+from unskew.errors import DataWarning, SettingError, UnskewError
+
+app = typer.Typer(
+    name="unskew",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Bias-aware offline evaluation of recommender systems.",
+)
+app.command("evaluate", rich_help_panel="Judge")(evaluate.evaluate)
+app.command("metrics", rich_help_panel="Judge")(metrics.metrics)
+app.command("demo", rich_help_panel="Start here")(demo.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from unskew import __version__
+
+        typer.echo(f"unskew {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Bias-aware offline evaluation of recommender systems."""
+    del version
+
+
+def _show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    if issubclass(category, DataWarning):
+        print(f"warning: {message}", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line.
+
+    Exit codes: 0 done, 1 data that cannot be used, 2 a command or setting that is not right.
+    """
+    warnings.showwarning = _show
+    warnings.simplefilter("always", DataWarning)
+    try:
+        app(arguments, standalone_mode=True)
+    except UnskewError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        sys.exit(2 if isinstance(problem, SettingError) else 1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)

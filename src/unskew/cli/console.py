@@ -1,0 +1,36 @@
+"""Printing to the terminal: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+# Off a terminal nothing is folded: a table in a file or a pipe keeps its lines whole.
+_UNFOLDED = 10_000
+
+
+def output() -> Console:
+    """Return the console for results."""
+    return Console(width=None if sys.stdout.isatty() else _UNFOLDED, highlight=False)
+
+
+def messages() -> Console:
+    """Return the console for what is not a result."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a progress bar on a terminal; give the function that moves it, or None."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=messages(), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,119 @@
+"""Scores as JSON, CSV, Markdown, LaTeX or a table in the terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from unskew.scores import Mean, Scores
+
+FORMATS = ("table", "json", "csv", "markdown", "latex")
+
+# With more metrics than this a row per metric is easier to read than a column per metric.
+_WIDE = 7
+
+
+def as_json(scores: Scores) -> str:
+    """Return ``{system: {metric: {"mean": x, "users": n}}}``; an undefined mean is null."""
+    means = scores.means()
+    content = {
+        system: {
+            label: {"mean": None if math.isnan(m.value) else m.value, "users": m.users}
+            for label, m in row.items()
+        }
+        for system, row in means.items()
+    }
+    return json.dumps(content, ensure_ascii=False)
+
+
+def as_csv(scores: Scores) -> str:
+    """Return a row per system and metric: system, metric, mean, users, undefined."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["system", "metric", "mean", "users", "undefined"])
+    for system, row in scores.means().items():
+        for label, m in row.items():
+            value = "" if math.isnan(m.value) else repr(m.value)
+            writer.writerow([system, label, value, m.users, m.undefined])
+    return out.getvalue().rstrip("\n")
+
+
+def as_markdown(scores: Scores, digits: int = 4) -> str:
+    """Return a Markdown table, the best value of each metric in bold."""
+    header, rows = _grid(scores, digits, "**{}**", lambda text: text.replace("|", "\\|"))
+    lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def as_latex(scores: Scores, digits: int = 4) -> str:
+    """Return a LaTeX tabular (booktabs), the best value of each metric in bold."""
+    header, rows = _grid(scores, digits, "\\textbf{{{}}}", _escape_latex)
+    body = [" & ".join(row) + " \\\\" for row in rows]
+    return "\n".join(
+        [
+            f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}",
+            "\\toprule",
+            " & ".join(header) + " \\\\",
+            "\\midrule",
+            *body,
+            "\\bottomrule",
+            "\\end{tabular}",
+        ]
+    )
+
+
+def as_rich(scores: Scores, digits: int = 4) -> Table:
+    """Return a table for the terminal, the best value of each metric in bold."""
+    header, rows = _grid(scores, digits, "\x00{}", lambda text: text)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, name in enumerate(header):
+        table.add_column(Text(name), justify="left" if place == 0 else "right", no_wrap=True)
+    for row in rows:
+        cells = [
+            Text(cell[1:], style="bold green") if cell.startswith("\x00") else Text(cell)
+            for cell in row
+        ]
+        table.add_row(*cells)
+    return table
+
+
+def _grid(
+    scores: Scores, digits: int, best: str, escape: object
+) -> tuple[list[str], list[list[str]]]:
+    """Lay the means out: systems down unless there are many metrics; the best ones marked."""
+    assert callable(escape)
+    means = scores.means()
+    labels, systems = list(scores.order), list(means)
+    marked = {label: _best(scores, label, means) for label in labels}
+
+    def cell(system: str, label: str) -> str:
+        value = means[system][label].value
+        text = "–" if math.isnan(value) else f"{value:.{digits}f}"
+        return best.format(text) if system in marked[label] else text
+
+    if len(labels) <= _WIDE:
+        header = ["system", *map(escape, labels)]
+        return header, [[escape(s), *(cell(s, label) for label in labels)] for s in systems]
+    header = ["metric", *map(escape, systems)]
+    return header, [[escape(label), *(cell(s, label) for s in systems)] for label in labels]
+
+
+def _best(scores: Scores, label: str, means: dict[str, dict[str, Mean]]) -> set[str]:
+    better = scores.metrics[label].better
+    values = {s: row[label].value for s, row in means.items() if not math.isnan(row[label].value)}
+    if better == "neither" or len(values) < 2 or len(set(values.values())) < 2:
+        return set()
+    top = max(values.values()) if better == "higher" else min(values.values())
+    return {system for system, value in values.items() if value == top}
+
+
+def _escape_latex(text: str) -> str:
+    table = {c: "\\" + c for c in "&%$#_{}"}
+    table |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    return "".join(table.get(character, character) for character in text)
