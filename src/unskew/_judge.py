@@ -28,8 +28,9 @@ def meet(
     """Find the judged items of lists lo..hi, in rank order.
 
     A table over the items of the run is marked with each user's judgments (`to_list` turns an
-    item's common number into the run's) and cleared again: no sort, no hash, one look per slot.
-    An item or slot numbered -1 falls on the table's last entry, which is never marked.
+    item's common number into the run's): no sort, no hash, one look per slot. Marks of other
+    users are told by their number, so nothing is cleared. An item or slot numbered -1 falls on
+    the table's last entry, which is never marked.
     """
     most = 0
     for row in range(lo, hi):
@@ -49,12 +50,10 @@ def meet(
             mark[-1] = -1
             for slot in range(begin, list_stop[row]):
                 j = mark[list_item[slot]]
-                if j >= 0:
+                if first <= j < last:
                     rank[hit] = slot - begin + 1
                     judgment[hit] = j
                     hit += 1
-            for j in range(first, last):
-                mark[to_list[judged_item[j]]] = -1
         start[row - lo + 1] = hit
     return start, rank[:hit], judgment[:hit]
 

@@ -29,9 +29,12 @@ class DataWarning(UserWarning):
 def unknown_name(what: str, given: object, allowed: Iterable[object]) -> UnknownName:
     """Build the error for a name that is not one of `allowed`, with the nearest valid one."""
     names = [str(name) for name in allowed]
-    lowered = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(str(given).lower(), lowered, n=1, cutoff=0.5)
-    hint = f" Did you mean {lowered[near[0]]!r}?" if near else ""
+
+    def likeness(name: str) -> float:
+        return difflib.SequenceMatcher(None, name.lower(), str(given).lower()).ratio()
+
+    near = max(names, key=likeness, default="")  # of equals the first: names before aliases
+    hint = f" Did you mean {near!r}?" if likeness(near) >= 0.5 else ""
     return UnknownName(f"unknown {what} {str(given)!r}.{hint} Allowed: {', '.join(names)}.")
 
 

@@ -31,7 +31,7 @@ F64 = NDArray[np.float64]
 
 METRICS = ("P@10", "Recall@10", "nDCG@10", "RR@10", "anti-P@10", "Judged@10")
 """What is computed when no metrics are named."""
-BLOCK = 2000
+BLOCK = 8192
 """Lists per block at the most: small enough that what a block needs stays in the cache."""
 MEMORY = 512 << 20
 """Working memory beyond inputs and result, in bytes."""
@@ -120,7 +120,7 @@ def evaluate(
     budget = memory_bytes(memory)
     wanted = _labelled(metrics)
     tests = read_ratings(judgments)
-    systems = _read_runs(runs, ties, seed)
+    systems = _read_runs(runs, ties, seed, (tests.users, tests.items))
     training = None if train is None else read_ratings(train)
     catalogue = None if items is None else read_items(items)
     notes = [*tests.notes]
@@ -136,8 +136,8 @@ def evaluate(
     judged = bench.judged
     columns = {
         "user": pl.Series(judged.lists.user),
-        "liked": pl.Series(judged.liked),
-        "disliked": pl.Series(judged.disliked),
+        "liked": pl.Series(judged.liked.astype(np.int64)),
+        "disliked": pl.Series(judged.disliked.astype(np.int64)),
         "test": pl.Series(np.diff(judged.judgments.start)),
     }
     if judged.train is not None:
@@ -224,8 +224,7 @@ class _Bench:
         most = int(np.diff(judgments.start).max(initial=0))
         liked, disliked = count_labels(judgments, lists, view)
         judged = Judged(
-            judgments, lists, view, liked, disliked,
-            _positives(judgments, view, training, relevance), training, known,
+            judgments, lists, view, liked, disliked, training, known,
             max([most, *longest]) + 1,
         )  # fmt: skip
         return cls(judged, matched)
@@ -320,9 +319,10 @@ class _Bench:
             if progress is not None:
                 progress(done, len(blocks))
 
+        whole = {k: metric for k, metric in wanted.items() if metric.definition.of == "run"}
         map_blocks(fill, blocks, threads, size=total * len(rows) * len(self.matched))
         return {
-            name: System(values[name], den[name], matched.depth, self._aggregates(matched, wanted))
+            name: System(values[name], den[name], matched.depth, self._aggregates(matched, whole))
             for name, matched in self.matched.items()
         }
 
@@ -332,7 +332,6 @@ class _Bench:
                 self.judged, matched, metric.params, metric.whole_cutoff
             )
             for label, metric in wanted.items()
-            if metric.definition.of == "run"
         }
 
 
@@ -401,31 +400,30 @@ def _targets(known: NDArray[np.bool_], train: Ratings | None, users: int) -> I64
     return targets
 
 
-def _positives(judgments: Ratings, view: View, train: Ratings | None, relevance: Relevance) -> F64:
-    """Count the liked ratings of each item, in training and test together (SPEC E1.16)."""
-    count = np.bincount(judgments.item, weights=view.liked, minlength=len(judgments.items))
-    if train is not None:
-        liked = relevance.is_liked(train.value)
-        count = count + np.bincount(train.item[liked], minlength=len(judgments.items))
-    return np.asarray(count, np.float64)
-
-
 def _must_meet(
     systems: Mapping[str, Run], tests: Ratings, user_tables: Sequence[NDArray[np.int32]],
     item_tables: Sequence[NDArray[np.int32]], offset: int,
 ) -> None:  # fmt: skip
     """Refuse a run that shares no user, or no item, with the judgments: ids do not match."""
+    known = {"users": _marked(user_tables), "items": _marked(item_tables)}
     for place, (name, run) in enumerate(systems.items(), start=offset):
         for what, tables, mine, theirs in (
             ("users", user_tables, run.users, tests.users),
             ("items", item_tables, run.items, tests.items),
         ):
-            if not np.isin(tables[place], tables[0]).any():
+            if not known[what][tables[place]].any():
                 raise DataError(
                     f"{name}: no {what} in common with the judgments. Its ids are "
                     f"{mine.kind}, such as {_examples(mine)}; the judgments' are {theirs.kind}, "
                     f"such as {_examples(theirs)}. Check that both files use the same ids"
                 )
+
+
+def _marked(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
+    """Mark what occurs in the first table."""
+    marked = np.zeros(1 + max(int(table.max(initial=-1)) for table in tables), np.bool_)
+    marked[tables[0]] = True
+    return marked
 
 
 def _examples(ids: Ids) -> str:
@@ -440,10 +438,16 @@ def _labelled(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Metri
     return {str(metric): parse(metric) for metric in several}
 
 
-def _read_runs(runs: object, ties: str | None, seed: int) -> dict[str, Run]:
+def _read_runs(
+    runs: object, ties: str | None, seed: int, likely: tuple[Ids, Ids]
+) -> dict[str, Run]:
     """Read all runs, named by their keys or files."""
     if isinstance(runs, Mapping):
         named = {str(name): source for name, source in runs.items()}
+        if any(isinstance(source, list | tuple) for source in named.values()):
+            raise SettingError(
+                "runs must be named: {'mine': {user: [items]}}, not {user: [items]} itself"
+            )
     elif isinstance(runs, list | tuple):
         named = {}
         for source in runs:
@@ -463,7 +467,7 @@ def _read_runs(runs: object, ties: str | None, seed: int) -> dict[str, Run]:
 
     def read(name: str) -> Run:
         try:
-            return read_run(named[name], ties=ties, seed=seed, keep_scores=False)
+            return read_run(named[name], ties=ties, seed=seed, keep_scores=False, likely=likely)
         except DataError as problem:
             raise type(problem)(f"{name}: {problem}") from None
 

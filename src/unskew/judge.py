@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.relevance import Relevance
 from unskew.runs import Run
+from unskew.threads import map_blocks
 
 I8 = NDArray[np.int8]
 I32 = NDArray[np.int32]
@@ -27,31 +28,49 @@ MASKED, LIKED, DISLIKED, POOLED = 0, 1, 2, 3
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """How each judgment is taken: its label, its gain and its loss. No new join is needed."""
+    """How each judgment is taken: its label, its gain and its loss. No new join is needed.
+
+    Gains and losses are worked out when a metric first asks for them.
+    """
 
     label: I8
-    gain: F64
-    loss: F64
+    value: F64
+    relevance: Relevance
+    is_anti: bool = False
 
     @classmethod
     def of(cls, judgments: Ratings, relevance: Relevance) -> View:
         """Apply a relevance rule to judgments."""
-        value = judgments.value
+        label = np.subtract(DISLIKED, relevance.is_liked(judgments.value), dtype=np.int8)
         pooled = judgments.tags.get("pooled")
-        hidden = np.zeros(value.size, np.bool_) if pooled is None else pooled.to_numpy()
-        known = np.where(hidden, relevance.threshold, value) if hidden.any() else value
-        label = np.where(relevance.is_liked(known), LIKED, DISLIKED).astype(np.int8)
-        gain, loss = relevance.gains(known), relevance.losses(known)
-        if hidden.any():
-            label[hidden] = POOLED
-            gain, loss = np.where(hidden, 0.0, gain), np.where(hidden, 0.0, loss)
-        return cls(frozen(label), frozen(gain), frozen(loss))
+        if pooled is not None:
+            label[pooled.to_numpy()] = POOLED
+        return cls(frozen(label), judgments.value, relevance)
+
+    @cached_property
+    def gain(self) -> F64:
+        """What each judgment is worth; 0 where it is masked or only pooled."""
+        return self._worth("losses" if self.is_anti else "gains")
+
+    @cached_property
+    def loss(self) -> F64:
+        """What each judgment costs; 0 where it is masked or only pooled."""
+        return self._worth("gains" if self.is_anti else "losses")
+
+    def _worth(self, rule: str) -> F64:
+        hidden = (self.label == MASKED) | (self.label == POOLED)
+        apply = getattr(self.relevance, rule)
+        if not hidden.any():
+            return frozen(apply(self.value))
+        worth = np.zeros(self.value.size)
+        worth[~hidden] = apply(self.value[~hidden])
+        return frozen(worth)
 
     @cached_property
     def anti(self) -> View:
         """The same judgments with liked and disliked, gain and loss, exchanged."""
         swap = np.array([MASKED, DISLIKED, LIKED, POOLED], np.int8)
-        return View(frozen(swap[self.label]), self.loss, self.gain)
+        return replace(self, label=frozen(swap[self.label]), is_anti=not self.is_anti)
 
     @cached_property
     def liked(self) -> F64:
@@ -144,15 +163,17 @@ class Matched:
         return int(self.hits(train, lo, hi).rank.size)
 
 
-def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[I32, I32]:
+def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64]:
     """Return how many liked and how many disliked judgments each list's user has."""
     from unskew import _judge
 
-    liked, disliked = _judge.count_labels(lists.user, judgments.start, view.label)
-    return frozen(liked), frozen(disliked)
+    step = 1 << 16
 
+    def count(low: int) -> tuple[I32, I32]:
+        return _judge.count_labels(lists.user[low : low + step], judgments.start, view.label)
 
-def without(view: View, hidden: NDArray[np.bool_]) -> View:
-    """Return the view with some judgments taken as if they had not been made."""
-    label = np.where(hidden, np.int8(MASKED), view.label)
-    return replace(view, label=frozen(label))
+    blocks = map_blocks(count, range(0, len(lists), step), size=len(judgments))
+    if not blocks:
+        return np.zeros(0), np.zeros(0)
+    liked, disliked = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return frozen(liked.astype(np.float64)), frozen(disliked.astype(np.float64))

@@ -50,7 +50,8 @@ def order_by_score(
         For `random`.
     """
     choose("ties", ties, TIES)
-    key = -(score.astype(np.float32).astype(np.float64) if ties == "trec" else score)
+    with np.errstate(over="ignore"):  # beyond 32 bits all scores are infinite, as in trec_eval
+        key = -(score.astype(np.float32).astype(np.float64) if ties == "trec" else score)
     if ties == "id":
         tie = item.astype(np.int64)
     elif ties == "trec":

@@ -28,7 +28,7 @@ F64 = NDArray[np.float64]
 class Run:
     """Ranked lists: one per user, best first; `-1` marks an empty slot.
 
-    Build one with `read_run`.
+    Build one with `read_run` or `Run.from_arrays`.
     """
 
     users: Ids
@@ -39,6 +39,44 @@ class Run:
     item: I32
     score: F64 | None = None
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_arrays(
+        cls, users: ArrayLike, items: ArrayLike, scores: ArrayLike | None = None
+    ) -> Run:
+        """Make a run of a matrix with a row per user; negative integers and None are empty slots.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> us.Run.from_arrays([7, 8], [[1, 2, 3], [3, -1, -1]])
+        Run(2 lists, 3 items, depth up to 3)
+        """
+        table = np.asarray(items)
+        who = np.asarray(users)
+        if table.ndim != 2 or who.shape != table.shape[:1]:
+            raise DataError(
+                f"expected items of shape (users, depth) and one user per row, got items "
+                f"{table.shape} and users {who.shape}"
+            )
+        grid = None if scores is None else np.asarray(scores, dtype=np.float64)
+        if grid is not None and grid.shape != table.shape:
+            raise DataError(f"scores {grid.shape} and items {table.shape} differ in shape")
+        if table.dtype.kind in "iu":
+            filled = table >= 0
+        else:
+            filled = np.array([[cell is not None for cell in row] for row in table], dtype=np.bool_)
+        ids, order = Ids.number(pl.Series("user", who))
+        if len(ids) != who.size:
+            raise DataError("users: the same user has two rows")
+        table, filled = table[np.argsort(order)], filled[np.argsort(order)]
+        known, codes = Ids.number(pl.Series("item", table[filled].tolist()))
+        item = np.full(table.size, -1, np.int32)
+        item[filled.ravel()] = codes
+        start = np.arange(who.size + 1, dtype=np.int64) * table.shape[1]
+        score = None if grid is None else frozen(grid[np.argsort(order)].ravel())
+        run = cls(ids, known, frozen(start), frozen(item), score)
+        return _unique(_trim(run), "error", "arrays")
 
     def __len__(self) -> int:
         return len(self.users)
@@ -97,7 +135,8 @@ class Run:
 
     def _falls_as_float32(self) -> bool:
         assert self.score is not None
-        single = self.score.astype(np.float32)
+        with np.errstate(over="ignore"):
+            single = self.score.astype(np.float32)
         inside = np.ones(single.size, np.bool_)
         inside[self.start[:-1][self.depth > 0]] = False
         return bool(np.all(single[1:][inside[1:]] < single[:-1][inside[1:]]))
@@ -118,6 +157,7 @@ def read_run(
     gaps: str = "close",
     depth: int | None = None,
     keep_scores: bool = True,
+    likely: tuple[Ids, Ids] | None = None,
     format: str | None = None,  # noqa: A002 - the word users expect
 ) -> Run:
     """Read the ranked lists of one system.
@@ -150,6 +190,8 @@ def read_run(
         Keep at most this many items of each list.
     keep_scores
         Whether `Run.score` is filled; without it less memory is used.
+    likely
+        Users and items that will be met, such as those of the judgments: quicker, nothing else.
     format
         `csv`, `tsv`, `::`, `parquet` or `trec`; guessed unless given.
 
@@ -170,7 +212,7 @@ def read_run(
         choose("ties", ties, TIES)
     if isinstance(source, Run):
         return source if depth is None else _cut(source, depth)
-    table = _table(source, format)
+    table = _table(source, format, isinstance(user, int) and isinstance(item, int))
     frame = table.frame
     names: dict[str, Any] = {
         "user": table.need("user", readers.USER, user),
@@ -198,9 +240,12 @@ def read_run(
         notes += note
     if by == "rank" and not keep_scores:
         scores = None
-    (users, u), (items, i) = map_blocks(
-        Ids.number, [frame[names["user"]], frame[names["item"]]], size=frame.height
-    )
+    known = likely or (None, None)
+
+    def number(place: int) -> tuple[Ids, I32]:
+        return Ids.number(frame[names[("user", "item")[place]]], known[place])
+
+    (users, u), (items, i) = map_blocks(number, (0, 1), size=frame.height)
     values = None if scores is None else scores.cast(pl.Float64).to_numpy()
     rough = _Rows(users, items, u, i, ranks, values)
     ties = ties or ("trec" if table.format == "trec" else "id")
@@ -210,42 +255,6 @@ def read_run(
     if not keep_scores:
         run = replace(run, score=None)
     return run if depth is None else _cut(run, depth)
-
-
-def from_arrays(users: ArrayLike, items: ArrayLike, scores: ArrayLike | None = None) -> Run:
-    """Make a run of a matrix with a row per user; negative integers and None are empty slots.
-
-    Examples
-    --------
-    >>> from unskew.runs import from_arrays
-    >>> from_arrays([7, 8], [[1, 2, 3], [3, -1, -1]])
-    Run(2 lists, 3 items, depth up to 3)
-    """
-    table = np.asarray(items)
-    who = np.asarray(users)
-    if table.ndim != 2 or who.shape != table.shape[:1]:
-        raise DataError(
-            f"expected items of shape (users, depth) and one user per row, got items "
-            f"{table.shape} and users {who.shape}"
-        )
-    grid = None if scores is None else np.asarray(scores, dtype=np.float64)
-    if grid is not None and grid.shape != table.shape:
-        raise DataError(f"scores {grid.shape} and items {table.shape} differ in shape")
-    if table.dtype.kind in "iu":
-        filled = table >= 0
-    else:
-        filled = np.array([[cell is not None for cell in row] for row in table], dtype=np.bool_)
-    ids, order = Ids.number(pl.Series("user", who))
-    if len(ids) != who.size:
-        raise DataError("users: the same user has two rows")
-    table, filled = table[np.argsort(order)], filled[np.argsort(order)]
-    known, codes = Ids.number(pl.Series("item", table[filled].tolist()))
-    item = np.full(table.size, -1, np.int32)
-    item[filled.ravel()] = codes
-    start = np.arange(who.size + 1, dtype=np.int64) * table.shape[1]
-    score = None if grid is None else frozen(grid[np.argsort(order)].ravel())
-    run = Run(ids, known, frozen(start), frozen(item), score)
-    return _unique(_trim(run), "error", "arrays")
 
 
 @dataclass(frozen=True)
@@ -426,7 +435,7 @@ def _explode(table: readers.Table, names: dict[str, Any]) -> tuple[pl.DataFrame,
     return frame, {**names, "rank": None, "score": score}
 
 
-def _table(source: object, kind: str | None) -> readers.Table:
+def _table(source: object, kind: str | None, by_number: bool) -> readers.Table:
     """Read a run's rows; mappings from user to list become rows too."""
     if isinstance(source, Mapping) and not _is_columns(source):
         return _from_lists(source)
@@ -440,7 +449,7 @@ def _table(source: object, kind: str | None) -> readers.Table:
         frame = table.frame
         frame.columns = ["user", "Q0", "item", "rank", "score", "tag"]
         return replace(table, frame=frame)
-    if not table.header:
+    if not table.header and not (by_number and table.frame.width > 4):
         names = (
             ("user", "item", "score")
             if table.frame.width == 3

@@ -167,6 +167,7 @@ class Scores:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder: a Parquet file per system and `card.json`, which comes last."""
         home = Path(folder)
+        (home / "card.json").unlink(missing_ok=True)  # without it nothing half-written is read
         names = {name: f"{number:04d}.parquet" for number, name in enumerate(self.systems)}
         for name, file in names.items():
             with replacing(home / file) as part:
@@ -200,12 +201,12 @@ class Scores:
             raise DataError(f"{home}: no saved scores here ({problem})") from None
         if number != FORMAT:
             raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
-        keyed = pl.read_parquet(home / "lists.parquet")
+        keyed = _read(home / "lists.parquet")
         ids, codes = Ids.number(keyed["user"])
         labels = tuple(content["labels"])
         systems = {}
         for entry in content["systems"]:
-            frame = pl.read_parquet(home / entry["file"])
+            frame = _read(home / entry["file"])
             values = np.array([frame[label].to_numpy() for label in labels])
             den = {
                 row: frame[f"{label}/den"].to_numpy()
@@ -217,7 +218,10 @@ class Scores:
                 for label, value in entry["aggregates"].items()
             }
             systems[entry["name"]] = System(
-                values.reshape(len(labels), frame.height), den, frame["depth"].to_numpy(), aggregates
+                values.reshape(len(labels), frame.height),
+                den,
+                frame["depth"].to_numpy(),
+                aggregates,
             )
         return cls(
             labels, systems, ids,
@@ -317,6 +321,13 @@ class Scores:
                 columns[f"{label}/den"] = pl.Series(system.den[row])
         keyed = self._keyed(pl.DataFrame(columns))
         return keyed.insert_column(0, pl.Series("system", [name] * keyed.height, dtype=pl.String))
+
+
+def _read(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as problem:
+        raise DataError(f"{path}: a part of saved scores cannot be read ({problem})") from None
 
 
 def _plain(aggregates: Mapping[str, float]) -> dict[str, float | None]:

@@ -11,6 +11,9 @@ from unskew.compiled import kernel
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+FEW = 64  # rows of a group that are sorted by counting
 
 
 @kernel
@@ -199,6 +202,83 @@ def sort_within(start: I64, key: NDArray[Any], tie: I64, lo: int, hi: int, order
                     to += 1
             width *= 2
     return changed
+
+
+@kernel
+def sort_items(
+    start: I64, item: I32, value: F64, lo: int, hi: int, items: I32, values: F64, order: I64
+) -> None:
+    """Sort the rows of groups lo..hi by item, stable, into `items` and `values`.
+
+    `order`, unless empty, receives where each row stood. Groups are small as a rule, and then
+    counting how many rows go before each one is quickest: it needs no branch.
+    """
+    place = np.empty(FEW, np.int32)
+    packed = np.empty(2 * FEW, np.int64)
+    for g in range(lo, hi):
+        first, last = start[g], start[g + 1]
+        size = last - first
+        rows = item[first:last]
+        if size <= FEW:
+            for j in range(size):
+                before = np.int32(0)
+                for i in range(j):
+                    before += np.int32(rows[i] <= rows[j])
+                for i in range(j + 1, size):
+                    before += np.int32(rows[i] < rows[j])
+                place[j] = before
+            for j in range(size):
+                items[first + place[j]] = rows[j]
+                values[first + place[j]] = value[first + j]
+                if order.size:
+                    order[first + place[j]] = first + j
+            continue
+        if size > packed.size:
+            packed = np.empty(2 * size, np.int64)
+        for j in range(size):
+            packed[j] = (np.int64(rows[j]) << 32) | j
+        gap = 1  # Shell's sort: item and place packed in one number, so it is stable
+        while gap < size // 3:
+            gap = 3 * gap + 1
+        while gap > 0:
+            for j in range(gap, size):
+                number = packed[j]
+                i = j - gap
+                while i >= 0 and packed[i] > number:
+                    packed[i + gap] = packed[i]
+                    i -= gap
+                packed[i + gap] = number
+            gap //= 3
+        for j in range(size):
+            row = first + (packed[j] & 0xFFFFFFFF)
+            items[first + j] = item[row]
+            values[first + j] = value[row]
+            if order.size:
+                order[first + j] = row
+
+
+@kernel
+def is_sorted(start: I64, item: I32) -> bool:
+    """Tell whether the items of every group never go down."""
+    for g in range(start.size - 1):
+        falls = 0
+        for i in range(start[g] + 1, start[g + 1]):
+            falls |= item[i] < item[i - 1]
+        if falls:
+            return False
+    return True
+
+
+@kernel
+def digest(user: I32, item: I32, value: I64) -> int:
+    """Mix rows, in their order, into 63 bits."""
+    h = np.uint64(0)
+    for i in range(user.size):
+        row = (np.uint64(user[i]) << np.uint64(32)) | np.uint64(np.uint32(item[i]))
+        h = (h ^ row) * np.uint64(0x9E3779B97F4A7C15)
+        h = (h ^ (h >> np.uint64(29)) ^ np.uint64(value[i])) * np.uint64(0xBF58476D1CE4E5B9)
+        h ^= h >> np.uint64(32)
+    return int(h >> np.uint64(1))
 
 
 @kernel

@@ -50,11 +50,15 @@ class Ids:
     """The distinct raw ids, sorted: Int64 or String."""
 
     @classmethod
-    def number(cls, raw: pl.Series) -> tuple[Ids, I32]:
-        """Number the ids of a column; return the ids and the column as numbers."""
+    def number(cls, raw: pl.Series, likely: Ids | None = None) -> tuple[Ids, I32]:
+        """Number the ids of a column; return the ids and the column as numbers.
+
+        `likely` ids, if any, only make text quicker to look up.
+        """
         series = id_column(raw)
         if series.dtype == pl.String:
-            return cls._number_text(series)
+            known = likely.values if likely is not None and likely.kind == "text" else None
+            return cls._number_text(series, known)
         return cls._number_integers(frozen(series.to_numpy()))
 
     @classmethod
@@ -69,7 +73,8 @@ class Ids:
             present = _kernels.mark_present(values, low, span)
             distinct = np.flatnonzero(present) + low
             if distinct.size == span:  # no gaps, so no table
-                codes = np.subtract(values, low, dtype=np.int32, casting="unsafe")
+                # Modulo 2**32, which the difference survives: ids may be larger than 32 bits.
+                codes = np.subtract(values, np.int64(low), dtype=np.int32, casting="unsafe")
             else:
                 table = np.cumsum(present, dtype=np.int32) - np.int32(1)
                 codes = _kernels.number_by_table(values, low, frozen(table))
@@ -83,14 +88,25 @@ class Ids:
         return cls(pl.Series(distinct, dtype=pl.Int64)), codes
 
     @classmethod
-    def _number_text(cls, series: pl.Series) -> tuple[Ids, I32]:
+    def _number_text(cls, series: pl.Series, known: pl.Series | None) -> tuple[Ids, I32]:
         # Rows usually come in runs of one user: then only the first of each run needs a look-up.
         heads = series.ne_missing(series.shift(1)).to_numpy().copy()
         heads[:1] = True
         if 4 * int(heads.sum()) < len(series):
-            ids, codes = cls._number_text(series.filter(pl.Series(heads)))
+            ids, codes = cls._number_text(series.filter(pl.Series(heads)), known)
             return ids, codes[np.cumsum(heads) - 1]
-        distinct = series.unique().sort()
+        if known is None:
+            distinct = series.unique().sort()
+        else:
+            guess = series.cast(pl.Enum(known), strict=False).to_physical()
+            used = np.zeros(len(known), np.bool_)
+            used[guess.drop_nulls().to_numpy()] = True
+            distinct = known.filter(pl.Series(used))
+            if not guess.null_count():
+                table = np.cumsum(used, dtype=np.int32) - np.int32(1)
+                return cls(distinct), table[guess.to_numpy()]
+            new = series.filter(guess.is_null()).unique()
+            distinct = pl.concat([distinct, new]).sort()
         codes = series.cast(pl.Enum(distinct)).to_physical().to_numpy()
         return cls(distinct), codes.astype(np.int32)
 
@@ -134,9 +150,17 @@ class Ids:
             if not other.equals(common):
                 common = pl.concat([common, other]).unique()
         common = common.sort()
+        low = 0 if common.dtype == pl.String or not len(common) else int(common[0])
+        solid = (
+            common.dtype != pl.String
+            and len(common) > 0
+            and (int(common[-1]) - low + 1 == len(common))
+        )
         tables = []
         for one in values:
-            if one.equals(common):
+            if solid:  # consecutive integers number themselves
+                tables.append((one.to_numpy() - low).astype(np.int32))
+            elif one.equals(common):
                 tables.append(np.arange(len(one), dtype=np.int32))
             elif common.dtype == pl.String:
                 physical = one.cast(pl.Enum(common)).to_physical().to_numpy()
@@ -263,11 +287,23 @@ class Ratings:
     @cached_property
     def fingerprint(self) -> str:
         """A digest of ids and values that is equal for equal ratings in any row order."""
+        from unskew.data import _kernels
+
         digest = hashlib.blake2b(digest_size=16)
         for ids in (self.users, self.items):
-            digest.update("\x1f".join([ids.kind, *map(str, ids.values)]).encode())
-        for column in (self.user, self.item, self.value):
-            digest.update(np.ascontiguousarray(column).data)
+            digest.update(ids.kind.encode())
+            text = ids.kind == "text"
+            digest.update("\x1f".join(ids.values).encode() if text else ids.values.to_numpy().data)
+        bits = frozen(self.value.view(np.int64))
+        # Blocks of fixed size, so that threads do not matter.
+        step = 1 << 20
+
+        def mix(low: int) -> int:
+            rows = slice(low, low + step)
+            return _kernels.digest(self.user[rows], self.item[rows], bits[rows])
+
+        for part in map_blocks(mix, range(0, len(self), step), size=len(self)):
+            digest.update(part.to_bytes(8, "little"))
         return digest.hexdigest()
 
     def recode(self, users: Ids, user_table: I32, items: Ids, item_table: I32) -> Ratings:
@@ -310,13 +346,9 @@ class Ratings:
         order: I64 | None = None
         if not grouped:
             order = _kernels.group_order(self.user, start)
-        item = self.item if order is None else self.item[order]
-        inner, changed = sort_groups(start, frozen(item), frozen(np.zeros(0, np.int64)))
-        if changed:
-            order = inner if order is None else order[inner]
-            item = item[inner]
         ready = self if order is None else self.take(order)
-        count, example = _kernels.repeated(frozen(start), frozen(item))
+        ready = ready._sorted_within(frozen(start))
+        count, example = _kernels.repeated(frozen(start), ready.item)
         if not count:
             return ready
         if duplicates == "error":
@@ -329,6 +361,25 @@ class Ratings:
                 f"keep with duplicates='first', 'last', 'mean', 'sum' or 'max'"
             )
         return ready._merge(duplicates, count)
+
+    def _sorted_within(self, start: I64) -> Ratings:
+        """Sort each user's rows by item; rows are grouped by user already."""
+        from unskew.data import _kernels
+
+        if _kernels.is_sorted(start, self.item):
+            return self
+        item, value = np.empty_like(self.item), np.empty_like(self.value)
+        more = self.time is not None or bool(self.tags)
+        order = np.empty(len(self) if more else 0, np.int64)
+        groups = start.size - 1
+
+        def sort(low: int) -> None:
+            high = min(low + _GROUPS_PER_TASK, groups)
+            _kernels.sort_items(start, self.item, self.value, low, high, item, value, order)
+
+        map_blocks(sort, range(0, groups, _GROUPS_PER_TASK), size=len(self))
+        moved = self.take(order) if more else self
+        return replace(moved, user=self.user, item=frozen(item), value=frozen(value))
 
     def take(self, rows: I64 | NDArray[np.bool_]) -> Ratings:
         """Return some rows, under the same ids: a mask, or row numbers that keep the order."""
@@ -384,7 +435,7 @@ def sort_groups(start: I64, key: NDArray[Any], tie: I64) -> tuple[I64, int]:
         high = min(low + _GROUPS_PER_TASK, groups)
         return _kernels.sort_within(frozen(start), key, tie, low, high, order)
 
-    return order, sum(map_blocks(sort, blocks))
+    return order, sum(map_blocks(sort, blocks, size=key.size))
 
 
 def _value_column(value: pl.Series | None, rows: int) -> F64:

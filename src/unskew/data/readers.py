@@ -82,8 +82,8 @@ class Table:
         column = self.pick(what, names, given)
         if column is None:
             raise DataError(
-                f"{self.source}: no {what} column found among: {', '.join(self.frame.columns)}; "
-                f"name it with {what}=…"
+                f"{self.source}: no {what} column found among: {', '.join(self.frame.columns)} "
+                f"(its first line, if it is a file); name it with {what}=…"
             )
         return column
 
@@ -177,8 +177,14 @@ def read_items(source: object, item: str | int | None = None) -> pl.Series:
         return id_column(source).unique()
     if isinstance(source, str | os.PathLike | Mapping) or hasattr(source, "columns"):
         table = read_table(source)
-        if not table.header or table.frame.width == 1:
+        if not table.header:
             return id_column(table.frame.to_series(item if isinstance(item, int) else 0)).unique()
+        if table.frame.width == 1:
+            ids = id_column(table.frame.to_series())
+            first = table.frame.columns[0]
+            if isinstance(source, str | os.PathLike) and _plain(first) not in ITEM:
+                ids = pl.concat([pl.Series([first]), ids.cast(pl.String)])  # no header after all
+            return ids.unique()
         return id_column(table.frame[table.need("item", ITEM, item)]).unique()
     if isinstance(source, Iterable):
         return id_column(pl.Series("item", list(source))).unique()
@@ -239,17 +245,22 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
     """Take a pandas frame column by column: without pyarrow, pandas cannot speak Arrow."""
     if not hasattr(frame, "columns"):
         raise DataError(f"expected a pandas DataFrame, got a {type(frame).__name__}")
-    columns = []
-    for name in frame.columns:
-        values = frame[name].to_numpy()
-        if values.dtype == object:
-            cells = values.copy()
-            cells[frame[name].isna().to_numpy()] = None
-            text = {type(cell) for cell in cells[:1000]} <= {str, type(None)}
-            columns.append(as_column(str(name), cells if text else cells.tolist(), text=text))
-        else:
-            columns.append(as_column(str(name), values))
-    return pl.DataFrame(columns)
+    return pl.DataFrame([_from_pandas_column(str(name), frame[name]) for name in frame.columns])
+
+
+def _from_pandas_column(name: str, column: Any) -> pl.Series:
+    if hasattr(column, "__arrow_c_stream__") and str(column.dtype) in ("str", "string"):
+        try:
+            return pl.Series(name, column)
+        except ImportError:  # no pyarrow
+            pass
+    values = column.to_numpy()
+    if values.dtype != object:
+        return as_column(name, values)
+    cells = values.copy()
+    cells[column.isna().to_numpy()] = None
+    text = {type(cell) for cell in cells[:1000]} <= {str, type(None)}
+    return as_column(name, cells if text else cells.tolist(), text=text)
 
 
 def _read_file(path: Path, kind: str | None) -> Table:

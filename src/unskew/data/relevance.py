@@ -92,14 +92,17 @@ class Relevance:
 
     def gains(self, value: F64) -> F64:
         """Return the gain of each rating."""
-        liked = self.is_liked(value)
-        levels = value - (self.threshold if self.liked is None else self.threshold - 1)
+
+        def levels() -> F64:
+            base = self.threshold if self.liked is None else self.threshold - 1
+            return np.where(self.is_liked(value), value - base, 0.0)
+
         named: dict[str, Callable[[], F64]] = {
             "rating": lambda: value,
-            "liked-only": lambda: np.where(liked, value, 0.0),
-            "binary": lambda: liked.astype(np.float64),
-            "levels": lambda: np.where(liked, levels, 0.0),
-            "exponential": lambda: np.where(liked, np.exp2(np.where(liked, levels, 0.0)) - 1, 0.0),
+            "liked-only": lambda: np.where(self.is_liked(value), value, 0.0),
+            "binary": lambda: self.is_liked(value).astype(np.float64),
+            "levels": levels,
+            "exponential": lambda: np.exp2(levels()) - 1,
             "burges": lambda: np.exp2(value) - 1,
             "integer": lambda: np.trunc(value),
         }
@@ -107,11 +110,14 @@ class Relevance:
 
     def losses(self, value: F64) -> F64:
         """Return the loss of each rating."""
-        disliked = ~self.is_liked(value)
-        levels = (self.threshold if self.liked is not None else self.threshold + 1) - value
+
+        def levels() -> F64:
+            base = self.threshold + 1 if self.liked is None else self.threshold
+            return np.where(self.is_liked(value), 0.0, base - value)
+
         named: dict[str, Callable[[], F64]] = {
-            "levels": lambda: np.where(disliked, levels, 0.0),
-            "binary": lambda: disliked.astype(np.float64),
+            "levels": levels,
+            "binary": lambda: (~self.is_liked(value)).astype(np.float64),
         }
         return _apply("loss", self.loss, value, named)
 
@@ -149,8 +155,8 @@ def _apply(what: str, rule: Rule, value: F64, named: dict[str, Callable[[], F64]
         result = np.asarray(rule(value), dtype=np.float64)
         if result.shape != value.shape:
             raise SettingError(f"the {what} function must return one number per rating")
-    bad = ~(result >= 0) | ~np.isfinite(result)
-    if bad.any():
+    if result.size and not (result.min() >= 0 and result.max() < np.inf):  # NaN fails both
+        bad = ~((result >= 0) & (result < np.inf))
         example = value[int(np.argmax(bad))]
         raise DataError(
             f"{what} must be a number from 0 up, but the rule {rule!r} gives "

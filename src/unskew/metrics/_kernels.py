@@ -17,33 +17,43 @@ I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
 LIKED, DISLIKED, POOLED = 1, 2, 3
+HALVES = 32  # gains 0, 0.5, … below half of this are counted instead of sorted
 EPSILON = 1e-5  # infAP's smoothing, as in trec_eval
 
 
 @kernel
-def tally(start: I64, rank: I32, judgment: I32, label: I8, cutoffs: I64) -> tuple[I32, I32]:
-    """Count liked and disliked items down to each cutoff."""
-    shape = (cutoffs.size, start.size - 1)
-    liked = np.empty(shape, np.int32)
-    disliked = np.empty(shape, np.int32)
+def walk(start: I64, rank: I32, judgment: I32, label: I8, cutoffs: I64) -> F64:
+    """Return what most metrics share, down to each cutoff.
+
+    First index: 0 liked items, 1 disliked items, 2 the sum of the precision at every liked item,
+    3 the reciprocal rank of the first liked item.
+    """
+    out = np.empty((4, cutoffs.size, start.size - 1))
     for row in range(start.size - 1):
-        c, good, bad = 0, 0, 0
+        c, good, bad, precision, first = 0, 0.0, 0.0, 0.0, 0.0
         for h in range(start[row], start[row + 1]):
             while c < cutoffs.size and rank[h] > cutoffs[c]:
-                liked[c, row] = good
-                disliked[c, row] = bad
+                out[0, c, row] = good
+                out[1, c, row] = bad
+                out[2, c, row] = precision
+                out[3, c, row] = first
                 c += 1
             if c == cutoffs.size:
                 break
             if label[judgment[h]] == LIKED:
-                good += 1
+                good += 1.0
+                precision += good / rank[h]
+                if good == 1.0:
+                    first = 1.0 / rank[h]
             elif label[judgment[h]] == DISLIKED:
-                bad += 1
+                bad += 1.0
         while c < cutoffs.size:
-            liked[c, row] = good
-            disliked[c, row] = bad
+            out[0, c, row] = good
+            out[1, c, row] = bad
+            out[2, c, row] = precision
+            out[3, c, row] = first
             c += 1
-    return liked, disliked
+    return out
 
 
 @kernel
@@ -86,46 +96,52 @@ def ideal(
     judged_start: I64,
     key: F64,
     weight: F64,
+    same: bool,
     discount: F64,
     cutoffs: I64,
     lo: int,
     hi: int,
 ) -> F64:
-    """Sum weight x discount over a user's judgments in descending order of key, to each cutoff."""
+    """Sum weight x discount over a user's judgments in descending order of key, to each cutoff.
+
+    `same` says that the weight is the key. Gains are mostly small multiples of a half, and these
+    are counted instead of sorted; a user with any other gain is sorted after all.
+    """
     out = np.empty((cutoffs.size, hi - lo))
-    keys = np.empty(64)
-    weights = np.empty(64)
+    keys = np.empty(HALVES)
+    weights = np.empty(HALVES)
+    times = np.empty(HALVES, np.int64)
     for row in range(lo, hi):
         first, last = judged_start[user[row]], judged_start[user[row] + 1]
-        size = last - first
-        if size > keys.size:
-            keys = np.empty(2 * size)
-            weights = np.empty(2 * size)
-        for j in range(size):
-            keys[j] = key[first + j]
-            weights[j] = weight[first + j]
-        gap = 1  # Shell's sort: no scratch, little code, quick on the few judgments of a user
-        while gap < size // 3:
-            gap = 3 * gap + 1
-        while gap > 0:
-            for j in range(gap, size):
-                k, w = keys[j], weights[j]
-                i = j - gap
-                while i >= 0 and keys[i] < k:
-                    keys[i + gap] = keys[i]
-                    weights[i + gap] = weights[i]
-                    i -= gap
-                keys[i + gap] = k
-                weights[i + gap] = w
-            gap //= 3
-        c, total = 0, 0.0
-        for j in range(size):
-            while c < cutoffs.size and j + 1 > cutoffs[c]:
-                out[c, row - lo] = total
-                c += 1
+        counted = same
+        if same:
+            times[:] = 0
+            for j in range(first, last):
+                halves = 2.0 * key[j]
+                if not (0.0 <= halves < HALVES and halves == np.floor(halves)):
+                    counted = False
+                    break
+                times[np.int64(halves)] += 1
+        levels = HALVES if counted else last - first
+        if not counted:
+            if levels > keys.size:
+                keys = np.empty(2 * levels)
+                weights = np.empty(2 * levels)
+            for j in range(levels):
+                keys[j] = key[first + j]
+                weights[j] = weight[first + j]
+            _sort_down(keys, weights, levels)
+        c, total, place = 0, 0.0, 0
+        for level in range(levels):
+            worth = 0.5 * (HALVES - 1 - level) if counted else weights[level]
+            for _ in range(times[HALVES - 1 - level] if counted else 1):
+                place += 1
+                while c < cutoffs.size and place > cutoffs[c]:
+                    out[c, row - lo] = total
+                    c += 1
+                total += worth * discount[place]
             if c == cutoffs.size:
                 break
-            total += weights[j] * discount[j + 1]
         while c < cutoffs.size:
             out[c, row - lo] = total
             c += 1
@@ -133,43 +149,27 @@ def ideal(
 
 
 @kernel
-def reciprocal_rank(start: I64, rank: I32, judgment: I32, label: I8, cutoffs: I64) -> F64:
-    """Return 1 / rank of the first liked item, 0 where there is none above the cutoff."""
-    out = np.zeros((cutoffs.size, start.size - 1))
-    for row in range(start.size - 1):
-        for h in range(start[row], start[row + 1]):
-            if label[judgment[h]] == LIKED:
-                for c in range(cutoffs.size):
-                    if rank[h] <= cutoffs[c]:
-                        out[c, row] = 1.0 / rank[h]
-                break
-    return out
-
-
-@kernel
-def precision_sum(start: I64, rank: I32, judgment: I32, label: I8, cutoffs: I64) -> F64:
-    """Sum the precision at every liked item down to each cutoff."""
-    out = np.empty((cutoffs.size, start.size - 1))
-    for row in range(start.size - 1):
-        c, total, good = 0, 0.0, 0
-        for h in range(start[row], start[row + 1]):
-            while c < cutoffs.size and rank[h] > cutoffs[c]:
-                out[c, row] = total
-                c += 1
-            if c == cutoffs.size:
-                break
-            if label[judgment[h]] == LIKED:
-                good += 1
-                total += good / rank[h]
-        while c < cutoffs.size:
-            out[c, row] = total
-            c += 1
-    return out
+def _sort_down(keys: F64, weights: F64, size: int) -> None:
+    """Sort keys descending, and weights with them (Shell's sort)."""
+    gap = 1
+    while gap < size // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for j in range(gap, size):
+            k, w = keys[j], weights[j]
+            i = j - gap
+            while i >= 0 and keys[i] < k:
+                keys[i + gap] = keys[i]
+                weights[i + gap] = weights[i]
+                i -= gap
+            keys[i + gap] = k
+            weights[i + gap] = w
+        gap //= 3
 
 
 @kernel
 def preference_sum(
-    start: I64, rank: I32, judgment: I32, label: I8, liked: I32, disliked: I32, cutoffs: I64
+    start: I64, rank: I32, judgment: I32, label: I8, liked: F64, disliked: F64, cutoffs: I64
 ) -> F64:
     """Sum bpref's term of every liked item: how few disliked ones stand above it."""
     out = np.empty((cutoffs.size, start.size - 1))
@@ -235,7 +235,7 @@ def ordered_pairs(
     rank: I32,
     judgment: I32,
     label: I8,
-    liked: I32,
+    liked: F64,
     depth: I64,
     targets: I64,
     cutoffs: I64,
@@ -300,37 +300,52 @@ def sum_judged(user: I32, judged_start: I64, weight: F64, lo: int, hi: int) -> F
 
 @kernel
 def exact_sums(bits: I64, keep: NDArray[np.bool_]) -> tuple[I64, I64]:
-    """Add doubles without rounding, row by row: 32-bit limbs over the whole range of exponents.
+    """Add doubles without rounding, row by row.
 
-    `bits` are the doubles as integers. Returns for each row the limbs (the lowest counts
-    2**-1074), and how many values were added and how many of those kept were NaN.
+    `bits` are the doubles as integers. Mantissas are added up per exponent, in four tables so
+    that one addition need not wait for the last, and carried into 32-bit limbs before they can
+    overflow. Returns for each row the limbs (the lowest counts 2**-1074), and how many values
+    were added and how many of those kept were NaN.
     """
     limbs = np.zeros((bits.shape[0], 70), np.int64)
     counts = np.zeros((bits.shape[0], 2), np.int64)
-    low = np.int64(0xFFFFFFFF)
+    tables = np.zeros((4, 2048), np.int64)
     for row in range(bits.shape[0]):
-        added, undefined = 0, 0
-        for i in range(bits.shape[1]):
-            if not keep[i]:
-                continue
-            word = bits[row, i]
-            exponent = (word >> 52) & 0x7FF
-            mantissa = word & 0xFFFFFFFFFFFFF
-            if exponent == 0x7FF:
-                undefined += 1
-                continue
-            added += 1
-            if exponent > 0:
-                mantissa |= np.int64(1) << 52
-                exponent -= 1
-            if mantissa == 0:
-                continue
-            limb, shift = exponent >> 5, exponent & 31
-            a = np.uint64(mantissa & low) << np.uint64(shift)
-            b = (mantissa >> 32) << shift
-            sign = -1 if word < 0 else 1
-            limbs[row, limb] += sign * np.int64(a & np.uint64(0xFFFFFFFF))
-            limbs[row, limb + 1] += sign * (np.int64(a >> np.uint64(32)) + (b & low))
-            limbs[row, limb + 2] += sign * (b >> 32)
-        counts[row, 0], counts[row, 1] = added, undefined
+        kept, undefined = np.int64(0), np.int64(0)
+        for begin in range(0, bits.shape[1], 4096):
+            touched = np.uint64(0)  # which groups of 32 exponents
+            for i in range(begin, min(begin + 4096, bits.shape[1])):
+                word, counted = bits[row, i], np.int64(keep[i])
+                exponent = (word >> 52) & 0x7FF
+                mantissa = (word & 0xFFFFFFFFFFFFF) | (np.int64(exponent > 0) << 52)
+                sign = word >> 63  # 0 or -1
+                tables[i & 3, exponent] += ((mantissa ^ sign) - sign) & -counted
+                touched |= np.uint64(1) << np.uint64(exponent >> 5)
+                kept += counted
+                undefined += counted & np.int64(exponent == 0x7FF)
+            for group in range(64):
+                if (touched >> np.uint64(group)) & np.uint64(1):
+                    for exponent in range(32 * group, 32 * group + 32):
+                        for table in range(4):
+                            if exponent < 2047:
+                                _carry(limbs[row], tables[table, exponent], exponent)
+                            tables[table, exponent] = 0
+        counts[row, 0], counts[row, 1] = kept - undefined, undefined
     return limbs, counts
+
+
+@kernel
+def _carry(limbs: I64, mantissas: int, exponent: int) -> None:
+    """Add a sum of mantissas of one exponent to the limbs."""
+    if mantissas == 0:
+        return
+    low = np.uint64(0xFFFFFFFF)
+    sign = -1 if mantissas < 0 else 1
+    size = np.uint64(abs(mantissas))
+    place = max(exponent, 1) - 1
+    limb, shift = place >> 5, np.uint64(place & 31)
+    a = (size & low) << shift
+    b = (size >> np.uint64(32)) << shift
+    limbs[limb] += sign * np.int64(a & low)
+    limbs[limb + 1] += sign * (np.int64(a >> np.uint64(32)) + np.int64(b & low))
+    limbs[limb + 2] += sign * np.int64(b >> np.uint64(32))

@@ -21,8 +21,7 @@ from unskew.metrics.definition import Param, Params, metric
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
-Number = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
-Fraction = tuple[Number, Number]
+Fraction = tuple[F64, F64]
 
 
 @metric("P", params={"per": Param("k", ("k", "list")),
@@ -38,7 +37,7 @@ def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Range: [0, 1], higher is better.
     Reference: bellogin2017 section 3; `per=list` is trec_eval's set_P (valcarce2018, SPEC A1.3).
     """
-    liked, disliked = block.tally(cutoffs)
+    liked, disliked, *_ = block.walk(cutoffs)
     top = block.shown(cutoffs) - disliked if params["bound"] == "upper" else liked
     bottom = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
     return top, np.maximum(bottom, 1)  # an empty list scores 0
@@ -55,11 +54,11 @@ def recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Reference: bellogin2017 section 3; mena2021 section 3; `per=min` as LensKit and trec_eval's
     relative_P.
     """
-    liked, _ = block.tally(cutoffs)
+    liked = block.walk(cutoffs)[0]
     return _per_liked(block, params, cutoffs, liked)
 
 
-def _per_liked(block: Block, params: Params, cutoffs: I64, top: Number) -> Fraction:
+def _per_liked(block: Block, params: Params, cutoffs: I64, top: F64) -> Fraction:
     """Divide by all liked items of the user, or by as many as fit above the cutoff or the list."""
     liked = block.liked[None, :]
     if params["per"] == "all":
@@ -95,8 +94,9 @@ def hit_rate(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     Range: 0 or 1, higher is better.
     Reference: trec_eval's success; in one-relevant designs k x P (bellogin2017 section 3.2).
     """
-    liked, _ = block.tally(cutoffs)
-    return (liked > 0).astype(np.float64)
+    liked = block.walk(cutoffs)[0]
+    hit: F64 = (liked > 0).astype(np.float64)
+    return hit
 
 
 @metric("Rprec")
@@ -117,7 +117,7 @@ def r_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa
         )
         for cutoff in cutoffs
     ]  # fmt: skip
-    return np.array(counts), block.liked[None, :]
+    return np.array(counts, np.float64), block.liked[None, :]
 
 
 @metric("AP", params={"per": Param("all", ("all", "min", "k", "list"))})
@@ -133,10 +133,7 @@ def average_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     (carraro2020), RePlay and recommenders; `per=list` as LensKit; `per=k` as RecTools'
     divide_by_k.
     """
-    hits = block.hits
-    total = block.kernels.precision_sum(
-        hits.start, hits.rank, hits.judgment, block.view.label, cutoffs
-    )
+    total = block.walk(cutoffs)[2]
     return _per_liked(block, params, cutoffs, total)
 
 
@@ -150,11 +147,8 @@ def reciprocal_rank(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa:
     Range: [0, 1], higher is better. Its mean over users is MRR.
     Reference: trec_eval's recip_rank; anti-RR in mena2021 section 9.
     """
-    hits = block.hits
-    result: F64 = block.kernels.reciprocal_rank(
-        hits.start, hits.rank, hits.judgment, block.view.label, cutoffs
-    )
-    return result
+    first: F64 = block.walk(cutoffs)[3]
+    return first
 
 
 DISCOUNT = Param("log", ("log", "original"))
@@ -268,8 +262,9 @@ def auc(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
         hits.start, hits.rank, hits.judgment, block.view.label, block.liked, hits.depth,
         frozen(block.targets), cutoffs,
     )  # fmt: skip
-    pairs = block.liked.astype(np.float64) * (block.targets - block.liked)
-    return right, pairs[None, :]
+    pairs = block.liked * (block.targets - block.liked)
+    # Without pairs, items outside the catalogue would leave something over 0.
+    return np.where(pairs == 0, 0.0, right), pairs[None, :]
 
 
 @metric("bpref")
@@ -368,7 +363,7 @@ def judged(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG
     Range: [0, 1]; a description: how much of the score rests on data.
     Reference: ir_measures' Judged; mena2021 section 3.2.
     """
-    liked, disliked = block.tally(cutoffs)
+    liked, disliked, *_ = block.walk(cutoffs)
     return liked + disliked, np.maximum(block.slots(cutoffs), 1)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
-from unskew.judge import Hits, Lists, Matched, View
+from unskew.judge import LIKED, Hits, Lists, Matched, View
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -50,16 +50,24 @@ class Judged:
     judgments: Ratings
     lists: Lists
     view: View
-    liked: I32
+    liked: F64
     """Liked judgments of each list's user."""
-    disliked: I32
-    positives: F64
-    """Liked ratings of each item, in training and test together."""
+    disliked: F64
     train: Ratings | None = None
     catalogue: NDArray[np.bool_] | None = None
     """Which items could be recommended, where known."""
     longest: int = 0
     """The deepest list or the largest number of judgments of a user."""
+
+    @cached_property
+    def positives(self) -> F64:
+        """Liked ratings of each item, in training and test together (SPEC E1.16)."""
+        items = len(self.judgments.items)
+        count = np.bincount(self.judgments.item[self.view.label == LIKED], minlength=items)
+        if self.train is not None:
+            liked = self.view.relevance.is_liked(self.train.value)
+            count = count + np.bincount(self.train.item[liked], minlength=items)
+        return count.astype(np.float64)
 
     @cached_property
     def popularity(self) -> F64:
@@ -88,13 +96,13 @@ class Block:
     lo: int
     hi: int
     view: View
-    liked: I32
-    disliked: I32
+    liked: F64
+    disliked: F64
     targets: I64 | None
     is_anti: bool = False
     shared: dict[object, F64] = field(default_factory=dict)
     """What does not depend on the system: ideal values of these lists."""
-    _tallies: dict[bytes, tuple[I32, I32]] = field(default_factory=dict)
+    _walks: dict[bytes, F64] = field(default_factory=dict)
     _derived: dict[tuple[bool, bool], Block] = field(default_factory=dict)
 
     @classmethod
@@ -138,24 +146,26 @@ class Block:
 
         return _kernels
 
-    def shown(self, cutoffs: I64) -> I64:
+    def shown(self, cutoffs: I64) -> F64:
         """How many slots of each list lie above each cutoff."""
-        return np.minimum(cutoffs[:, None], self.hits.depth[None, :])
+        return np.minimum(cutoffs[:, None], self.hits.depth[None, :]).astype(np.float64)
 
-    def slots(self, cutoffs: I64) -> I64:
+    def slots(self, cutoffs: I64) -> F64:
         """What precision divides by: the cutoff, or the list's length where there is none."""
+        column = cutoffs[:, None].astype(np.float64)
         if cutoffs[-1] != WHOLE:
-            return cutoffs[:, None]
-        return np.where(cutoffs[:, None] == WHOLE, self.hits.depth[None, :], cutoffs[:, None])
+            return column
+        return np.where(cutoffs[:, None] == WHOLE, self.hits.depth[None, :], column)
 
-    def tally(self, cutoffs: I64) -> tuple[I32, I32]:
-        """Liked and disliked items above each cutoff."""
+    def walk(self, cutoffs: I64) -> F64:
+        """Liked items, disliked items, sum of precisions and reciprocal rank at each cutoff."""
         key = cutoffs.tobytes()
-        if key not in self._tallies:
-            self._tallies[key] = self.kernels.tally(
-                self.hits.start, self.hits.rank, self.hits.judgment, self.view.label, cutoffs
+        if key not in self._walks:
+            hits = self.hits
+            self._walks[key] = self.kernels.walk(
+                hits.start, hits.rank, hits.judgment, self.view.label, cutoffs
             )
-        return self._tallies[key]
+        return self._walks[key]
 
     def discounted(self, weight: F64, discount: F64, cutoffs: I64) -> F64:
         """Sum of weight x discount over the judged hits above each cutoff."""
@@ -169,8 +179,9 @@ class Block:
         """The same sum over all judgments of the user, by descending key; `name` names it."""
         memo = (name, self.is_anti, cutoffs.tobytes())
         if memo not in self.shared:
+            judged = self.judged
             self.shared[memo] = self.kernels.ideal(
-                self.judged.lists.user, self.judged.judgments.start, key, weight, discount,
+                judged.lists.user, judged.judgments.start, key, weight, key is weight, discount,
                 cutoffs, self.lo, self.hi,
             )  # fmt: skip
         return self.shared[memo]

@@ -1,0 +1,6 @@
+"""`python -m unskew` is the command line."""
+
+from unskew.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Documentation that runs: README and docstrings, help of every command, the metrics page."""
+
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unskew
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(unskew.__path__, "unskew.")
+    if "._" not in module.name
+)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("name", ["unskew", *MODULES])
+def test_docstring_examples(name):
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_examples_run(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S):
+        exec(compile(code, str(page), "exec"), {})
+
+
+def test_the_table_in_the_readme_is_what_the_demo_prints(capsys):
+    from unskew.cli import demo
+
+    demo.demo()
+    printed = {line.strip() for line in capsys.readouterr().out.splitlines()}
+    text = (ROOT / "README.md").read_text()
+    shown = re.search(r"<!-- output: unskew demo -->\n```\n(.*?)```", text, re.S)[1]
+    for line in shown.splitlines():
+        assert line.strip() in printed
+
+
+def test_metrics_page_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "metrics.py")
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
+    assert (ROOT / "docs" / "metrics.md").read_text() == page.page(), "run: make docs"
+
+
+def test_links_between_pages_exist():
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_public_name_is_documented():
+    for name in unskew.__all__:
+        assert (getattr(unskew, name).__doc__ or "").strip(), name
+
+
+def test_versions(capsys):
+    unskew.show_versions()
+    out = capsys.readouterr().out
+    assert "numpy" in out
+    assert unskew.__version__ in out
+
+
+def test_import_is_light():
+    code = "import sys, unskew; print(any(m in sys.modules for m in ('numba', 'polars')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

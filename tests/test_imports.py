@@ -1,0 +1,187 @@
+"""Data flows in one direction: a module imports only from above itself, and unskew loads lazily."""
+
+import ast
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import unskew
+
+ROOT = Path(unskew.__file__).parent
+
+# A row per layer, top to bottom; what shares a row is one layer.
+ORDER = [
+    {"errors"}, {"rng"}, {"compiled"}, {"threads"}, {"files"}, {"versions"}, {"data"}, {"order"},
+    {"runs"}, {"protocol"}, {"recommend"}, {"rank"}, {"judge", "_judge"}, {"metrics"}, {"scores"},
+    {"evaluation"}, {"expect"}, {"charts"}, {"compare"}, {"bias"}, {"estimate"}, {"experiment"},
+    {"audit"}, {"report"}, {"studies"}, {"cli"}, {"__main__"},
+]  # fmt: skip
+LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
+# The package itself is the public face of everything: only the command line may look at it.
+FACE = "unskew"
+
+
+def modules(root=ROOT):
+    """Return every module's dotted name and file."""
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = ["unskew", *path.relative_to(root).with_suffix("").parts]
+        if parts[-1] == "__init__":
+            parts.pop()
+        found[".".join(parts)] = path
+    return found
+
+
+def imported(name, source, known, package=False):
+    """Return the modules that a source text imports, also inside functions, ours in full."""
+    result = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            result |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                home = name.split(".") if package else name.split(".")[:-1]
+                home = home[: len(home) - (node.level - 1)]
+                base = ".".join([*home, *([base] if base else [])])
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                result.add(full if full in known else base)
+    return result
+
+
+def everything():
+    """Return what each module imports."""
+    known = modules()
+    return {
+        name: imported(name, path.read_text(), known, path.name == "__init__.py")
+        for name, path in known.items()
+    }
+
+
+def layer(name):
+    """Return the top-level module or package that a module belongs to."""
+    return name.split(".")[1] if "." in name else FACE
+
+
+def wrong_arrows(imports):
+    """Return the imports that point down."""
+    wrong = []
+    for name, targets in imports.items():
+        if name == FACE:
+            continue
+        for target in sorted(targets):
+            if target.split(".")[0] != "unskew":
+                continue
+            here, there = layer(name), layer(target)
+            if there == FACE:
+                allowed = here == "cli"
+            else:
+                allowed = here == there or LEVEL[there] <= LEVEL[here]
+            if not allowed:
+                wrong.append(f"{name} imports {target}")
+    return wrong
+
+
+def test_every_module_has_its_place():
+    homeless = {layer(name) for name in modules()} - set(LEVEL) - {FACE}
+    assert not homeless, f"say in ORDER (and DESIGN) where these belong: {sorted(homeless)}"
+
+
+def test_imports_point_up():
+    assert wrong_arrows(everything()) == []
+
+
+def test_no_module_imports_itself_in_a_circle():
+    ours = {
+        name: {target for target in targets if target.split(".")[0] == "unskew"}
+        for name, targets in everything().items()
+        if name != FACE
+    }
+    try:
+        TopologicalSorter(ours).prepare()
+    except CycleError as circle:
+        pytest.fail(f"circular imports: {' -> '.join(circle.args[1])}")
+
+
+@pytest.mark.parametrize(
+    ("library", "homes"),
+    [
+        ("numba", {"unskew.compiled"}),
+        ("threading", {"unskew.threads"}),
+        ("concurrent", {"unskew.threads"}),
+    ],
+)
+def test_only_one_module_knows(library, homes):
+    users = {
+        name
+        for name, targets in everything().items()
+        if any(target.split(".")[0] == library for target in targets)
+    }
+    assert users == homes
+
+
+def test_the_test_sees_wrong_arrows():
+    """Every spelling of an import is seen, inside functions too."""
+    known = ["unskew", "unskew.runs", "unskew.data", "unskew.data.ratings", "unskew._judge"]
+    source = "\n".join(
+        [
+            "import unskew.runs",
+            "from unskew import _judge, __version__",
+            "def f():",
+            "    from unskew.data import ratings",
+            "    from .data.ratings import Ids",
+            "    from . import runs",
+            "if True:",
+            "    import numpy.linalg as la",
+        ]
+    )
+    seen = imported("unskew.order", source, known)
+    assert seen == {
+        "unskew.runs", "unskew._judge", "unskew", "unskew.data.ratings", "numpy.linalg",
+    }  # fmt: skip
+    assert wrong_arrows({"unskew.order": seen}) == [
+        "unskew.order imports unskew",
+        "unskew.order imports unskew._judge",
+        "unskew.order imports unskew.runs",
+    ]
+    assert wrong_arrows({"unskew.cli.demo": {"unskew", "unskew.runs"}}) == []
+    assert wrong_arrows({"unskew.errors": {"unskew.rng"}}) == ["unskew.errors imports unskew.rng"]
+
+
+# Importing unskew
+
+HEAVY = ("numba", "altair", "scipy", "jinja2", "pandas", "pooch")
+
+
+def run(code):
+    """Run code in a fresh process and return what it prints."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_import_is_light():
+    loaded = run("import sys, unskew; print(*{name.split('.')[0] for name in sys.modules})").split()
+    assert "unskew" in loaded
+    assert not set(HEAVY) & set(loaded)
+
+
+def test_import_is_quick():
+    code = "import time; t = time.perf_counter(); import unskew; print(time.perf_counter() - t)"
+    assert min(float(run(code)) for _ in range(3)) < 0.4
+
+
+def test_every_public_name_is_found_where_it_is_said_to_live():
+    assert set(unskew.__all__) == set(unskew._HOME)
+    for name, home in unskew._HOME.items():
+        thing = getattr(unskew, name)
+        assert thing.__module__ == home, name
+    assert set(unskew.__all__) <= set(dir(unskew))
+    with pytest.raises(AttributeError, match="has no attribute 'evaluat'"):
+        unskew.evaluat  # noqa: B018
+    # What type checkers are told is what is loaded.
+    told = imported(FACE, (ROOT / "__init__.py").read_text(), modules())
+    assert set(unskew._HOME.values()) <= told
