@@ -20,18 +20,19 @@ FIVE = [f"{name}@{k}" for name in ("P", "Recall", "AP", "RR", "nDCG") for k in (
 FIVE_SHORT = [f"{name}@{k}" for name in ("P", "Recall", "AP", "RR", "nDCG") for k in (10, 20)]
 
 
-def arrays(path: Path) -> dict:
-    """From arrays already numbered: join, all seven metrics at eleven cutoffs, means."""
+def arrays(path: Path, means: bool) -> dict:
+    """From arrays: join and all seven metrics at eleven cutoffs, per user (and their means)."""
     size = load(path)
     judgments = us.read_ratings({"user": size.user, "item": size.item, "rating": size.rating})
     users = np.arange(size.lists.shape[1])
     runs = {f"s{n}": us.Run.from_arrays(users, lists) for n, lists in enumerate(size.lists)}
 
-    def work() -> dict:
-        return us.evaluate(judgments, runs, SEVEN, liked=4).mean()
+    def work() -> object:
+        scores = us.evaluate(judgments, runs, SEVEN, liked=4)
+        return scores.mean() if means else scores
 
     work()
-    return timing.seconds(work)
+    return timing.seconds(work, repeat=9)
 
 
 def frames(path: Path, ids: str, shuffled: bool, library: str = "pandas") -> dict:
@@ -96,7 +97,8 @@ def make_frames(size, ids: str, shuffled: bool, library: str):
 if __name__ == "__main__":
     what, file = sys.argv[1], Path(sys.argv[2])
     jobs = {
-        "arrays": lambda: arrays(file),
+        "arrays": lambda: arrays(file, means=False),
+        "arrays-means": lambda: arrays(file, means=True),
         "frames": lambda: frames(file, "integer", False),
         "shuffled": lambda: frames(file, "integer", True),
         "text": lambda: frames(file, "text", False),

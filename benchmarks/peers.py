@@ -66,9 +66,9 @@ def main() -> None:
                   f"{ratio:.0f}x (bar {bar}x)", flush=True)  # fmt: skip
             return ours
 
-        compare("21 systems, from arrays, 77 values", "arrays", a,
+        compare("21 systems, arrays to per-user values, 77 columns", "arrays", a,
                 "pytrec_eval evaluate, 2 cutoffs", "trec", "pytrec", 50)  # fmt: skip
-        compare("21 systems, from arrays, 77 values", "arrays", a,
+        compare("21 systems, arrays to means, 77 columns", "arrays-means", a,
                 "ranx typed lists, 2 cutoffs", "ranx", "ranx", 20)  # fmt: skip
         compare("21 data frames in order, integer ids", "frames", a,
                 "RecTools", "rectools", "rectools-frames", 30)  # fmt: skip

@@ -26,7 +26,7 @@ def rows(source, **settings):
 
 def write(path, content, packed=False):
     data = content.encode() if isinstance(content, str) else content
-    path.write_bytes(gzip.compress(data) if packed else data)
+    path.write_bytes(gzip.compress(data, mtime=0) if packed else data)
     return path
 
 
@@ -435,7 +435,7 @@ def test_qrels_need_numbers(tmp_path):
         ("user,item,rating\n,2,3\n1,3,4\n", "column 'user': 1 ids are missing, the first in row 1"),
         ("user,item\n1,2\n1,2,3\n", "cannot be read as a table"),
         ("user,item\nJos\u00e9,2\n".encode("latin-1"), "cannot be read as a table: .*utf-8"),
-        (gzip.compress(CSV.encode() * 99)[:60], "the gzip file is damaged"),
+        (gzip.compress(CSV.encode() * 99, mtime=0)[:60], "the gzip file is damaged"),
         (b"\x1f\x8bgarbage, not gzip", "the gzip file is damaged"),
     ],
 )
@@ -447,7 +447,7 @@ def test_unreadable_files(tmp_path, content, message):
 
 def test_damaged_gzip_of_colons_is_refused_however_late(tmp_path):
     lines = "".join(f"{n}::{n * n}::{n % 5}\n" for n in range(100_000))
-    path = write(tmp_path / "bad.dat", gzip.compress(lines.encode())[:-50])
+    path = write(tmp_path / "bad.dat", gzip.compress(lines.encode(), mtime=0)[:-50])
     with pytest.raises(us.DataError, match="the gzip file is damaged"):
         us.read_ratings(path)
 

@@ -21,25 +21,23 @@ def meet(
     judged_start: I64,
     judged_item: I32,
     to_list: I32,
-    list_items: int,
     lo: int,
     hi: int,
-) -> tuple[I64, I32, I32]:
+    mark: I32,
+    start: I64,
+    rank: I32,
+    judgment: I32,
+) -> int:
     """Find the judged items of lists lo..hi, in rank order.
 
     A table over the items of the run is marked with each user's judgments (`to_list` turns an
     item's common number into the run's): no sort, no hash, one look per slot. Marks of other
     users are told by their number, so nothing is cleared. An item or slot numbered -1 falls on
-    the table's last entry, which is never marked.
+    the table's last entry, which is never marked. Writes `start`, `rank` and `judgment` and
+    returns the number of hits.
     """
-    most = 0
-    for row in range(lo, hi):
-        judged = judged_start[user[row] + 1] - judged_start[user[row]]
-        most += min(judged, list_stop[row] - list_start[row])
-    start = np.zeros(hi - lo + 1, np.int64)
-    rank = np.empty(most, np.int32)
-    judgment = np.empty(most, np.int32)
-    mark = np.full(list_items + 1, -1, np.int32)
+    mark[:] = -1
+    start[0] = 0
     hit = 0
     for row in range(lo, hi):
         first, last = judged_start[user[row]], judged_start[user[row] + 1]
@@ -55,7 +53,7 @@ def meet(
                     judgment[hit] = j
                     hit += 1
         start[row - lo + 1] = hit
-    return start, rank[:hit], judgment[:hit]
+    return hit
 
 
 @kernel

@@ -16,8 +16,8 @@ from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, DataWarning, SettingError, choose
-from unskew.judge import Lists, Matched, View, count_labels
-from unskew.metrics.block import Block, Judged, ratio
+from unskew.judge import Lists, Matched, Scratch, View, count_labels
+from unskew.metrics.block import Block, Judged, Walk, ratio
 from unskew.metrics.definition import Params
 from unskew.metrics.names import Metric, parse
 from unskew.order import TIES
@@ -303,6 +303,7 @@ class _Bench:
             for row, label in enumerate(rows):
                 if wanted[label].params.get("mean") == "ratio":
                     den[name][row] = np.empty(total)
+        parts = _parts(families)
         step = _block_size(total, len(rows), self.judged, threads, budget)
         blocks = [(lo, min(lo + step, total)) for lo in range(0, total, step)]
         done = 0
@@ -311,8 +312,9 @@ class _Bench:
             nonlocal done
             lo, hi = bounds
             shared: dict[object, F64] = {}
+            scratch = Scratch()
             for name, matched in self.matched.items():
-                block = Block.of(self.judged, matched, lo, hi, shared)
+                block = Block.of(self.judged, matched, lo, hi, shared, scratch, parts)
                 for family in families:
                     family.fill(block, values[name][:, lo:hi], den[name])
             done += 1
@@ -384,12 +386,23 @@ def _families(wanted: Mapping[str, Metric]) -> list[_Family]:
     return [_Family.of(metric, members) for metric, members in groups.items()]
 
 
+def _parts(families: Iterable[_Family]) -> dict[Walk, tuple[str, ...]]:
+    """Collect what each walk down the lists has to give, so that one walk gives it all."""
+    parts: dict[Walk, set[str]] = {}
+    for family in families:
+        metric = family.metric
+        wanted = metric.definition.parts(family.params)
+        walk = (metric.anti, metric.condensed, family.cutoffs.tobytes())
+        parts.setdefault(walk, set()).update(wanted)
+    return {walk: tuple(sorted(wanted)) for walk, wanted in parts.items()}
+
+
 def _block_size(total: int, columns: int, judged: Judged, threads: int, budget: int) -> int:
     """Choose lists per block: within the budget, and enough blocks to share among threads."""
     judgments = len(judged.judgments) / max(len(judged.judgments.users), 1)
     each = 8 * 4 * max(columns, 1) + 24 * judgments + 64
     most = max(int(budget / threads / each), 1)
-    return max(min(most, BLOCK, -(-total // (2 * threads))), 1)
+    return max(min(most, BLOCK, -(-total // threads)), 1)
 
 
 def _targets(known: NDArray[np.bool_], train: Ratings | None, users: int) -> I64:

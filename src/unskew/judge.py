@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.relevance import Relevance
@@ -113,6 +115,23 @@ class Hits:
         return Hits(start, rank, judgment, np.diff(start))
 
 
+class Scratch:
+    """Arrays used again and again by one thread.
+
+    To give memory back and take it anew for every block makes threads wait for each other.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array with unspecified content, valid until `name` is asked for again."""
+        size = math.prod(shape)
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size, dtype)
+        return self._arrays[name][:size].reshape(shape)
+
+
 @dataclass(frozen=True, eq=False)
 class Matched:
     """A run laid over the common numbering of users and items."""
@@ -148,15 +167,23 @@ class Matched:
         lengths: I64 = self.stop - self.start
         return lengths
 
-    def hits(self, judgments: Ratings, lo: int, hi: int) -> Hits:
-        """Return the judged items of lists lo..hi."""
+    def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:
+        """Return the judged items of lists lo..hi; in `scratch`, until it is used again."""
         from unskew import _judge
 
-        start, rank, judgment = _judge.meet(
-            self.lists.user, self.start, self.stop, self.run.item,
-            judgments.start, judgments.item, self.to_run, max(len(self.run.items), 1), lo, hi,
+        room = scratch or Scratch()
+        user, depth = self.lists.user[lo:hi], self.depth[lo:hi]
+        judged = judgments.start[user + 1] - judgments.start[user]
+        most = int(np.minimum(judged, depth).sum())
+        start = room.array("start", (hi - lo + 1,), np.int64)
+        rank = room.array("rank", (most,), np.int32)
+        judgment = room.array("judgment", (most,), np.int32)
+        mark = room.array("mark", (len(self.run.items) + 1,), np.int32)
+        count = _judge.meet(
+            self.lists.user, self.start, self.stop, self.run.item, judgments.start,
+            judgments.item, self.to_run, lo, hi, mark, start, rank, judgment,
         )  # fmt: skip
-        return Hits(start, rank, judgment, self.depth[lo:hi])
+        return Hits(start, rank[:count], judgment[:count], depth)
 
     def overlap(self, train: Ratings, lo: int, hi: int) -> int:
         """Count the slots of lists lo..hi that hold an item of the user's training ratings."""

@@ -288,7 +288,7 @@ class Scores:
                 return Mean(value, added + missing, missing)
             count = added + (missing if undefined == "zero" else 0)
             # An integer quotient is rounded once: the exact mean, in any order of blocks.
-            return Mean(total / (count << 1074) if count else math.nan, count, missing)
+            return Mean(total / (count << 1074) + 0.0 if count else math.nan, count, missing)
 
         return {label: one(label) for label in self.order}
 

@@ -18,42 +18,83 @@ F64 = NDArray[np.float64]
 
 LIKED, DISLIKED, POOLED = 1, 2, 3
 HALVES = 32  # gains 0, 0.5, … below half of this are counted instead of sorted
+NEVER = (1 << 62) + 1  # a rank beyond every cutoff, "the whole list" included
 EPSILON = 1e-5  # infAP's smoothing, as in trec_eval
 
 
 @kernel
-def walk(start: I64, rank: I32, judgment: I32, label: I8, cutoffs: I64) -> F64:
-    """Return what most metrics share, down to each cutoff.
+def walk(
+    start: I64,
+    rank: I32,
+    judgment: I32,
+    label: I8,
+    gain: F64,
+    discount: F64,
+    liked: F64,
+    disliked: F64,
+    cutoffs: I64,
+    at: I64,
+    out: F64,
+) -> None:
+    """Walk down every list once and write what its metrics are made of, at each cutoff.
 
-    First index: 0 liked items, 1 disliked items, 2 the sum of the precision at every liked item,
-    3 the reciprocal rank of the first liked item.
+    `at` says where in `out` each part goes, -1 if nobody asks for it. The parts: 0 liked items,
+    1 disliked items, 2 the sum of the precision at every liked item, 3 the reciprocal rank of
+    the first, 4 the sum of bpref's terms, 5 of infAP's, 6 of infAP's with everything in the
+    pool, 7 the discounted gains.
     """
-    out = np.empty((4, cutoffs.size, start.size - 1))
     for row in range(start.size - 1):
-        c, good, bad, precision, first = 0, 0.0, 0.0, 0.0, 0.0
-        for h in range(start[row], start[row + 1]):
-            while c < cutoffs.size and rank[h] > cutoffs[c]:
-                out[0, c, row] = good
-                out[1, c, row] = bad
-                out[2, c, row] = precision
-                out[3, c, row] = first
+        c, good, bad, pooled, first = 0, 0.0, 0.0, 0.0, 0.0
+        precision, preference, inferred, inferred_all, gains = 0.0, 0.0, 0.0, 0.0, 0.0
+        fewer = min(liked[row], disliked[row])
+        stop = start[row + 1]
+        for h in range(start[row], stop + 1):
+            place = rank[h] if h < stop else NEVER
+            while c < cutoffs.size and place > cutoffs[c]:
+                if at[0] >= 0:
+                    out[at[0], c, row] = good
+                if at[1] >= 0:
+                    out[at[1], c, row] = bad
+                if at[2] >= 0:
+                    out[at[2], c, row] = precision
+                if at[3] >= 0:
+                    out[at[3], c, row] = first
+                if at[4] >= 0:
+                    out[at[4], c, row] = preference
+                if at[5] >= 0:
+                    out[at[5], c, row] = inferred
+                if at[6] >= 0:
+                    out[at[6], c, row] = inferred_all
+                if at[7] >= 0:
+                    out[at[7], c, row] = gains
                 c += 1
             if c == cutoffs.size:
                 break
-            if label[judgment[h]] == LIKED:
+            j = judgment[h]
+            if at[7] >= 0:
+                gains += gain[j] * discount[place]
+            if label[j] == LIKED:
+                above = place - 1.0
+                if at[2] >= 0:
+                    precision += (good + 1.0) / place
+                if good == 0.0:
+                    first = 1.0 / place
+                if at[4] >= 0:
+                    preference += 1.0 if bad == 0.0 else 1.0 - min(bad, liked[row]) / fewer
+                if at[5] >= 0 or at[6] >= 0:
+                    if above == 0.0:
+                        inferred += 1.0
+                        inferred_all += 1.0
+                    else:
+                        share = (good + EPSILON) / (good + bad + 2 * EPSILON)
+                        known = (good + bad + pooled) / above
+                        inferred += 1.0 / place + (above / place) * known * share
+                        inferred_all += 1.0 / place + (above / place) * share
                 good += 1.0
-                precision += good / rank[h]
-                if good == 1.0:
-                    first = 1.0 / rank[h]
-            elif label[judgment[h]] == DISLIKED:
+            elif label[j] == DISLIKED:
                 bad += 1.0
-        while c < cutoffs.size:
-            out[0, c, row] = good
-            out[1, c, row] = bad
-            out[2, c, row] = precision
-            out[3, c, row] = first
-            c += 1
-    return out
+            elif label[j] == POOLED:
+                pooled += 1.0
 
 
 @kernel
@@ -71,10 +112,9 @@ def liked_within(start: I64, rank: I32, judgment: I32, label: I8, limit: I64) ->
 
 @kernel
 def discounted(
-    start: I64, rank: I32, judgment: I32, weight: F64, discount: F64, cutoffs: I64
-) -> F64:
+    start: I64, rank: I32, judgment: I32, weight: F64, discount: F64, cutoffs: I64, out: F64
+) -> None:
     """Sum weight x discount[rank] over the hits down to each cutoff."""
-    out = np.empty((cutoffs.size, start.size - 1))
     for row in range(start.size - 1):
         c, total = 0, 0.0
         for h in range(start[row], start[row + 1]):
@@ -87,7 +127,6 @@ def discounted(
         while c < cutoffs.size:
             out[c, row] = total
             c += 1
-    return out
 
 
 @kernel
@@ -168,68 +207,6 @@ def _sort_down(keys: F64, weights: F64, size: int) -> None:
 
 
 @kernel
-def preference_sum(
-    start: I64, rank: I32, judgment: I32, label: I8, liked: F64, disliked: F64, cutoffs: I64
-) -> F64:
-    """Sum bpref's term of every liked item: how few disliked ones stand above it."""
-    out = np.empty((cutoffs.size, start.size - 1))
-    for row in range(start.size - 1):
-        c, total, bad = 0, 0.0, 0
-        for h in range(start[row], start[row + 1]):
-            while c < cutoffs.size and rank[h] > cutoffs[c]:
-                out[c, row] = total
-                c += 1
-            if c == cutoffs.size:
-                break
-            if label[judgment[h]] == DISLIKED:
-                bad += 1
-            elif label[judgment[h]] == LIKED:
-                if bad == 0:
-                    total += 1.0
-                else:
-                    total += 1.0 - min(bad, liked[row]) / min(disliked[row], liked[row])
-        while c < cutoffs.size:
-            out[c, row] = total
-            c += 1
-    return out
-
-
-@kernel
-def inferred_sum(
-    start: I64, rank: I32, judgment: I32, label: I8, all_pooled: bool, cutoffs: I64
-) -> F64:
-    """Sum infAP's expected precision at every liked item down to each cutoff."""
-    out = np.empty((cutoffs.size, start.size - 1))
-    for row in range(start.size - 1):
-        c, total, good, bad, pooled = 0, 0.0, 0, 0, 0
-        for h in range(start[row], start[row + 1]):
-            while c < cutoffs.size and rank[h] > cutoffs[c]:
-                out[c, row] = total
-                c += 1
-            if c == cutoffs.size:
-                break
-            kind = label[judgment[h]]
-            if kind == POOLED:
-                pooled += 1
-            elif kind == DISLIKED:
-                bad += 1
-            elif kind == LIKED:
-                above = rank[h] - 1
-                if above == 0:
-                    total += 1.0
-                else:
-                    in_pool = above if all_pooled else good + bad + pooled
-                    total += 1.0 / rank[h] + (above / rank[h]) * (in_pool / above) * (
-                        (good + EPSILON) / (good + bad + 2 * EPSILON)
-                    )
-                good += 1
-        while c < cutoffs.size:
-            out[c, row] = total
-            c += 1
-    return out
-
-
-@kernel
 def ordered_pairs(
     start: I64,
     rank: I32,
@@ -239,9 +216,9 @@ def ordered_pairs(
     depth: I64,
     targets: I64,
     cutoffs: I64,
-) -> F64:
+    out: F64,
+) -> None:
     """Count pairs (liked, not liked) in the right order; both beyond the cutoff count half."""
-    out = np.empty((cutoffs.size, start.size - 1))
     for row in range(start.size - 1):
         others = targets[row] - liked[row]
         for c in range(cutoffs.size):
@@ -254,7 +231,6 @@ def ordered_pairs(
                     right += others - (rank[h] - 1 - good)
                     good += 1
             out[c, row] = right + 0.5 * (liked[row] - good) * (others - (shown - good))
-    return out
 
 
 @kernel

@@ -24,7 +24,7 @@ F64 = NDArray[np.float64]
 Fraction = tuple[F64, F64]
 
 
-@metric("P", params={"per": Param("k", ("k", "list")),
+@metric("P", parts=lambda _: ("liked", "disliked"), params={"per": Param("k", ("k", "list")),
                      "bound": Param("none", ("none", "lower", "upper"))})  # fmt: skip
 def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Share of the list that is liked.
@@ -37,13 +37,13 @@ def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Range: [0, 1], higher is better.
     Reference: bellogin2017 section 3; `per=list` is trec_eval's set_P (valcarce2018, SPEC A1.3).
     """
-    liked, disliked, *_ = block.walk(cutoffs)
+    liked, disliked = block.walk("liked", cutoffs), block.walk("disliked", cutoffs)
     top = block.shown(cutoffs) - disliked if params["bound"] == "upper" else liked
     bottom = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
     return top, np.maximum(bottom, 1)  # an empty list scores 0
 
 
-@metric("Recall", params={"per": Param("all", ("all", "min"))})
+@metric("Recall", parts=lambda _: ("liked",), params={"per": Param("all", ("all", "min"))})
 def recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Share of the liked items that the list found.
 
@@ -54,7 +54,7 @@ def recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Reference: bellogin2017 section 3; mena2021 section 3; `per=min` as LensKit and trec_eval's
     relative_P.
     """
-    liked = block.walk(cutoffs)[0]
+    liked = block.walk("liked", cutoffs)
     return _per_liked(block, params, cutoffs, liked)
 
 
@@ -68,7 +68,7 @@ def _per_liked(block: Block, params: Params, cutoffs: I64, top: F64) -> Fraction
     return top, np.where(liked == 0, 0, np.maximum(fits, 1))  # an empty list scores 0
 
 
-@metric("F1", params={"per": Param("k", ("k", "list"))})
+@metric("F1", parts=lambda _: ("liked", "disliked"), params={"per": Param("k", ("k", "list"))})
 def f1(block: Block, params: Params, cutoffs: I64) -> F64:
     """Harmonic mean of precision and recall.
 
@@ -84,7 +84,7 @@ def f1(block: Block, params: Params, cutoffs: I64) -> F64:
     return np.where(both == 0, 0.0, ratio(2 * p * r, both))
 
 
-@metric("HitRate")
+@metric("HitRate", parts=lambda _: ("liked",))
 def hit_rate(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     """1 when the list holds a liked item, else 0.
 
@@ -94,7 +94,7 @@ def hit_rate(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     Range: 0 or 1, higher is better.
     Reference: trec_eval's success; in one-relevant designs k x P (bellogin2017 section 3.2).
     """
-    liked = block.walk(cutoffs)[0]
+    liked = block.walk("liked", cutoffs)
     hit: F64 = (liked > 0).astype(np.float64)
     return hit
 
@@ -120,7 +120,9 @@ def r_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa
     return np.array(counts, np.float64), block.liked[None, :]
 
 
-@metric("AP", params={"per": Param("all", ("all", "min", "k", "list"))})
+@metric(
+    "AP", parts=lambda _: ("precisions",), params={"per": Param("all", ("all", "min", "k", "list"))}
+)
 def average_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Mean of the precision at the ranks of the liked items; those not found count 0.
 
@@ -133,11 +135,11 @@ def average_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     (carraro2020), RePlay and recommenders; `per=list` as LensKit; `per=k` as RecTools'
     divide_by_k.
     """
-    total = block.walk(cutoffs)[2]
+    total = block.walk("precisions", cutoffs)
     return _per_liked(block, params, cutoffs, total)
 
 
-@metric("RR")
+@metric("RR", parts=lambda _: ("first",))
 def reciprocal_rank(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     """1 / rank of the first liked item.
 
@@ -147,14 +149,24 @@ def reciprocal_rank(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa:
     Range: [0, 1], higher is better. Its mean over users is MRR.
     Reference: trec_eval's recip_rank; anti-RR in mena2021 section 9.
     """
-    first: F64 = block.walk(cutoffs)[3]
-    return first
+    return block.walk("first", cutoffs)
 
 
 DISCOUNT = Param("log", ("log", "original"))
 
 
-@metric("DCG", params={"discount": DISCOUNT}, high=float("inf"))
+def _gains(params: Params) -> tuple[str, ...]:
+    return ("gains",) if params["discount"] == "log" else ()
+
+
+def _dcg(block: Block, params: Params, cutoffs: I64) -> F64:
+    if params["discount"] == "log":
+        return block.walk("gains", cutoffs)
+    discount = log_discount(block.judged.longest, "original")
+    return block.discounted(block.view.gain, discount, cutoffs)
+
+
+@metric("DCG", parts=_gains, params={"discount": DISCOUNT}, high=float("inf"))
 def dcg(block: Block, params: Params, cutoffs: I64) -> F64:
     """Gains of the judged items, discounted by rank, not normalised.
 
@@ -165,12 +177,13 @@ def dcg(block: Block, params: Params, cutoffs: I64) -> F64:
     Range: [0, inf), higher is better. The anti-twin (DCL) sums losses: lower is better.
     Reference: Järvelin & Kekäläinen 2002 (`original`; so LensKit); Burges et al. 2005.
     """
-    discount = log_discount(block.judged.longest, str(params["discount"]))
-    return block.discounted(block.view.gain, discount, cutoffs)
+    return _dcg(block, params, cutoffs)
 
 
-@metric("nDCG", params={"ideal": Param("cut", ("cut", "uncut", "full", "worst", "best")),
-                        "discount": DISCOUNT})  # fmt: skip
+IDEAL = Param("cut", ("cut", "uncut", "full", "worst", "best"))
+
+
+@metric("nDCG", parts=_gains, params={"ideal": IDEAL, "discount": DISCOUNT})
 def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """DCG divided by the best that the user's judgments allow.
 
@@ -187,7 +200,7 @@ def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """
     discount = log_discount(block.judged.longest, str(params["discount"]))
     view, kind, name = block.view, params["ideal"], str(params["discount"])
-    top = block.discounted(view.gain, discount, cutoffs)
+    top = _dcg(block, params, cutoffs)
     if kind == "full":
         best = float(view.gain.max()) if view.gain.size else 0.0
         # The cutoff may lie beyond every list and all judgments.
@@ -258,16 +271,17 @@ def auc(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
             f"AUC: the list of user {user!r} holds {int(hits.depth[row])} items, but there are "
             f"only {int(block.targets[row])} target items; give the whole catalogue"
         )
-    right = block.kernels.ordered_pairs(
-        hits.start, hits.rank, hits.judgment, block.view.label, block.liked, hits.depth,
-        frozen(block.targets), cutoffs,
+    right = block.room("AUC", cutoffs.size)
+    block.run_kernel(
+        "ordered_pairs", block.view.label, block.liked, hits.depth, frozen(block.targets),
+        cutoffs, right,
     )  # fmt: skip
     pairs = block.liked * (block.targets - block.liked)
     # Without pairs, items outside the catalogue would leave something over 0.
     return np.where(pairs == 0, 0.0, right), pairs[None, :]
 
 
-@metric("bpref")
+@metric("bpref", parts=lambda _: ("preferences",))
 def bpref(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
     """How rarely disliked items stand above liked ones; unjudged items do not matter.
 
@@ -279,15 +293,19 @@ def bpref(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG0
     Reference: Buckley & Voorhees 2004 as in trec_eval; bellogin2017 section 7 with the cap that
     its formula lacks (SPEC A0.4).
     """
-    hits = block.hits
-    total = block.kernels.preference_sum(
-        hits.start, hits.rank, hits.judgment, block.view.label, block.liked, block.disliked,
-        cutoffs,
-    )  # fmt: skip
+    total = block.walk("preferences", cutoffs)
     return total, block.liked[None, :]
 
 
-@metric("infAP", params={"pool": Param("judged", ("judged", "all"))})
+def _inferred(params: Params) -> str:
+    return "inferred-all" if params["pool"] == "all" else "inferred"
+
+
+@metric(
+    "infAP",
+    parts=lambda params: (_inferred(params),),
+    params={"pool": Param("judged", ("judged", "all"))},
+)
 def inferred_ap(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """AP estimated as if the judged items were a random sample of a pool.
 
@@ -300,10 +318,7 @@ def inferred_ap(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Reference: Yilmaz & Aslam 2006 as in trec_eval; `pool=all` is valcarce2018's infAP2 (SPEC
     A1.3); bellogin2017's formula counts one item too many (SPEC A0.4).
     """
-    hits = block.hits
-    total = block.kernels.inferred_sum(
-        hits.start, hits.rank, hits.judgment, block.view.label, params["pool"] == "all", cutoffs
-    )
+    total = block.walk(_inferred(params), cutoffs)
     return total, block.liked[None, :]
 
 
@@ -353,7 +368,7 @@ def half_life_utility(block: Block, params: Params, cutoffs: I64) -> Fraction:
     return top, block.ideal(name, gain, gain, discount, cutoffs)
 
 
-@metric("Judged", better="neither", anti=False)
+@metric("Judged", parts=lambda _: ("liked", "disliked"), better="neither", anti=False)
 def judged(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
     """Share of the list that is judged at all.
 
@@ -363,11 +378,11 @@ def judged(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG
     Range: [0, 1]; a description: how much of the score rests on data.
     Reference: ir_measures' Judged; mena2021 section 3.2.
     """
-    liked, disliked, *_ = block.walk(cutoffs)
+    liked, disliked = block.walk("liked", cutoffs), block.walk("disliked", cutoffs)
     return liked + disliked, np.maximum(block.slots(cutoffs), 1)
 
 
-@metric("Residual", better="neither", anti=False)
+@metric("Residual", parts=lambda _: ("liked", "disliked"), better="neither", anti=False)
 def residual(block: Block, params: Params, cutoffs: I64) -> F64:
     """Share of the list that is not judged: mena2021's δ.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import ModuleType
@@ -12,12 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
-from unskew.judge import LIKED, Hits, Lists, Matched, View
+from unskew.judge import LIKED, Hits, Lists, Matched, Scratch, View
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
+PARTS = ("liked", "disliked", "precisions", "first", "preferences", "inferred", "inferred-all",
+         "gains")  # fmt: skip
+"""What one walk down a list can give, in the order of the kernel."""
+Walk = tuple[bool, bool, bytes]
+"""A walk: anti, condensed, cutoffs."""
 WHOLE = 1 << 62
 """The cutoff of a metric without one: the whole list."""
 
@@ -99,21 +105,26 @@ class Block:
     liked: F64
     disliked: F64
     targets: I64 | None
+    scratch: Scratch
     is_anti: bool = False
+    is_condensed: bool = False
     shared: dict[object, F64] = field(default_factory=dict)
     """What does not depend on the system: ideal values of these lists."""
-    _walks: dict[bytes, F64] = field(default_factory=dict)
+    parts: Mapping[Walk, tuple[str, ...]] = field(default_factory=dict)
+    """Which parts each walk will be asked for; all unless known."""
+    _walks: dict[bytes, dict[str, F64]] = field(default_factory=dict)
     _derived: dict[tuple[bool, bool], Block] = field(default_factory=dict)
 
     @classmethod
     def of(cls, judged: Judged, matched: Matched, lo: int, hi: int,
-           shared: dict[object, F64]) -> Block:  # fmt: skip
+           shared: dict[object, F64], scratch: Scratch,
+           parts: Mapping[Walk, tuple[str, ...]]) -> Block:  # fmt: skip
         """Meet the judgments of lists lo..hi of a system."""
         targets = judged.lists.targets
         return cls(
-            judged, matched, matched.hits(judged.judgments, lo, hi), lo, hi, judged.view,
+            judged, matched, matched.hits(judged.judgments, lo, hi, scratch), lo, hi, judged.view,
             judged.liked[lo:hi], judged.disliked[lo:hi],
-            None if targets is None else targets[lo:hi], shared=shared,
+            None if targets is None else targets[lo:hi], scratch, shared=shared, parts=parts,
         )  # fmt: skip
 
     def derive(self, anti: bool, condensed: bool) -> Block:
@@ -130,14 +141,20 @@ class Block:
         return Block(
             self.judged, self.matched, self.hits.condensed(self.view), self.lo, self.hi,
             self.view, self.liked, self.disliked,
-            (self.liked + self.disliked).astype(np.int64), shared=self.shared,
+            (self.liked + self.disliked).astype(np.int64), self.scratch, is_condensed=True,
+            shared=self.shared, parts=self.parts,
         )  # fmt: skip
 
     def _swapped(self) -> Block:
         return Block(
             self.judged, self.matched, self.hits, self.lo, self.hi, self.view.anti,
-            self.disliked, self.liked, self.targets, True, self.shared,
+            self.disliked, self.liked, self.targets, self.scratch, True, self.is_condensed,
+            self.shared, self.parts,
         )  # fmt: skip
+
+    def room(self, name: str, *shape: int) -> F64:
+        """Return an array for a kernel to write to, valid until the next metric."""
+        return self.scratch.array(name, (*shape, self.hi - self.lo), np.float64)
 
     @property
     def kernels(self) -> ModuleType:
@@ -157,22 +174,29 @@ class Block:
             return column
         return np.where(cutoffs[:, None] == WHOLE, self.hits.depth[None, :], column)
 
-    def walk(self, cutoffs: I64) -> F64:
-        """Liked items, disliked items, sum of precisions and reciprocal rank at each cutoff."""
+    def walk(self, part: str, cutoffs: I64) -> F64:
+        """Return a part of what one walk down the lists gives; one of `PARTS`."""
         key = cutoffs.tobytes()
         if key not in self._walks:
-            hits = self.hits
-            self._walks[key] = self.kernels.walk(
-                hits.start, hits.rank, hits.judgment, self.view.label, cutoffs
-            )
-        return self._walks[key]
+            wanted = self.parts.get((self.is_anti, self.is_condensed, key), PARTS)
+            at = np.array([wanted.index(p) if p in wanted else -1 for p in PARTS], np.int64)
+            name = f"walk{len(self._walks)}{self.is_anti}{self.is_condensed}"
+            out = self.room(name, len(wanted), cutoffs.size)
+            gain = self.view.gain if "gains" in wanted else self.view.value
+            discount = log_discount(self.judged.longest)
+            self.run_kernel("walk", self.view.label, gain, discount, self.liked, self.disliked,
+                            cutoffs, at, out)  # fmt: skip
+            self._walks[key] = {p: out[place] for place, p in enumerate(wanted)}
+        return self._walks[key][part]
+
+    def run_kernel(self, name: str, *arguments: object) -> None:
+        """Call a kernel on the hits of the block."""
+        getattr(self.kernels, name)(self.hits.start, self.hits.rank, self.hits.judgment, *arguments)
 
     def discounted(self, weight: F64, discount: F64, cutoffs: I64) -> F64:
         """Sum of weight x discount over the judged hits above each cutoff."""
-        hits = self.hits
-        total: F64 = self.kernels.discounted(
-            hits.start, hits.rank, hits.judgment, weight, discount, cutoffs
-        )
+        total = self.room("discounted", cutoffs.size)
+        self.run_kernel("discounted", weight, discount, cutoffs, total)
         return total
 
     def ideal(self, name: str, key: F64, weight: F64, discount: F64, cutoffs: I64) -> F64:

@@ -52,8 +52,8 @@ class Definition:
     """Whether it has an anti-twin."""
     needs: frozenset[str] = frozenset()
     """What must be given beside judgments and runs: `train`, `catalogue`."""
-    takes_cutoff: str = "optional"
-    """`optional` or `required`."""
+    parts: Callable[[Params], tuple[str, ...]] = lambda params: ()  # noqa: ARG005
+    """Which parts of `Block.walk` it is made of."""
 
     @property
     def summary(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 
 from unskew.errors import SettingError, unknown_name
 from unskew.metrics.block import WHOLE
@@ -120,8 +121,11 @@ def parse(text: str | Metric) -> Metric:
     SettingError
         For a setting or cutoff that is not allowed.
     """
-    if isinstance(text, Metric):
-        return text
+    return text if isinstance(text, Metric) else _parse(text)
+
+
+@cache
+def _parse(text: str) -> Metric:
     match = _TEXT.fullmatch(text.strip())
     if match is None:
         raise SettingError(
