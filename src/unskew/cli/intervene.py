@@ -1,0 +1,114 @@
+"""`unskew intervene`: a test set that looks missing at random, drawn from one that is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unskew.cli.console import output
+from unskew.cli.evaluate import _columns
+from unskew.errors import SettingError, choose
+
+EXAMPLES = """
+Draw, or weight, held-out ratings so that they look missing at random (carraro2020).
+
+[bold]Examples[/bold]
+
+  unskew intervene test.parquet --train train.parquet --kind skew -o debiased/
+
+  unskew intervene test.csv --train train.csv --mar random.csv --kind wtd -o debiased/
+
+  unskew intervene test.csv --train train.csv --kind wtd-h --weights raking -o weighted/
+
+[bold]Kinds[/bold]
+
+  full (everything), reg (at random), skew (against popular items), wtd (towards the users and items
+  of ratings of randomly chosen items, --mar), wtd-h (towards users and items that are all alike).
+
+The folder gets test.parquet (with a column weight where --weights is given) and card.json.
+"""
+
+
+def intervene(  # noqa: D103 - its help is EXAMPLES
+    test: Annotated[Path, typer.Argument(help="Held-out ratings: a file.")],
+    to: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    kind: Annotated[str, typer.Option("--kind", "-k", help="full, reg, skew, wtd, wtd-h.")],
+    train: Annotated[
+        Path | None, typer.Option(help="Training ratings: for skew, wtd, wtd-h.")
+    ] = None,
+    mar: Annotated[
+        Path | None, typer.Option(help="Ratings of randomly chosen items: for wtd.")
+    ] = None,
+    size: Annotated[float | None, typer.Option(help="The share to draw, 0.5 unless given.")] = None,
+    exponent: Annotated[
+        float | None, typer.Option(help="Of the item's weight: skew 1, wtd and wtd-h 2.")
+    ] = None,
+    unseen: Annotated[
+        str | None, typer.Option(help="skew: items unknown to training count once, random.")
+    ] = None,
+    smoothing: Annotated[
+        str | None, typer.Option(help="wtd, wtd-h: posteriors of 0: additive, paper.")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="wtd, wtd-h: of additive smoothing, 1 unless given.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Weight all ratings instead: hajek, inclusion, raking.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same rows.")] = 0,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Names of columns, such as user=uid,item=movie,rating=stars."),
+    ] = None,
+    duplicates: Annotated[
+        str, typer.Option(help="Pairs that stand twice: error, first, last, mean, sum, max.")
+    ] = "error",
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into a folder that is not empty.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+) -> None:
+    from unskew.data.readers import read_ratings
+    from unskew.protocol.intervene import DESIGNS, METHODS
+    from unskew.protocol.randomness import looks_random
+    from unskew.protocol.saved import check_folder, save_intervened
+
+    given = {
+        "size": size, "exponent": exponent, "unseen": unseen, "smoothing": smoothing,
+        "alpha": alpha,
+    }  # fmt: skip
+    design = _built(DESIGNS[choose("kind", kind, DESIGNS)], given)
+    if weights is not None:
+        choose("weights", weights, METHODS)
+    check_folder(to, force)
+    names = _columns(columns)
+    files = {"test": test, "train": train, "mar": mar}
+    sources = {
+        role: read_ratings(path, duplicates=duplicates, **names)
+        for role, path in files.items()
+        if path is not None
+    }
+    parts = sources["test"], sources.get("train"), sources.get("mar")
+    done = design.sample(*parts, seed) if weights is None else design.weigh(*parts, weights, seed)
+    save_intervened(done, to, sources=sources, force=force)
+    if not quiet:
+        print(done)
+        if weights is None:
+            print(f"  {looks_random(done.ratings)}")
+        output().print(f"written to {to}", style="dim", markup=False)
+
+
+intervene.__doc__ = EXAMPLES
+
+
+def _built(kind: Any, options: dict[str, Any]) -> Any:
+    """Build the design from the options that were given and that it has."""
+    settings = {name: value for name, value in options.items() if value is not None}
+    allowed = [name for name in kind().describe() if name != "kind"]
+    for name in settings:
+        if name not in allowed:
+            takes = ", ".join(f"--{one}" for one in allowed)
+            raise SettingError(f"--{name} does not apply to {kind.kind}; it takes {takes}")
+    return kind(**settings)

@@ -1,0 +1,238 @@
+"""`unskew split`: training and test ratings, and the card that tells how they were made."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unskew.cli.console import output
+from unskew.cli.evaluate import _columns
+from unskew.errors import SettingError, choose
+
+EXAMPLES = """
+Split ratings into training and test parts.
+
+[bold]Examples[/bold]
+
+  unskew split ratings.csv --test 0.2 -o parts/
+
+  unskew split ratings.csv --protocol random --folds 5 --seed 7 -o folds/
+
+  unskew split ratings.csv --protocol user --test 0.2 --pick last -o parts/
+
+  unskew split ratings.csv --protocol uniform --test 0.2 --epsilon 0.2 -o uniform/
+
+  unskew split plays.tsv --protocol events --test 0.2 --columns user=0,item=2,time=1 -o parts/
+
+  unskew split ratings.csv --card parts/card.json -o again/
+
+[bold]Protocols[/bold]
+
+  random: a coin per rating, or folds
+
+  user: a share or number of each user's ratings; leave-out: a few of each user's
+
+  temporal: before and after a moment; events: a log, split by time and then aggregated
+
+  uniform: the same number of test ratings for the popular items; flat: for all that have enough
+
+  head-removed: random, without the most popular items in the test part
+
+  forced: test ratings of randomly chosen items, in a file of their own
+
+  familiar: judgments of randomly chosen items, of which the familiar ones train
+
+  given: a column or two files that say it
+
+The folder gets train.parquet and test.parquet (in fold1, fold2, … where there are several) and
+card.json with every setting and fact. Same seed, same rows, on any machine.
+"""
+
+# Settings that are named otherwise on the command line.
+_SETTING = {
+    ("leave-out", "number"): "n",
+    ("flat", "per_item"): "t",
+    ("head-removed", "head"): "share",
+    ("familiar", "column"): "tag",
+    ("forced", "test_ratings"): "random",
+    ("given", "test_ratings"): "test",
+}
+
+
+def split(  # noqa: D103 - its help is EXAMPLES
+    ratings: Annotated[Path, typer.Argument(help="Ratings, interactions or events: a file.")],
+    to: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    protocol: Annotated[str, typer.Option("--protocol", "-p", help="How to split.")] = "random",
+    test: Annotated[float | None, typer.Option(help="Test share, 0.2 unless given.")] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="random, head-removed, familiar: folds (familiar: 0 = none).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same rows.")] = 0,
+    liked: Annotated[
+        float | None, typer.Option(help="Count ratings from this value up as liked.")
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="random: an exact number instead of coins.")
+    ] = False,
+    rounding: Annotated[
+        str | None, typer.Option(help="user: floor, half-even. uniform: floor, nearest.")
+    ] = None,
+    number: Annotated[
+        int | None, typer.Option(help="user, leave-out: this many ratings of each user.")
+    ] = None,
+    pick: Annotated[
+        str | None, typer.Option(help="user, leave-out: random, last or first in time.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="temporal, events: the moment, such as 2003-01-01.")
+    ] = None,
+    ties: Annotated[
+        str | None, typer.Option(help="temporal, events: equal times at the cut go to test, train.")
+    ] = None,
+    per_user: Annotated[
+        bool, typer.Option("--per-user", help="temporal: a cut for each user.")
+    ] = False,
+    aggregate: Annotated[str | None, typer.Option(help="events: count, sum.")] = None,
+    seen: Annotated[
+        str | None, typer.Option(help="events: test pairs seen in training: drop, keep.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="uniform: share an item keeps for training.")
+    ] = None,
+    per_item: Annotated[int | None, typer.Option(help="flat: test ratings per item.")] = None,
+    min_ratings: Annotated[
+        int | None, typer.Option(help="flat: items with fewer ratings are not tested.")
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help="uniform, flat: independent draws (not folds).")
+    ] = None,
+    head: Annotated[float | None, typer.Option(help="head-removed: how much is the head.")] = None,
+    by: Annotated[str | None, typer.Option(help="head-removed: share of items, ratings.")] = None,
+    counts: Annotated[
+        str | None, typer.Option(help="head-removed: popularity in all, training.")
+    ] = None,
+    keep: Annotated[str | None, typer.Option(help="head-removed: keep tail, head.")] = None,
+    column: Annotated[
+        str | None, typer.Option(help="given: the column that says it. familiar: its column.")
+    ] = None,
+    test_ratings: Annotated[
+        Path | None, typer.Option(help="forced, given: the test ratings, a file.")
+    ] = None,
+    overlap: Annotated[
+        str | None,
+        typer.Option(help="forced, given: pairs in both: to-training, to-test, keep, error."),
+    ] = None,
+    fair: Annotated[
+        bool, typer.Option("--fair", help="familiar: thin the test (needs --liked).")
+    ] = False,
+    smoothing: Annotated[float | None, typer.Option(help="familiar --fair: of the rates.")] = None,
+    cap: Annotated[float | None, typer.Option(help="familiar --fair: bound T by this.")] = None,
+    card: Annotated[
+        Path | None, typer.Option(help="Repeat the split of this card instead.")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Names of columns, such as user=uid,item=movie,rating=stars."),
+    ] = None,
+    duplicates: Annotated[
+        str, typer.Option(help="Pairs that stand twice: error, first, last, mean, sum, max.")
+    ] = "error",
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into a folder that is not empty.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+) -> None:
+    from unskew.data.readers import read_ratings
+    from unskew.protocol.events import read_events
+    from unskew.protocol.registry import PROTOCOLS
+    from unskew.protocol.saved import check_folder, from_card, read_card, save_splits
+
+    given = {
+        "test": test, "folds": folds, "exact": exact or None, "rounding": rounding,
+        "number": number, "pick": pick, "at": at, "ties": ties, "per_user": per_user or None,
+        "aggregate": aggregate, "seen": seen, "epsilon": epsilon, "per_item": per_item,
+        "min_ratings": min_ratings, "repetitions": repetitions, "head": head, "by": by,
+        "counts": counts, "keep": keep, "column": column, "overlap": overlap, "fair": fair or None,
+        "smoothing": smoothing, "cap": cap,
+    }  # fmt: skip
+    settings: dict[str, Any] = {name: it for name, it in given.items() if it is not None}
+    check_folder(to, force)
+    names = _columns(columns)
+    old = None if card is None else read_card(card)
+    if old is not None:
+        if settings:
+            raise SettingError(f"--card says it all; leave out --{_option(next(iter(settings)))}")
+        protocol, seed, liked = old["protocol"], old["seed"], old["liked"]
+        names, duplicates = old["reading"]["columns"], old["reading"]["duplicates"]
+        column = old["settings"].get("column") or old["settings"].get("tag")
+    choose("protocol", protocol, PROTOCOLS)
+    if protocol == "events":
+        data: Any = read_events(ratings, **names)
+    else:
+        tag = "familiar" if protocol == "familiar" and column is None else column
+        tags = [] if tag is None else [tag]
+        data = read_ratings(ratings, duplicates=duplicates, tags=tags, **names)
+    tested = None
+    if test_ratings is not None:
+        tested = read_ratings(test_ratings, duplicates=duplicates, **names)
+        settings["test_ratings"] = tested
+    how = _built(protocol, settings, liked) if old is None else from_card(old, data, tested)
+    reading = {"columns": names, "duplicates": duplicates}
+    made = save_splits(
+        how, data, to, seed, liked=liked, force=force,
+        more={"file": ratings.name, "reading": reading},
+    )  # fmt: skip
+    if not quiet:
+        _show(made, to)
+
+
+split.__doc__ = EXAMPLES
+
+
+def _built(name: str, options: dict[str, Any], liked: float | None) -> Any:
+    """Build the way to split from the options given, under the names of its settings."""
+    from unskew.protocol.registry import PROTOCOLS, protocol
+
+    settings = dict(options)
+    if name == "head-removed":
+        inner = {key: settings.pop(key) for key in ("test", "folds", "exact") if key in settings}
+        settings["of"] = protocol("random", **inner)
+    if name == "familiar":
+        settings["folds"] = settings.get("folds", 5) or None
+        if settings.get("fair"):
+            settings["liked"] = liked
+    renamed = {_SETTING.get((name, option), option): value for option, value in settings.items()}
+    allowed = [one.name for one in fields(PROTOCOLS[name])]  # type: ignore[arg-type]
+    for option, setting in zip(settings, renamed, strict=True):
+        if setting not in allowed:
+            back = {mine: theirs for (of, theirs), mine in _SETTING.items() if of == name}
+            takes = ", ".join(f"--{_option(back.get(one, one))}" for one in allowed)
+            raise SettingError(f"--{_option(option)} does not apply to {name}; it takes {takes}")
+    return protocol(name, **renamed)
+
+
+def _option(setting: str) -> str:
+    return setting.replace("_", "-")
+
+
+def _show(card: dict[str, Any], folder: Path) -> None:
+    """Print what was made: the first split in full, a line for each further one."""
+    from unskew.protocol.audit import SplitAudit
+
+    first, *others = card["splits"]
+    print(SplitAudit(**first["audit"]))
+    own = {key: fact for key, fact in first["facts"].items() if key not in first["audit"]}
+    print("  facts  " + ", ".join(f"{key} {_told(fact)}" for key, fact in own.items()))
+    for entry in others:
+        sizes = ", ".join(f"{file} {rows:,}" for file, rows in entry["files"].items())
+        print(f"{entry['label']}: {sizes}")
+    output().print(f"written to {folder}", style="dim", markup=False)
+
+
+def _told(fact: Any) -> str:
+    if isinstance(fact, bool) or not isinstance(fact, int | float):
+        return str(fact)
+    return f"{fact:,}" if isinstance(fact, int) else f"{fact:.4g}"

@@ -1,0 +1,1 @@
+"""Experimental designs: splits, sub-samples, strata, target items and interventions."""

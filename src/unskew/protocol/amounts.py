@@ -1,0 +1,56 @@
+"""Shares and counts: checked once, rounded exactly."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.errors import SettingError
+
+I64 = NDArray[np.int64]
+
+DEFAULT_TEST = 0.2
+"""The test share where none is given, as in all five papers."""
+
+# 0.29 is meant as 29/100, not as the double below it; 1/3 as a third.
+_FINEST = 10**9
+
+
+def as_share(name: str, value: object, *, one: bool = False) -> Fraction:
+    """Return a share between 0 and 1 (1 itself only if `one`) as the fraction that is meant.
+
+    Examples
+    --------
+    >>> from unskew.protocol.amounts import as_share
+    >>> as_share("test", 0.29)
+    Fraction(29, 100)
+    """
+    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        part = Fraction(float(value)).limit_denominator(_FINEST)
+        if 0 < part < 1 or (one and part == 1):
+            return part
+    most = "1, which is allowed" if one else "1"
+    raise SettingError(f"{name} must be a share between 0 and {most}, such as 0.2; got {value!r}")
+
+
+def as_count(name: str, value: object, least: int = 1) -> int:
+    """Return a whole number from `least` up."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+        return int(value)
+    raise SettingError(f"{name} must be a whole number from {least} up, got {value!r}")
+
+
+def portion(counts: I64, part: Fraction, rounding: str = "floor") -> I64:
+    """Return `part` of each count, rounded down (`floor`) or to the nearest, half to even.
+
+    Whole-number arithmetic: 0.29 of 100 is 29, where floating point says 28.999….
+    """
+    whole, rest = np.divmod(np.asarray(counts, np.int64) * part.numerator, part.denominator)
+    if rounding == "floor":
+        return whole
+    up = (2 * rest > part.denominator) | ((2 * rest == part.denominator) & (whole % 2 == 1))
+    return np.asarray(whole + up, np.int64)

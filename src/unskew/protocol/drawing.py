@@ -1,0 +1,121 @@
+"""Drawing ratings at random: one hash per user and item, so the order of rows never matters."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings, frozen, sort_groups
+from unskew.rng import draw
+from unskew.threads import map_blocks
+
+Mask = NDArray[np.bool_]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+# Rows hashed at a time: their temporaries stay in the cache, whatever the number of ratings.
+_ROWS = 1 << 16
+
+
+def coin(ratings: Ratings, chance: Fraction, seed: int, stage: str) -> Mask:
+    """Flip a coin per rating: True with probability `chance`."""
+    limit = np.uint64(int(chance * 2**64))
+    heads = np.empty(len(ratings), np.bool_)
+
+    def fill(rows: slice) -> None:
+        heads[rows] = draw(seed, stage, ratings.user[rows], ratings.item[rows]) < limit
+
+    map_blocks(fill, _blocks(len(ratings)), size=len(ratings))
+    return heads
+
+
+def fold_of(ratings: Ratings, folds: int, seed: int, stage: str) -> I32:
+    """Draw each rating into one of `folds` folds, all equally likely."""
+    fold = np.empty(len(ratings), np.int32)
+
+    def fill(rows: slice) -> None:
+        bits = draw(seed, stage, ratings.user[rows], ratings.item[rows])
+        fold[rows] = ((bits >> np.uint64(32)) * np.uint64(folds)) >> np.uint64(32)
+
+    map_blocks(fill, _blocks(len(ratings)), size=len(ratings))
+    return fold
+
+
+def keys(ratings: Ratings, seed: int, stage: str) -> I64:
+    """Return a random number from 0 up for each rating, to sort by."""
+    key = np.empty(len(ratings), np.int64)
+
+    def fill(rows: slice) -> None:
+        bits = draw(seed, stage, ratings.user[rows], ratings.item[rows])
+        key[rows] = (bits >> np.uint64(1)).view(np.int64)
+
+    map_blocks(fill, _blocks(len(ratings)), size=len(ratings))
+    return frozen(key)
+
+
+def uniforms(ratings: Ratings, seed: int, stage: str) -> NDArray[np.float64]:
+    """Return a random number strictly between 0 and 1 for each rating."""
+    bits = (keys(ratings, seed, stage) >> 11).astype(np.float64)
+    return bits * 2.0**-52 + 2.0**-53
+
+
+def of_each_user(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
+    """Mark `size` ratings of each user, drawn at random."""
+    from unskew.protocol import _kernels
+
+    key = keys(ratings, seed, stage)
+    order, _ = sort_groups(ratings.start, key, _no_ties())
+    mark = np.zeros(len(ratings), np.uint8)
+    _kernels.mark_first(ratings.start, frozen(order), frozen(size), mark)
+    return mark.view(np.bool_)
+
+
+def of_each_item(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
+    """Mark `size` ratings of each item, drawn at random."""
+    from unskew.data import _kernels as rows_kernels
+    from unskew.protocol import _kernels
+
+    start, _ = rows_kernels.group_starts(ratings.item, len(ratings.items))
+    rows = rows_kernels.group_order(ratings.item, start)
+    key = keys(ratings, seed, stage)[rows]
+    order, _ = sort_groups(frozen(start), frozen(key), _no_ties())
+    mark = np.zeros(len(ratings), np.uint8)
+    _kernels.mark_first(frozen(start), frozen(rows[order]), frozen(size), mark)
+    return mark.view(np.bool_)
+
+
+def of_all(ratings: Ratings, size: int, seed: int, stage: str) -> Mask:
+    """Mark exactly `size` ratings, drawn at random."""
+    return _smallest(keys(ratings, seed, stage), size)
+
+
+def weighted(ratings: Ratings, weight: NDArray[np.float64], size: int, seed: int) -> Mask:
+    """Mark `size` ratings drawn without replacement, each next one in proportion to its weight.
+
+    Every rating gets an exponential clock that runs at the speed of its weight; the first `size`
+    to ring are drawn. That is exactly the distribution of successive draws (numpy's
+    `choice(replace=False, p=…)`), without an order of rows.
+    """
+    ring = -np.log(uniforms(ratings, seed, "intervene")) / weight
+    return _smallest(ring, size)
+
+
+def _smallest(key: NDArray[np.int64] | NDArray[np.float64], size: int) -> Mask:
+    mark = np.zeros(key.size, np.bool_)
+    if size > 0:
+        # A stable sort of so few candidates, so that equal keys are settled by user and item.
+        limit = np.partition(key, size - 1)[size - 1]
+        mark[key < limit] = True
+        ties = np.flatnonzero(key == limit)
+        mark[ties[: size - int(np.count_nonzero(mark))]] = True
+    return mark
+
+
+def _blocks(rows: int) -> list[slice]:
+    return [slice(low, low + _ROWS) for low in range(0, rows, _ROWS)]
+
+
+def _no_ties() -> I64:
+    return frozen(np.zeros(0, np.int64))
