@@ -60,10 +60,10 @@ class View:
         return self._worth("gains" if self.is_anti else "losses")
 
     def _worth(self, rule: str) -> F64:
-        hidden = (self.label == MASKED) | (self.label == POOLED)
         apply = getattr(self.relevance, rule)
-        if not hidden.any():
+        if not self.label.size or (self.label.min() > MASKED and self.label.max() < POOLED):
             return frozen(apply(self.value))
+        hidden = (self.label == MASKED) | (self.label == POOLED)
         worth = np.zeros(self.value.size)
         worth[~hidden] = apply(self.value[~hidden])
         return frozen(worth)

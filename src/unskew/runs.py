@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from unskew.data import readers
-from unskew.data.ratings import Ids, frozen
+from unskew.data.ratings import Ids, frozen, grouped_order
 from unskew.errors import DataError, SettingError, choose
 from unskew.files import replacing
 from unskew.order import TIES, are_places, order_by_rank, order_by_score
@@ -277,7 +277,7 @@ class _Rows:
         start, grouped = _kernels.group_starts(frozen(self.user), len(self.users))
         rows = self
         if not grouped:
-            rows = self._take(_kernels.group_order(frozen(self.user), frozen(start)))
+            rows = self._take(grouped_order(self.user, start))
         order: I64 | None = None
         if by == "score" and rows.score is not None:
             order = order_by_score(
@@ -389,7 +389,7 @@ def _ranks(table: readers.Table, name: str) -> I64:
     """Return a rank column as whole numbers."""
     column = readers._numbers(table, name, "ranks")
     if column.dtype.is_integer() and not column.null_count():
-        return column.cast(pl.Int64).to_numpy()
+        return (column if column.dtype == pl.Int64 else column.cast(pl.Int64)).to_numpy()
     column = column.cast(pl.Float64)
     values = column.fill_null(float("nan")).to_numpy()
     bad = ~np.isfinite(values) | (values != np.round(values))

@@ -1,4 +1,7 @@
-"""Kernels that number ids and put rows in order."""
+"""Kernels that number ids and put rows in order.
+
+Where results are long, numpy makes them and the kernel fills them: numpy asks for large pages.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,20 @@ FEW = 64  # rows of a group that are sorted by counting
 
 
 @kernel
-def mark_present(values: I64, low: int, size: int) -> NDArray[np.uint8]:
-    """Mark which of low, low+1, … occur."""
-    present = np.zeros(size, np.uint8)
+def range_of(values: I64) -> tuple[int, int]:
+    """Return the least and the largest value."""
+    low, high = values[0], values[0]
     for i in range(values.size):
-        present[values[i] - low] = 1
-    return present
+        low = min(low, values[i])
+        high = max(high, values[i])
+    return low, high
 
 
 @kernel
-def number_by_table(values: I64, low: int, table: I32) -> I32:
-    """Look every value up in a table that starts at `low`."""
-    codes = np.empty(values.size, np.int32)
+def mark_present(values: I64, low: int, present: NDArray[np.uint8]) -> None:
+    """Mark which of low, low+1, … occur."""
     for i in range(values.size):
-        codes[i] = table[values[i] - low]
-    return codes
+        present[values[i] - low] = 1
 
 
 @kernel
@@ -71,12 +73,10 @@ def number_by_hash(values: I64) -> tuple[I32, I64]:
 
 
 @kernel
-def recode(codes: I32, table: I32) -> I32:
+def recode(codes: I32, table: I32, result: I32) -> None:
     """Give every code its new number; -1 stays."""
-    result = np.empty(codes.size, np.int32)
     for i in range(codes.size):
         result[i] = table[codes[i]] if codes[i] >= 0 else -1
-    return result
 
 
 @kernel
@@ -95,15 +95,13 @@ def group_starts(group: I32, groups: int) -> tuple[I64, bool]:
 
 
 @kernel
-def group_order(group: I32, start: I64) -> I64:
-    """Return the rows group by group, in their input order inside each (a counting sort)."""
+def group_order(group: I32, start: I64, order: I64) -> None:
+    """Write the rows group by group, in their input order inside each (a counting sort)."""
     at = start[:-1].copy()
-    order = np.empty(group.size, np.int64)
     for i in range(group.size):
         g = group[i]
         order[at[g]] = i
         at[g] += 1
-    return order
 
 
 @kernel

@@ -67,24 +67,24 @@ class Ids:
 
         if values.size == 0:
             return cls(pl.Series([], dtype=pl.Int64)), np.empty(0, np.int32)
-        low, high = int(values.min()), int(values.max())
+        low, high = _kernels.range_of(values)
         span = high - low + 1
         if span <= max(4 * values.size, 1 << 16):
-            present = _kernels.mark_present(values, low, span)
+            present = np.zeros(span, np.uint8)
+            _kernels.mark_present(values, low, present)
+            # Modulo 2**32, which the difference survives: ids may be larger than 32 bits.
+            codes = np.subtract(values, np.int64(low), dtype=np.int32, casting="unsafe")
             distinct = np.flatnonzero(present) + low
-            if distinct.size == span:  # no gaps, so no table
-                # Modulo 2**32, which the difference survives: ids may be larger than 32 bits.
-                codes = np.subtract(values, np.int64(low), dtype=np.int32, casting="unsafe")
-            else:
+            if distinct.size < span:  # close the gaps
                 table = np.cumsum(present, dtype=np.int32) - np.int32(1)
-                codes = _kernels.number_by_table(values, low, frozen(table))
+                codes = recoded(codes, table)
         else:
             appeared, distinct = _kernels.number_by_hash(values)
             order = np.argsort(distinct)
             table = np.empty(order.size, np.int32)
             table[order] = np.arange(order.size, dtype=np.int32)
             distinct = distinct[order]
-            codes = _kernels.recode(frozen(appeared), frozen(table))
+            codes = recoded(appeared, table)
         return cls(pl.Series(distinct, dtype=pl.Int64)), codes
 
     @classmethod
@@ -183,6 +183,8 @@ def _alike(columns: Sequence[pl.Series]) -> list[pl.Series]:
 
 def id_column(raw: pl.Series) -> pl.Series:
     """Return a column of ids as Int64 or String; refuse missing ids."""
+    if raw.dtype in (pl.Int64, pl.String) and not raw.null_count():
+        return raw
     if raw.dtype == pl.Null and len(raw) == 0:
         return raw.cast(pl.Int64)
     missing = raw.is_null()
@@ -308,14 +310,12 @@ class Ratings:
 
     def recode(self, users: Ids, user_table: I32, items: Ids, item_table: I32) -> Ratings:
         """Return the same ratings under a larger common numbering."""
-        from unskew.data import _kernels
-
         same_users = users.equals(self.users)
         same_items = items.equals(self.items)
         if same_users and same_items:
             return replace(self, users=users, items=items)
-        u = self.user if same_users else _kernels.recode(self.user, frozen(user_table))
-        i = self.item if same_items else _kernels.recode(self.item, frozen(item_table))
+        u = self.user if same_users else recoded(self.user, user_table)
+        i = self.item if same_items else recoded(self.item, item_table)
         moved = replace(self, users=users, items=items, user=frozen(u), item=frozen(i))
         rising = np.all(np.diff(user_table) > 0) and np.all(np.diff(item_table) > 0)
         return moved if rising else moved._in_order("first")
@@ -345,11 +345,12 @@ class Ratings:
         start, grouped = _kernels.group_starts(self.user, len(self.users))
         order: I64 | None = None
         if not grouped:
-            order = _kernels.group_order(self.user, start)
+            order = grouped_order(self.user, start)
         ready = self if order is None else self.take(order)
         ready = ready._sorted_within(frozen(start))
         count, example = _kernels.repeated(frozen(start), ready.item)
         if not count:
+            ready.__dict__["start"] = frozen(start)  # known already
             return ready
         if duplicates == "error":
             pair = (
@@ -383,14 +384,17 @@ class Ratings:
 
     def take(self, rows: I64 | NDArray[np.bool_]) -> Ratings:
         """Return some rows, under the same ids: a mask, or row numbers that keep the order."""
-        index = pl.Series(rows if rows.dtype != np.bool_ else np.flatnonzero(rows))
+        tags = self.tags
+        if tags:
+            index = pl.Series(rows if rows.dtype != np.bool_ else np.flatnonzero(rows))
+            tags = {name: column.gather(index) for name, column in tags.items()}
         return replace(
             self,
             user=frozen(self.user[rows]),
             item=frozen(self.item[rows]),
             value=frozen(self.value[rows]),
             time=None if self.time is None else frozen(self.time[rows]),
-            tags={name: column.gather(index) for name, column in self.tags.items()},
+            tags=tags,
         )
 
     def _merge(self, duplicates: str, count: int) -> Ratings:
@@ -411,6 +415,24 @@ class Ratings:
                 value = value / (last - first + 1)
             merged = replace(merged, value=frozen(value))
         return replace(merged, notes=(*self.notes, note))
+
+
+def recoded(codes: I32, table: I32) -> I32:
+    """Give every code its new number; -1 stays."""
+    from unskew.data import _kernels
+
+    result = np.empty(codes.size, np.int32)
+    _kernels.recode(frozen(codes), frozen(table), result)
+    return result
+
+
+def grouped_order(group: I32, start: I64) -> I64:
+    """Return the rows group by group, in their input order inside each."""
+    from unskew.data import _kernels
+
+    order = np.empty(group.size, np.int64)
+    _kernels.group_order(frozen(group), frozen(start), order)
+    return order
 
 
 def sort_groups(start: I64, key: NDArray[Any], tie: I64) -> tuple[I64, int]:
@@ -447,7 +469,7 @@ def _value_column(value: pl.Series | None, rows: int) -> F64:
             f"column {value.name!r}: ratings must be numbers, got {value.dtype} such as "
             f"{value[0]!r}"
         )
-    floats = value.cast(pl.Float64)
+    floats = value if value.dtype == pl.Float64 else value.cast(pl.Float64)
     missing = int(floats.null_count())
     column = floats.fill_null(float("nan")).to_numpy() if missing else floats.to_numpy()
     finite = np.isfinite(column)

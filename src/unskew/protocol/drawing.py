@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen, sort_groups
+from unskew.data.ratings import Ratings, frozen, grouped_order, sort_groups
 from unskew.rng import draw
 from unskew.threads import map_blocks
 
@@ -78,7 +78,7 @@ def of_each_item(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
     from unskew.protocol import _kernels
 
     start, _ = rows_kernels.group_starts(ratings.item, len(ratings.items))
-    rows = rows_kernels.group_order(ratings.item, start)
+    rows = grouped_order(ratings.item, start)
     key = keys(ratings, seed, stage)[rows]
     order, _ = sort_groups(frozen(start), frozen(key), _no_ties())
     mark = np.zeros(len(ratings), np.uint8)
