@@ -79,9 +79,9 @@ def count_labels(user: I32, judged_start: I64, label: I8) -> tuple[I32, I32]:
     liked = np.zeros(user.size, np.int32)
     disliked = np.zeros(user.size, np.int32)
     for row in range(user.size):
+        good, bad = 0, 0
         for j in range(judged_start[user[row]], judged_start[user[row] + 1]):
-            if label[j] == 1:
-                liked[row] += 1
-            elif label[j] == 2:
-                disliked[row] += 1
+            good += label[j] == 1
+            bad += label[j] == 2
+        liked[row], disliked[row] = good, bad
     return liked, disliked

@@ -17,6 +17,7 @@ I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
 FEW = 64  # rows of a group that are sorted by counting
+LARGEST = np.int32(2**31 - 1)
 
 
 @kernel
@@ -83,12 +84,17 @@ def recode(codes: I32, table: I32, result: I32) -> None:
 def group_starts(group: I32, groups: int) -> tuple[I64, bool]:
     """Return where each group's rows start (and the last end), and whether groups never go down."""
     start = np.zeros(groups + 1, np.int64)
-    falls = 0
+    falls, run = 0, 0
     before = group[0] if group.size else 0
     for i in range(group.size):
-        start[group[i] + 1] += 1
-        falls |= group[i] < before
-        before = group[i]
+        if group[i] != before:  # rows mostly come in runs: count those apart
+            falls |= group[i] < before
+            start[before + 1] += run
+            run = 0
+            before = group[i]
+        run += 1
+    if run:
+        start[before + 1] += run
     for g in range(groups):
         start[g + 1] += start[g]
     return start, falls == 0
@@ -212,24 +218,29 @@ def sort_items(
     counting how many rows go before each one is quickest: it needs no branch.
     """
     place = np.empty(FEW, np.int32)
+    taken = np.empty(FEW, np.int32)
+    few = np.empty(FEW, np.int32)
     packed = np.empty(2 * FEW, np.int64)
     for g in range(lo, hi):
         first, last = start[g], start[g + 1]
         size = last - first
         rows = item[first:last]
         if size <= FEW:
+            for j in range(FEW):
+                few[j] = rows[j] if j < size else LARGEST
+                place[j] = 0
+                taken[j] = 0
+            eights = (size + 7) // 8 * 8  # whole vectors
+            for i in range(size):
+                for j in range(eights):
+                    place[j] += np.int32(few[j] > few[i])
             for j in range(size):
-                before = np.int32(0)
-                for i in range(j):
-                    before += np.int32(rows[i] <= rows[j])
-                for i in range(j + 1, size):
-                    before += np.int32(rows[i] < rows[j])
-                place[j] = before
-            for j in range(size):
-                items[first + place[j]] = rows[j]
-                values[first + place[j]] = value[first + j]
+                to = first + place[j] + taken[place[j]]  # equal items in their order
+                taken[place[j]] += 1
+                items[to] = few[j]
+                values[to] = value[first + j]
                 if order.size:
-                    order[first + place[j]] = first + j
+                    order[to] = first + j
             continue
         if size > packed.size:
             packed = np.empty(2 * size, np.int64)

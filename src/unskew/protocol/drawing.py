@@ -7,13 +7,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen, grouped_order, sort_groups
+from unskew.data.ratings import Ratings, frozen, sort_groups
 from unskew.rng import draw
 from unskew.threads import map_blocks
 
 Mask = NDArray[np.bool_]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+
+# No key is above this.
+_HIGHEST = np.iinfo(np.int64).max
 
 # Rows hashed at a time: their temporaries stay in the cache, whatever the number of ratings.
 _ROWS = 1 << 16
@@ -74,16 +77,34 @@ def of_each_user(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
 
 def of_each_item(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
     """Mark `size` ratings of each item, drawn at random."""
-    from unskew.data import _kernels as rows_kernels
     from unskew.protocol import _kernels
 
-    start, _ = rows_kernels.group_starts(ratings.item, len(ratings.items))
-    rows = grouped_order(ratings.item, start)
-    key = keys(ratings, seed, stage)[rows]
-    order, _ = sort_groups(frozen(start), frozen(key), _no_ties())
+    key, item = keys(ratings, seed, stage), ratings.item
+    limit = _likely_limit(np.bincount(item, minlength=size.size), size)
+    found = _kernels.count_below(item, key, frozen(limit))
+    short = found < size
+    if short.any():
+        limit[short] = _HIGHEST
+        found = _kernels.count_below(item, key, frozen(limit))
+    start = frozen(np.append(0, np.cumsum(found)))
+    row, below = _kernels.rows_below(item, key, frozen(limit), start)
+    order, _ = sort_groups(start, frozen(below), _no_ties())
     mark = np.zeros(len(ratings), np.uint8)
-    _kernels.mark_first(frozen(start), frozen(rows[order]), frozen(size), mark)
+    _kernels.mark_first(start, frozen(row[order]), frozen(size), mark)
     return mark.view(np.bool_)
+
+
+def _likely_limit(counts: I64, size: I64) -> I64:
+    """Return for each item a key below which almost surely `size` of its keys lie, and few more.
+
+    Then only these need sorting, and the cost stays in proportion to the number of ratings
+    however many one item has. The limit never shows in the result.
+    """
+    share = (size + 6 * np.sqrt(size) + 10) / np.maximum(counts, 1)
+    limit: I64 = (np.minimum(share, 0.5) * float(_HIGHEST)).astype(np.int64)
+    limit[share > 0.5] = _HIGHEST
+    limit[size == 0] = -1
+    return limit
 
 
 def of_all(ratings: Ratings, size: int, seed: int, stage: str) -> Mask:
@@ -103,13 +124,13 @@ def weighted(ratings: Ratings, weight: NDArray[np.float64], size: int, seed: int
 
 
 def _smallest(key: NDArray[np.int64] | NDArray[np.float64], size: int) -> Mask:
-    mark = np.zeros(key.size, np.bool_)
-    if size > 0:
-        # A stable sort of so few candidates, so that equal keys are settled by user and item.
-        limit = np.partition(key, size - 1)[size - 1]
-        mark[key < limit] = True
-        ties = np.flatnonzero(key == limit)
-        mark[ties[: size - int(np.count_nonzero(mark))]] = True
+    """Mark the rows with the `size` smallest keys; of equal keys the first, by user and item."""
+    if not size:
+        return np.zeros(key.size, np.bool_)
+    limit = np.partition(key, size - 1)[size - 1]
+    mark: Mask = key < limit
+    ties = np.flatnonzero(key == limit)
+    mark[ties[: size - int(np.count_nonzero(mark))]] = True
     return mark
 
 
