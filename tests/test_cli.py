@@ -112,6 +112,9 @@ def test_options_change_what_they_say(files, call):
     (files / "items.csv").write_text("item\na\nb\nc\nd\ne\n")
     assert value("--items", files / "items.csv", metric="Coverage") == 0.6
     assert value("--loss", "binary", metric="DCL") != value(metric="DCL")
+    (files / "both.csv").write_text("user,item,rank,score\n1,b,1,1\n1,a,2,9\n2,d,1,1\n")
+    assert value("--by", "rank", metric="RR", run="both.csv") == 0.75
+    assert value("--by", "score", metric="RR", run="both.csv") == 1.0
 
 
 @pytest.mark.parametrize(

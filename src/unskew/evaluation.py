@@ -123,7 +123,7 @@ def evaluate(
     systems = _read_runs(runs, ties, seed, (tests.users, tests.items))
     training = None if train is None else read_ratings(train)
     catalogue = None if items is None else read_items(items)
-    notes = [*tests.notes]
+    notes = [*tests.notes, *(training.notes if training is not None else ())]
     if relevance is None:
         relevance, note = _relevance(tests, liked, above, gain, loss)
         notes += note

@@ -78,6 +78,12 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
             help="Equal scores: id, trec, random, input. Default: trec for TREC, else id."
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="What ranks when there are both: rank or score. Default: rank; TREC score."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="For --ties random.")] = 0,
     depth: Annotated[
         int | None, typer.Option(help="Look at no more than this many items of each list.")
@@ -138,7 +144,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
 
     lists = {
         name: read_run(
-            path, ties=ties, seed=seed, duplicates=repeated, nan=nan, gaps=gaps,
+            path, by=by, ties=ties, seed=seed, duplicates=repeated, nan=nan, gaps=gaps,
             keep_scores=False, **of_runs,
         )
         for name, path in _named(run).items()
