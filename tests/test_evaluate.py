@@ -612,3 +612,12 @@ def test_a_catalogue_without_header_keeps_its_first_item(tmp_path):
     assert sorted(read_items(tmp_path / "named.txt")) == ["a", "b"]
     (tmp_path / "numbers.txt").write_text("3\n1\n")
     assert sorted(read_items(tmp_path / "numbers.txt")) == [1, 3]
+
+
+def test_scores_can_be_pickled():
+    import pickle
+
+    scores = us.evaluate(TEST, {"s": RUN}, ["P@1", "Coverage"], liked=4)
+    again = pickle.loads(pickle.dumps(scores))
+    assert again.card == scores.card
+    assert again.mean() == scores.mean()

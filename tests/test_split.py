@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import unskew as us
 from conftest import real_data
 from unskew import DataError, Ratings, SettingError
+from unskew.protocol import drawing
 from unskew.protocol.amounts import as_share, portion
 from unskew.protocol.audit import audit
 from unskew.protocol.chance import RandomSplit
@@ -189,6 +190,89 @@ def test_a_card_makes_the_split_again(how, tmp_path):
 def test_the_splits_can_be_made_one_by_one(how):
     data = read(some_frame())
     assert as_tables(how.each(data, 2)) == as_tables(how.split(data, 2))
+
+
+cells = st.tuples(st.integers(0, 6), st.integers(0, 6))
+
+
+@given(
+    st.lists(cells, min_size=1, max_size=40, unique=True),
+    st.sampled_from(CASES),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=200)
+def test_any_ratings_are_split_alike_in_any_order_or_refused_alike(rated, how, random):
+    """Whatever the data: the same split for shuffled rows, parts disjoint, nothing lost."""
+    if isinstance(how, ForcedTest) or (isinstance(how, Given) and how.test is not None):
+        how = ForcedTest(ratings([(1, 1, 1, 0), (9, 9, 9, 0)]))
+    lines = [(u, i, 1 + (u * i) % 5, (u + i) % 4, u > i, 1 + i % 3) for u, i in rated]
+    names = ["user", "item", "rating", "time", "familiar", "fold"]
+
+    def outcome(table):
+        try:
+            return as_tables(how.split(read(pl.DataFrame(table, schema=names, orient="row")), 5))
+        except (DataError, SettingError) as problem:
+            return str(problem)
+
+    made = outcome(lines)
+    mixed = list(lines)
+    random.shuffle(mixed)
+    assert outcome(mixed) == made
+    for split in [] if isinstance(made, str) else made:
+        train, test = ({row[:2] for row in split[part]} for part in ("train", "test"))
+        assert train
+        assert test
+        assert not train & test
+        more = 2 if isinstance(how, ForcedTest) else 0
+        assert len(train) + len(test) + split["facts"]["left_out"] == len(rated) + more
+
+
+def test_implicit_ratings_stay_implicit_on_disk(tmp_path):
+    data = us.read_ratings({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "label": [1, 2, 3, 4]},
+                           rating=None, tags=["label"])  # fmt: skip
+    data = Ratings(data.users, data.items, data.user, data.item, np.ones(4), tags=data.tags,
+                   implicit=True)  # fmt: skip
+    save_splits(RandomSplit(test=0.5, exact=True), data, tmp_path)
+    loaded = load_splits(tmp_path)[0]
+    assert loaded.train.implicit
+    assert set(loaded.train.tags) == {"label"}
+
+
+# Draws
+
+
+def plain_choice(key, group, size):
+    """Return the rows with the smallest keys of each group, one by one."""
+    chosen = []
+    for g in np.unique(group):
+        own = sorted((k, row) for row, k in enumerate(key) if group[row] == g)
+        chosen += [row for _, row in own[: size[g]]]
+    return sorted(chosen)
+
+
+@given(st.integers(0, 50), st.lists(st.integers(0, 12), min_size=20, max_size=20))
+@settings(max_examples=25)
+def test_draws_are_the_smallest_hashes(seed, wanted):
+    data = read(some_frame(seed % 4))
+    key = drawing.keys(data, seed, "test").tolist()
+    for group, groups, draw in (
+        (data.user, 30, drawing.of_each_user),
+        (data.item, 20, drawing.of_each_item),
+    ):
+        size = np.minimum(np.resize(wanted, groups), np.bincount(group, minlength=groups))
+        mark = draw(data, size, seed, "test")
+        assert np.flatnonzero(mark).tolist() == plain_choice(key, group, size)
+    number = wanted[0]
+    smallest = sorted(range(len(key)), key=lambda row: key[row])[:number]
+    assert np.flatnonzero(drawing.of_all(data, number, seed, "test")).tolist() == sorted(smallest)
+
+
+def test_a_limit_that_was_too_low_does_not_show(monkeypatch):
+    data = read(some_frame(users=300))
+    size = np.full(20, 5)
+    usual = drawing.of_each_item(data, size, 1, "test")
+    monkeypatch.setattr(drawing, "_likely_limit", lambda counts, size: np.zeros_like(size))
+    assert np.array_equal(drawing.of_each_item(data, size, 1, "test"), usual)
 
 
 # Amounts

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -143,22 +144,28 @@ def evaluate(
     if judged.train is not None:
         columns["train"] = pl.Series(np.diff(judged.train.start))
     labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
-    card = {
-        "judgments": {"fingerprint": tests.fingerprint, "rows": len(tests)},
-        "train": None if training is None else {"fingerprint": training.fingerprint,
-                                                "rows": len(training)},
-        "relevance": relevance.describe(),
-        "relevance_text": str(relevance),
-        "metrics": {label: str(metric) for label, metric in wanted.items()},
-        "systems": list(systems),
-        "ties": ties or "trec for TREC files, else id",
-        "seed": seed,
-        "depth": depth,
-        "versions": versions(),
-    }  # fmt: skip
+
+    def card() -> dict[str, Any]:
+        def facts(ratings: Ratings | None) -> dict[str, Any] | None:
+            if ratings is None:
+                return None
+            return {"fingerprint": ratings.fingerprint, "rows": len(ratings)}
+
+        return {
+            "judgments": facts(tests),
+            "train": facts(training),
+            "relevance": relevance.describe(),
+            "metrics": {label: str(metric) for label, metric in wanted.items()},
+            "systems": list(systems),
+            "ties": ties or "trec for TREC files, else id",
+            "seed": seed,
+            "depth": depth,
+            "versions": versions(),
+        }
+
     return Scores(
         labels, results, judged.judgments.users, pl.DataFrame(columns), users, undefined,
-        tuple(wanted), card, tuple(notes),
+        tuple(wanted), card, tuple(notes), str(relevance),
     )  # fmt: skip
 
 

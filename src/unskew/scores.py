@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +69,16 @@ class Scores:
     undefined: str = "zero"
     order: tuple[str, ...] = ()
     """All labels, whole-run metrics included, in the order asked for."""
-    card: Mapping[str, Any] = field(default_factory=dict)
-    """Everything from which a number can be derived again."""
+    make_card: Callable[[], Mapping[str, Any]] = dict
+    """Makes `card`, at its first use: the fingerprint of much data takes a while."""
     notes: tuple[str, ...] = ()
+    relevance: str = ""
+    """How ratings were taken, in words."""
+
+    @cached_property
+    def card(self) -> Mapping[str, Any]:
+        """Everything from which a number can be derived again."""
+        return self.make_card()
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
@@ -185,6 +192,7 @@ class Scores:
             "users": self.users,
             "undefined": self.undefined,
             "notes": self.notes,
+            "relevance": self.relevance,
             "card": self.card,
         }
         with replacing(home / "card.json") as part:
@@ -226,9 +234,12 @@ class Scores:
         return cls(
             labels, systems, ids,
             keyed.with_columns(user=pl.Series(codes)),
-            content["users"], content["undefined"], tuple(content["order"]), content["card"],
-            tuple(content["notes"]),
+            content["users"], content["undefined"], tuple(content["order"]),
+            partial(dict, content["card"]), tuple(content["notes"]), content["relevance"],
         )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "make_card": partial(dict, self.card)}
 
     def __str__(self) -> str:
         with pl.Config(
@@ -261,8 +272,7 @@ class Scores:
         number = " or ".join(f"{count:,}" for count in sorted(counts))
         undefined = "count as 0" if self.undefined == "zero" else "are left out"
         lines = [f"mean over {number} users ({self.users}); undefined values {undefined}"]
-        relevance = self.card.get("relevance_text")
-        return [*lines, str(relevance)] if relevance else lines
+        return [*lines, self.relevance] if self.relevance else lines
 
     def _with_train(self) -> NDArray[np.bool_]:
         if "train" not in self.lists.columns:

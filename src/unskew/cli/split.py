@@ -205,7 +205,7 @@ def _built(name: str, options: dict[str, Any], liked: float | None) -> Any:
         if settings.get("fair"):
             settings["liked"] = liked
     renamed = {_SETTING.get((name, option), option): value for option, value in settings.items()}
-    allowed = [one.name for one in fields(PROTOCOLS[name])]  # type: ignore[arg-type]
+    allowed = [one.name for one in fields(PROTOCOLS[name])]
     for option, setting in zip(settings, renamed, strict=True):
         if setting not in allowed:
             back = {mine: theirs for (of, theirs), mine in _SETTING.items() if of == name}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -90,9 +90,9 @@ class Ids:
     @classmethod
     def _number_text(cls, series: pl.Series, known: pl.Series | None) -> tuple[Ids, I32]:
         # Rows usually come in runs of one user: then only the first of each run needs a look-up.
-        heads = series.ne_missing(series.shift(1)).to_numpy().copy()
-        heads[:1] = True
-        if 4 * int(heads.sum()) < len(series):
+        heads = _heads(series.head(1000))
+        if 4 * int(heads.sum()) < heads.size:
+            heads = _heads(series)
             ids, codes = cls._number_text(series.filter(pl.Series(heads)), known)
             return ids, codes[np.cumsum(heads) - 1]
         if known is None:
@@ -169,6 +169,13 @@ class Ids:
                 at = np.searchsorted(common.to_numpy(), one.to_numpy())
                 tables.append(at.astype(np.int32))
         return Ids(common), tables
+
+
+def _heads(series: pl.Series) -> NDArray[np.bool_]:
+    """Mark the rows that differ from the row before."""
+    heads = series.ne_missing(series.shift(1)).to_numpy().copy()
+    heads[:1] = True
+    return heads
 
 
 def _alike(columns: Sequence[pl.Series]) -> list[pl.Series]:
@@ -261,8 +268,12 @@ class Ratings:
         notes
             Remarks to keep with the data.
         """
-        (users, u), (items, i) = map_blocks(Ids.number, [user, item], size=len(user))
-        column = _value_column(value, len(u))
+        work: list[Callable[[], Any]] = [
+            lambda: Ids.number(user),
+            lambda: Ids.number(item),
+            lambda: _value_column(value, len(user)),
+        ]
+        (users, u), (items, i), column = map_blocks(lambda do: do(), work, size=len(user))
         rough = cls(
             users, items, frozen(u), frozen(i), frozen(column), time,
             dict(tags or {}), value is None, notes,

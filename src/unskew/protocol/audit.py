@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.data.ratings import frozen
 from unskew.protocol.distribution import gini
 from unskew.protocol.popularity import item_counts
 from unskew.protocol.split import Split, shared_rows
@@ -53,7 +54,7 @@ class SplitAudit:
     """Share of test ratings that are earlier than the last training rating of anyone."""
 
     def table(self) -> pl.DataFrame:
-        """Return a row per count: what, its number in training, in test, and elsewhere."""
+        """Return a row per number: what it is, and its value."""
         rows = [(key, None if value is None else float(value)) for key, value in self._numbers()]
         return pl.DataFrame(rows, schema=["what", "value"], orient="row")
 
@@ -63,6 +64,9 @@ class SplitAudit:
 
     def _numbers(self) -> list[tuple[str, float | None]]:
         return [(key, value) for key, value in self.describe().items() if key != "label"]
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     def __str__(self) -> str:
         def late(share: float | None) -> str:
@@ -129,6 +133,6 @@ def _earlier(split: Split) -> tuple[float | None, float | None]:
     train, test = split.train, split.test
     if train.time is None or test.time is None or not len(train) or not len(test):
         return None, None
-    own = _kernels.precede(test.start, test.time, train.start, train.time)
+    own = _kernels.precede(test.start, frozen(test.time), train.start, frozen(train.time))
     anyone = int(np.count_nonzero(test.time < train.time.max()))
     return own / len(test), anyone / len(test)

@@ -15,7 +15,7 @@ from unskew.errors import DataError, SettingError
 from unskew.protocol import drawing
 from unskew.protocol.amounts import as_count, as_share
 from unskew.protocol.popularity import item_counts
-from unskew.protocol.split import Split, Splitter, assemble, tag_of, truth
+from unskew.protocol.split import Split, Splitter, assemble, empty, tag_of, truth
 
 Mask = NDArray[np.bool_]
 F64 = NDArray[np.float64]
@@ -33,11 +33,10 @@ class FamiliarTraining(Splitter):
     share one training part. Without folds (castells2018 section 5.2.2) all familiar judgments
     train and the others test.
 
-    The true test still favours familiar items a little: with density s of the
-    judgments, share :math:`f_i` of familiar ones and n folds, :math:`p(test|\neg train, i) =
-    \frac1n s / (1 - (1-\frac1n) s f_i)`. Without folds it is :math:`s (1-f_i) / (1 - s f_i)`.
-    Facts: `factor_low` and `factor_high`, its range over items, and `residual`, their ratio
-    less 1.
+    The true test still favours familiar items a little: with density s of the judgments, share
+    :math:`f_i` of familiar ones and n folds, :math:`p(test|\neg train, i) = \frac1n s /
+    (1 - (1-\frac1n) s f_i)`. Without folds it is :math:`s (1-f_i) / (1 - s f_i)`. Facts:
+    `factor_low` and `factor_high`, its range over items, and `residual`, their ratio less 1.
 
     With `fair`, liked test judgments are thinned so that this probability is the same for all
     items: an item keeps them with probability :math:`c\,(1 - s\tau_i)/\pi_i`, where
@@ -125,6 +124,10 @@ class FamiliarTraining(Splitter):
         seed: int,
     ) -> Split:
         """Make one split of its masks."""
+        hint = "look at the tag: some judgments must be familiar, and some not"
+        for part, mask in (("training", train), ("test", test)):
+            if not mask.any():
+                raise empty(self, part, hint)
         true = ratings.take(test)
         judgments = {"true": true}
         if self.folds is not None:
@@ -133,7 +136,6 @@ class FamiliarTraining(Splitter):
         known = np.bincount(ratings.item, familiar, minlength=rated.size)
         rate = np.divide(known, rated, out=np.zeros(rated.size), where=rated > 0)
         facts = self._residual(rate[rated > 0], _density(ratings))
-        hint = "look at the tag: some judgments must be familiar"
         if self.fair:
             chance, more = self._chance(ratings, familiar)
             facts |= more
@@ -164,15 +166,21 @@ class FamiliarTraining(Splitter):
         """Return which share of the familiar judgments trains."""
         return 1.0 if self.folds is None else 1 - 1 / self.folds
 
-    def _could_test(self, training: F64) -> F64:
-        """Return which share of an item's judgments could test."""
-        return 1 - training if self.folds is None else np.full(training.size, 1 / self.folds)
+    def _factor(self, training: F64, density: float) -> F64:
+        """Return p(test | not train, i), given which share of an item's judgments trains.
+
+        NaN for an item whose every pair trains.
+        """
+        could = 1 - training if self.folds is None else np.full(training.size, 1 / self.folds)
+        outside = 1 - density * training
+        factor = np.full(training.size, np.nan)
+        np.divide(density * could, outside, out=factor, where=outside > 0)
+        return factor
 
     def _residual(self, rate: F64, density: float) -> dict[str, Any]:
         """Return the range over items of the chance to test what was not trained on."""
-        training = self._training_share() * rate
-        factor = density * self._could_test(training) / (1 - density * training)
-        low, high = float(factor.min()), float(factor.max())
+        factor = self._factor(self._training_share() * rate, density)
+        low, high = float(np.nanmin(factor)), float(np.nanmax(factor))
         return {
             "density": density,
             "factor_low": low,
@@ -193,21 +201,19 @@ class FamiliarTraining(Splitter):
         rate = np.zeros(judged.size)
         rate[there] = (known[there] + extra * known.sum() / total) / (judged[there] + extra)
         training = self._training_share() * rate
-        below = there if self.cap is None else there & (training <= self.cap)
+        factor = self._factor(training, _density(ratings))
+        below = there & ~np.isnan(factor) & (training <= (self.cap or 1))
         if not below.any():
             raise DataError(
-                f"no item is below cap={self.cap}: the least is {training[there].min()}"
+                f"all items train on more than cap={self.cap or 1:g} of their liked judgments; the "
+                f"least is {training[there].min():g}"
             )
-        density = _density(ratings)
-        fairness = self._could_test(training) / (1 - density * training)
-        constant = float(fairness[below].min())
-        chance = np.divide(
-            constant, fairness, out=np.ones(judged.size), where=below & (fairness > 0)
-        )
+        constant = float(factor[below].min())
+        chance = np.divide(constant, factor, out=np.ones(judged.size), where=below & (factor > 0))
         facts = {
             "T": float(training[below].max()),
             "smoothing_used": extra,
-            "factor": density * constant,
+            "factor": constant,
             "items_above_cap": int(np.count_nonzero(there & ~below)),
         }
         return chance, facts

@@ -72,6 +72,9 @@ class Intervened:
         frame = self.ratings.to_polars()
         return frame if self.weight is None else frame.with_columns(weight=pl.Series(self.weight))
 
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
     def __str__(self) -> str:
         facts = self.facts
         what = "drawn from" if self.weight is None else "weighted, all of"

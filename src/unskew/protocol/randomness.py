@@ -61,6 +61,9 @@ class LooksRandom:
             ]
         )
 
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
     def __str__(self) -> str:
         verdict = "looks" if self.random else "does not look"
         lines = [f"{verdict} missing at random (level {self.level:g}, three tests)"]

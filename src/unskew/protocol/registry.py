@@ -42,7 +42,7 @@ def protocol(name: str, **settings: Any) -> Splitter:
     UserSplit(test=0.5, rounding='floor', number=None, pick='random')
     """
     kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
-    allowed = [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    allowed = [one.name for one in fields(kind)]
     for setting in settings:
         if setting not in allowed:
             raise SettingError(f"{name} has no setting {setting!r}; it has: {', '.join(allowed)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,11 @@ import numpy as np
 import polars as pl
 
 from unskew.data.ratings import Ratings
-from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
 from unskew.files import replacing
 from unskew.protocol.audit import audit
-from unskew.protocol.events import Events
+from unskew.protocol.events import Events, EventSplit
 from unskew.protocol.intervene import Intervened
 from unskew.protocol.registry import protocol
 from unskew.protocol.split import Split, Splitter, under_one_numbering
@@ -64,12 +64,14 @@ def save_splits(
     """
     home = check_folder(folder, force)
     entries: list[dict[str, Any]] = []
-    for split in how.each(ratings, seed):  # type: ignore[arg-type]
+    for split in _each(how, ratings, seed):
         if not entries:  # now that there is something to write
             _clear(home)
         place = "." if split.label == how.name else split.label
         parts = {"train": split.train, "test": split.test, **split.judgments}
         for name, rows in parts.items():
+            if not re.fullmatch(r"[\w-]+", name):
+                raise DataError(f"{name!r} cannot name a file: rename it, such as valid")
             _write(_frame(rows), home / place / f"{name}.parquet")
         facts = dict(split.facts)
         if liked is not None:
@@ -98,6 +100,14 @@ def save_splits(
     }
     _write_card(card, home)
     return card
+
+
+def _each(how: Splitter, data: Ratings | Events, seed: int) -> Iterator[Split]:
+    if isinstance(how, EventSplit):
+        return how.each(data, seed)
+    if isinstance(data, Events):
+        raise SettingError(f"{how.name} splits ratings, not an event log; EventSplit does")
+    return how.each(data, seed)
 
 
 def load_splits(folder: str | os.PathLike[str]) -> list[Split]:
@@ -237,9 +247,14 @@ def _write(frame: pl.DataFrame, path: Path) -> None:
 
 def _read(path: Path) -> Ratings:
     """Read a part again, every further column as a tag."""
-    columns = pl.read_parquet_schema(path)
-    tags = [name for name in columns if name not in ("user", "item", "rating", "time")]
-    return read_ratings(path, user="user", item="item", tags=tags)
+    try:
+        columns = {column.name: column for column in pl.read_parquet(path)}
+        user, item = columns.pop("user"), columns.pop("item")
+    except (OSError, KeyError, pl.exceptions.PolarsError) as problem:
+        raise DataError(f"{path}: not a part of a split ({problem})") from None
+    value, time = columns.pop("rating", None), columns.pop("time", None)
+    stamps = None if time is None else time.dt.timestamp("us").to_numpy()
+    return Ratings.of(user, item, value, stamps, tags=columns)
 
 
 def _write_card(card: Mapping[str, Any], home: Path) -> None:

@@ -44,6 +44,7 @@ class Split:
         return f"Split({self.label}: train {len(self.train):,}, test {len(self.test):,}{more})"
 
 
+@dataclass(frozen=True)
 class Splitter(ABC):
     """A way to split: frozen settings, and the splits they make of ratings."""
 
@@ -68,7 +69,7 @@ class Splitter(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as plain values, for a card."""
-        settings = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
+        settings = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
         return {"protocol": self.name, **settings}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -106,6 +107,8 @@ def moment(at: str | datetime | float) -> int:
     if isinstance(at, datetime):
         aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(microseconds=1)
+    if not math.isfinite(at):
+        raise _no_moment(at)
     return round(at * 1_000_000)
 
 
@@ -115,9 +118,13 @@ def _read_moment(text: str) -> datetime | float:
             return read(text)
         except ValueError:
             continue
-    raise SettingError(
-        f"at must be an ISO date such as '2003-01-01' or '2003-01-01T12:00:00', or seconds since "
-        f"1970; got {text!r}"
+    raise _no_moment(text)
+
+
+def _no_moment(given: object) -> SettingError:
+    return SettingError(
+        f"at must be an ISO date such as '2003-01-01' or '2003-01-01T12:00:00', a datetime or "
+        f"seconds since 1970; got {given!r}"
     )
 
 
