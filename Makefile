@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: demo test test-all check format bench bench-peers clean
+.PHONY: demo test test-all check format docs bench bench-peers clean
 
 demo: $(READY)
 	$(BIN)/unskew demo
@@ -25,6 +25,9 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: $(READY)
+	$(BIN)/python docs/metrics.py
+
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
@@ -37,4 +40,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers-* .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -206,7 +206,9 @@ class _Bench:
         view = View.of(judgments, relevance)
         lists = Lists(frozen(np.arange(len(users), dtype=np.int32)))
         matched = {
-            name: Matched.of(run, lists, users, user_table, items, item_table, depth)
+            name: Matched.of(
+                run, lists, users, user_table, items, item_table, depth, _limit(wanted)
+            )
             for (name, run), user_table, item_table in zip(
                 systems.items(),
                 user_tables[len(ratings) :],
@@ -410,6 +412,14 @@ def _block_size(total: int, columns: int, judged: Judged, threads: int, budget: 
     each = 8 * 4 * max(columns, 1) + 24 * judgments + 64
     most = max(int(budget / threads / each), 1)
     return max(min(most, BLOCK, -(-total // threads)), 1)
+
+
+def _limit(wanted: Mapping[str, Metric]) -> int | None:
+    """Return the deepest rank at which a judged item can matter, None for the whole list."""
+    metrics = [metric for metric in wanted.values() if metric.definition.of == "judged"]
+    if any(metric.condensed or metric.cutoff is None for metric in metrics):
+        return None
+    return max((metric.whole_cutoff for metric in metrics), default=0)
 
 
 def _targets(known: NDArray[np.bool_], train: Ratings | None, users: int) -> I64:

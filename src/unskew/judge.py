@@ -140,6 +140,8 @@ class Matched:
     lists: Lists
     start: I64
     stop: I64
+    scan: I64
+    """Where the search for judged items ends: no metric may look further down."""
     to_run: I32
     """From an item's common number to the run's, -1 if it is in no list."""
     from_run: I32
@@ -147,8 +149,11 @@ class Matched:
 
     @classmethod
     def of(cls, run: Run, lists: Lists, users: Ids, user_table: I32, items: Ids, item_table: I32,
-           depth: int | None = None) -> Matched:  # fmt: skip
-        """Lay a run over `users` and `items`; the tables come from `Ids.union`."""
+           depth: int | None = None, limit: int | None = None) -> Matched:  # fmt: skip
+        """Lay a run over `users` and `items`; the tables come from `Ids.union`.
+
+        Lists are cut at `depth`; judged items are looked for down to `limit`.
+        """
         list_of = np.full(len(users), -1, np.int64)
         list_of[user_table] = np.arange(len(run), dtype=np.int64)
         at = list_of[lists.user]
@@ -157,9 +162,13 @@ class Matched:
         stop = np.where(at >= 0, bounds[at + 1], 0)
         if depth is not None:
             stop = np.minimum(stop, start + depth)
+        scan = stop if limit is None else np.minimum(stop, start + limit)
         to_run = np.full(len(items), -1, np.int32)
         to_run[item_table] = np.arange(len(run.items), dtype=np.int32)
-        return cls(run, lists, frozen(start), frozen(stop), frozen(to_run), frozen(item_table))
+        return cls(
+            run, lists, frozen(start), frozen(stop), frozen(scan), frozen(to_run),
+            frozen(item_table),
+        )  # fmt: skip
 
     @cached_property
     def depth(self) -> I64:
@@ -174,20 +183,20 @@ class Matched:
         room = scratch or Scratch()
         user, depth = self.lists.user[lo:hi], self.depth[lo:hi]
         judged = judgments.start[user + 1] - judgments.start[user]
-        most = int(np.minimum(judged, depth).sum())
+        most = int(np.minimum(judged, self.scan[lo:hi] - self.start[lo:hi]).sum())
         start = room.array("start", (hi - lo + 1,), np.int64)
         rank = room.array("rank", (most,), np.int32)
         judgment = room.array("judgment", (most,), np.int32)
         mark = room.array("mark", (len(self.run.items) + 1,), np.int32)
         count = _judge.meet(
-            self.lists.user, self.start, self.stop, self.run.item, judgments.start,
+            self.lists.user, self.start, self.scan, self.run.item, judgments.start,
             judgments.item, self.to_run, lo, hi, mark, start, rank, judgment,
         )  # fmt: skip
         return Hits(start, rank[:count], judgment[:count], depth)
 
     def overlap(self, train: Ratings, lo: int, hi: int) -> int:
         """Count the slots of lists lo..hi that hold an item of the user's training ratings."""
-        return int(self.hits(train, lo, hi).rank.size)
+        return int(replace(self, scan=self.stop).hits(train, lo, hi).rank.size)
 
 
 def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64]:
