@@ -32,7 +32,7 @@ TIES = ("id", "trec", "random", "input")
 
 
 def order_by_score(
-    start: I64, score: F64, user: I32, item: I32, users: Ids, items: Ids, ties: str, seed: int
+    start: I64, score: F64, item: I32, users: Ids, items: Ids, ties: str, seed: int
 ) -> I64 | None:
     """Return the order that ranks each list by descending score, or None if it has it already.
 
@@ -40,10 +40,10 @@ def order_by_score(
     ----------
     start
         Where each list starts.
-    score, user, item
+    score, item
         One entry per row, list by list.
     users, items
-        The ids behind `user` and `item`.
+        The ids of the lists' users and behind `item`.
     ties
         One of `TIES`.
     seed
@@ -57,7 +57,8 @@ def order_by_score(
     elif ties == "trec":
         tie = _descending_as_text(items)[item]
     elif ties == "random":
-        bits = draw(seed, "ties", _own_number(users)[user], _own_number(items)[item])
+        user = np.repeat(_own_number(users), np.diff(start))
+        bits = draw(seed, "ties", user, _own_number(items)[item])
         tie = (bits >> np.uint64(1)).astype(np.int64)
     else:
         tie = np.empty(0, np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from unskew.data import readers
-from unskew.data.ratings import Ids, frozen, grouped_order
+from unskew.data.ratings import Ids, frozen
 from unskew.errors import DataError, SettingError, choose
 from unskew.files import replacing
 from unskew.order import TIES, are_places, order_by_rank, order_by_score
@@ -240,14 +240,16 @@ def read_run(
         notes += note
     if by == "rank" and not keep_scores:
         scores = None
-    known = likely or (None, None)
-
-    def number(place: int) -> tuple[Ids, I32]:
-        return Ids.number(frame[names[("user", "item")[place]]], known[place])
-
-    (users, u), (items, i) = map_blocks(number, (0, 1), size=frame.height)
+    likely_users, likely_items = likely or (None, None)
+    work: list[Callable[[], Any]] = [
+        lambda: Ids.group(frame[names["user"]], likely_users),
+        lambda: Ids.number(frame[names["item"]], likely_items),
+    ]
+    (users, start, order), (items, i) = map_blocks(lambda do: do(), work, size=frame.height)
     values = None if scores is None else scores.cast(pl.Float64).to_numpy()
-    rough = _Rows(users, items, u, i, ranks, values)
+    rough = _Rows(users, items, start, i, ranks, values)
+    if order is not None:
+        rough = rough.take(order)
     ties = ties or ("trec" if table.format == "trec" else "id")
     run, more = rough.ranked(by, ties, seed, gaps, table.source)
     run = _unique(run, duplicates, table.source)
@@ -259,11 +261,12 @@ def read_run(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of a run as they came, ids numbered."""
+    """Rows of a run, ids numbered, grouped by user."""
 
     users: Ids
     items: Ids
-    user: I32
+    start: I64
+    """Where each user's rows start."""
     item: I32
     rank: I64 | None
     score: F64 | None
@@ -271,32 +274,25 @@ class _Rows:
     def ranked(
         self, by: str, ties: str, seed: int, gaps: str, source: str
     ) -> tuple[Run, list[str]]:
-        """Group by user and put each list in order."""
-        from unskew.data import _kernels
-
-        start, grouped = _kernels.group_starts(frozen(self.user), len(self.users))
-        rows = self
-        if not grouped:
-            rows = self._take(grouped_order(self.user, start))
+        """Put each list in order."""
+        rows, start = self, self.start
         order: I64 | None = None
         if by == "score" and rows.score is not None:
-            order = order_by_score(
-                start, rows.score, rows.user, rows.item, self.users, self.items, ties, seed
-            )
+            order = order_by_score(start, rows.score, rows.item, self.users, self.items, ties, seed)
         elif by == "rank" and rows.rank is not None and not are_places(start, rows.rank):
             order = order_by_rank(start, rows.rank)
         if order is not None:
-            rows = rows._take(order)
+            rows = rows.take(order)
         run = Run(self.users, self.items, frozen(start), frozen(rows.item),
                   None if rows.score is None else frozen(rows.score))  # fmt: skip
         if order is None or rows.rank is None or by != "rank":
             return run, []
         return _settle_gaps(run, rows.rank, gaps, source)
 
-    def _take(self, order: I64) -> _Rows:
+    def take(self, order: I64) -> _Rows:
+        """Return the rows in another order."""
         return replace(
             self,
-            user=self.user[order],
             item=self.item[order],
             rank=None if self.rank is None else self.rank[order],
             score=None if self.score is None else self.score[order],

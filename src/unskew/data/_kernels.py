@@ -101,6 +101,30 @@ def group_starts(group: I32, groups: int) -> tuple[I64, bool]:
 
 
 @kernel
+def count_ascending(values: I64) -> int:
+    """Count the distinct values if they never go down, else return -1."""
+    count = 0
+    for i in range(values.size):
+        if i == 0 or values[i] > values[i - 1]:
+            count += 1
+        elif values[i] < values[i - 1]:
+            return -1
+    return count
+
+
+@kernel
+def ascending_runs(values: I64, distinct: I64, start: I64) -> None:
+    """Write the distinct values, which never go down, and where each one's rows start."""
+    run = 0
+    for i in range(values.size):
+        if i == 0 or values[i] > values[i - 1]:
+            distinct[run] = values[i]
+            start[run] = i
+            run += 1
+    start[run] = values.size
+
+
+@kernel
 def group_order(group: I32, start: I64, order: I64) -> None:
     """Write the rows group by group, in their input order inside each (a counting sort)."""
     at = start[:-1].copy()

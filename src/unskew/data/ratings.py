@@ -62,6 +62,27 @@ class Ids:
         return cls._number_integers(frozen(series.to_numpy()))
 
     @classmethod
+    def group(cls, raw: pl.Series, likely: Ids | None = None) -> tuple[Ids, I64, I64 | None]:
+        """Group the rows of a column of ids.
+
+        Returns the ids, where each one's rows start (and the last end), and the order that brings
+        the rows together, None if they stand so already.
+        """
+        from unskew.data import _kernels
+
+        series = id_column(raw)
+        if series.dtype == pl.Int64:
+            values = frozen(series.to_numpy())
+            count = _kernels.count_ascending(values)
+            if count >= 0:  # the usual case: nothing to number
+                distinct, start = np.empty(count, np.int64), np.empty(count + 1, np.int64)
+                _kernels.ascending_runs(values, distinct, start)
+                return cls(pl.Series(distinct)), start, None
+        ids, codes = cls.number(series, likely)
+        start, grouped = _kernels.group_starts(frozen(codes), len(ids))
+        return ids, start, None if grouped else grouped_order(codes, start)
+
+    @classmethod
     def _number_integers(cls, values: I64) -> tuple[Ids, I32]:
         from unskew.data import _kernels
 
