@@ -32,8 +32,9 @@ def test_docstring_examples(name):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_examples_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    names: dict = {}  # the examples of one page follow each other
     for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S):
-        exec(compile(code, str(page), "exec"), {})
+        exec(compile(code, str(page), "exec"), names)
 
 
 def test_the_table_in_the_readme_is_what_the_demo_prints(capsys):

@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
     from unskew.evaluation import evaluate
     from unskew.metrics.names import Metric
+    from unskew.protocol.audit import audit as audit_split
+    from unskew.protocol.chance import RandomSplit
+    from unskew.protocol.events import EventSplit, read_events
+    from unskew.protocol.familiar import FamiliarTraining
+    from unskew.protocol.given import ForcedTest, Given
+    from unskew.protocol.intervene import Full, Reg, Skew, Wtd, WtdH
+    from unskew.protocol.popularity import FlatTest, HeadRemoved, UniformTest
+    from unskew.protocol.randomness import looks_random
+    from unskew.protocol.saved import load_splits, save_splits
+    from unskew.protocol.split import Split
+    from unskew.protocol.strata import judgment_bins, popularity_percentiles
+    from unskew.protocol.subsample import popularity_cut, sparsity_sample
+    from unskew.protocol.temporal import TemporalSplit
+    from unskew.protocol.users import LeaveOut, UserSplit
     from unskew.runs import Run, read_run
     from unskew.scores import Scores
     from unskew.versions import show_versions
@@ -35,6 +49,32 @@ _HOME = {
     "Metric": "unskew.metrics.names",
     "Scores": "unskew.scores",
     "evaluate": "unskew.evaluation",
+    "Split": "unskew.protocol.split",
+    "RandomSplit": "unskew.protocol.chance",
+    "UserSplit": "unskew.protocol.users",
+    "LeaveOut": "unskew.protocol.users",
+    "TemporalSplit": "unskew.protocol.temporal",
+    "EventSplit": "unskew.protocol.events",
+    "read_events": "unskew.protocol.events",
+    "UniformTest": "unskew.protocol.popularity",
+    "FlatTest": "unskew.protocol.popularity",
+    "HeadRemoved": "unskew.protocol.popularity",
+    "Given": "unskew.protocol.given",
+    "ForcedTest": "unskew.protocol.given",
+    "FamiliarTraining": "unskew.protocol.familiar",
+    "sparsity_sample": "unskew.protocol.subsample",
+    "popularity_cut": "unskew.protocol.subsample",
+    "popularity_percentiles": "unskew.protocol.strata",
+    "judgment_bins": "unskew.protocol.strata",
+    "Full": "unskew.protocol.intervene",
+    "Reg": "unskew.protocol.intervene",
+    "Skew": "unskew.protocol.intervene",
+    "Wtd": "unskew.protocol.intervene",
+    "WtdH": "unskew.protocol.intervene",
+    "looks_random": "unskew.protocol.randomness",
+    "save_splits": "unskew.protocol.saved",
+    "load_splits": "unskew.protocol.saved",
+    "audit_split": "unskew.protocol.audit:audit",
     "show_versions": "unskew.versions",
     "UnskewError": "unskew.errors",
     "DataError": "unskew.errors",
@@ -46,26 +86,53 @@ _HOME = {
 __all__ = [
     "DataError",
     "DataWarning",
+    "EventSplit",
+    "FamiliarTraining",
+    "FlatTest",
+    "ForcedTest",
+    "Full",
+    "Given",
+    "HeadRemoved",
     "Ids",
+    "LeaveOut",
     "Metric",
+    "RandomSplit",
     "Ratings",
+    "Reg",
     "Relevance",
     "Run",
     "Scores",
     "SettingError",
+    "Skew",
+    "Split",
+    "TemporalSplit",
+    "UniformTest",
     "UnknownName",
     "UnskewError",
+    "UserSplit",
+    "Wtd",
+    "WtdH",
+    "audit_split",
     "evaluate",
+    "judgment_bins",
+    "load_splits",
+    "looks_random",
+    "popularity_cut",
+    "popularity_percentiles",
+    "read_events",
     "read_ratings",
     "read_run",
+    "save_splits",
     "show_versions",
+    "sparsity_sample",
 ]
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'unskew' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    module, _, other = _HOME[name].partition(":")
+    value = getattr(import_module(module), other or name)
     globals()[name] = value
     return value
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.console import messages, output, progress
+from unskew.cli.options import Columns, Duplicates, Quiet, column_names
 from unskew.errors import SettingError, choose
 
 EXAMPLES = """
@@ -88,14 +89,8 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     depth: Annotated[
         int | None, typer.Option(help="Look at no more than this many items of each list.")
     ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Names of columns, such as user=uid,item=movie,rating=stars."),
-    ] = None,
-    duplicates: Annotated[
-        str,
-        typer.Option(help="Pairs judged twice: error, first, last, mean, sum, max."),
-    ] = "error",
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
     repeated: Annotated[
         str, typer.Option(help="An item twice in a list: error, or first to keep its best place.")
     ] = "error",
@@ -121,7 +116,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     memory: Annotated[
         str, typer.Option(help="Working memory, such as 512MiB; never changes a number.")
     ] = "512MiB",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     from unskew.data.readers import read_ratings
     from unskew.data.relevance import Relevance
@@ -135,7 +130,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
         raise SettingError(f"--per-user must end in .parquet or .csv, got {per_user.name!r}")
     if relevance is not None and any(x is not None for x in (liked, above, gain, loss)):
         raise SettingError("--relevance replaces --liked, --above, --gain and --loss")
-    names = _columns(columns)
+    names = column_names(columns)
     of_ratings = {key: names[key] for key in ("user", "item", "rating", "time") if key in names}
     of_runs = {key: names[key] for key in ("user", "item", "rank", "score") if key in names}
 
@@ -212,20 +207,6 @@ def _rule(text: str | None) -> Any:
         return {float(rating): float(value) for rating, value in pairs}
     except ValueError:
         raise SettingError(f"cannot read {text!r}; write a mapping as 5=2,4=1,3=0") from None
-
-
-def _columns(text: str | None) -> dict[str, Any]:
-    """Read user=uid,item=0 into names or numbers of columns."""
-    names: dict[str, Any] = {}
-    for part in (text or "").split(","):
-        if not part.strip():
-            continue
-        what, equals, name = (piece.strip() for piece in part.partition("="))
-        if not equals or not name:
-            raise SettingError(f"--columns: write user=NAME,item=NAME, got {part!r}")
-        choose("column", what, ("user", "item", "rating", "time", "rank", "score"))
-        names[what] = int(name) if name.isdecimal() else name
-    return names
 
 
 def _write(frame: Any, path: Path) -> None:

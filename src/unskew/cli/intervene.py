@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.console import output
-from unskew.cli.evaluate import _columns
+from unskew.cli.options import Columns, Duplicates, Force, Quiet, column_names
 from unskew.errors import SettingError, choose
 
 EXAMPLES = """
@@ -58,17 +58,10 @@ def intervene(  # noqa: D103 - its help is EXAMPLES
         str | None, typer.Option(help="Weight all ratings instead: hajek, inclusion, raking.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same rows.")] = 0,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Names of columns, such as user=uid,item=movie,rating=stars."),
-    ] = None,
-    duplicates: Annotated[
-        str, typer.Option(help="Pairs that stand twice: error, first, last, mean, sum, max.")
-    ] = "error",
-    force: Annotated[
-        bool, typer.Option("--force", help="Write into a folder that is not empty.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     from unskew.data.readers import read_ratings
     from unskew.protocol.intervene import DESIGNS, METHODS
@@ -83,7 +76,7 @@ def intervene(  # noqa: D103 - its help is EXAMPLES
     if weights is not None:
         choose("weights", weights, METHODS)
     check_folder(to, force)
-    names = _columns(columns)
+    names = column_names(columns)
     files = {"test": test, "train": train, "mar": mar}
     sources = {
         role: read_ratings(path, duplicates=duplicates, **names)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.console import output
-from unskew.cli.evaluate import _columns
+from unskew.cli.options import Columns, Duplicates, Force, Quiet, column_names
 from unskew.errors import SettingError, choose
 
 EXAMPLES = """
@@ -133,17 +133,10 @@ def split(  # noqa: D103 - its help is EXAMPLES
     card: Annotated[
         Path | None, typer.Option(help="Repeat the split of this card instead.")
     ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Names of columns, such as user=uid,item=movie,rating=stars."),
-    ] = None,
-    duplicates: Annotated[
-        str, typer.Option(help="Pairs that stand twice: error, first, last, mean, sum, max.")
-    ] = "error",
-    force: Annotated[
-        bool, typer.Option("--force", help="Write into a folder that is not empty.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     from unskew.data.readers import read_ratings
     from unskew.protocol.events import read_events
@@ -160,7 +153,7 @@ def split(  # noqa: D103 - its help is EXAMPLES
     }  # fmt: skip
     settings: dict[str, Any] = {name: it for name, it in given.items() if it is not None}
     check_folder(to, force)
-    names = _columns(columns)
+    names = column_names(columns)
     old = None if card is None else read_card(card)
     if old is not None:
         if settings:
