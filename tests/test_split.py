@@ -16,7 +16,7 @@ from conftest import real_data
 from unskew import DataError, Ratings, SettingError
 from unskew.protocol import drawing
 from unskew.protocol.amounts import as_share, portion
-from unskew.protocol.audit import audit
+from unskew.protocol.audit import audit_split
 from unskew.protocol.chance import RandomSplit
 from unskew.protocol.distribution import divergence, gini
 from unskew.protocol.events import EventSplit, read_events
@@ -165,7 +165,7 @@ def test_facts_are_plain_values(how):
     for split in how.split(read(some_frame())):
         text = json.dumps([dict(split.facts), dict(split.design)], allow_nan=False)
         assert json.loads(text)[1]["protocol"] == how.name
-        assert audit(split).table().height == 19
+        assert audit_split(split).table().height == 19
 
 
 @every
@@ -499,7 +499,7 @@ def test_events_are_split_before_they_are_aggregated():
     summed = EventSplit(at=5, aggregate="sum", seen="keep").split(log)[0]
     assert [row[2] for row in rows(summed.train)] == [3.0]
     assert [row[2] for row in rows(summed.test)] == [4.0, 8.0, 48.0]
-    assert audit(summed).duplicates == 1
+    assert audit_split(summed).duplicates == 1
     times = split.test.to_polars()["time"].dt.epoch("s").to_list()
     assert times == [9, 7]  # the first event of each pair
 
@@ -644,7 +644,7 @@ def test_pairs_in_both_parts():
     for overlap in ("to-training", "to-test", "keep"):
         split = ForcedTest(test, overlap).split(train)[0]
         assert split.facts["overlap"] == 1
-        sizes[overlap] = (len(split.train), len(split.test), audit(split).duplicates)
+        sizes[overlap] = (len(split.train), len(split.test), audit_split(split).duplicates)
     assert sizes == {"to-training": (3, 1, 0), "to-test": (2, 2, 0), "keep": (3, 2, 1)}
     assert split.train.users.values.to_list() == [1, 2, 3]
     with pytest.raises(SettingError, match="random must be Ratings, got str"):
@@ -810,7 +810,7 @@ def test_audit_by_hand():
     train = ratings([(1, "a", 1, 10), (1, "b", 1, 20), (2, "a", 1, 30), (4, "a", 1, 40)])
     test = ratings([(1, "c", 1, 15), (2, "b", 1, 35), (3, "a", 1, 5)])
     split = Given(test=test).split(train)[0]
-    result = audit(split)
+    result = audit_split(split)
     assert (result.train, result.test) == (4, 3)
     assert (result.train_users, result.test_users, result.cold_users) == (3, 3, 1)
     assert (result.untested_users, result.lost_users) == (1, 0)
@@ -826,8 +826,8 @@ def test_audit_by_hand():
 def test_audit_of_lost_users():
     data = read(some_frame())
     split = popularity_percentiles(data, 4).slices(RandomSplit().split(data)[0])[0]
-    assert audit(split).lost_items > 0
-    assert audit(Split(split.train, split.train)).duplicates == len(split.train)
+    assert audit_split(split).lost_items > 0
+    assert audit_split(Split(split.train, split.train)).duplicates == len(split.train)
 
 
 def test_gini_and_divergence():
@@ -1032,7 +1032,7 @@ def test_temporal_split_of_movielens_100k():
     late, early = (TemporalSplit(ties=ties).split(data)[0] for ties in TIES)
     assert (len(late.test), len(early.test)) == (20_001, 19_997)
     assert late.facts["ties_at_cut"] == 4
-    assert audit(late).before_any_train == 0
+    assert audit_split(late).before_any_train == 0
 
 
 @pytest.mark.real

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
     from unskew.evaluation import evaluate
     from unskew.metrics.names import Metric
-    from unskew.protocol.audit import audit as audit_split
+    from unskew.protocol.audit import audit_split
     from unskew.protocol.chance import RandomSplit
     from unskew.protocol.events import EventSplit, read_events
     from unskew.protocol.familiar import FamiliarTraining
@@ -74,7 +74,7 @@ _HOME = {
     "looks_random": "unskew.protocol.randomness",
     "save_splits": "unskew.protocol.saved",
     "load_splits": "unskew.protocol.saved",
-    "audit_split": "unskew.protocol.audit:audit",
+    "audit_split": "unskew.protocol.audit",
     "show_versions": "unskew.versions",
     "UnskewError": "unskew.errors",
     "DataError": "unskew.errors",
@@ -131,8 +131,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'unskew' has no attribute {name!r}")
-    module, _, other = _HOME[name].partition(":")
-    value = getattr(import_module(module), other or name)
+    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 

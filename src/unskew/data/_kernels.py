@@ -235,16 +235,18 @@ def sort_within(start: I64, key: NDArray[Any], tie: I64, lo: int, hi: int, order
 @kernel
 def sort_items(
     start: I64, item: I32, value: F64, lo: int, hi: int, items: I32, values: F64, order: I64
-) -> None:
+) -> int:
     """Sort the rows of groups lo..hi by item, stable, into `items` and `values`.
 
-    `order`, unless empty, receives where each row stood. Groups are small as a rule, and then
+    Returns how many rows repeat an item of their group. `order`, unless empty, receives where
+    each row stood. Groups are small as a rule, and then
     counting how many rows go before each one is quickest: it needs no branch.
     """
     place = np.empty(FEW, np.int32)
     taken = np.empty(FEW, np.int32)
     few = np.empty(FEW, np.int32)
     packed = np.empty(2 * FEW, np.int64)
+    repeats = 0
     for g in range(lo, hi):
         first, last = start[g], start[g + 1]
         size = last - first
@@ -260,6 +262,7 @@ def sort_items(
                     place[j] += np.int32(few[j] > few[i])
             for j in range(size):
                 to = first + place[j] + taken[place[j]]  # equal items in their order
+                repeats += taken[place[j]] > 0
                 taken[place[j]] += 1
                 items[to] = few[j]
                 values[to] = value[first + j]
@@ -288,6 +291,8 @@ def sort_items(
             values[first + j] = value[row]
             if order.size:
                 order[first + j] = row
+            repeats += j > 0 and packed[j] >> 32 == packed[j - 1] >> 32
+    return repeats
 
 
 @kernel

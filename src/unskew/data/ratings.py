@@ -345,7 +345,7 @@ class Ratings:
         same_users = users.equals(self.users)
         same_items = items.equals(self.items)
         if same_users and same_items:
-            return replace(self, users=users, items=items)
+            return self
         u = self.user if same_users else recoded(self.user, user_table)
         i = self.item if same_items else recoded(self.item, item_table)
         moved = replace(self, users=users, items=items, user=frozen(u), item=frozen(i))
@@ -379,8 +379,8 @@ class Ratings:
         if not grouped:
             order = grouped_order(self.user, start)
         ready = self if order is None else self.take(order)
-        ready = ready._sorted_within(frozen(start))
-        count, example = _kernels.repeated(frozen(start), ready.item)
+        ready, clean = ready._sorted_within(frozen(start))
+        count, example = (0, -1) if clean else _kernels.repeated(frozen(start), ready.item)
         if not count:
             ready.__dict__["start"] = frozen(start)  # known already
             return ready
@@ -395,24 +395,28 @@ class Ratings:
             )
         return ready._merge(duplicates, count)
 
-    def _sorted_within(self, start: I64) -> Ratings:
-        """Sort each user's rows by item; rows are grouped by user already."""
+    def _sorted_within(self, start: I64) -> tuple[Ratings, bool]:
+        """Sort each user's rows by item, grouped by user as they are.
+
+        Tells too whether no pair is known to repeat.
+        """
         from unskew.data import _kernels
 
         if _kernels.is_sorted(start, self.item):
-            return self
+            return self, False
         item, value = np.empty_like(self.item), np.empty_like(self.value)
         more = self.time is not None or bool(self.tags)
         order = np.empty(len(self) if more else 0, np.int64)
         groups = start.size - 1
 
-        def sort(low: int) -> None:
+        def sort(low: int) -> int:
             high = min(low + _GROUPS_PER_TASK, groups)
-            _kernels.sort_items(start, self.item, self.value, low, high, item, value, order)
+            return _kernels.sort_items(start, self.item, self.value, low, high, item, value, order)
 
-        map_blocks(sort, range(0, groups, _GROUPS_PER_TASK), size=len(self))
+        repeats = map_blocks(sort, range(0, groups, _GROUPS_PER_TASK), size=len(self))
         moved = self.take(order) if more else self
-        return replace(moved, user=self.user, item=frozen(item), value=frozen(value))
+        sorted_ = replace(moved, user=self.user, item=frozen(item), value=frozen(value))
+        return sorted_, not any(repeats)
 
     def take(self, rows: I64 | NDArray[np.bool_]) -> Ratings:
         """Return some rows, under the same ids: a mask, or row numbers that keep the order."""

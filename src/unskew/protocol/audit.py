@@ -91,7 +91,7 @@ class SplitAudit:
         )
 
 
-def audit(split: Split) -> SplitAudit:
+def audit_split(split: Split) -> SplitAudit:
     """Tell what a split did: sizes, cold and lost users and items, popularity, time, duplicates.
 
     Parameters

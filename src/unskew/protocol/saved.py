@@ -17,7 +17,7 @@ from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
 from unskew.files import replacing
-from unskew.protocol.audit import audit
+from unskew.protocol.audit import audit_split
 from unskew.protocol.events import Events, EventSplit
 from unskew.protocol.intervene import Intervened
 from unskew.protocol.registry import protocol
@@ -82,7 +82,9 @@ def save_splits(
                 "folder": place,
                 "files": {f"{name}.parquet": len(rows) for name, rows in parts.items()},
                 "facts": facts,
-                "audit": {key: _finite(fact) for key, fact in audit(split).describe().items()},
+                "audit": {
+                    key: _finite(fact) for key, fact in audit_split(split).describe().items()
+                },
             }
         )
     settings = how.describe()
