@@ -348,10 +348,11 @@ def _exact_sums(values: F64, keep: NDArray[np.bool_]) -> list[tuple[int, int, in
     """Add rows without rounding: (sum in units of 2**-1074, values defined, values NaN) of each."""
     from unskew.metrics import _kernels
 
-    limbs, counts = _kernels.exact_sums(np.ascontiguousarray(values).view(np.int64), keep)
-    sums = []
-    for row, (added, missing) in zip(limbs, counts.tolist(), strict=True):
-        places = np.flatnonzero(row)
-        total = sum(int(row[place]) << (32 * int(place)) for place in places)
-        sums.append((total, added, missing))
-    return sums
+    kept = int(np.count_nonzero(keep))
+    chosen = np.ascontiguousarray(values if kept == keep.size else np.where(keep, values, 0.0))
+    limbs, missing = _kernels.exact_sums(chosen.view(np.int64))
+    words = limbs.astype("<u4")  # the low 32 bits of each
+    return [
+        (int.from_bytes(row.tobytes(), "little", signed=True), kept - undefined, undefined)
+        for row, undefined in zip(words, missing.tolist(), strict=True)
+    ]

@@ -275,30 +275,29 @@ def sum_judged(user: I32, judged_start: I64, weight: F64, lo: int, hi: int) -> F
 
 
 @kernel
-def exact_sums(bits: I64, keep: NDArray[np.bool_]) -> tuple[I64, I64]:
-    """Add doubles without rounding, row by row.
+def exact_sums(bits: I64) -> tuple[I64, I64]:
+    """Add doubles without rounding, row by row; count those that are NaN.
 
     `bits` are the doubles as integers. Mantissas are added up per exponent, in four tables so
-    that one addition need not wait for the last, and carried into 32-bit limbs before they can
-    overflow. Returns for each row the limbs (the lowest counts 2**-1074), and how many values
-    were added and how many of those kept were NaN.
+    that one addition need not wait for the last, and carried into limbs before they can
+    overflow. A sum is its limbs' low 32 bits as one two's complement number in units of 2**-1074.
     """
     limbs = np.zeros((bits.shape[0], 70), np.int64)
-    counts = np.zeros((bits.shape[0], 2), np.int64)
+    missing = np.zeros(bits.shape[0], np.int64)
     tables = np.zeros((4, 2048), np.int64)
     for row in range(bits.shape[0]):
-        kept, undefined = np.int64(0), np.int64(0)
         for begin in range(0, bits.shape[1], 4096):
             touched = np.uint64(0)  # which groups of 32 exponents
+            undefined = np.int64(0)
             for i in range(begin, min(begin + 4096, bits.shape[1])):
-                word, counted = bits[row, i], np.int64(keep[i])
+                word = bits[row, i]
                 exponent = (word >> 52) & 0x7FF
                 mantissa = (word & 0xFFFFFFFFFFFFF) | (np.int64(exponent > 0) << 52)
                 sign = word >> 63  # 0 or -1
-                tables[i & 3, exponent] += ((mantissa ^ sign) - sign) & -counted
+                tables[i & 3, exponent] += (mantissa ^ sign) - sign
                 touched |= np.uint64(1) << np.uint64(exponent >> 5)
-                kept += counted
-                undefined += counted & np.int64(exponent == 0x7FF)
+                undefined += np.int64(exponent == 0x7FF)
+            missing[row] += undefined
             for group in range(64):
                 if (touched >> np.uint64(group)) & np.uint64(1):
                     for exponent in range(32 * group, 32 * group + 32):
@@ -306,8 +305,10 @@ def exact_sums(bits: I64, keep: NDArray[np.bool_]) -> tuple[I64, I64]:
                             if exponent < 2047:
                                 _carry(limbs[row], tables[table, exponent], exponent)
                             tables[table, exponent] = 0
-        counts[row, 0], counts[row, 1] = kept - undefined, undefined
-    return limbs, counts
+        for limb in range(69):
+            limbs[row, limb + 1] += limbs[row, limb] >> 32
+            limbs[row, limb] &= 0xFFFFFFFF
+    return limbs, missing
 
 
 @kernel
