@@ -275,3 +275,16 @@ def test_whole_run_and_item_metrics_by_hand():
     assert mean["Coverage"] == 0.75
     assert mean["Gini@1"] == pytest.approx(0.25)  # 0 1 1 1
     assert mean["Entropy@1"] == pytest.approx(math.log2(3))
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_values_lie_in_the_stated_range(name):
+    entry = REGISTRY[name]
+    for seed in range(30):
+        qrels, run = random_case(seed)
+        items = [f"i{j}" for j in range(12)]
+        form = f"{name}(mean=users)" if "mean" in entry.params else name
+        scores = quiet(as_ratings(qrels), run, [form, f"{form}@3"], items=items)
+        values = np.concatenate([scores.values("s", form), scores.values("s", f"{form}@3")])
+        values = values[~np.isnan(values)]
+        assert ((values >= entry.low) & (values <= entry.high + 1e-12)).all()

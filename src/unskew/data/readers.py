@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.ratings import CANONICAL_INTEGER, Ratings, id_column
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, choose
 
 I64 = NDArray[np.int64]
 
@@ -489,13 +489,3 @@ def _qrels(table: Table, duplicates: str) -> Ratings:
         duplicates=duplicates,
         notes=(note,),
     )
-
-
-def check_choice_of_columns(columns: Mapping[str, str | int]) -> dict[str, str | int]:
-    """Check a mapping such as {"user": "uid"} and return it."""
-    for what in columns:
-        if what not in ("user", "item", "rating", "time", "rank", "score"):
-            raise SettingError(
-                f"columns: {what!r} is not one of user, item, rating, time, rank, score"
-            )
-    return dict(columns)

@@ -209,7 +209,10 @@ def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
         return top, best * sums[cutoffs][:, None]
     if kind == "best":
         # An anti view: loss is the gain of what is liked. What is not judged goes to the end.
-        signed = frozen(np.where(view.judged > 0, view.loss - view.gain, -np.inf))
+        signed = block.judged.once(
+            ("signed", block.is_anti),
+            lambda: np.where(view.judged > 0, view.loss - view.gain, -np.inf),
+        )
         bottom = block.ideal(f"best-{name}", signed, view.gain, discount, cutoffs)
         return np.where(bottom == 0, 0.0, top), bottom
     if kind == "uncut":
@@ -336,8 +339,10 @@ def stratified_recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Reference: Steck 2011; bellogin2017 section 7 (SPEC A0.4, E1.16).
     """
     gamma = float(params["gamma"])
-    counts = np.maximum(block.judged.positives, 1.0)[block.judged.judgments.item]
-    weight = frozen(block.view.liked * counts ** (-gamma / (gamma + 1)))
+    weight = block.judged.once(
+        ("SR", gamma, block.is_anti),
+        lambda: block.view.liked * block.per_positive(-gamma / (gamma + 1)),
+    )
     flat = frozen(np.ones(block.judged.longest + 1))
     found = block.discounted(weight, flat, cutoffs)
     return found, block.sum_judged(weight)[None, :]
@@ -357,10 +362,11 @@ def half_life_utility(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Range: [0, 1], higher is better (Breese et al. print it times 100).
     Reference: Breese et al. 1998; inverse popularity: Shani et al. 2008 (bellogin2017 section 7).
     """
-    gain = block.view.gain * block.view.liked
-    if params["weight"] == "popularity":
-        gain = gain / np.maximum(block.judged.positives, 1.0)[block.judged.judgments.item]
-    gain = frozen(gain)
+    power = -1.0 if params["weight"] == "popularity" else 0.0
+    gain = block.judged.once(
+        ("HLU", power, block.is_anti),
+        lambda: block.view.gain * block.view.liked * block.per_positive(power),
+    )
     halving = 0.5 ** (1.0 / (float(params["halflife"]) - 1.0))
     discount = geometric_discount(block.judged.longest, 1.0, halving)
     top = block.discounted(gain, discount, cutoffs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import ModuleType
@@ -64,6 +64,13 @@ class Judged:
     """Which items could be recommended, where known."""
     longest: int = 0
     """The deepest list or the largest number of judgments of a user."""
+    _kept: dict[object, F64] = field(default_factory=dict)
+
+    def once(self, key: object, make: Callable[[], F64]) -> F64:
+        """Return what `make` gives, made at its first use: a weight per judgment or item."""
+        if key not in self._kept:
+            self._kept[key] = frozen(make())
+        return self._kept[key]
 
     @cached_property
     def positives(self) -> F64:
@@ -216,6 +223,12 @@ class Block:
             self.judged.lists.user, self.judged.judgments.start, weight, self.lo, self.hi
         )
         return total
+
+    def per_positive(self, power: float) -> F64:
+        """Each judgment's item's number of liked ratings, to a power."""
+        judged = self.judged
+        counts = np.maximum(judged.positives, 1.0) ** power
+        return counts[judged.judgments.item]
 
     def item_mean(self, weight: F64, cutoffs: I64) -> F64:
         """Mean of a weight of the recommended items above each cutoff; NaN without any."""
