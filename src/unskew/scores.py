@@ -287,10 +287,12 @@ class Scores:
 
         sums = _exact_sums(system.values, keep)
 
+        rows = {label: row for row, label in enumerate(self.labels)}
+
         def one(label: str) -> Mean:
-            if label not in self.labels:
+            if label not in rows:
                 return Mean(system.aggregates[label], lists)
-            row = self.labels.index(label)
+            row = rows[label]
             total, added, missing = sums[row]
             if row in system.den:
                 bottom = _exact_sums(system.den[row][None, :], keep)[0][0]

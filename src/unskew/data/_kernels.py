@@ -338,7 +338,7 @@ def seen_before(start: I64, item: I32, items: int, keep: NDArray[np.uint8]) -> t
 
     `keep`, unless empty, receives 0 for each later occurrence. Returns their number and the first.
     """
-    stamp = np.full(items, -1, np.int64)
+    stamp = np.full(items, -1, np.int32)
     count, example = 0, -1
     for g in range(start.size - 1):
         for i in range(start[g], start[g + 1]):
