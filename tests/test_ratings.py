@@ -317,3 +317,23 @@ def test_to_pandas_has_the_same_rows():
     frame = ratings(ROWS).to_pandas()
     assert list(frame.columns) == ["user", "item", "rating"]
     assert [tuple(row) for row in frame.to_numpy()] == ratings(ROWS).to_polars().rows()
+
+
+def test_written_ratings_read_back(tmp_path):
+    ratings = us.read_ratings({"user": ["a", "b", "b"], "item": [7, 7, 8], "rating": [5, 0, 3]})
+    ratings.to_csv(tmp_path / "r.csv")
+    ratings.to_parquet(tmp_path / "r.parquet")
+    ratings.to_qrels(tmp_path / "r.qrels")
+    assert (tmp_path / "r.qrels").read_text() == "a 0 7 5\nb 0 7 0\nb 0 8 3\n"
+    for name in ("r.csv", "r.parquet", "r.qrels"):
+        assert us.read_ratings(tmp_path / name).fingerprint == ratings.fingerprint
+
+
+def test_qrels_refuse_what_they_cannot_hold(tmp_path):
+    halves = us.read_ratings({"user": [1], "item": [2], "rating": [3.5]})
+    with pytest.raises(us.DataError, match=r"whole numbers, but row 1 has 3\.5"):
+        halves.to_qrels(tmp_path / "r.qrels")
+    spaced = us.read_ratings({"user": ["a b"], "item": [2], "rating": [3]})
+    with pytest.raises(us.DataError, match="white space"):
+        spaced.to_qrels(tmp_path / "r.qrels")
+    assert not list(tmp_path.iterdir())

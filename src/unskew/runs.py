@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from unskew.data import readers
-from unskew.data.ratings import Ids, frozen
+from unskew.data.ratings import Ids, frozen, write_trec
 from unskew.errors import DataError, SettingError, choose
 from unskew.files import replacing
 from unskew.order import TIES, are_places, order_by_rank, order_by_score
@@ -123,15 +123,11 @@ class Run:
         is written instead.
         """
         frame = self.to_polars()
-        for name in ("user", "item"):
-            if frame[name].dtype == pl.String and frame[name].str.contains(r"\s").any():
-                raise DataError(f"a TREC file cannot hold {name} ids with white space; use CSV")
         if self.score is None or not self._falls_as_float32():
             frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
         lines = frame.select("user", pl.lit("Q0").alias("q0"), "item", "rank", "score",
                              pl.lit(tag).alias("tag"))  # fmt: skip
-        with replacing(path) as part:
-            lines.write_csv(part, include_header=False, separator=" ", quote_style="never")
+        write_trec(lines, path)
 
     def _falls_as_float32(self) -> bool:
         assert self.score is not None

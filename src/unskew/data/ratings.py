@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.errors import DataError, choose
+from unskew.files import replacing
 from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
@@ -363,6 +365,28 @@ class Ratings:
             columns["time"] = pl.Series(self.time).cast(pl.Datetime("us"))
         return pl.DataFrame({**columns, **self.tags})
 
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write user, item, rating and what else there is as CSV."""
+        with replacing(path) as part:
+            self.to_polars().write_csv(part)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write user, item, rating and what else there is as Parquet."""
+        with replacing(path) as part:
+            self.to_polars().write_parquet(part)
+
+    def to_qrels(self, path: str | os.PathLike[str]) -> None:
+        """Write TREC qrels: `user 0 item grade`; grades must be whole numbers, as TREC has them."""
+        if bool((self.value != np.round(self.value)).any()):
+            row = int(np.argmax(self.value != np.round(self.value)))
+            raise DataError(
+                f"TREC grades are whole numbers, but row {row + 1} has {self.value[row]:g}; "
+                f"write CSV, or round the ratings first"
+            )
+        frame = self.to_polars().select("user", pl.lit(0).alias("0"), "item",
+                                        pl.col("rating").cast(pl.Int64))  # fmt: skip
+        write_trec(frame, path)
+
     def to_pandas(self) -> Any:
         """Return the ratings with raw ids as a pandas frame (pandas must be installed)."""
         import pandas as pd
@@ -451,6 +475,15 @@ class Ratings:
                 value = value / (last - first + 1)
             merged = replace(merged, value=frozen(value))
         return replace(merged, notes=(*self.notes, note))
+
+
+def write_trec(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write columns as TREC files have them, separated by blanks."""
+    for name in ("user", "item"):
+        if frame[name].dtype == pl.String and frame[name].str.contains(r"\s").any():
+            raise DataError(f"a TREC file cannot hold {name} ids with white space; use CSV")
+    with replacing(path) as part:
+        frame.write_csv(part, include_header=False, separator=" ", quote_style="never")
 
 
 def recoded(codes: I32, table: I32) -> I32:
