@@ -26,7 +26,7 @@ def popularity_run(train: pl.DataFrame, depth: int) -> pl.DataFrame:
 
 @pytest.mark.real
 def test_popularity_on_the_split_of_valcarce2018(ml1m_path):
-    """SPEC 0.1 item 3: the eleven values (and P@5 of the released table) to four decimals."""
+    """Twelve released values of the popularity ranking, to four decimals."""
     ratings = pl.read_parquet(ml1m_path)
     train = ratings.filter(~pl.col("valcarce_test"))
     test = ratings.filter("valcarce_test")

@@ -71,7 +71,7 @@ class Relevance:
 
     @classmethod
     def paper(cls, name: str) -> Relevance:
-        """Return the rule of one of the five papers (SPEC: their relevance on 1-5 stars).
+        """Return the rule of one of the five papers, on 1-5 stars.
 
         `bellogin2017`, `valcarce2018`, `carraro2020`, `mena2021`, `mena2021-cm100k` (scale 1-4)
         or `castells2018`.

@@ -35,7 +35,7 @@ def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Undefined: never; an empty list scores 0.
     Short list: divided by k all the same, unless `per=list`.
     Range: [0, 1], higher is better.
-    Reference: bellogin2017 section 3; `per=list` is trec_eval's set_P (valcarce2018, SPEC A1.3).
+    Reference: bellogin2017 section 3; `per=list` is trec_eval's set_P (valcarce2018).
     """
     liked, disliked = block.walk("liked", cutoffs), block.walk("disliked", cutoffs)
     top = block.shown(cutoffs) - disliked if params["bound"] == "upper" else liked
@@ -131,7 +131,7 @@ def average_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Undefined: R = 0.
     Short list: no special rule.
     Range: [0, 1], higher is better. Its mean over users is MAP.
-    Reference: trec_eval's map and map_cut (valcarce2018, SPEC A1.3); `per=min` as RankSys
+    Reference: trec_eval's map and map_cut (valcarce2018); `per=min` as RankSys
     (carraro2020), RePlay and recommenders; `per=list` as LensKit; `per=k` as RecTools'
     divide_by_k.
     """
@@ -195,8 +195,8 @@ def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Undefined: the ideal is 0 (no judged item with a gain).
     Short list: no special rule.
     Range: [0, 1], higher is better.
-    Reference: trec_eval's ndcg (no cutoff) and ndcg_cut (valcarce2018, SPEC A1.3); nDCL:
-    mena2021 section 9, Frolov & Oseledets 2016 (SPEC E1.14); `full`: RecTools' default.
+    Reference: trec_eval's ndcg (no cutoff) and ndcg_cut (valcarce2018); nDCL:
+    mena2021 section 9, Frolov & Oseledets 2016; `full`: RecTools' default.
     """
     discount = log_discount(block.judged.longest, str(params["discount"]))
     view, kind, name = block.view, params["ideal"], str(params["discount"])
@@ -294,7 +294,7 @@ def bpref(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG0
     Short list: liked items not found count 0.
     Range: [0, 1], higher is better. Without judged disliked items it is mere coverage.
     Reference: Buckley & Voorhees 2004 as in trec_eval; bellogin2017 section 7 with the cap that
-    its formula lacks (SPEC A0.4).
+    its formula lacks.
     """
     total = block.walk("preferences", cutoffs)
     return total, block.liked[None, :]
@@ -318,8 +318,8 @@ def inferred_ap(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Undefined: R = 0.
     Short list: liked items not found count 0.
     Range: [0, 1], higher is better.
-    Reference: Yilmaz & Aslam 2006 as in trec_eval; `pool=all` is valcarce2018's infAP2 (SPEC
-    A1.3); bellogin2017's formula counts one item too many (SPEC A0.4).
+    Reference: Yilmaz & Aslam 2006 as in trec_eval; `pool=all` is valcarce2018's infAP2;
+    bellogin2017's formula counts one item too many.
     """
     total = block.walk(_inferred(params), cutoffs)
     return total, block.liked[None, :]
@@ -336,7 +336,7 @@ def stratified_recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Undefined: R = 0.
     Short list: no special rule.
     Range: [0, 1], higher is better; gamma=0 is Recall.
-    Reference: Steck 2011; bellogin2017 section 7 (SPEC A0.4, E1.16).
+    Reference: Steck 2011; bellogin2017 section 7.
     """
     gamma = float(params["gamma"])
     weight = block.judged.once(

@@ -74,7 +74,7 @@ class Judged:
 
     @cached_property
     def positives(self) -> F64:
-        """Liked ratings of each item, in training and test together (SPEC E1.16)."""
+        """Liked ratings of each item, in training and test together."""
         items = len(self.judgments.items)
         count = np.bincount(self.judgments.item[self.view.label == LIKED], minlength=items)
         if self.train is not None:
