@@ -5,7 +5,8 @@ cannot be written, in numba's cache folder of the user (`NUMBA_CACHE_DIR` moves 
 folder can be written at all, kernels are compiled anew in each process, and one notice says so.
 
 Kernels see C-contiguous arrays of fixed dtypes; data is read-only (`frozen`), so that each kernel
-is compiled once. They release the interpreter lock and write only what they return. No fastmath:
+is compiled once. They release the interpreter lock and write only into what they return or are
+given to fill. No fastmath:
 the order of a sum is part of the result.
 """
 

@@ -17,7 +17,7 @@ from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, DataWarning, SettingError, choose
-from unskew.judge import Lists, Matched, Scratch, View, count_labels
+from unskew.judge import BLOCK, Lists, Matched, Scratch, View, count_labels
 from unskew.metrics.block import Block, Judged, Walk, ratio
 from unskew.metrics.definition import Params
 from unskew.metrics.names import Metric, parse
@@ -32,8 +32,6 @@ F64 = NDArray[np.float64]
 
 METRICS = ("P@10", "Recall@10", "nDCG@10", "RR@10", "anti-P@10", "Judged@10")
 """What is computed when no metrics are named."""
-BLOCK = 8192
-"""Lists per block at the most: small enough that what a block needs stays in the cache."""
 MEMORY = 512 << 20
 """Working memory beyond inputs and result, in bytes."""
 
@@ -261,7 +259,7 @@ class _Bench:
                 how = "score 0" if users in ("all", "with-list") else "are not averaged"
                 notes.append(f"{name}: {unjudged:,} lists of users without test data {how}")
             if judged.train is not None:
-                held = matched.overlap(judged.train, 0, len(judged.lists))
+                held = matched.overlap(judged.train)
                 if held:
                     _warn(
                         notes,

@@ -6,6 +6,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @contextmanager
@@ -21,3 +25,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.replace(final)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) -> None:
+    """Write a table as `csv`, as `parquet`, or as `trec` (blanks between columns, no header)."""
+    with replacing(path) as part:
+        if kind == "parquet":
+            frame.write_parquet(part)
+        elif kind == "trec":
+            frame.write_csv(part, include_header=False, separator=" ", quote_style="never")
+        else:
+            frame.write_csv(part)

@@ -24,6 +24,8 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
+BLOCK = 8192
+"""Lists per block at the most: small enough that what a block needs stays in the cache."""
 MASKED, LIKED, DISLIKED, POOLED = 0, 1, 2, 3
 """Labels of a judgment: taken as unjudged; liked; disliked; in the pool but not judged."""
 
@@ -194,9 +196,11 @@ class Matched:
         )  # fmt: skip
         return Hits(start, rank[:count], judgment[:count], depth)
 
-    def overlap(self, train: Ratings, lo: int, hi: int) -> int:
-        """Count the slots of lists lo..hi that hold an item of the user's training ratings."""
-        return int(replace(self, scan=self.stop).hits(train, lo, hi).rank.size)
+    def overlap(self, train: Ratings) -> int:
+        """Count the slots that hold an item of the user's training ratings."""
+        whole, scratch, total = replace(self, scan=self.stop), Scratch(), len(self.lists)
+        bounds = [(low, min(low + BLOCK, total)) for low in range(0, total, BLOCK)]
+        return sum(int(whole.hits(train, *block, scratch).rank.size) for block in bounds)
 
 
 def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64]:

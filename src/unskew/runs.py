@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from unskew.data import readers
 from unskew.data.ratings import Ids, frozen, write_trec
 from unskew.errors import DataError, SettingError, choose
-from unskew.files import replacing
+from unskew.files import write_table
 from unskew.order import TIES, are_places, order_by_rank, order_by_score
 from unskew.threads import map_blocks
 
@@ -107,13 +107,11 @@ class Run:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write user, item, rank and score as CSV."""
-        with replacing(path) as part:
-            self.to_polars().write_csv(part)
+        write_table(self.to_polars(), path, "csv")
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write user, item, rank and score as Parquet."""
-        with replacing(path) as part:
-            self.to_polars().write_parquet(part)
+        write_table(self.to_polars(), path, "parquet")
 
     def to_trec(self, path: str | os.PathLike[str], tag: str = "unskew") -> None:
         """Write a TREC run file, which trec_eval ranks in the same order.
@@ -226,7 +224,9 @@ def read_run(
     elif names[choose("by", by, ("rank", "score"))] is None:
         raise DataError(f"{table.source}: by={by!r}, but there is no {by} column")
     ranks = None if names["rank"] is None else _ranks(table, names["rank"])
-    scores = None if names["score"] is None else readers._numbers(table, names["score"], "scores")
+    scores = (
+        None if names["score"] is None else readers.number_column(table, names["score"], "scores")
+    )
     notes = [
         f"{table.source}: {table.format}, {frame.height:,} rows; "
         + ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None)
@@ -379,7 +379,7 @@ def _trim(run: Run) -> Run:
 
 def _ranks(table: readers.Table, name: str) -> I64:
     """Return a rank column as whole numbers."""
-    column = readers._numbers(table, name, "ranks")
+    column = readers.number_column(table, name, "ranks")
     if column.dtype.is_integer() and not column.null_count():
         return (column if column.dtype == pl.Int64 else column.cast(pl.Int64)).to_numpy()
     column = column.cast(pl.Float64)
@@ -447,13 +447,13 @@ def _table(source: object, kind: str | None, by_number: bool) -> readers.Table:
             if table.frame.width == 3
             else ("user", "item", "rank", "score")
         )
-        return readers._name_columns(table, names)
+        return readers.name_columns(table, names)
     return table
 
 
 def _is_columns(source: Mapping[Any, Any]) -> bool:
     """Tell a mapping of columns from a mapping of users: columns have the names of columns."""
-    names = [readers._plain(str(name)) for name in source]
+    names = [readers.plain_name(str(name)) for name in source]
     return any(name in readers.USER for name in names) and any(
         name in readers.ITEM for name in names
     )

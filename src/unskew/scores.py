@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, choose, unknown_name
-from unskew.files import replacing
+from unskew.files import replacing, write_table
 from unskew.metrics.names import Metric, parse
 from unskew.threads import map_blocks
 
@@ -177,10 +177,8 @@ class Scores:
         (home / "card.json").unlink(missing_ok=True)  # without it nothing half-written is read
         names = {name: f"{number:04d}.parquet" for number, name in enumerate(self.systems)}
         for name, file in names.items():
-            with replacing(home / file) as part:
-                self._frame(name, depth=True).write_parquet(part)
-        with replacing(home / "lists.parquet") as part:
-            self._keyed(self.lists.drop("user")).write_parquet(part)
+            write_table(self._frame(name, depth=True), home / file, "parquet")
+        write_table(self._keyed(self.lists.drop("user")), home / "lists.parquet", "parquet")
         content = {
             "format": FORMAT,
             "systems": [

@@ -26,7 +26,7 @@ def demo(
     """
     from unskew.data.sample import sample
     from unskew.evaluation import evaluate
-    from unskew.files import replacing
+    from unskew.files import write_table
     from unskew.report.tables import as_rich
 
     data = sample()
@@ -45,8 +45,7 @@ def demo(
     if save is not None:
         files = {"train": data.train, "test": data.test, **data.runs}
         for name, frame in files.items():
-            with replacing(save / f"{name}.csv") as part:
-                frame.write_csv(part)
+            write_table(frame, save / f"{name}.csv", "csv")
         print(f"\nThe sample is in {save}. Try:")
         print(
             f"unskew evaluate --judgments {save / 'test.csv'} --run {save / 'popular.csv'} "

@@ -122,6 +122,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     from unskew.data.relevance import Relevance
     from unskew.evaluation import METRICS
     from unskew.evaluation import evaluate as judge
+    from unskew.files import write_table
     from unskew.report import tables
     from unskew.runs import read_run
 
@@ -154,7 +155,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
             memory=memory, progress=moved,
         )  # fmt: skip
     if per_user is not None:
-        _write(scores.per_user(), per_user)
+        write_table(scores.per_user(), per_user, per_user.suffix.removeprefix("."))
     if save is not None:
         scores.save(save)
     if format == "table":
@@ -207,13 +208,3 @@ def _rule(text: str | None) -> Any:
         return {float(rating): float(value) for rating, value in pairs}
     except ValueError:
         raise SettingError(f"cannot read {text!r}; write a mapping as 5=2,4=1,3=0") from None
-
-
-def _write(frame: Any, path: Path) -> None:
-    from unskew.files import replacing
-
-    with replacing(path) as part:
-        if path.suffix == ".csv":
-            frame.write_csv(part)
-        else:
-            frame.write_parquet(part)

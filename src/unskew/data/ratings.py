@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.errors import DataError, choose
-from unskew.files import replacing
+from unskew.files import write_table
 from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
@@ -367,13 +367,11 @@ class Ratings:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write user, item, rating and what else there is as CSV."""
-        with replacing(path) as part:
-            self.to_polars().write_csv(part)
+        write_table(self.to_polars(), path, "csv")
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write user, item, rating and what else there is as Parquet."""
-        with replacing(path) as part:
-            self.to_polars().write_parquet(part)
+        write_table(self.to_polars(), path, "parquet")
 
     def to_qrels(self, path: str | os.PathLike[str]) -> None:
         """Write TREC qrels: `user 0 item grade`; grades must be whole numbers, as TREC has them."""
@@ -482,8 +480,7 @@ def write_trec(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     for name in ("user", "item"):
         if frame[name].dtype == pl.String and frame[name].str.contains(r"\s").any():
             raise DataError(f"a TREC file cannot hold {name} ids with white space; use CSV")
-    with replacing(path) as part:
-        frame.write_csv(part, include_header=False, separator=" ", quote_style="never")
+    write_table(frame, path, "trec")
 
 
 def recoded(codes: I32, table: I32) -> I32:

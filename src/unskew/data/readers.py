@@ -74,7 +74,7 @@ class Table:
                     f"{', '.join(columns)}"
                 )
             return given
-        plain = {_plain(column): column for column in reversed(columns) if column not in taken}
+        plain = {plain_name(column): column for column in reversed(columns) if column not in taken}
         return next((plain[name] for name in names if name in plain), None)
 
     def need(self, what: str, names: Sequence[str], given: str | int | None) -> str:
@@ -88,7 +88,8 @@ class Table:
         return column
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a column's name as it is compared: lower case, without blanks, dashes, endings."""
     return re.sub(r"[\s_\-]", "", name.split(":")[0]).lower()
 
 
@@ -136,7 +137,7 @@ def read_ratings(
         return _qrels(table, duplicates)
     by_number = isinstance(user, int) and isinstance(item, int)
     if not table.header and not (by_number and table.frame.width > 4):
-        table = _name_columns(table, ("user", "item", "rating", "time"))
+        table = name_columns(table, ("user", "item", "rating", "time"))
     taken = {table.pick(w, (), g) for w, g in (("user", user), ("item", item)) if g is not None}
     names = {
         "user": table.need("user", USER, user),
@@ -149,14 +150,14 @@ def read_ratings(
         raise DataError(f"{table.source}: there are no rows")
     value = None
     if names["rating"] is not None:
-        value = _numbers(table, names["rating"], "ratings")
+        value = number_column(table, names["rating"], "ratings")
     assumed = ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None)
     notes = [f"{table.source}: {table.format}, {frame.height:,} rows; {assumed}"]
     if value is None:
         notes.append(f"{table.source}: no rating column, so every pair counts as 1 (implicit data)")
     stamps = None
     if names["time"] is not None:
-        stamps = _time_column(table, names["time"])
+        stamps = time_column(table, names["time"])
     missing = [tag for tag in tags if tag not in frame.columns]
     if missing:
         raise DataError(f"{table.source}: no column {missing[0]!r} to keep as a tag")
@@ -182,7 +183,7 @@ def read_items(source: object, item: str | int | None = None) -> pl.Series:
         if table.frame.width == 1:
             ids = id_column(table.frame.to_series())
             first = table.frame.columns[0]
-            if isinstance(source, str | os.PathLike) and _plain(first) not in ITEM:
+            if isinstance(source, str | os.PathLike) and plain_name(first) not in ITEM:
                 ids = pl.concat([pl.Series([first]), ids.cast(pl.String)])  # no header after all
             return ids.unique()
         return id_column(table.frame[table.need("item", ITEM, item)]).unique()
@@ -404,7 +405,7 @@ def _typed(text: pl.Series) -> pl.Series:
     return whole if bool(whole.is_between(-(10**18), 10**18, closed="none").all()) else text
 
 
-def _name_columns(table: Table, names: Sequence[str]) -> Table:
+def name_columns(table: Table, names: Sequence[str]) -> Table:
     """Name the columns of a file without a header line by their place."""
     width = table.frame.width
     if width < 2 or width > len(names):
@@ -419,7 +420,7 @@ def _name_columns(table: Table, names: Sequence[str]) -> Table:
     return replace(table, frame=frame, format=f"{table.format} without header")
 
 
-def _numbers(table: Table, name: str, what: str) -> pl.Series:
+def number_column(table: Table, name: str, what: str) -> pl.Series:
     """Return a column as floats, or say which rows are not numbers."""
     column = table.frame[name]
     if column.dtype != pl.String:
@@ -435,7 +436,7 @@ def _numbers(table: Table, name: str, what: str) -> pl.Series:
     return floats
 
 
-def _time_column(table: Table, name: str) -> I64:
+def time_column(table: Table, name: str) -> I64:
     """Return time stamps as microseconds: seconds, milli-, micro- or nanoseconds, or ISO text."""
     column = table.frame[name]
     if column.null_count():
@@ -476,7 +477,7 @@ def _qrels(table: Table, duplicates: str) -> Ratings:
             f"{table.frame.width}; a run file goes to read_run"
         )
     user, _, item, grade = table.frame.iter_columns()
-    value = _numbers(table, grade.name, "grades").rename("grade")
+    value = number_column(table, grade.name, "grades").rename("grade")
     pooled = (value < 0).rename("pooled")
     note = f"{table.source}: TREC qrels, {table.frame.height:,} rows"
     if pooled.any():

@@ -90,7 +90,7 @@ def read_events(
         return _in_order(*columns, pl.Series(source.value), stamps)
     table = readers.read_table(source, format=format)
     if not table.header and not (isinstance(user, int) and isinstance(item, int)):
-        table = readers._name_columns(table, ("user", "item", "rating", "time"))
+        table = readers.name_columns(table, ("user", "item", "rating", "time"))
     names = [
         table.need("user", readers.USER, user),
         table.need("item", readers.ITEM, item),
@@ -101,8 +101,8 @@ def read_events(
     return _in_order(
         id_column(table.frame[names[0]]),
         id_column(table.frame[names[1]]),
-        ones if worth is None else readers._numbers(table, worth, "values").cast(pl.Float64),
-        readers._time_column(table, names[2]),
+        ones if worth is None else readers.number_column(table, worth, "values").cast(pl.Float64),
+        readers.time_column(table, names[2]),
     )
 
 

@@ -16,7 +16,7 @@ import polars as pl
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
-from unskew.files import replacing
+from unskew.files import replacing, write_table
 from unskew.protocol.audit import audit_split
 from unskew.protocol.events import Events, EventSplit
 from unskew.protocol.intervene import Intervened
@@ -72,7 +72,7 @@ def save_splits(
         for name, rows in parts.items():
             if not re.fullmatch(r"[\w-]+", name):
                 raise DataError(f"{name!r} cannot name a file: rename it, such as valid")
-            _write(_frame(rows), home / place / f"{name}.parquet")
+            write_table(_frame(rows), home / place / f"{name}.parquet", "parquet")
         facts = dict(split.facts)
         if liked is not None:
             facts |= _count_liked(parts, liked)
@@ -194,7 +194,7 @@ def save_intervened(
     home = check_folder(folder, force)
     _clear(home)
     frame = done.to_polars()
-    _write(frame, home / "test.parquet")
+    write_table(frame, home / "test.parquet", "parquet")
     card = {
         "format": FORMAT,
         **done.design,
@@ -240,11 +240,6 @@ def _frame(ratings: Ratings) -> pl.DataFrame:
     """Return ratings with raw ids; implicit ones without the rating they do not have."""
     frame = ratings.to_polars()
     return frame.drop("rating") if ratings.implicit else frame
-
-
-def _write(frame: pl.DataFrame, path: Path) -> None:
-    with replacing(path) as part:
-        frame.write_parquet(part)
 
 
 def _read(path: Path) -> Ratings:
