@@ -154,7 +154,7 @@ def test_the_test_sees_wrong_arrows():
 
 # Importing unskew
 
-HEAVY = ("numba", "altair", "scipy", "jinja2", "pandas", "pooch")
+HEAVY = ("threadpoolctl", "numba", "altair", "scipy", "jinja2", "pandas", "pooch")
 
 
 def run(code):

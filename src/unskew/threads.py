@@ -1,12 +1,16 @@
-"""The only place that starts threads. Work is cut into blocks whose results do not overlap."""
+"""The only place that starts threads. Work is cut into blocks whose results do not overlap.
+
+BLAS runs on one thread: with several it gives other bits. Parallel work is our own blocks.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from unskew.errors import SettingError
 
@@ -28,6 +32,25 @@ def resolve(threads: int | None) -> int:
     if threads < 1:
         raise SettingError(f"threads must be at least 1, got {threads}")
     return threads
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS at one thread: with several, products have other bits."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+_controllers: list[Any] = []
+
+
+def _blas() -> Any:
+    """Return what controls BLAS; to look for its libraries takes a while, so only once."""
+    if not _controllers:
+        from threadpoolctl import ThreadpoolController
+
+        _controllers.append(ThreadpoolController())
+    return _controllers[0]
 
 
 _here = threading.local()

@@ -1,0 +1,89 @@
+"""What every recommender shares: an algorithm is frozen settings, fitting it gives a model."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings
+from unskew.errors import DataError, SettingError
+from unskew.rng import generator
+from unskew.threads import one_blas_thread
+
+I32 = NDArray[np.int32]
+F64 = NDArray[np.float64]
+Tile = NDArray[np.float64] | NDArray[np.float32]
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Anything that scores users against all items."""
+
+    def score(self, users: I32) -> Tile:
+        """Return a new array with a row per user and a column per item; NaN = cannot score.
+
+        Users and items are numbers of the training ratings' ids. A higher score ranks first.
+        """
+
+
+@dataclass(frozen=True)
+class Algorithm(ABC):
+    """A way to recommend: frozen settings, and the model that they give on training ratings."""
+
+    name: ClassVar[str]
+    """Its name on the command line and on cards."""
+
+    def fit(self, train: Ratings, rng: int | np.random.Generator = 0) -> Model:
+        """Learn from training ratings.
+
+        Parameters
+        ----------
+        train
+            Never changed. Users and items keep their numbers.
+        rng
+            A seed, or the generator from which everything random is drawn: same seed, same bits,
+            whatever the number of threads.
+        """
+        if not len(train):
+            raise DataError(f"{self.name}: there are no training ratings")
+        source = rng
+        if not isinstance(source, np.random.Generator):
+            source = generator(as_whole("rng", source, 0), "fit", self.name)
+        with one_blas_thread():
+            return self._fit(train, source)
+
+    @abstractmethod
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+        """Learn from training ratings that are not empty."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings as plain values, for a card."""
+        return {
+            "algorithm": self.name,
+            **{one.name: getattr(self, one.name) for one in fields(self)},
+        }
+
+
+def as_whole(name: str, value: object, least: int = 1) -> int:
+    """Return a whole number from `least` up."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+        return int(value)
+    raise SettingError(f"{name} must be a whole number from {least} up, got {value!r}")
+
+
+def as_number(name: str, value: object, least: float = 0.0, most: float = math.inf, *,
+              above: bool = False) -> float:  # fmt: skip
+    """Return a finite number from `least` (or, with `above`, strictly above it) to `most`."""
+    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        number = float(value)
+        if (number > least if above else number >= least) and number <= most:
+            return number
+    low = f"above {least:g}" if above else f"from {least:g} up"
+    high = "" if math.isinf(most) else f", at most {most:g}"
+    raise SettingError(f"{name} must be a number {low}{high}; got {value!r}")
