@@ -27,6 +27,7 @@ format: $(READY)
 
 docs: $(READY)
 	$(BIN)/python docs/metrics.py
+	$(BIN)/python docs/figures.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

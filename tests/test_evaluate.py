@@ -577,7 +577,7 @@ def test_other_formats_are_refused(tmp_path):
     saved().save(tmp_path)
     card = json.loads((tmp_path / "card.json").read_text())
     (tmp_path / "card.json").write_text(json.dumps({**card, "format": 99}))
-    with pytest.raises(us.DataError, match="saved in format 99, this version reads 1"):
+    with pytest.raises(us.DataError, match="saved in format 99, this version reads 2"):
         us.Scores.load(tmp_path)
 
 

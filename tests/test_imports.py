@@ -14,9 +14,10 @@ ROOT = Path(unskew.__file__).parent
 
 # A row per layer, top to bottom; what shares a row is one layer.
 ORDER = [
-    {"errors"}, {"rng"}, {"compiled"}, {"threads"}, {"files"}, {"versions"}, {"data"}, {"order"},
-    {"runs"}, {"protocol"}, {"recommend"}, {"rank"}, {"judge", "_judge"}, {"metrics"}, {"scores"},
-    {"evaluation"}, {"expect"}, {"charts"}, {"compare"}, {"bias"}, {"estimate"}, {"experiment"},
+    {"errors"}, {"rng"}, {"compiled"}, {"_rng"}, {"threads"}, {"files"}, {"versions"},
+    {"charts"}, {"data"}, {"order"}, {"runs"}, {"protocol"}, {"recommend"},
+    {"ranking", "_rank"}, {"judge", "_judge"}, {"metrics"}, {"scores"}, {"bench"},
+    {"expect", "_expect"}, {"evaluation"}, {"compare"}, {"bias"}, {"estimate"}, {"experiment"},
     {"audit"}, {"report"}, {"studies"}, {"cli"}, {"__main__"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}

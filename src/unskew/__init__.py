@@ -30,8 +30,21 @@ if TYPE_CHECKING:
     from unskew.protocol.split import Split
     from unskew.protocol.strata import judgment_bins, popularity_percentiles
     from unskew.protocol.subsample import popularity_cut, sparsity_sample
+    from unskew.protocol.targets import (
+        AllItems,
+        OneRelevant,
+        Percentiles,
+        TargetLists,
+        Targets,
+        TestItems,
+        TestTargets,
+        TrainItems,
+        UserFlat,
+    )
     from unskew.protocol.temporal import TemporalSplit
     from unskew.protocol.users import LeaveOut, UserSplit
+    from unskew.ranking import rank, ranks_of
+    from unskew.recommend.simple import Popularity, Random
     from unskew.runs import Run, read_run
     from unskew.scores import Scores
     from unskew.versions import show_versions
@@ -66,6 +79,19 @@ _HOME = {
     "popularity_cut": "unskew.protocol.subsample",
     "popularity_percentiles": "unskew.protocol.strata",
     "judgment_bins": "unskew.protocol.strata",
+    "AllItems": "unskew.protocol.targets",
+    "OneRelevant": "unskew.protocol.targets",
+    "Percentiles": "unskew.protocol.targets",
+    "TargetLists": "unskew.protocol.targets",
+    "Targets": "unskew.protocol.targets",
+    "TestItems": "unskew.protocol.targets",
+    "TestTargets": "unskew.protocol.targets",
+    "TrainItems": "unskew.protocol.targets",
+    "UserFlat": "unskew.protocol.targets",
+    "rank": "unskew.ranking",
+    "ranks_of": "unskew.ranking",
+    "Popularity": "unskew.recommend.simple",
+    "Random": "unskew.recommend.simple",
     "Full": "unskew.protocol.intervene",
     "Reg": "unskew.protocol.intervene",
     "Skew": "unskew.protocol.intervene",
@@ -84,6 +110,7 @@ _HOME = {
 }
 
 __all__ = [
+    "AllItems",
     "DataError",
     "DataWarning",
     "EventSplit",
@@ -96,6 +123,10 @@ __all__ = [
     "Ids",
     "LeaveOut",
     "Metric",
+    "OneRelevant",
+    "Percentiles",
+    "Popularity",
+    "Random",
     "RandomSplit",
     "Ratings",
     "Reg",
@@ -105,10 +136,16 @@ __all__ = [
     "SettingError",
     "Skew",
     "Split",
+    "TargetLists",
+    "Targets",
     "TemporalSplit",
+    "TestItems",
+    "TestTargets",
+    "TrainItems",
     "UniformTest",
     "UnknownName",
     "UnskewError",
+    "UserFlat",
     "UserSplit",
     "Wtd",
     "WtdH",
@@ -119,6 +156,8 @@ __all__ = [
     "looks_random",
     "popularity_cut",
     "popularity_percentiles",
+    "rank",
+    "ranks_of",
     "read_events",
     "read_ratings",
     "read_run",

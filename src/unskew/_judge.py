@@ -85,3 +85,20 @@ def count_labels(user: I32, judged_start: I64, label: I8) -> tuple[I32, I32]:
             bad += label[j] == 2
         liked[row], disliked[row] = good, bad
     return liked, disliked
+
+
+@kernel
+def first_stranger(
+    list_start: I64, list_stop: I64, list_item: I32, from_run: I32, target_start: I64,
+    target: I32, lo: int, hi: int,
+) -> int:  # fmt: skip
+    """Return the first of lists lo..hi that holds an item which is not among its targets, or -1."""
+    for row in range(lo, hi):
+        low, high = target_start[row - lo], target_start[row - lo + 1]
+        for slot in range(list_start[row], list_stop[row]):
+            if list_item[slot] >= 0:
+                wanted = from_run[list_item[slot]]
+                at = low + np.searchsorted(target[low:high], wanted)
+                if at == high or target[at] != wanted:
+                    return row
+    return -1

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.relevance import Relevance
+from unskew.ranking import Ranks
 from unskew.runs import Run
 from unskew.threads import map_blocks
 
@@ -172,6 +173,11 @@ class Matched:
             frozen(item_table),
         )  # fmt: skip
 
+    @property
+    def is_full(self) -> bool:
+        """Whether lists go to the last target, so that no judged item lies below their end."""
+        return False
+
     @cached_property
     def depth(self) -> I64:
         """Length of each list; 0 for users without one."""
@@ -201,6 +207,51 @@ class Matched:
         whole, scratch, total = replace(self, scan=self.stop), Scratch(), len(self.lists)
         bounds = [(low, min(low + BLOCK, total)) for low in range(0, total, BLOCK)]
         return sum(int(whole.hits(train, *block, scratch).rank.size) for block in bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked(Matched):
+    """A system of which the rank of every judged item is known, whatever the depth."""
+
+    ranks: Ranks = field(kw_only=True)
+    limit: int | None = None
+    """The depth at which lists are cut."""
+
+    @classmethod
+    def over(
+        cls, ranks: Ranks, run: Run | None, lists: Lists, users: Ids, items: Ids,
+        limit: int | None,
+    ) -> Ranked:  # fmt: skip
+        """Lay ranks, and the top of the lists where it is needed, over target lists."""
+        table = np.arange(len(items), dtype=np.int32)
+        if run is None:
+            start = frozen(np.zeros(len(lists) + 1, np.int64))
+            run = Run(users, items, start, frozen(np.zeros(0, np.int32)))
+        own = frozen(run.start[:-1]), frozen(run.start[1:])
+        return cls(run, lists, *own, own[1], frozen(table), frozen(table), ranks=ranks, limit=limit)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether lists go to the last target."""
+        return self.limit is None
+
+    @cached_property
+    def depth(self) -> I64:
+        """How many targets of each list are ranked."""
+        scored = self.ranks.scored
+        return scored if self.limit is None else np.minimum(scored, self.limit)
+
+    def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:  # noqa: ARG002
+        """Return the judged items of lists lo..hi."""
+        ranks = self.ranks
+        first, last = int(ranks.start[lo]), int(ranks.start[hi])
+        start = ranks.start[lo : hi + 1] - first
+        rank, judgment = ranks.rank[first:last], ranks.judgment[first:last]
+        if self.limit is not None:
+            seen = rank <= self.limit
+            start = np.append(0, np.cumsum(seen))[start]
+            rank, judgment = rank[seen], judgment[seen]
+        return Hits(start, rank.copy(), judgment.copy(), self.depth[lo:hi])
 
 
 def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64]:

@@ -57,8 +57,8 @@ def order_by_score(
     elif ties == "trec":
         tie = _descending_as_text(items)[item]
     elif ties == "random":
-        user = np.repeat(_own_number(users), np.diff(start))
-        bits = draw(seed, "ties", user, _own_number(items)[item])
+        user = np.repeat(own_number(users), np.diff(start))
+        bits = draw(seed, "ties", user, own_number(items)[item])
         tie = (bits >> np.uint64(1)).astype(np.int64)
     else:
         tie = np.empty(0, np.int64)
@@ -85,7 +85,7 @@ def order_by_rank(start: I64, rank: I64) -> I64:
     return order
 
 
-def _own_number(ids: Ids) -> I64:
+def own_number(ids: Ids) -> I64:
     """Return a number of each raw id that does not depend on which other ids there are."""
     if ids.kind == "integer":
         return ids.values.to_numpy()

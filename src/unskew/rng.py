@@ -16,14 +16,15 @@ _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
 
 
-def _key(seed: int, *parts: object) -> int:
+def key_of(seed: int, *parts: object) -> int:
+    """Return the 64 bits that stand for a seed and a key."""
     text = "\x1f".join([str(int(seed)), *map(str, parts)])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def generator(seed: int, *key: object) -> np.random.Generator:
     """Return the numpy generator that belongs to a seed and a key such as ("split", fold)."""
-    return np.random.default_rng(_key(seed, *key))
+    return np.random.default_rng(key_of(seed, *key))
 
 
 def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -45,5 +46,5 @@ def draw(seed: int, stage: str, a: ArrayLike, b: ArrayLike = 0) -> NDArray[np.ui
     with np.errstate(over="ignore"):
         first = np.atleast_1d(np.asarray(a)).astype(np.int64).view(np.uint64)
         second = np.atleast_1d(np.asarray(b)).astype(np.int64).view(np.uint64)
-        z = _mix(np.uint64(_key(seed, stage)) + (first + np.uint64(1)) * _GOLDEN)
+        z = _mix(np.uint64(key_of(seed, stage)) + (first + np.uint64(1)) * _GOLDEN)
         return _mix(z + (second + np.uint64(1)) * _GOLDEN)

@@ -26,7 +26,11 @@ F64 = NDArray[np.float64]
 USERS = ("with-test", "with-relevant", "with-list", "both", "with-train", "all")
 """Which users are averaged; see `Scores.mean`."""
 UNDEFINED = ("zero", "skip")
-FORMAT = 1
+OVER = ("lists", "users", "strata")
+"""What is averaged; see `Scores.mean`."""
+RANDOM = "(random)"
+"""How the expectation of a random order is called in tables."""
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,9 @@ class Mean:
 
     value: float
     users: int
-    """The denominator: how many lists were averaged."""
+    """The denominator: how many lists (users, strata) were averaged."""
     undefined: int = 0
-    """How many of these have no defined value (counted as 0, or skipped)."""
+    """How many lists have no defined value (counted as 0, or skipped)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +68,8 @@ class Scores:
     systems: Mapping[str, System]
     user_ids: Ids
     lists: pl.DataFrame
-    """One row per list: `user` (number), `liked`, `disliked`, `test`, `train`."""
+    """One row per list: `user` (number), `liked`, `disliked`, `test`, `train`; of target lists
+    also `targets`, `anchor` and `stratum`."""
     users: str = "with-test"
     undefined: str = "zero"
     order: tuple[str, ...] = ()
@@ -74,6 +79,12 @@ class Scores:
     notes: tuple[str, ...] = ()
     relevance: str = ""
     """How ratings were taken, in words."""
+    over: str = "lists"
+    """What is averaged unless said otherwise."""
+    chance: System | None = None
+    """What a random order of each list's targets is expected to score, where targets are known."""
+    simulated: Mapping[str, int] = field(default_factory=dict)
+    """Metrics whose expectation has no closed form: how many random orders it is a mean of."""
 
     @cached_property
     def card(self) -> Mapping[str, Any]:
@@ -86,8 +97,9 @@ class Scores:
         return {label: parse(label) for label in self.order}
 
     def mean(
-        self, metric: str | None = None, *, users: str | None = None, undefined: str | None = None
-    ) -> dict[str, dict[str, float]] | dict[str, float]:
+        self, metric: str | None = None, *, users: str | None = None,
+        undefined: str | None = None, over: str | None = None,
+    ) -> dict[str, dict[str, float]] | dict[str, float]:  # fmt: skip
         """Return exactly rounded means: by system and metric, or by system for one metric.
 
         Parameters
@@ -100,8 +112,11 @@ class Scores:
             `with-train`, or `all` (every user that occurs anywhere). Default: as evaluated.
         undefined
             `zero` counts undefined values as 0, `skip` leaves them out. Default: as evaluated.
+        over
+            `lists` counts every list once (with one list per user: every user), `users` the mean
+            of each user's lists, `strata` the mean of each stratum (macro average).
         """
-        means = self.means(users=users, undefined=undefined)
+        means = self.means(users=users, undefined=undefined, over=over)
         if metric is not None:
             label = self._label(metric)
             return {system: row[label].value for system, row in means.items()}
@@ -111,26 +126,52 @@ class Scores:
         }
 
     def means(
-        self, *, users: str | None = None, undefined: str | None = None
+        self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
     ) -> dict[str, dict[str, Mean]]:
         """Return means with their denominators; see `mean`."""
-        users = choose("users", users or self.users, USERS)
-        undefined = choose("undefined", undefined or self.undefined, UNDEFINED)
+        how = self._how(users, undefined, over)
         size = sum(system.values.size for system in self.systems.values())
 
         def one(name: str) -> dict[str, Mean]:
-            return self._means(name, users, undefined)
+            return self._means(self.systems[name], *how)
 
         return dict(zip(self.systems, map_blocks(one, self.systems, size=size), strict=True))
 
-    def table(self, *, users: str | None = None, undefined: str | None = None) -> pl.DataFrame:
-        """Return the means as a table: a row per system, a column per metric."""
-        means = self.means(users=users, undefined=undefined)
+    def random(
+        self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
+    ) -> dict[str, float]:
+        """Return what a random order of the targets is expected to score, averaged as `mean`.
+
+        Exact, but for the metrics in `simulated`. Empty where targets are not known.
+        """
+        if self.chance is None:
+            return {}
+        means = self._means(self.chance, *self._how(users, undefined, over))
+        return {label: mean.value for label, mean in means.items()}
+
+    def _how(self, users: str | None, undefined: str | None, over: str | None) -> tuple[str, ...]:
+        over = choose("over", over or self.over, OVER)
+        if over == "strata" and "stratum" not in self.lists.columns:
+            raise SettingError("over='strata' needs lists within strata: targets with strata=…")
+        users = choose("users", users or self.users, USERS)
+        return users, choose("undefined", undefined or self.undefined, UNDEFINED), over
+
+    def table(
+        self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
+    ) -> pl.DataFrame:
+        """Return the means as a table: a row per system, a column per metric.
+
+        Where targets are known, the last row `(random)` is what chance alone is expected to give.
+        """
+        means = self.means(users=users, undefined=undefined, over=over)
         rows = [
             {"system": system, **{label: mean.value for label, mean in row.items()}}
             for system, row in means.items()
         ]
-        return pl.DataFrame(rows)
+        chance = self.random(users=users, undefined=undefined, over=over)
+        if chance:
+            rows.append({"system": RANDOM, **{label: chance.get(label) for label in self.order}})
+        return pl.DataFrame(rows, infer_schema_length=None)
 
     def per_user(self, system: str | None = None) -> pl.DataFrame:
         """Return the values of each list: system, user, a column per metric.
@@ -138,7 +179,7 @@ class Scores:
         A metric that is averaged as a ratio of sums has a second column ending in `/den`.
         """
         names = list(self.systems) if system is None else [self._system(system)]
-        return pl.concat([self._frame(name) for name in names])
+        return pl.concat([self._frame(name, self.systems[name]) for name in names])
 
     def to_pandas(self) -> Any:
         """Return `per_user()` as a pandas frame (pandas must be installed)."""
@@ -158,10 +199,13 @@ class Scores:
     def averaged(self, system: str, users: str | None = None) -> NDArray[np.bool_]:
         """Tell which lists a mean of this system is taken over."""
         users = choose("users", users or self.users, USERS)
+        return self._averaged(self.systems[self._system(system)], users)
+
+    def _averaged(self, system: System, users: str) -> NDArray[np.bool_]:
         if users == "with-train":
             return self._with_train()
         tested = self.lists["test"].to_numpy() > 0
-        listed = self.systems[self._system(system)].depth > 0
+        listed = system.depth > 0
         choices: dict[str, NDArray[np.bool_]] = {
             "with-test": tested,
             "with-relevant": self.lists["liked"].to_numpy() > 0,
@@ -177,7 +221,10 @@ class Scores:
         (home / "card.json").unlink(missing_ok=True)  # without it nothing half-written is read
         names = {name: f"{number:04d}.parquet" for number, name in enumerate(self.systems)}
         for name, file in names.items():
-            write_table(self._frame(name, depth=True), home / file, "parquet")
+            write_table(self._frame(name, self.systems[name], depth=True), home / file, "parquet")
+        if self.chance is not None:
+            chance = self._frame(RANDOM, self.chance, depth=True)
+            write_table(chance, home / "random.parquet", "parquet")
         write_table(self._keyed(self.lists.drop("user")), home / "lists.parquet", "parquet")
         content = {
             "format": FORMAT,
@@ -191,6 +238,9 @@ class Scores:
             "undefined": self.undefined,
             "notes": self.notes,
             "relevance": self.relevance,
+            "over": self.over,
+            "simulated": dict(self.simulated),
+            "chance": None if self.chance is None else _plain(self.chance.aggregates),
             "card": self.card,
         }
         with replacing(home / "card.json") as part:
@@ -210,30 +260,19 @@ class Scores:
         keyed = _read(home / "lists.parquet")
         ids, codes = Ids.number(keyed["user"])
         labels = tuple(content["labels"])
-        systems = {}
-        for entry in content["systems"]:
-            frame = _read(home / entry["file"])
-            values = np.array([frame[label].to_numpy() for label in labels])
-            den = {
-                row: frame[f"{label}/den"].to_numpy()
-                for row, label in enumerate(labels)
-                if f"{label}/den" in frame.columns
-            }
-            aggregates = {
-                label: math.nan if value is None else value
-                for label, value in entry["aggregates"].items()
-            }
-            systems[entry["name"]] = System(
-                values.reshape(len(labels), frame.height),
-                den,
-                frame["depth"].to_numpy(),
-                aggregates,
-            )
+        systems = {
+            entry["name"]: _read_system(home / entry["file"], labels, entry["aggregates"])
+            for entry in content["systems"]
+        }
+        chance = content["chance"]
+        if chance is not None:
+            chance = _read_system(home / "random.parquet", labels, chance)
         return cls(
             labels, systems, ids,
             keyed.with_columns(user=pl.Series(codes)),
             content["users"], content["undefined"], tuple(content["order"]),
             partial(dict, content["card"]), tuple(content["notes"]), content["relevance"],
+            content["over"], chance, content["simulated"],
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
@@ -269,8 +308,20 @@ class Scores:
         }
         number = " or ".join(f"{count:,}" for count in sorted(counts))
         undefined = "count as 0" if self.undefined == "zero" else "are left out"
-        lines = [f"mean over {number} users ({self.users}); undefined values {undefined}"]
+        unit = "users" if self.over == "lists" and not self._several else self.over
+        lines = [f"mean over {number} {unit} ({self.users}); undefined values {undefined}"]
+        if self.chance is not None:
+            lines.append(f"{RANDOM}: what a random order of the same targets is expected to score")
+        if self.simulated:
+            draws = max(self.simulated.values())
+            names = ", ".join(self.simulated)
+            lines.append(f"{RANDOM} of {names}: simulated, mean of {draws} random orders")
         return [*lines, self.relevance] if self.relevance else lines
+
+    @property
+    def _several(self) -> bool:
+        """Whether a user can have several lists."""
+        return "anchor" in self.lists.columns or "stratum" in self.lists.columns
 
     def _with_train(self) -> NDArray[np.bool_]:
         if "train" not in self.lists.columns:
@@ -278,19 +329,22 @@ class Scores:
         trained: NDArray[np.bool_] = self.lists["train"].to_numpy() > 0
         return trained
 
-    def _means(self, name: str, users: str, undefined: str) -> dict[str, Mean]:
-        system = self.systems[name]
-        keep = self.averaged(name, users)
+    def _means(self, system: System, users: str, undefined: str, over: str) -> dict[str, Mean]:
+        keep = self._averaged(system, users)
+        average = {
+            "lists": self._over_lists, "users": self._over_users, "strata": self._over_strata,
+        }[over]  # fmt: skip
         lists = int(np.count_nonzero(system.depth > 0))
+        whole = {label: Mean(value, lists) for label, value in system.aggregates.items()}
+        means = {**average(system, keep, undefined), **whole}
+        return {label: means[label] for label in self.order if label in means}
 
+    def _over_lists(
+        self, system: System, keep: NDArray[np.bool_], undefined: str
+    ) -> dict[str, Mean]:
         sums = _exact_sums(system.values, keep)
 
-        rows = {label: row for row, label in enumerate(self.labels)}
-
-        def one(label: str) -> Mean:
-            if label not in rows:
-                return Mean(system.aggregates[label], lists)
-            row = rows[label]
+        def one(row: int) -> Mean:
             total, added, missing = sums[row]
             if row in system.den:
                 bottom = _exact_sums(system.den[row][None, :], keep)[0][0]
@@ -300,7 +354,50 @@ class Scores:
             # An integer quotient is rounded once: the exact mean, in any order of blocks.
             return Mean(total / (count << 1074) + 0.0 if count else math.nan, count, missing)
 
-        return {label: one(label) for label in self.order}
+        return {label: one(row) for row, label in enumerate(self.labels)}
+
+    def _over_users(
+        self, system: System, keep: NDArray[np.bool_], undefined: str
+    ) -> dict[str, Mean]:
+        """Average each user's lists, then users."""
+        _, user = np.unique(self.lists["user"].to_numpy()[keep], return_inverse=True)
+        people = int(user.max(initial=-1)) + 1
+
+        def one(row: int) -> Mean:
+            values = system.values[row][keep]
+            missing = np.isnan(values)
+            top = np.bincount(user, np.where(missing, 0.0, values), people)
+            weight = np.ones(values.size) if undefined == "zero" else (~missing).astype(np.float64)
+            if row in system.den:
+                weight = system.den[row][keep]
+            bottom = np.bincount(user, weight, people)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                each = top / bottom
+            if undefined == "zero":
+                each = np.where(bottom > 0, each, 0.0)
+            found = ~np.isnan(each)
+            mean = math.fsum(each[found]) / max(int(found.sum()), 1) if found.any() else math.nan
+            return Mean(mean, int(found.sum()), int(missing.sum()))
+
+        return {label: one(row) for row, label in enumerate(self.labels)}
+
+    def _over_strata(
+        self, system: System, keep: NDArray[np.bool_], undefined: str
+    ) -> dict[str, Mean]:
+        """Average each stratum's lists, then strata; a stratum without lists has no mean."""
+        stratum = self.lists["stratum"].to_numpy()
+        parts = [
+            self._over_lists(system, keep & (stratum == number), undefined)
+            for number in np.unique(stratum[keep])
+        ]
+
+        def one(label: str) -> Mean:
+            means = [part[label] for part in parts]
+            values = [mean.value for mean in means if not math.isnan(mean.value)]
+            average = math.fsum(values) / len(values) if values else math.nan
+            return Mean(average, len(values), sum(mean.undefined for mean in means))
+
+        return {label: one(label) for label in self.labels}
 
     def _label(self, metric: str) -> str:
         if metric in self.order:
@@ -320,8 +417,7 @@ class Scores:
         user = self.user_ids.raw(self.lists["user"].to_numpy()).rename("user")
         return pl.DataFrame([user, *frame.get_columns()])
 
-    def _frame(self, name: str, *, depth: bool = False) -> pl.DataFrame:
-        system = self.systems[name]
+    def _frame(self, name: str, system: System, *, depth: bool = False) -> pl.DataFrame:
         columns: dict[str, object] = {}
         if depth:
             columns["depth"] = pl.Series(system.depth)
@@ -329,6 +425,9 @@ class Scores:
             columns[label] = pl.Series(system.values[row])
             if row in system.den:
                 columns[f"{label}/den"] = pl.Series(system.den[row])
+        for key in ("stratum", "anchor"):
+            if key in self.lists.columns:
+                columns = {key: self.lists[key], **columns}
         keyed = self._keyed(pl.DataFrame(columns))
         return keyed.insert_column(0, pl.Series("system", [name] * keyed.height, dtype=pl.String))
 
@@ -338,6 +437,20 @@ def _read(path: Path) -> pl.DataFrame:
         return pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: a part of saved scores cannot be read ({problem})") from None
+
+
+def _read_system(
+    path: Path, labels: tuple[str, ...], aggregates: Mapping[str, float | None]
+) -> System:
+    frame = _read(path)
+    values = np.array([frame[label].to_numpy() for label in labels])
+    den = {
+        row: frame[f"{label}/den"].to_numpy()
+        for row, label in enumerate(labels)
+        if f"{label}/den" in frame.columns
+    }
+    whole = {label: math.nan if value is None else value for label, value in aggregates.items()}
+    return System(values.reshape(len(labels), frame.height), den, frame["depth"].to_numpy(), whole)
 
 
 def _plain(aggregates: Mapping[str, float]) -> dict[str, float | None]:

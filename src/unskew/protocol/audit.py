@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.ratings import frozen
+from unskew.errors import DataError
 from unskew.protocol.distribution import gini
 from unskew.protocol.popularity import item_counts
 from unskew.protocol.split import Split, shared_rows
+
+if TYPE_CHECKING:
+    from unskew.charts import Figure
 
 I64 = NDArray[np.int64]
 
@@ -52,6 +56,8 @@ class SplitAudit:
     """Share of test ratings that are earlier than their user's last training rating."""
     before_any_train: float | None
     """Share of test ratings that are earlier than the last training rating of anyone."""
+    per_item: tuple[I64, I64] | None = field(default=None, repr=False, compare=False)
+    """Training and test ratings of each item, for `figure`; not kept on cards."""
 
     def table(self) -> pl.DataFrame:
         """Return a row per number: what it is, and its value."""
@@ -60,7 +66,27 @@ class SplitAudit:
 
     def describe(self) -> dict[str, Any]:
         """Return all facts as plain values, for a card."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        names = [one.name for one in fields(self) if one.name != "per_item"]
+        return {name: getattr(self, name) for name in names}
+
+    def figure(self, scale: str = "linear", bins: int = 500) -> Figure:
+        """Draw the training and test ratings of items, the most rated first (bellogin2017 fig. 6).
+
+        Parameters
+        ----------
+        scale
+            `linear` or `log`.
+        bins
+            With more items than this, items next to each other in rank share a step: their mean.
+        """
+        from unskew.charts import split_counts
+
+        if self.per_item is None:
+            raise DataError(
+                f"{self.label}: this audit is from a card, without the ratings of each item; "
+                f"make it of the split (load_splits, then audit_split) to draw it"
+            )
+        return split_counts(*self.per_item, scale=scale, bins=bins, label=self.label)
 
     def _numbers(self) -> list[tuple[str, float | None]]:
         return [(key, value) for key, value in self.describe().items() if key != "label"]
@@ -110,6 +136,7 @@ def audit_split(split: Split) -> SplitAudit:
         test_popularity=_mean(popularity, tested),
         train_gini=gini(popularity), test_gini=gini(tested),
         before_own_train=own, before_any_train=anyone,
+        per_item=(frozen(popularity), frozen(tested)),
     )  # fmt: skip
 
 

@@ -64,7 +64,11 @@ def popularity_percentiles(ratings: Ratings, m: int = 10) -> Strata:
     bellogin2017 section 6.1 (P1R), which counts all ratings. Ties by ascending id; where m does
     not divide the items, sizes differ by one. Items without ratings come last.
     """
-    counts = item_counts(ratings)
+    return percentiles(item_counts(ratings), m)
+
+
+def percentiles(counts: I64, m: int) -> Strata:
+    """Part items into m strata of equal numbers of items, by falling counts."""
     _check(m, counts.size)
     place = np.empty(counts.size, np.int64)
     place[by_popularity(counts)] = np.arange(counts.size)

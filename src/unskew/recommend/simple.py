@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.recommend.model import Algorithm, Model
-from unskew.rng import draw
+from unskew.rng import key_of
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
@@ -36,15 +36,11 @@ class Chance:
 
     def score(self, users: I32) -> F64:
         """Draw the scores."""
-        bits = draw(
-            self.seed,
-            "random",
-            np.repeat(users, self.items),
-            np.tile(np.arange(self.items), users.size),
-        )
-        return ((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(
-            users.size, self.items
-        )
+        from unskew import _rng
+
+        tile = np.empty((users.size, self.items))
+        _rng.uniform_tile(np.uint64(key_of(self.seed, "random")), frozen(users), tile)
+        return tile
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,72 @@
+"""Any other system as a model: objects with a score method, functions, arrays of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings, frozen
+from unskew.errors import DataError
+from unskew.recommend.model import Algorithm, Model, Tile
+from unskew.recommend.simple import SameForAll
+
+I32 = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class ByFunction:
+    """A function of user numbers that returns a row of scores for each."""
+
+    function: Callable[[I32], Tile]
+
+    def score(self, users: I32) -> Tile:
+        """Call the function."""
+        return self.function(users)
+
+
+@dataclass(frozen=True, eq=False)
+class ByTable:
+    """Scores of all users and items, a row per user."""
+
+    table: Tile
+
+    def score(self, users: I32) -> Tile:
+        """Look the rows up."""
+        return self.table[users]
+
+
+def as_model(thing: object, train: Ratings) -> Model:
+    """Return a model: the thing itself, or what makes it one.
+
+    Parameters
+    ----------
+    thing
+        A fitted model or any object with `score(users)`; a function of user numbers; an array
+        with a score per item (the same for all users), or with a row per user. Rows and columns
+        are in the order of `train.users` and `train.items`; NaN = cannot score.
+    train
+        The ratings it was fitted to.
+    """
+    if isinstance(thing, Algorithm):
+        raise DataError(f"{thing!r} is not fitted yet: give {type(thing).__name__}(…).fit(train)")
+    if isinstance(thing, Model):
+        return thing
+    if isinstance(thing, np.ndarray):
+        users, items = len(train.users), len(train.items)
+        if thing.shape == (items,):
+            return SameForAll(frozen(thing.astype(np.float64)))
+        if thing.shape == (users, items):
+            return ByTable(thing)
+        raise DataError(
+            f"scores of shape {thing.shape} fit neither {items} items nor {users} users x {items} "
+            f"items"
+        )
+    if callable(thing):
+        return ByFunction(thing)
+    raise DataError(
+        f"cannot score with {type(thing).__name__}: give a fitted model, an object with a method "
+        f"score(users), a function or an array"
+    )
