@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from unskew.data.relevance import Relevance
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
     from unskew.evaluation import evaluate
+    from unskew.expect import expected_precision, fairness, one_relevant_bounds, sparsity
     from unskew.metrics.names import Metric
     from unskew.protocol.audit import audit_split
     from unskew.protocol.chance import RandomSplit
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from unskew.protocol.popularity import FlatTest, HeadRemoved, UniformTest
     from unskew.protocol.randomness import looks_random
     from unskew.protocol.saved import load_splits, save_splits
+    from unskew.protocol.saved_targets import read_targets, save_targets
     from unskew.protocol.split import Split
     from unskew.protocol.strata import judgment_bins, popularity_percentiles
     from unskew.protocol.subsample import popularity_cut, sparsity_sample
@@ -62,6 +64,10 @@ _HOME = {
     "Metric": "unskew.metrics.names",
     "Scores": "unskew.scores",
     "evaluate": "unskew.evaluation",
+    "expected_precision": "unskew.expect",
+    "fairness": "unskew.expect",
+    "one_relevant_bounds": "unskew.expect",
+    "sparsity": "unskew.expect",
     "Split": "unskew.protocol.split",
     "RandomSplit": "unskew.protocol.chance",
     "UserSplit": "unskew.protocol.users",
@@ -88,6 +94,8 @@ _HOME = {
     "TestTargets": "unskew.protocol.targets",
     "TrainItems": "unskew.protocol.targets",
     "UserFlat": "unskew.protocol.targets",
+    "read_targets": "unskew.protocol.saved_targets",
+    "save_targets": "unskew.protocol.saved_targets",
     "rank": "unskew.ranking",
     "ranks_of": "unskew.ranking",
     "Popularity": "unskew.recommend.simple",
@@ -151,9 +159,12 @@ __all__ = [
     "WtdH",
     "audit_split",
     "evaluate",
+    "expected_precision",
+    "fairness",
     "judgment_bins",
     "load_splits",
     "looks_random",
+    "one_relevant_bounds",
     "popularity_cut",
     "popularity_percentiles",
     "rank",
@@ -161,8 +172,11 @@ __all__ = [
     "read_events",
     "read_ratings",
     "read_run",
+    "read_targets",
     "save_splits",
+    "save_targets",
     "show_versions",
+    "sparsity",
     "sparsity_sample",
 ]
 

@@ -26,7 +26,7 @@ from unskew.metrics.names import Metric
 from unskew.protocol.amounts import as_count, as_share
 from unskew.protocol.popularity import by_popularity, item_counts
 from unskew.protocol.split import Split
-from unskew.protocol.targets import TargetLists
+from unskew.protocol.targets import TargetLists, relevance_of
 from unskew.ranking import Ranks, tile_users
 from unskew.recommend.simple import Random
 from unskew.rng import key_of
@@ -119,7 +119,8 @@ class ChanceBlock(Block):
 
     def _discounted(self, total: F64, discount: F64, shown: F64) -> F64:
         places = np.minimum(shown.astype(np.int64), discount.size - 1)
-        return total / np.maximum(self.size, 1) * np.cumsum(discount)[places]
+        sums = np.append(0.0, np.cumsum(discount[1:]))  # a table is indexed by rank, from 1
+        return total / np.maximum(self.size, 1) * sums[places]
 
     def discounted(self, weight: F64, discount: F64, cutoffs: I64) -> F64:
         """Return the expected sum of weight x discount over the judged items above each cutoff."""
@@ -234,12 +235,10 @@ def _reachable(lists: TargetLists) -> U8:
     from unskew import _expect
 
     judged = lists.judgments
-    home = np.where(lists.candidates, 0, -1).astype(np.int32)
-    stratum = lists.stratum
-    if lists.strata:
-        home = lists.pool.home
+    if lists.given:
+        return np.ones(len(judged), np.uint8)
     return _expect.reach(
-        judged.start, judged.item, lists.user, stratum, frozen(home), lists.train.start,
+        judged.start, judged.item, lists.user, lists.stratum, lists.pool.home, lists.train.start,
         lists.train.item,
     )  # fmt: skip
 
@@ -391,13 +390,6 @@ def expected_precision(
         sigma, n,
     )  # fmt: skip
     return float(hits.sum()) / (n * len(ratings.users))
-
-
-def relevance_of(relevance: Relevance | None, liked: float | None) -> Relevance:
-    """Return the relevance rule that is given one way or the other."""
-    if (relevance is None) == (liked is None):
-        raise SettingError("say which ratings are liked: give either relevance or liked, such as 4")
-    return relevance if relevance is not None else Relevance(liked=liked)
 
 
 def _order(score: ArrayLike, items: int) -> I64:

@@ -192,6 +192,7 @@ def _filled(tile: F64, users: I32, seed: int) -> F64:
     from unskew import _rank
 
     row, item = np.nonzero(np.isnan(tile))
+    tile[np.isneginf(tile)] = np.nextafter(_rank.FILLED, 0.0)  # the worst score is still a score
     chance = (draw(seed, "fill", users[row], item) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     tile[row, item] = _rank.FILLED * (1.0 + chance)
     return tile
@@ -249,7 +250,7 @@ class _Ranker:
         key, user_key, item_key = self.ties
         if self.k:
             _rank.top_of_tile(
-                *where, pool.place, pool.home, *train, self.k, key, user_key, item_key, out.item,
+                *where, pool.home, *train, self.k, key, user_key, item_key, out.item,
                 out.score, out.unscored,
             )  # fmt: skip
         if not self.judged:
@@ -272,6 +273,8 @@ class _Ranker:
             judged_start, judged_item, self.k, *self.ties, out.item, out.score, out.unscored,
             out.start, out.rank, out.judgment, out.scored,
         )  # fmt: skip
+        if self.judged:
+            out.unscored[:] = self.lists.size[lo:hi] - out.scored
         return int(hits)
 
     def _judged(self) -> tuple[I64, I32]:

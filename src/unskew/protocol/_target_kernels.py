@@ -270,3 +270,14 @@ def meet_targets(
                 found += 1
         first_row[row - lo + 1] = found
     return found
+
+
+@kernel
+def first_trained(user: I32, start: I64, item: I32, train_start: I64, train_item: I32) -> int:
+    """Return the first list that holds an item of its user's training ratings, or -1."""
+    for row in range(user.size):
+        low, high = train_start[user[row]], train_start[user[row] + 1]
+        for at in range(start[row], start[row + 1]):
+            if in_sorted(train_item, low, high, item[at]):
+                return row
+    return -1

@@ -159,7 +159,7 @@ class Targets:
         judgments
             Judge by one of `split.judgments` (such as `true`) instead of the test ratings.
         """
-        rule = _relevance(relevance, liked)
+        rule = relevance_of(relevance, liked)
         tests = split.test
         if judgments is not None:
             tests = split.judgments[choose("judgments", judgments, split.judgments)]
@@ -215,7 +215,8 @@ _NAMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 
 
-def _relevance(relevance: Relevance | None, liked: float | None) -> Relevance:
+def relevance_of(relevance: Relevance | None, liked: float | None) -> Relevance:
+    """Return the relevance rule that is given one way or the other."""
     if (relevance is None) == (liked is None):
         raise SettingError("say which ratings are liked: give either relevance or liked, such as 4")
     return relevance if relevance is not None else Relevance(liked=liked)
@@ -242,7 +243,7 @@ class TargetLists:
     """The stratum within which each list ranks, -1 without strata."""
     size: I64
     """Number of targets of each list."""
-    source: _Drawn | _Kept
+    source: _Drawn | Kept
     strata: int = 0
     shortfall: str = "count"
     seed: int = 0
@@ -269,6 +270,11 @@ class TargetLists:
         return isinstance(self.source, _Drawn) and self.source.n is None and not self.one_relevant
 
     @property
+    def given(self) -> bool:
+        """Whether the lists were read, not drawn."""
+        return isinstance(self.source, Kept)
+
+    @property
     def one_relevant(self) -> bool:
         """Whether each list has one relevant item (1R)."""
         return bool(len(self)) and bool((self.anchor >= 0).all())
@@ -282,7 +288,7 @@ class TargetLists:
 
     @property
     def pool(self) -> Pool:
-        """The candidates, where each list holds all of its stratum (`whole`)."""
+        """The candidates that lists are drawn from, unless they were read (`given`)."""
         assert isinstance(self.source, _Drawn)
         return self.source.pool
 
@@ -321,7 +327,9 @@ class TargetLists:
 
     @property
     def ids(self) -> Ids:
-        """The numbers of the lists, as ids."""
+        """The names of the lists: numbers, or users where each has one list."""
+        if isinstance(self.source, Kept):
+            return self.source.names
         return self.tests.users if self.per_user else Ids(pl.Series(np.arange(len(self))))
 
     def to_polars(self, lo: int = 0, hi: int | None = None) -> pl.DataFrame:
@@ -330,7 +338,7 @@ class TargetLists:
         start, item = self.block(lo, end)
         rows = np.repeat(np.arange(lo, end, dtype=np.int32), np.diff(start))
         columns: dict[str, Any] = {
-            "list": self.ids.raw(rows) if self.per_user else pl.Series(rows),
+            "list": self.ids.raw(rows),
             "user": self.tests.users.raw(self.user[rows]),
             "item": self.tests.items.raw(item),
         }
@@ -358,14 +366,6 @@ class Pool:
         cand = np.argsort(home, kind="stable")[outside:].astype(np.int32)
         sizes = np.bincount(home[cand], minlength=m)
         return cls(frozen(home), frozen(cand), frozen(np.append(0, np.cumsum(sizes))))
-
-    @cached_property
-    def place(self) -> I32:
-        """Each candidate's place within its stratum."""
-        place = np.full(self.home.size, -1, np.int32)
-        first = self.cand_start[self.home[self.cand]]
-        place[self.cand] = np.arange(self.cand.size) - first
-        return frozen(place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,13 +397,16 @@ class _Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
+class Kept:
     """Targets that were read from a file."""
 
     start: I64
     item: I32
+    names: Ids
+    """What the lists are called."""
 
     def items(self, lists: TargetLists, lo: int, hi: int, start: I64) -> I32:  # noqa: ARG002
+        """Return the targets of lists lo..hi."""
         return self.item[self.start[lo] : self.start[hi]]
 
 
