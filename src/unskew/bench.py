@@ -260,6 +260,7 @@ def lay_lists(
             matched[name] = _match_run(name, system, lists, asked, wanted, depth)
             continue
         shown = _shown_depth(name, wanted)
+        shown = shown if depth is None else min(shown, depth)
         run = rank(system, lists, shown, ties=ties, seed=seed, threads=threads) if shown else None
         ranks = ranks_of(system, lists, ties=ties, seed=seed, threads=threads)
         matched[name] = Ranked.over(ranks, run, asked, lists.ids, judgments.items, depth)
@@ -296,13 +297,24 @@ def _match_run(
             f"{name}: {np.count_nonzero(~known[mine]):,} of its lists were not asked for, the "
             f"first: {stranger!r}; lists are named as in the column `list` of the targets"
         )
-    items, (_, own) = Ids.union(judgments.items, run.items)
+    items, (ours, own) = Ids.union(judgments.items, run.items)
     if len(items) > len(judgments.items):
         raise DataError(f"{name}: recommends items that are in no target list")
-    matched = Matched.of(run, asked, users, mine, items, own, depth, _limit(wanted))
+    # Numbers against text: common ids may stand in another order than the judgments' own.
+    mine, own = _back(theirs)[mine], _back(ours)[own]
+    matched = Matched.of(
+        run, asked, judgments.users, mine, judgments.items, own, depth, _limit(wanted)
+    )
     if run.made_for is not lists:
         _must_be_targets(name, matched, lists)
     return matched
+
+
+def _back(table: I32) -> I32:
+    """Return the table from common numbers back to one's own, where all are one's own."""
+    back = np.empty_like(table)
+    back[table] = np.arange(table.size, dtype=np.int32)
+    return back
 
 
 def _must_be_targets(name: str, matched: Matched, lists: TargetLists) -> None:

@@ -22,7 +22,7 @@ from unskew.order import TIES
 from unskew.protocol.targets import TargetLists
 from unskew.ranking import TIES as RANK_TIES
 from unskew.recommend.adapt import as_model
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm
 from unskew.runs import Run, read_run, system_name
 from unskew.scores import UNDEFINED, USERS, Scores, System
 from unskew.threads import map_blocks, resolve
@@ -188,9 +188,9 @@ def _refuse_given(given: Mapping[str, object]) -> None:
 
 def _is_run(system: object) -> bool:
     """Tell ready-made lists from what has yet to rank."""
-    if isinstance(system, np.ndarray) or callable(system):
+    if isinstance(system, np.ndarray | Algorithm) or callable(system):
         return False
-    return not isinstance(system, Model | Algorithm)
+    return not callable(getattr(system, "score", None))  # a table may have a column `score`
 
 
 def _forgiving(metric: Metric) -> Metric:

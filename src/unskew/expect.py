@@ -120,7 +120,8 @@ class ChanceBlock(Block):
     def _discounted(self, total: F64, discount: F64, shown: F64) -> F64:
         places = np.minimum(shown.astype(np.int64), discount.size - 1)
         sums = np.append(0.0, np.cumsum(discount[1:]))  # a table is indexed by rank, from 1
-        return total / np.maximum(self.size, 1) * sums[places]
+        expected: F64 = total / np.maximum(self.size, 1) * sums[places]
+        return expected
 
     def discounted(self, weight: F64, discount: F64, cutoffs: I64) -> F64:
         """Return the expected sum of weight x discount over the judged items above each cutoff."""
@@ -417,7 +418,7 @@ def one_relevant_bounds(lists: TargetLists, ranks: Ranks, n: int = 10) -> tuple[
     if lists.one_relevant or lists.strata:
         raise SettingError("the bounds come from lists with all relevant items, without strata")
     judged = lists.judgments
-    liked = lists.relevance.is_liked(judged.value)
+    liked = lists.relevance.is_liked(judged.value) & (_reachable(lists) > 0)
     relevant = np.bincount(judged.user[liked], minlength=len(lists))
     hit = liked[ranks.judgment]
     owner = np.repeat(np.arange(len(lists)), np.diff(ranks.start))[hit]

@@ -253,6 +253,10 @@ class Ranked(Matched):
             rank, judgment = rank[seen], judgment[seen]
         return Hits(start, rank.copy(), judgment.copy(), self.depth[lo:hi])
 
+    def overlap(self, train: Ratings) -> int:  # noqa: ARG002
+        """Count the slots that hold a training item: none, as these are never targets."""
+        return 0
+
 
 def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64]:
     """Return how many liked and how many disliked judgments each list's user has."""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from unskew.cli import demo, evaluate, intervene, metrics, split
+from unskew.cli import algorithms, demo, evaluate, intervene, metrics, recommend, split
 from unskew.errors import DataWarning, SettingError, UnskewError
 
 app = typer.Typer(
@@ -24,6 +24,8 @@ app.command("evaluate", rich_help_panel="Judge")(evaluate.evaluate)
 app.command("metrics", rich_help_panel="Judge")(metrics.metrics)
 app.command("split", rich_help_panel="Design")(split.split)
 app.command("intervene", rich_help_panel="Design")(intervene.intervene)
+app.command("recommend", rich_help_panel="Recommend")(recommend.recommend)
+app.command("algorithms", rich_help_panel="Recommend")(algorithms.algorithms)
 app.command("demo", rich_help_panel="Start here")(demo.demo)
 
 

@@ -52,7 +52,7 @@ def as_model(thing: object, train: Ratings) -> Model:
     """
     if isinstance(thing, Algorithm):
         raise DataError(f"{thing!r} is not fitted yet: give {type(thing).__name__}(…).fit(train)")
-    if isinstance(thing, Model):
+    if isinstance(thing, Model) and callable(thing.score):  # a table may have a column `score`
         return thing
     if isinstance(thing, np.ndarray):
         users, items = len(train.users), len(train.items)

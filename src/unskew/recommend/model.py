@@ -87,3 +87,8 @@ def as_number(name: str, value: object, least: float = 0.0, most: float = math.i
     low = f"above {least:g}" if above else f"from {least:g} up"
     high = "" if math.isinf(most) else f", at most {most:g}"
     raise SettingError(f"{name} must be a number {low}{high}; got {value!r}")
+
+
+def as_finite(name: str, value: object) -> float:
+    """Return a finite number."""
+    return as_number(name, value, -math.inf)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
-from unskew.recommend.model import Algorithm, Model
+from unskew.errors import DataError, SettingError, choose
+from unskew.recommend.model import Algorithm, Model, as_finite, as_number
 from unskew.rng import key_of
 
 I32 = NDArray[np.int32]
@@ -57,7 +58,9 @@ class Random(Algorithm):
 class Popularity(Algorithm):
     """The most rated items first: the number of training ratings, whatever their value.
 
-    Reference: bellogin2017 section 3, valcarce2018 section 4.
+    References
+    ----------
+    bellogin2017 section 3, valcarce2018 section 4.
     """
 
     name: ClassVar[str] = "popularity"
@@ -65,3 +68,221 @@ class Popularity(Algorithm):
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         counts = np.bincount(train.item, minlength=len(train.items))
         return SameForAll(frozen(counts.astype(np.float64)))
+
+
+@dataclass(frozen=True)
+class PositivePopularity(Algorithm):
+    """The most liked items first: the number of training ratings of at least `liked`.
+
+    Parameters
+    ----------
+    liked
+        The smallest rating that is liked.
+
+    References
+    ----------
+    carraro2020 section 5 (PosPop), castells2018 section 7.
+    """
+
+    liked: float = 4.0
+
+    name: ClassVar[str] = "positive-popularity"
+
+    def __post_init__(self) -> None:
+        as_finite("liked", self.liked)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        return SameForAll(frozen(_per_item(train, train.value >= self.liked)))
+
+
+@dataclass(frozen=True)
+class AverageRating(Algorithm):
+    """The mean training rating of each item; an item without any cannot be scored.
+
+    References
+    ----------
+    carraro2020 section 5 (AvgRating).
+    """
+
+    name: ClassVar[str] = "average-rating"
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        return SameForAll(frozen(_share(_per_item(train, train.value), _count(train))))
+
+
+VALUES = ("liked", "rating", "levels")
+
+
+@dataclass(frozen=True)
+class SmoothedAverage(Algorithm):
+    r"""The mean value of each item, drawn towards the mean of all by Dirichlet smoothing.
+
+    :math:`(\sum_u v_{ui} + \mu\,\bar v) / (n_i + \mu)`, with :math:`\bar v` the mean of all
+    training values. An item without ratings has the mean of all.
+
+    Parameters
+    ----------
+    mu
+        μ: how many average ratings are added to each item; `mean` = training ratings per item.
+    of
+        What is averaged: 1 where a rating is `liked` and 0 elsewhere (castells2018), the `rating`
+        itself, or `levels`: 0 below `liked`, then 1, 2, … (mena2021).
+    liked
+        The smallest rating that is liked.
+
+    References
+    ----------
+    castells2018 section 7 (`mu="mean"`, `of="liked"`: the paper's text has no μ, its
+    code has this one); mena2021 section 9 (`mu=1`, `of="levels"`).
+    """
+
+    mu: float | str = 1.0
+    of: str = "liked"
+    liked: float = 4.0
+
+    name: ClassVar[str] = "smoothed-average"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.mu, str):
+            choose("mu", self.mu, ("mean",))
+        else:
+            as_number("mu", self.mu)
+        choose("of", self.of, VALUES)
+        as_finite("liked", self.liked)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        value = train.value
+        if self.of == "liked":
+            value = (value >= self.liked).astype(np.float64)
+        elif self.of == "levels":
+            value = np.maximum(value - self.liked + 1, 0.0)
+        mu = len(train) / len(train.items) if isinstance(self.mu, str) else float(self.mu)
+        top = _per_item(train, value) + mu * float(value.mean())
+        return SameForAll(frozen(_share(top, _count(train) + mu)))
+
+
+@dataclass(frozen=True)
+class OptimalPrecision(Algorithm):
+    r"""The order that maximises observed precision among those that are the same for all users.
+
+    :math:`\hat\varphi_P(i) = rel_i / (|U| - n_i)`: liked training ratings of the item over the
+    training users who have not rated it. An item that everyone rated cannot be recommended.
+
+    Parameters
+    ----------
+    liked
+        The smallest rating that is liked.
+
+    References
+    ----------
+    mena2021 section 5, Eq. 8, as in the authors' code.
+    """
+
+    liked: float = 4.0
+
+    name: ClassVar[str] = "optimal-precision"
+
+    def __post_init__(self) -> None:
+        as_finite("liked", self.liked)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        liked = _per_item(train, train.value >= self.liked)
+        return SameForAll(frozen(_share(liked, _unrated(train))))
+
+
+@dataclass(frozen=True)
+class OptimalAntiPrecision(Algorithm):
+    r"""The order that minimises observed anti-precision among those that are the same for all.
+
+    :math:`\hat\varphi_{\bar P}(i) = -nonrel_i / (|U| - n_i)`: disliked training ratings of the
+    item, negative, over the training users who have not rated it.
+
+    Parameters
+    ----------
+    liked
+        The smallest rating that is liked.
+
+    References
+    ----------
+    mena2021 section 5, Eq. 10, as in the authors' code.
+    """
+
+    liked: float = 4.0
+
+    name: ClassVar[str] = "optimal-anti-precision"
+
+    def __post_init__(self) -> None:
+        as_finite("liked", self.liked)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        disliked = _per_item(train, train.value < self.liked)
+        return SameForAll(frozen(_share(-disliked, _unrated(train))))
+
+
+@dataclass(frozen=True)
+class OptimalTrue(Algorithm):
+    r"""An oracle: the order by how many users really like an item, from unbiased judgments.
+
+    Restricted: :math:`rel_i / n_i` over the judgments given, 0 for an item without any.
+    Unrestricted: :math:`rel_i / (|U| - n^{train}_i)`.
+
+    Parameters
+    ----------
+    truth
+        Judgments of randomly chosen items (missing at random), under the ids of the training
+        ratings.
+    liked
+        The smallest rating that is liked.
+    restricted
+        Which of the two.
+
+    References
+    ----------
+    mena2021 section 5, Eq. 6, as in the authors' code.
+    """
+
+    truth: Ratings | None = field(default=None, repr=False)
+    liked: float = 4.0
+    restricted: bool = True
+
+    name: ClassVar[str] = "optimal-true"
+
+    def __post_init__(self) -> None:
+        as_finite("liked", self.liked)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings as plain values, the truth by its fingerprint."""
+        truth = None if self.truth is None else self.truth.fingerprint
+        return {**super().describe(), "truth": truth}
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        if self.truth is None:
+            raise SettingError("optimal-true is an oracle: give it truth=…, unbiased judgments")
+        if not self.truth.items.equals(train.items):
+            raise DataError("the truth must be under the ids of the training ratings")
+        liked = _per_item(self.truth, self.truth.value >= self.liked)
+        bottom = _count(self.truth) if self.restricted else _unrated(train)
+        return SameForAll(frozen(np.where(bottom > 0, _share(liked, bottom), 0.0)))
+
+
+def _per_item(train: Ratings, value: NDArray[Any]) -> F64:
+    """Sum a value per rating over each item."""
+    total: F64 = np.bincount(train.item, value, len(train.items)).astype(np.float64)
+    return total
+
+
+def _count(train: Ratings) -> F64:
+    """Count the ratings of each item."""
+    return np.bincount(train.item, minlength=len(train.items)).astype(np.float64)
+
+
+def _unrated(train: Ratings) -> F64:
+    """Count the training users who have not rated each item."""
+    users = float(np.count_nonzero(np.diff(train.start)))
+    return users - _count(train)
+
+
+def _share(top: F64, bottom: F64) -> F64:
+    """Divide; NaN, that is no score, where there is nothing to divide by."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(bottom > 0, top / bottom, np.nan)

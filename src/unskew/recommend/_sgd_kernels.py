@@ -1,0 +1,168 @@
+"""Kernels that descend gradients one example at a time.
+
+Rows of factors are padded with zeros, which no update changes, to a multiple of `LANES`: a dot
+product then runs in as many sums that need not wait for each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.compiled import kernel
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+
+LANES = 8
+BATCH = 1024
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_A = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_B = np.uint64(0x94D049BB133111EB)
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@kernel
+def in_lanes(x: NDArray[Any]) -> NDArray[Any]:
+    """Return rows cut into lanes."""
+    return x.reshape(x.shape[0], x.shape[1] // LANES, LANES)
+
+
+@kernel
+def dot(x: NDArray[Any], a: int, y: NDArray[Any], b: int) -> Any:
+    """Return the product of row a of x and row b of y, both in lanes."""
+    zero = x.dtype.type(0)
+    s0, s1, s2, s3, s4, s5, s6, s7 = zero, zero, zero, zero, zero, zero, zero, zero
+    for c in range(x.shape[1]):
+        s0 += x[a, c, 0] * y[b, c, 0]
+        s1 += x[a, c, 1] * y[b, c, 1]
+        s2 += x[a, c, 2] * y[b, c, 2]
+        s3 += x[a, c, 3] * y[b, c, 3]
+        s4 += x[a, c, 4] * y[b, c, 4]
+        s5 += x[a, c, 5] * y[b, c, 5]
+        s6 += x[a, c, 6] * y[b, c, 6]
+        s7 += x[a, c, 7] * y[b, c, 7]
+    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+
+
+@kernel
+def dot_difference(x: NDArray[Any], a: int, y: NDArray[Any], b: int, d: int) -> Any:
+    """Return the product of row a of x and the difference of rows b and d of y, in lanes."""
+    zero = x.dtype.type(0)
+    s0, s1, s2, s3, s4, s5, s6, s7 = zero, zero, zero, zero, zero, zero, zero, zero
+    for c in range(x.shape[1]):
+        s0 += x[a, c, 0] * (y[b, c, 0] - y[d, c, 0])
+        s1 += x[a, c, 1] * (y[b, c, 1] - y[d, c, 1])
+        s2 += x[a, c, 2] * (y[b, c, 2] - y[d, c, 2])
+        s3 += x[a, c, 3] * (y[b, c, 3] - y[d, c, 3])
+        s4 += x[a, c, 4] * (y[b, c, 4] - y[d, c, 4])
+        s5 += x[a, c, 5] * (y[b, c, 5] - y[d, c, 5])
+        s6 += x[a, c, 6] * (y[b, c, 6] - y[d, c, 6])
+        s7 += x[a, c, 7] * (y[b, c, 7] - y[d, c, 7])
+    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+
+
+@kernel
+def rating_epoch(
+    order: I64, user: I32, item: I32, value: F64, mean: float, biased: bool,
+    P: F64, Q: F64, b: F64, c: F64, rate: float, penalty: float,
+) -> None:  # fmt: skip
+    """Descend ½(e² + λ(‖p‖² + ‖q‖² + b² + c²)) at every rating once, in the given order."""
+    P3, Q3 = in_lanes(P), in_lanes(Q)
+    keep = 1.0 - rate * penalty
+    for row in order:
+        u, i = int(user[row]), int(item[row])
+        e = rate * (value[row] - (mean + b[u] + c[i] + dot(P3, u, Q3, i)))
+        if biased:
+            b[u] = keep * b[u] + e
+            c[i] = keep * c[i] + e
+        for k in range(P.shape[1]):
+            p, q = P[u, k], Q[i, k]
+            P[u, k] = keep * p + e * q
+            Q[i, k] = keep * q + e * p
+
+
+@kernel
+def random_bits(seed: np.uint64, counter: int) -> np.uint64:
+    """Return the 64 bits that SplitMix64 has at a counter."""
+    z = seed + np.uint64(counter) * _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * _MIX_A
+    z = (z ^ (z >> np.uint64(27))) * _MIX_B
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def below(bits: np.uint64, end: int) -> int:
+    """Turn 32 bits into one of 0, …, end - 1."""
+    return int(np.int64((bits * np.uint64(end)) >> _HALF))
+
+
+@kernel
+def holds(sorted_items: I32, low: int, high: int, one: int) -> bool:
+    """Tell whether `one` stands in the part of `sorted_items` from low to before high."""
+    size = high - low
+    while size > 1:
+        half = size >> 1
+        low += half * int(sorted_items[low + half] <= one)
+        size -= half
+    return bool(sorted_items[low] == one)
+
+
+@kernel
+def draw_triples(
+    seed: np.uint64, first: int, last: int, by_user: bool,
+    start: I64, user: I32, item: I32, active: I32, known: I32, triples: I32,
+) -> int:  # fmt: skip
+    """Fill triples (u, i, j) from the draws first, …, last - 1; return how many there are.
+
+    A draw whose j is rated is thrown away: what is left is equally likely.
+    """
+    count = 0
+    for draw in range(first, last):
+        bits = random_bits(seed, 2 * draw)
+        if by_user:
+            w = int(active[below(bits >> _HALF, active.size)])
+            more = random_bits(seed, 2 * draw + 1)
+            row = start[w] + below(more >> _HALF, start[w + 1] - start[w])
+        else:
+            row = below(bits >> _HALF, user.size)
+        u, j = user[row], known[below(bits & _LOW, known.size)]
+        triples[count, 0], triples[count, 1], triples[count, 2] = u, item[row], j
+        count += int(not holds(item, start[u], start[u + 1], j))
+    return count
+
+
+@kernel
+def pairwise_draws(
+    seed: np.uint64, first: int, last: int, by_user: bool,
+    start: I64, user: I32, item: I32, active: I32, known: I32, P: F32, Q: F32, b: F32,
+    biased: bool, rate: np.float32,
+    of_user: np.float32, of_liked: np.float32, of_other: np.float32,
+) -> None:  # fmt: skip
+    """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the draws first, …, last - 1 of (u, i, j)."""
+    P3, Q3 = in_lanes(P), in_lanes(Q)
+    one = np.float32(1)
+    keep_u, keep_i, keep_j = one - rate * of_user, one - rate * of_liked, one - rate * of_other
+    # To look up whether j is rated waits for memory; many look-ups in a row wait together.
+    triples = np.empty((BATCH, 3), np.int32)
+    for batch in range(first, last, BATCH):
+        until = min(batch + BATCH, last)
+        count = draw_triples(seed, batch, until, by_user, start, user, item, active, known, triples)
+        for t in range(count):
+            u, i, j = int(triples[t, 0]), int(triples[t, 1]), int(triples[t, 2])
+            x = b[i] - b[j] + dot_difference(P3, u, Q3, i, j)
+            e = rate / (one + np.exp(x))
+            if biased:
+                b[i] = keep_i * b[i] + e
+                b[j] = keep_j * b[j] - e
+            for k in range(P.shape[1]):
+                p, q, r = P[u, k], Q[i, k], Q[j, k]
+                P[u, k] = keep_u * p + e * (q - r)
+                Q[i, k] = keep_i * q + e * p
+                Q[j, k] = keep_j * r - e * p

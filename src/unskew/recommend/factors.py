@@ -1,0 +1,249 @@
+"""Recommenders with factors of users and items by least squares over all cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings, frozen
+from unskew.errors import DataError, choose
+from unskew.recommend.gram import ROWS, Sparse, by_user
+from unskew.recommend.model import Algorithm, Model, as_number, as_whole
+from unskew.threads import map_blocks
+
+I32 = NDArray[np.int32]
+F64 = NDArray[np.float64]
+
+TARGETS = ("one", "rating")
+CONFIDENCES = ("linear", "log")
+SOLVERS = ("exact", "cg")
+STEPS = 3
+"""Steps of conjugate gradients: since they go on from the last factors, few are enough."""
+
+TILE = 256
+"""Users that are scored together: a product of another size may have other last bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """A vector per user and per item; the score is their inner product."""
+
+    user_factors: F64
+    """Rows of NaN for users that cannot be scored."""
+    item_factors: F64
+    """Rows of NaN for items that cannot be scored."""
+
+    def score(self, users: I32) -> F64:
+        """Return the inner products with all items."""
+        tile = np.empty((users.size, self.item_factors.shape[0]))
+        for low in range(0, users.size, TILE):
+            some = users[low : low + TILE]
+            p = np.zeros((TILE, self.user_factors.shape[1]))
+            p[: some.size] = self.user_factors[some]
+            tile[low : low + TILE] = (p @ self.item_factors.T)[: some.size]
+        return tile
+
+
+def known(R: Sparse, user_factors: F64, item_factors: F64) -> Factors:
+    """Return the model, without users and items that have no ratings."""
+    users, items = user_factors.copy(), item_factors.copy()
+    users[~R.filled] = np.nan
+    items[np.bincount(R.column, minlength=R.columns) == 0] = np.nan
+    return Factors(frozen(users), frozen(items))
+
+
+@dataclass(frozen=True)
+class PureSVD(Algorithm):
+    """The nearest matrix of low rank to the ratings, a missing rating being 0.
+
+    R ≈ U Σ Qᵀ with `factors` singular vectors; the score of a user is r_u Q Qᵀ. The vectors are
+    exact: block Lanczos iteration on RᵀR with full orthogonalisation goes on until every one has
+    ‖RᵀR q - σ² q‖ <= 1e-11 σ₁². Singular values below 1e-6 σ₁ count as 0. Users and items
+    without training ratings cannot be scored.
+
+    Parameters
+    ----------
+    factors
+        Singular vectors; no more than the rank are used.
+
+    Reference: Cremonesi, Koren and Turrin, Performance of recommender algorithms on top-N
+    recommendation tasks, RecSys 2010, section 3.3, equation 6; valcarce2018 section 4.
+    """
+
+    factors: int = 30
+
+    name: ClassVar[str] = "puresvd"
+
+    def __post_init__(self) -> None:
+        as_whole("factors", self.factors)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+        R = by_user(train)
+        Q = right_singular_vectors(R, self.factors, rng)[1]
+        return known(R, R.times(Q), Q)
+
+
+RESIDUAL = 1e-11
+NOTHING = 1e-12
+"""Squared singular values, as shares of the largest, that cannot be told from 0."""
+
+MOST_BASIS = 1 << 26
+"""Entries of the basis (512 MiB) from which on it is kept as short as can be."""
+
+
+def right_singular_vectors(R: Sparse, factors: int, rng: np.random.Generator) -> tuple[F64, F64]:
+    """Return the largest singular values of R and, as columns, their right singular vectors.
+
+    Thick-restart block Lanczos: a basis V grows by RᵀR times its last block; V's best vectors are
+    those of T = VᵀRᵀRV. A block has more vectors than are wanted, so that equal singular values
+    cannot hide from it. The largest entry of each vector is positive.
+    """
+    Rt, items = R.transposed(), R.columns
+    wanted = min(factors, items)
+    width = min(wanted + 8, items)
+    longest = max(3 * width, min(10 * width, MOST_BASIS // items))
+    V = np.empty((items, 0))
+    T = np.empty((0, 0))
+    block = np.linalg.qr(rng.standard_normal((items, width)))[0]
+    while True:
+        V = np.concatenate([V, block], axis=1)
+        after = Rt.times(R.times(block))
+        coupling = V.T @ after
+        T = _bordered(T, coupling)
+        after -= V @ coupling
+        square, S = np.linalg.eigh((T + T.T) / 2)
+        square, S = square[::-1], S[:, ::-1]
+        following, remainder = np.linalg.qr(after)
+        residual = np.linalg.norm(remainder @ S[-block.shape[1] :, :wanted], axis=0)
+        top = max(square[0], np.finfo(float).tiny)
+        fresh = np.abs(np.diag(remainder)) > NOTHING * top
+        if np.all(residual <= RESIDUAL * top) or not fresh.any():
+            break
+        block = following[:, fresh]
+        block -= V @ (V.T @ block)  # once more: the first time leaves what was rounded off
+        block = np.linalg.qr(block)[0]
+        if V.shape[1] + width > longest:
+            best = min(wanted + width // 2, V.shape[1])
+            V, T = V @ S[:, :best], np.diag(square[:best])
+    kept = square[:wanted] > NOTHING * top
+    kept[0] = True  # where all ratings are 0, so that scores are 0
+    Q = V @ S[:, :wanted][:, kept]
+    Q *= np.sign(Q[np.abs(Q).argmax(axis=0), np.arange(Q.shape[1])])
+    return np.sqrt(np.maximum(square[:wanted][kept], 0.0)), Q
+
+
+def _bordered(T: F64, last: F64) -> F64:
+    """Return a symmetric matrix with more last columns, and rows to match."""
+    n, old = last.shape[0], T.shape[0]
+    grown = np.empty((n, n))
+    grown[:old, :old] = T
+    grown[:, old:] = last
+    grown[old:, :old] = last[:old].T
+    return grown
+
+
+@dataclass(frozen=True)
+class WRMF(Algorithm):
+    """Weighted regularised matrix factorisation, iALS: implicit feedback over all cells.
+
+    Minimises Σ_ui c_ui (p_ui - x_u·y_i)² + λ (Σ‖x_u‖² + Σ‖y_i‖²) over all users and items, where
+    p is 0 and c is 1 for what is not rated. Alternating least squares: given the items' factors
+    the users' are the solution of a linear system each, and the other way round. Every stored
+    rating counts as seen, a rating of 0 too. Users and items without training ratings cannot be
+    scored.
+
+    Parameters
+    ----------
+    factors
+        Length of the vectors.
+    regularisation
+        λ, above 0. What is best grows with the number of ratings per user and item.
+    iterations
+        How often the users' and then the items' factors are solved for.
+    alpha
+        How much confidence grows with the rating.
+    target
+        p of rated cells: `one`, as in the paper, or the `rating` itself, as RankSys has it.
+    confidence
+        c of rated cells: `linear` 1 + α r, or `log` 1 + α ln(1 + r/ε).
+    epsilon
+        ε of the logarithmic confidence.
+    solver
+        `exact` solves each system; `cg` takes three steps of conjugate gradients from the last
+        factors, which is faster and ranks almost the same.
+
+    Reference: Hu, Koren and Volinsky, Collaborative filtering for implicit feedback datasets,
+    ICDM 2008, section 4, equations 3 to 6; valcarce2018 section 4; castells2018 section 5 (iMF:
+    50 factors, α = 1, λ = 0.1, 20 iterations, target `rating`).
+    """
+
+    factors: int = 50
+    regularisation: float = 10.0
+    iterations: int = 20
+    alpha: float = 1.0
+    target: str = "one"
+    confidence: str = "linear"
+    epsilon: float = 1.0
+    solver: str = "exact"
+
+    name: ClassVar[str] = "wrmf"
+
+    def __post_init__(self) -> None:
+        as_whole("factors", self.factors)
+        as_number("regularisation", self.regularisation, above=True)
+        as_whole("iterations", self.iterations)
+        as_number("alpha", self.alpha)
+        choose("target", self.target, TARGETS)
+        choose("confidence", self.confidence, CONFIDENCES)
+        as_number("epsilon", self.epsilon, above=True)
+        choose("solver", self.solver, SOLVERS)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+        extra, p = self._extra(train.value), train.value
+        wanted = 1.0 + extra if self.target == "one" else (1.0 + extra) * p
+        users, more = by_user(train, extra), by_user(train, wanted)
+        items, more_items = users.transposed(), more.transposed()
+        Y = rng.standard_normal((users.columns, self.factors)) / (10.0 * np.sqrt(self.factors))
+        X = np.zeros((users.rows, self.factors))
+        for _ in range(self.iterations):
+            X = self._solved(users, more.value, X, Y)
+            Y = self._solved(items, more_items.value, Y, X)
+        if not (np.isfinite(X).all() and np.isfinite(Y).all()):
+            raise DataError(
+                f"{self.name}: the factors cannot be solved for with regularisation="
+                f"{self.regularisation:g}, which is lost beside confidences of up to "
+                f"{1.0 + extra.max():g}; raise it, or lower alpha"
+            )
+        return known(users, X, Y)
+
+    def _extra(self, rating: F64) -> F64:
+        """Return the confidence in rated cells beyond the 1 of all cells."""
+        if bool((rating < 0).any()):
+            raise DataError(
+                f"{self.name}: a confidence needs ratings from 0 up, but {rating.min():g} is "
+                f"among them; shift the ratings"
+            )
+        if self.confidence == "linear":
+            return self.alpha * rating
+        return self.alpha * np.log1p(rating / self.epsilon)
+
+    def _solved(self, rows: Sparse, wanted: F64, X: F64, Y: F64) -> F64:
+        """Return the best factors of all rows, given those of the columns; X are the last."""
+        from unskew.recommend import _factor_kernels
+
+        gram = frozen(Y.T @ Y + self.regularisation * np.eye(self.factors))
+        others = frozen(Y)
+        X = X.copy()
+
+        def solve(low: int) -> None:
+            given = rows.start, rows.column, rows.value, wanted, others, gram
+            if self.solver == "exact":
+                _factor_kernels.least_squares(*given, low, X[low : low + ROWS])
+            else:
+                _factor_kernels.conjugate_gradient(*given, STEPS, low, X[low : low + ROWS])
+
+        map_blocks(solve, range(0, rows.rows, ROWS), size=rows.value.size * self.factors)
+        return X

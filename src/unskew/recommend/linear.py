@@ -1,0 +1,174 @@
+"""Recommenders that predict an item from the user's ratings of the others: SLIM and EASE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings, frozen
+from unskew.errors import choose
+from unskew.recommend.gram import ROWS, Sparse, by_user, inverse, item_gram
+from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.threads import map_blocks
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+VALUES = ("rating", "one")
+
+
+@dataclass(frozen=True, eq=False)
+class SparseWeights:
+    """Few weights per item: a user's score is the sum over rated items that have a weight."""
+
+    start: I64
+    item: I32
+    value: F64
+    weight_start: I64
+    """Where the weights of each rated item start."""
+    target: I32
+    """The items that a rated item has a weight for."""
+    weight: F64
+
+    def score(self, users: I32) -> F64:
+        """Return R_u W; NaN where no weight leads from a rated item to the item."""
+        from unskew.recommend import _linear_kernels
+
+        tile = np.full((users.size, self.weight_start.size - 1), np.nan)
+        _linear_kernels.sparse_scores(
+            frozen(users.astype(np.int32)), self.start, self.item, self.value,
+            self.weight_start, self.target, self.weight, tile,
+        )  # fmt: skip
+        return tile
+
+
+@dataclass(frozen=True, eq=False)
+class DenseWeights:
+    """A weight from every item to every other: items x items."""
+
+    start: I64
+    item: I32
+    value: F64
+    weights: F64
+    """Row = rated item, column = scored item; NaN in the columns of items without ratings."""
+
+    def score(self, users: I32) -> F64:
+        """Return R_u B; NaN for users and items without ratings."""
+        from unskew.recommend import _linear_kernels
+
+        tile = np.full((users.size, self.weights.shape[1]), np.nan)
+        _linear_kernels.dense_scores(
+            frozen(users.astype(np.int32)), self.start, self.item, self.value, self.weights, tile
+        )
+        return tile
+
+
+@dataclass(frozen=True)
+class SLIM(Algorithm):
+    """Sparse linear method: every item is predicted by few others, with weights that are >= 0.
+
+    Column i of W minimises ½‖r_i - R w‖² + l2/2 ‖w‖² + l1 ‖w‖₁ over w >= 0 with w_i = 0; the score
+    of a user is R_u W. Coordinate descent on RᵀR, each time over a working set of items that have
+    a weight or would get one, until the duality gap shows that the objective is within
+    `tolerance` · ½‖r_i‖² of its least value. Since l2 > 0 that solution is the only one, whatever
+    the way there.
+
+    Parameters
+    ----------
+    l1
+        Weight of ‖w‖₁: higher makes W sparser. In the unit of squared ratings, not divided by
+        the number of users.
+    l2
+        Weight of ½‖w‖²; above 0.
+    values
+        What R holds: the `rating`, or `one` for every rated item.
+    tolerance
+        The largest duality gap, as a share of what no weights at all would give.
+
+    Reference: Ning and Karypis, SLIM: sparse linear methods for top-N recommender systems,
+    ICDM 2011, section IV, equation 4; valcarce2018 section 4.
+    """
+
+    l1: float = 10.0
+    l2: float = 1000.0
+    values: str = "rating"
+    tolerance: float = 1e-6
+
+    name: ClassVar[str] = "slim"
+
+    def __post_init__(self) -> None:
+        as_number("l1", self.l1)
+        as_number("l2", self.l2, above=True)
+        choose("values", self.values, VALUES)
+        as_number("tolerance", self.tolerance, 1e-12, 1.0)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        from unskew.recommend import _linear_kernels
+
+        R = _matrix(train, self.values)
+        G = frozen(item_gram(R, self.name))
+        norm = frozen(np.diag(G).copy())
+        items = R.columns
+
+        def solve(low: int) -> tuple[I64, I32, F64]:
+            W = np.empty((min(ROWS, items - low), items))
+            _linear_kernels.slim_columns(
+                G, norm, float(self.l1), float(self.l2), float(self.tolerance), low, W
+            )
+            row, column = np.nonzero(W)
+            return np.bincount(row, minlength=len(W)), column.astype(np.int32), W[row, column]
+
+        parts = map_blocks(solve, range(0, items, ROWS), size=G.size)
+        count, predictor, weight = map(np.concatenate, zip(*parts, strict=True))
+        start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        W = Sparse(frozen(start), frozen(predictor), frozen(weight), items).transposed()
+        return SparseWeights(R.start, R.column, R.value, W.start, W.column, W.value)
+
+
+@dataclass(frozen=True)
+class EASE(Algorithm):
+    """Embarrassingly shallow autoencoder: SLIM with weights of any sign and no ‖w‖₁, solved.
+
+    B minimises ‖R - R B‖² + l2 ‖B‖² with a diagonal of 0: with P = (RᵀR + l2 I)⁻¹ it is
+    B_ij = -P_ij / P_jj off the diagonal. The score of a user is R_u B. Users and items without
+    training ratings cannot be scored.
+
+    Parameters
+    ----------
+    l2
+        Weight of ‖B‖²; above 0.
+    values
+        What R holds: the `rating`, or `one` for every rated item, as in the paper.
+
+    Reference: Steck, Embarrassingly shallow autoencoders for sparse data, WWW 2019, section 3.1,
+    equations 7 and 8.
+    """
+
+    l2: float = 10_000.0
+    values: str = "rating"
+
+    name: ClassVar[str] = "ease"
+
+    def __post_init__(self) -> None:
+        as_number("l2", self.l2, above=True)
+        choose("values", self.values, VALUES)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        R = _matrix(train, self.values)
+        B = item_gram(R, self.name)
+        diagonal = np.arange(R.columns)
+        B[diagonal, diagonal] += self.l2
+        inverse(B)
+        B /= -np.diag(B).copy()
+        B[diagonal, diagonal] = 0.0
+        B[:, np.bincount(R.column, minlength=R.columns) == 0] = np.nan
+        return DenseWeights(R.start, R.column, R.value, frozen(B))
+
+
+def _matrix(train: Ratings, values: str) -> Sparse:
+    """Return R with ratings, or with ones in their place."""
+    return by_user(train, np.ones(len(train)) if values == "one" else None)

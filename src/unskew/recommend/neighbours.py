@@ -1,0 +1,524 @@
+"""Neighbourhood methods: what similar users rated, and what resembles the items of a user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings, frozen
+from unskew.errors import DataError, choose
+from unskew.recommend.model import Algorithm, Model, as_number, as_whole
+from unskew.recommend.similarity import Cosines, Rows, item_neighbours, user_neighbours, user_rows
+
+I32 = NDArray[np.int32]
+F64 = NDArray[np.float64]
+
+VOTES = ("rating", "truncated")
+LISTS = ("rated", "target")
+
+
+def sums(
+    users: I32, first: Rows, second: Rows, *, count_first: bool = False, count_second: bool = False
+) -> tuple[F64, I32]:
+    """Return Σ first · second per user and item, and how many terms each sum has.
+
+    What is counted enters the products as 1.
+    """
+    from unskew.recommend import _neighbour_kernels as kernels
+
+    total = np.zeros((users.size, second.columns))
+    terms = np.zeros(total.shape, np.int32)
+    kernels.product(
+        frozen(users), first.start, first.column, first.value,
+        second.start, second.column, second.value, count_first, count_second, total, terms,
+    )  # fmt: skip
+    return total, terms
+
+
+def powered(similarity: F64, power: float) -> F64:
+    """Raise similarities to a power; 0, which means no neighbour, stays 0."""
+    if power == 1.0:
+        return similarity
+    raised: F64 = np.where(similarity > 0, similarity**power, 0.0)
+    return raised
+
+
+@dataclass(frozen=True, eq=False)
+class UserVotes:
+    """The votes of each user's neighbours, added up or averaged."""
+
+    weights: Rows
+    """By user: the neighbours and their weights."""
+    votes: Rows
+    """By user."""
+    normalised: bool
+    min_support: int
+
+    def score(self, users: I32) -> F64:
+        """Add up the votes; items with too few of them get no score."""
+        total, support = sums(users, self.weights, self.votes)
+        if self.normalised:
+            mass, _ = sums(users, self.weights, self.votes, count_second=True)
+            np.divide(total, mass, out=total, where=mass > 0)
+        total[support < self.min_support] = np.nan
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class AllVotes:
+    """The votes of all users, weighted by similarities that are computed when they are needed."""
+
+    cosines: Cosines
+    votes: F64
+    power: float
+    normalised: bool
+    min_support: int
+
+    def score(self, users: I32) -> F64:
+        """Add up the votes for a few users at a time."""
+        result = np.empty((users.size, self.cosines.rows.columns))
+        # Few enough for their similarities to stay in the cache, and in memory with many users.
+        width = max(1, min(64, (1 << 23) // len(self.cosines.rows)))
+        for low in range(0, users.size, width):
+            result[low : low + width] = self._score(users[low : low + width])
+        return result
+
+    def _score(self, users: I32) -> F64:
+        from unskew.recommend import _neighbour_kernels as kernels
+
+        rows, inverted = self.cosines.rows, self.cosines.inverted
+        similarity = self.cosines.block(users)
+        enough = np.empty((users.size, rows.columns), np.bool_)
+        kernels.supported(similarity, inverted.start, inverted.column, self.min_support, enough)
+        weight = frozen(powered(similarity, self.power).T)
+        total = np.zeros((rows.columns, users.size))
+        kernels.dense_product(weight, rows.start, rows.column, self.votes, False, total)
+        if self.normalised:
+            mass = np.zeros(total.shape)
+            kernels.dense_product(weight, rows.start, rows.column, self.votes, True, mass)
+            np.divide(total, mass, out=total, where=mass > 0)
+        score: F64 = np.where(enough, total.T, np.nan)
+        return score
+
+
+@dataclass(frozen=True)
+class UserKNN(Algorithm):
+    """User-based nearest neighbours: the votes of similar users, weighted by similarity.
+
+    s(u, i) = Σ_{v ∈ V_u} cos(u, v)^power · r_vi, where V_u holds the k users with the largest
+    cosine to u. The cosine is that of the whole rating vectors, missing ratings being 0. Users
+    with no positive cosine are never neighbours; equal cosines go to the smaller user number.
+    An item that no neighbour rated has no score; one that they rated with 0 scores 0.
+
+    Parameters
+    ----------
+    k
+        Neighbours per user; None = all users.
+    power
+        Exponent of the similarity. Large values make near neighbours count more.
+    votes
+        `rating`: r_vi as it is. `truncated`: max(r_vi - threshold + 1, 0), so that only liked
+        items gain; similarities still come from the ratings.
+    threshold
+        The least rating that a truncated vote counts in full; only for `truncated`.
+    normalised
+        Whether to divide by the sum of the weights of the neighbours that rated the item: an
+        average vote in place of a sum.
+    min_support
+        How many neighbours must have rated an item to give it a score. An average of one or two
+        votes says little: take 3 with `normalised`.
+
+    Reference: castells2018 section 7.2 (k = 50, all users for test targets); carraro2020 section
+    5.4 (k tuned between 10 and 100).
+    """
+
+    name: ClassVar[str] = "user-knn"
+
+    k: int | None = 100
+    power: float = 1.0
+    votes: str = "rating"
+    threshold: float = 4.0
+    normalised: bool = False
+    min_support: int = 1
+
+    def __post_init__(self) -> None:
+        if self.k is not None:
+            as_whole("k", self.k)
+        as_number("power", self.power)
+        choose("votes", self.votes, VOTES)
+        as_number("threshold", self.threshold, least=-np.inf)
+        as_whole("min_support", self.min_support)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        votes = train.value
+        if self.votes == "truncated":
+            votes = frozen(np.maximum(votes - self.threshold + 1, 0.0))
+        cosines = Cosines.of(user_rows(train))
+        if self.k is None:
+            return AllVotes(cosines, votes, self.power, self.normalised, self.min_support)
+        near = cosines.nearest(self.k)
+        return UserVotes(
+            near.with_values(powered(near.value, self.power)),
+            cosines.rows.with_values(votes),
+            self.normalised,
+            self.min_support,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ItemVotes:
+    """The votes of the items that a user rated for the items near them."""
+
+    ratings: Rows
+    """By user."""
+    weights: Rows
+    """By rated item: the items that it votes for."""
+    normalised: bool
+    min_support: int
+
+    def score(self, users: I32) -> F64:
+        """Add up the votes; items with too few of them get no score."""
+        total, support = sums(users, self.ratings, self.weights)
+        if self.normalised:
+            mass, _ = sums(users, self.ratings, self.weights, count_first=True)
+            np.divide(total, mass, out=total, where=mass > 0)
+        total[support < self.min_support] = np.nan
+        return total
+
+
+@dataclass(frozen=True)
+class ItemKNN(Algorithm):
+    """Item-based nearest neighbours: items that resemble those the user rated.
+
+    s(u, i) = Σ_{j ∈ I_u} r_uj · cos(i, j)^power over the pairs in which i is among the k nearest
+    items of j (`lists="rated"`) or j among those of i (`lists="target"`). The cosine is that of
+    the whole rating vectors, missing ratings being 0. Items with no positive cosine are never
+    neighbours; equal cosines go to the smaller item number. An item that is near none of the
+    user's items has no score.
+
+    Parameters
+    ----------
+    k
+        Neighbours per item; None = all items.
+    power
+        Exponent of the similarity.
+    lists
+        Whose neighbours count: those of the `rated` item, or those of the `target` item, which
+        gives rarely rated items a better chance.
+    normalised
+        Whether to divide by the sum of the weights: an average rating in place of a sum.
+    min_support
+        How many rated neighbours an item needs to have a score.
+
+    Reference: carraro2020 section 5.4 (lists of the rated item, k tuned between 10 and 100).
+    """
+
+    name: ClassVar[str] = "item-knn"
+
+    k: int | None = 20
+    power: float = 1.0
+    lists: str = "rated"
+    normalised: bool = False
+    min_support: int = 1
+
+    def __post_init__(self) -> None:
+        if self.k is not None:
+            as_whole("k", self.k)
+        as_number("power", self.power)
+        choose("lists", self.lists, LISTS)
+        as_whole("min_support", self.min_support)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        near = item_neighbours(train, self.k)
+        weights = near.with_values(powered(near.value, self.power))
+        return ItemVotes(
+            user_rows(train),
+            weights if self.lists == "rated" else weights.transposed(),
+            self.normalised,
+            self.min_support,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """A baseline estimate, corrected by how neighbours deviate from theirs."""
+
+    first: Rows
+    second: Rows
+    """Products of the two are the corrections: similarity and deviation, in either order."""
+    mean: float
+    user_bias: F64
+    item_bias: F64
+    """NaN where there are no ratings, here and for users."""
+
+    def score(self, users: I32) -> F64:
+        """Add the corrections to the baseline."""
+        correction, _ = sums(users, self.first, self.second)
+        baseline = self.mean + self.user_bias[users][:, np.newaxis] + self.item_bias
+        score: F64 = baseline + correction
+        return score
+
+
+def biases(train: Ratings, user_shrink: float, item_shrink: float) -> tuple[float, F64, F64]:
+    """Return the baseline's mean and the biases of users and items; NaN without ratings.
+
+    b_i = Σ_u (r_ui - μ) / (item_shrink + n_i), then
+    b_u = Σ_i (r_ui - μ - b_i) / (user_shrink + n_u).
+    """
+    mean = float(train.value.mean())
+    item_bias = _shrunk_mean(train.item, train.value - mean, len(train.items), item_shrink)
+    rest = train.value - mean - item_bias[train.item]
+    return mean, _shrunk_mean(train.user, rest, len(train.users), user_shrink), item_bias
+
+
+def _shrunk_mean(group: I32, value: F64, groups: int, shrink: float) -> F64:
+    count = np.bincount(group, minlength=groups)
+    total = np.bincount(group, value, groups)
+    result = np.full(groups, np.nan)
+    np.divide(total, count + shrink, out=result, where=count > 0)
+    return result
+
+
+@dataclass(frozen=True)
+class _NNCosNgbr(Algorithm):
+    """What the user- and the item-based forms share."""
+
+    k: int | None = 200
+    shrink: float = 100.0
+    user_shrink: float = 10.0
+    item_shrink: float = 25.0
+
+    def __post_init__(self) -> None:
+        if self.k is not None:
+            as_whole("k", self.k)
+        as_number("shrink", self.shrink)
+        as_number("user_shrink", self.user_shrink)
+        as_number("item_shrink", self.item_shrink)
+
+    def _baseline(self, train: Ratings) -> tuple[Rows, tuple[float, F64, F64]]:
+        """Return how ratings deviate from the baseline, by user, and the baseline."""
+        mean, user_bias, item_bias = biases(train, self.user_shrink, self.item_shrink)
+        deviation = train.value - mean - user_bias[train.user] - item_bias[train.item]
+        rows = user_rows(train).with_values(deviation)
+        return rows, (mean, frozen(user_bias), frozen(item_bias))
+
+
+@dataclass(frozen=True)
+class NNCosNgbrUB(_NNCosNgbr):
+    """Non-normalised cosine neighbourhood, user-based.
+
+    s(u, i) = b_ui + Σ_{v ∈ V_u, v rated i} d_uv (r_vi - b_vi), where d_uv = cos(u, v) · n/(n + λ),
+    n being how many items both rated, and V_u the k users with the largest d_uv. The cosine is
+    that of the whole rating vectors, missing ratings being 0, as the paper has it; not that of
+    the deviations. The sum is not divided by the similarities, so that items with many near
+    raters can move far. The baseline is b_ui = μ + b_u + b_i with shrunk biases (Koren 2010).
+    Where no neighbour rated the item, its score is the baseline.
+
+    Parameters
+    ----------
+    k
+        Neighbours per user; None = all users.
+    shrink
+        λ: pulls similarities that rest on few common items towards 0.
+    user_shrink, item_shrink
+        The same for the biases: so many ratings without deviation are added to each.
+
+    Reference: Cremonesi et al. 2010 section 3, there for items; valcarce2018 section 5
+    (NNCosNgbr-UB); bellogin2017 section 3.3 (kNN).
+    """
+
+    name: ClassVar[str] = "nncosngbr-ub"
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        deviation, baseline = self._baseline(train)
+        return Deviations(user_neighbours(train, self.k, self.shrink), deviation, *baseline)
+
+
+@dataclass(frozen=True)
+class NNCosNgbrIB(_NNCosNgbr):
+    """Non-normalised cosine neighbourhood, item-based.
+
+    s(u, i) = b_ui + Σ_{j ∈ J_i ∩ I_u} d_ij (r_uj - b_uj), where J_i holds the k items with the
+    largest d_ij = cos(i, j) · n/(n + λ), n being how many users rated both. Cosine and baseline
+    are those of `NNCosNgbrUB`. The paper takes the k nearest *among the items that the user
+    rated*, k being 200: for users with no more ratings than that, k = None here.
+
+    Parameters
+    ----------
+    k
+        Neighbours per item; None = all items.
+    shrink
+        λ: pulls similarities that rest on few common users towards 0.
+    user_shrink, item_shrink
+        The same for the biases: so many ratings without deviation are added to each.
+
+    Reference: Cremonesi et al. 2010 section 3; valcarce2018 section 5 (NNCosNgbr-IB).
+    """
+
+    name: ClassVar[str] = "nncosngbr-ib"
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        deviation, baseline = self._baseline(train)
+        targets = item_neighbours(train, self.k, self.shrink).transposed()
+        return Deviations(deviation, targets, *baseline)
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """Items weighted by how they stand in the ratings of a user's neighbours."""
+
+    weight: str
+    neighbours: Rows
+    ratings: Rows
+    share: F64
+    """p(i|C): an item's share of the sum of all ratings."""
+    length: float
+    """By how many users p(i|C) is divided, as p(i|V_u) by |V_u|; 0 = neither is."""
+
+    def score(self, users: I32) -> F64:
+        """Weigh the items that neighbours rated; the others have no score."""
+        total, raters = sums(users, self.neighbours, self.ratings, count_first=True)
+        size = np.maximum(np.diff(self.neighbours.start)[users], 1).astype(np.float64)
+        score = total / size[:, np.newaxis]
+        if self.weight != "rw":
+            mass = total.sum(axis=1)
+            near = total / np.where(mass > 0, mass, 1.0)[:, np.newaxis]
+            if self.weight == "rsv":
+                score *= near
+            elif self.length:
+                score = self._stand_out(near / size[:, np.newaxis], self.share / self.length)
+            else:
+                score = self._stand_out(near, self.share)
+        score[raters == 0] = np.nan
+        return score
+
+    def _stand_out(self, near: F64, everywhere: F64) -> F64:
+        """Compare p(i|V_u) with p(i|C); items that only got ratings of 0 do not stand out."""
+        score = np.zeros(near.shape)
+        if self.weight == "chi2":
+            np.divide((near - everywhere) ** 2, everywhere, out=score, where=everywhere > 0)
+        else:
+            np.divide(near, everywhere, out=score, where=near > 0)
+            np.log(score, out=score, where=near > 0)
+            score *= near
+        return score
+
+
+@dataclass(frozen=True)
+class _Rocchio(Algorithm):
+    """What the four weights share."""
+
+    k: int = 200
+
+    def __post_init__(self) -> None:
+        as_whole("k", self.k)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+        negative = int((train.value < 0).sum())
+        if negative and self.name != "rw":
+            raise DataError(
+                f"{self.name} takes ratings as shares of a sum, but {negative:,} are negative; "
+                f"shift them all"
+            )
+        mass = np.bincount(train.item, train.value, len(train.items))
+        share = mass / (mass.sum() or 1.0)
+        length = np.count_nonzero(np.diff(train.start)) if self._by_length else 0
+        near = user_neighbours(train, self.k)
+        return Feedback(self.name, near, user_rows(train), frozen(share), float(length))
+
+    @property
+    def _by_length(self) -> bool:
+        """Whether shares are divided by the number of users that they rest on."""
+        return False
+
+
+@dataclass(frozen=True)
+class RW(_Rocchio):
+    """Rocchio's weights: the average rating of the neighbours, missing ratings being 0.
+
+    s(u, i) = Σ_{v ∈ V_u} r_vi / |V_u|, V_u being the k users with the largest cosine to u (see
+    `UserKNN`). An item that no neighbour rated has no score.
+
+    Parameters
+    ----------
+    k
+        Neighbours per user. 200 gives the published values on MovieLens 1M.
+
+    Reference: valcarce2018 section 5 (Rocchio's Weights), after Valcarce et al. 2016.
+    """
+
+    name: ClassVar[str] = "rw"
+
+
+@dataclass(frozen=True)
+class RSV(_Rocchio):
+    """Robertson's selection value: Rocchio's weight times the item's share among neighbours.
+
+    s(u, i) = Σ_{v ∈ V_u} r_vi / |V_u| · p(i|V_u), where p(i|V_u) = Σ_v r_vi / Σ_v Σ_j r_vj. For
+    one user both factors are multiples of Σ_v r_vi, so that the order is that of `RW`.
+
+    Parameters
+    ----------
+    k
+        Neighbours per user. 200 gives the published values on MovieLens 1M.
+
+    Reference: valcarce2018 section 5 (RSV), after Valcarce et al. 2016.
+    """
+
+    name: ClassVar[str] = "rsv"
+
+
+@dataclass(frozen=True)
+class _Divergence(_Rocchio):
+    """What the two weights that compare neighbours with all users share."""
+
+    length_normalised: bool = True
+
+    @property
+    def _by_length(self) -> bool:
+        return self.length_normalised
+
+
+@dataclass(frozen=True)
+class CHI2(_Divergence):
+    """Chi-square: how far an item's share among neighbours is from its share among all users.
+
+    s(u, i) = (p(i|V_u) - p(i|C))² / p(i|C), where p(i|V_u) = 1/|V_u| · Σ_v r_vi / Σ_v Σ_j r_vj
+    over the neighbours, and p(i|C) the same over all users with ratings. The factors 1/|V_u| and
+    1/|C| normalise by length: they give the published values, and plain shares do not. Items
+    that no neighbour rated have no score.
+
+    Parameters
+    ----------
+    k
+        Neighbours per user. 200 gives the published values on MovieLens 1M.
+    length_normalised
+        Whether to divide by |V_u| and |C|, or to compare the plain shares.
+
+    Reference: valcarce2018 section 5 (CHI2), after Valcarce et al. 2016.
+    """
+
+    name: ClassVar[str] = "chi2"
+
+
+@dataclass(frozen=True)
+class KLD(_Divergence):
+    """Kullback-Leibler: what an item adds to the divergence of neighbours from all users.
+
+    s(u, i) = p(i|V_u) · log(p(i|V_u) / p(i|C)), with the shares of `CHI2`, normalised by length.
+    Items that no neighbour rated have no score.
+
+    Parameters
+    ----------
+    k
+        Neighbours per user. 200 gives the published values on MovieLens 1M.
+    length_normalised
+        Whether to divide by |V_u| and |C|, or to compare the plain shares.
+
+    Reference: valcarce2018 section 5 (KLD), after Valcarce et al. 2016.
+    """
+
+    name: ClassVar[str] = "kld"

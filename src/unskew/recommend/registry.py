@@ -1,0 +1,102 @@
+"""Every recommender, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from unskew.errors import SettingError, unknown_name
+from unskew.recommend.bpr import BPRMF
+from unskew.recommend.factors import WRMF, PureSVD
+from unskew.recommend.graph import HittingTime
+from unskew.recommend.language import RM1, RM2, LMWSRItemBased, LMWSRUserBased, UIRItem
+from unskew.recommend.linear import EASE, SLIM
+from unskew.recommend.model import Algorithm
+from unskew.recommend.neighbours import (
+    CHI2,
+    KLD,
+    RSV,
+    RW,
+    ItemKNN,
+    NNCosNgbrIB,
+    NNCosNgbrUB,
+    UserKNN,
+)
+from unskew.recommend.sgd import SVD, BiasedMF
+from unskew.recommend.simple import (
+    AverageRating,
+    OptimalAntiPrecision,
+    OptimalPrecision,
+    OptimalTrue,
+    Popularity,
+    PositivePopularity,
+    Random,
+    SmoothedAverage,
+)
+from unskew.recommend.topics import LDA, PLSA
+
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    kind.name: kind
+    for kind in (
+        Random, Popularity, PositivePopularity, AverageRating, SmoothedAverage, OptimalPrecision,
+        OptimalAntiPrecision, OptimalTrue, UserKNN, ItemKNN, NNCosNgbrUB, NNCosNgbrIB, RW, RSV,
+        CHI2, KLD, RM1, RM2, LMWSRUserBased, LMWSRItemBased, UIRItem, HittingTime, SLIM, EASE,
+        PureSVD, WRMF, BPRMF, SVD, BiasedMF, PLSA, LDA,
+    )
+}  # fmt: skip
+
+
+def algorithm(name: str, **settings: Any) -> Algorithm:
+    """Build a recommender from its name and settings.
+
+    Parameters
+    ----------
+    name
+        One of `ALGORITHMS`.
+    settings
+        Its settings; see `unskew algorithms NAME`.
+
+    Examples
+    --------
+    >>> from unskew.recommend.registry import algorithm
+    >>> algorithm("positive-popularity", liked=5)
+    PositivePopularity(liked=5)
+    """
+    if name not in ALGORITHMS:
+        raise unknown_name("algorithm", name, ALGORITHMS)
+    kind = ALGORITHMS[name]
+    allowed = settings_of(kind)
+    for setting in settings:
+        if setting not in allowed:
+            has = f"it has: {', '.join(allowed)}" if allowed else "it has none"
+            raise SettingError(f"{name} has no setting {setting!r}; {has}")
+    return kind(**settings)
+
+
+def settings_of(kind: type[Algorithm]) -> dict[str, Any]:
+    """Return the settings of an algorithm and their defaults."""
+    return {one.name: None if one.default is MISSING else one.default for one in fields(kind)}
+
+
+def read_setting(text: str) -> tuple[str, Any]:
+    """Read name=value, the value being a number, true, false, none or a word.
+
+    Examples
+    --------
+    >>> from unskew.recommend.registry import read_setting
+    >>> read_setting("factors=50"), read_setting("k=none")
+    (('factors', 50), ('k', None))
+    """
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name or not value:
+        raise SettingError(f"write a setting as NAME=VALUE, such as factors=50; got {text!r}")
+    words: Mapping[str, Any] = {"true": True, "false": False, "none": None}
+    if value.lower() in words:
+        return name, words[value.lower()]
+    for read in (int, float):
+        try:
+            return name, read(value)
+        except ValueError:
+            continue
+    return name, value

@@ -1,0 +1,197 @@
+"""Factors that predict ratings, learned by stochastic gradient descent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings, frozen
+from unskew.errors import DataError, SettingError
+from unskew.recommend.model import Algorithm, Model, Tile, as_number, as_whole
+
+I32 = NDArray[np.int32]
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Scores p_u·q_i + b_u + c_i; an offset of NaN marks who or what cannot be scored."""
+
+    user_factors: Tile
+    item_factors: Tile
+    user_offset: Tile
+    item_offset: Tile
+
+    def score(self, users: I32) -> Tile:
+        """Return a row of scores per user."""
+        tile: Tile = self.user_factors[users] @ self.item_factors.T
+        tile += self.item_offset
+        tile += self.user_offset[users][:, None]
+        return tile
+
+
+def rated_items(train: Ratings) -> NDArray[np.bool_]:
+    """Mark the items that have training ratings."""
+    rated: NDArray[np.bool_] = np.bincount(train.item, minlength=len(train.items)) > 0
+    return rated
+
+
+def factor_model(train: Ratings, P: Tile, Q: Tile, b: Tile, c: Tile, factors: int) -> Factors:
+    """Make the model from padded factors; what has no ratings cannot be scored."""
+    learned = (P[:, :factors], Q[:, :factors], b, c)
+    if not all(np.isfinite(part).all() for part in learned):
+        raise DataError(
+            "the factors grew beyond all bounds; use a smaller learning_rate, "
+            "or ratings on a smaller scale"
+        )
+    nan = b.dtype.type(np.nan)
+    b = np.where(np.diff(train.start) > 0, b, nan)
+    c = np.where(rated_items(train), c, nan)
+    return Factors(frozen(learned[0]), frozen(learned[1]), frozen(b), frozen(c))
+
+
+def padded(rows: int, columns: int, values: NDArray[Any]) -> NDArray[Any]:
+    """Return values with zeros behind each row, as kernels want them."""
+    from unskew.recommend._sgd_kernels import LANES
+
+    result = np.zeros((rows, -(-columns // LANES) * LANES), values.dtype)
+    result[:, :columns] = values
+    return result
+
+
+def descend(
+    train: Ratings, rng: np.random.Generator, mean: float, P: F64, Q: F64, b: F64, c: F64,
+    *, biased: bool, factors: int, learning_rate: float, regularisation: float, epochs: int,
+) -> Model:  # fmt: skip
+    """Pass over all ratings `epochs` times, each time in a new random order."""
+    from unskew.recommend import _sgd_kernels
+
+    P, Q = padded(b.size, factors, P), padded(c.size, factors, Q)
+    for _ in range(epochs):
+        _sgd_kernels.rating_epoch(
+            frozen(rng.permutation(len(train))), train.user, train.item, train.value,
+            mean, biased, P, Q, b, c, learning_rate, regularisation,
+        )  # fmt: skip
+    return factor_model(train, P, Q, mean + b, c, factors)
+
+
+@dataclass(frozen=True)
+class SVD(Algorithm):
+    """Regularised matrix factorisation of the ratings as they are (RISMF).
+
+    For every training rating, in a new random order in each epoch, both rows of factors take at
+    once a step against the gradient of ½(e² + λ‖p_u‖² + λ‖q_i‖²), e = r_ui - p_u·q_i:
+
+        p_u ← p_u + η(e q_i - λ p_u),    q_i ← q_i + η(e p_u - λ q_i)
+
+    With `bias` the factors have two more columns, one fixed to 1 for users and one fixed to 1 for
+    items (BRISMF): b_u and c_i are then learned like any factor and the prediction is
+    b_u + c_i + p_u·q_i. No mean is subtracted. Everything starts uniform in [-0.01, 0.01]. The
+    paper stops when the error on a validation set grows; here the number of epochs is a setting.
+
+    Parameters
+    ----------
+    factors
+        Columns of factors, biases not counted.
+    learning_rate
+        η.
+    regularisation
+        λ.
+    epochs
+        Passes over the ratings.
+    bias
+        Whether to learn a bias per user and item.
+
+    Reference: Takács, Pilászy, Németh and Tikk 2009, Scalable collaborative filtering approaches
+    for large recommender systems, section 3.1.
+    """
+
+    factors: int = 40
+    learning_rate: float = 0.01
+    regularisation: float = 0.02
+    epochs: int = 30
+    bias: bool = False
+
+    name: ClassVar[str] = "svd"
+
+    def __post_init__(self) -> None:
+        check_descent(self.factors, self.learning_rate, self.regularisation, self.epochs)
+        check_flag("bias", self.bias)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+        users, items = len(train.users), len(train.items)
+        P = rng.uniform(-0.01, 0.01, (users, self.factors))
+        Q = rng.uniform(-0.01, 0.01, (items, self.factors))
+        b, c = np.zeros(users), np.zeros(items)
+        if self.bias:
+            b, c = rng.uniform(-0.01, 0.01, users), rng.uniform(-0.01, 0.01, items)
+        return descend(
+            train, rng, 0.0, P, Q, b, c, biased=self.bias, factors=self.factors,
+            learning_rate=self.learning_rate, regularisation=self.regularisation,
+            epochs=self.epochs,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BiasedMF(Algorithm):
+    """Matrix factorisation around the mean rating and the biases of users and items.
+
+    Predicts μ + b_u + c_i + p_u·q_i, with μ the mean of the training ratings, and minimises the
+    sum over them of e² + λ(b_u² + c_i² + ‖p_u‖² + ‖q_i‖²) by stochastic gradient descent:
+
+        b_u ← b_u + η(e - λ b_u),    p_u ← p_u + η(e q_i - λ p_u),    likewise c_i and q_i,
+
+    in a new random order in each epoch. Biases start at 0, factors normal with deviation 0.1
+    (the paper does not say).
+
+    Parameters
+    ----------
+    factors
+        Columns of factors.
+    learning_rate
+        η.
+    regularisation
+        λ.
+    epochs
+        Passes over the ratings.
+
+    Reference: Koren, Bell and Volinsky 2009, Matrix factorization techniques for recommender
+    systems, equations 4 and 5.
+    """
+
+    factors: int = 50
+    learning_rate: float = 0.01
+    regularisation: float = 0.05
+    epochs: int = 30
+
+    name: ClassVar[str] = "biased-mf"
+
+    def __post_init__(self) -> None:
+        check_descent(self.factors, self.learning_rate, self.regularisation, self.epochs)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+        users, items = len(train.users), len(train.items)
+        P = rng.normal(0.0, 0.1, (users, self.factors))
+        Q = rng.normal(0.0, 0.1, (items, self.factors))
+        return descend(
+            train, rng, float(train.value.mean()), P, Q, np.zeros(users), np.zeros(items),
+            biased=True, factors=self.factors, learning_rate=self.learning_rate,
+            regularisation=self.regularisation, epochs=self.epochs,
+        )  # fmt: skip
+
+
+def check_descent(factors: object, rate: object, penalty: object, epochs: object) -> None:
+    """Refuse settings of a descent that make no sense."""
+    as_whole("factors", factors)
+    as_number("learning_rate", rate, above=True)
+    as_number("regularisation", penalty)
+    as_whole("epochs", epochs)
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise SettingError(f"{name} must be True or False, got {value!r}")
