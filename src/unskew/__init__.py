@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         NNCosNgbrUB,
         UserKNN,
     )
+    from unskew.recommend.presets import valcarce2018
     from unskew.recommend.registry import algorithm
     from unskew.recommend.sgd import SVD, BiasedMF
     from unskew.recommend.simple import (
@@ -157,6 +158,7 @@ _HOME = {
     "LDA": "unskew.recommend.topics",
     "PLSA": "unskew.recommend.topics",
     "algorithm": "unskew.recommend.registry",
+    "valcarce2018": "unskew.recommend.presets",
     "Full": "unskew.protocol.intervene",
     "Reg": "unskew.protocol.intervene",
     "Skew": "unskew.protocol.intervene",
@@ -265,6 +267,7 @@ __all__ = [
     "show_versions",
     "sparsity",
     "sparsity_sample",
+    "valcarce2018",
 ]
 
 
