@@ -6,8 +6,9 @@ folder can be written at all, kernels are compiled anew in each process, and one
 
 Kernels see C-contiguous arrays of fixed dtypes; data is read-only (`frozen`), so that each kernel
 is compiled once. They release the interpreter lock and write only into what they return or are
-given to fill. No fastmath:
-the order of a sum is part of the result.
+given to fill. No fastmath: the order of a sum is part of the result. Only inside training
+(`training_kernel`) may the compiler order sums as suits the processor: the same bits on one type of
+processor, other last digits on another.
 """
 
 from __future__ import annotations
@@ -28,7 +29,16 @@ _without_cache = False
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` at its first call, cached on disk where that is possible."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    return _compiled(function, {})
+
+
+def training_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a kernel of training, in which sums may be taken in any order."""
+    return _compiled(function, {"fastmath": {"reassoc", "contract", "nsz"}})
+
+
+def _compiled(function: Callable[P, R], more: dict[str, Any]) -> Callable[P, R]:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **more}
     try:
         return cast("Callable[P, R]", numba.njit(cache=True, **options)(function))
     except RuntimeError:  # numba found no folder it may write to

@@ -1,7 +1,7 @@
 """Kernels that descend gradients one example at a time.
 
-Rows of factors are padded with zeros, which no update changes, to a multiple of `LANES`: a dot
-product then runs in as many sums that need not wait for each other.
+Rows of factors are padded with zeros, which no update changes, to a multiple of `LANES`: vectors of
+the processor then stay whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.compiled import kernel
+from unskew.compiled import kernel, training_kernel
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -28,44 +28,22 @@ _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@kernel
-def in_lanes(x: NDArray[Any]) -> NDArray[Any]:
-    """Return rows cut into lanes."""
-    return x.reshape(x.shape[0], x.shape[1] // LANES, LANES)
-
-
-@kernel
+@training_kernel
 def dot(x: NDArray[Any], a: int, y: NDArray[Any], b: int) -> Any:
-    """Return the product of row a of x and row b of y, both in lanes."""
-    zero = x.dtype.type(0)
-    s0, s1, s2, s3, s4, s5, s6, s7 = zero, zero, zero, zero, zero, zero, zero, zero
-    for c in range(x.shape[1]):
-        s0 += x[a, c, 0] * y[b, c, 0]
-        s1 += x[a, c, 1] * y[b, c, 1]
-        s2 += x[a, c, 2] * y[b, c, 2]
-        s3 += x[a, c, 3] * y[b, c, 3]
-        s4 += x[a, c, 4] * y[b, c, 4]
-        s5 += x[a, c, 5] * y[b, c, 5]
-        s6 += x[a, c, 6] * y[b, c, 6]
-        s7 += x[a, c, 7] * y[b, c, 7]
-    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+    """Return the product of row a of x and row b of y."""
+    total = x.dtype.type(0)
+    for k in range(x.shape[1]):
+        total += x[a, k] * y[b, k]
+    return total
 
 
-@kernel
+@training_kernel
 def dot_difference(x: NDArray[Any], a: int, y: NDArray[Any], b: int, d: int) -> Any:
-    """Return the product of row a of x and the difference of rows b and d of y, in lanes."""
-    zero = x.dtype.type(0)
-    s0, s1, s2, s3, s4, s5, s6, s7 = zero, zero, zero, zero, zero, zero, zero, zero
-    for c in range(x.shape[1]):
-        s0 += x[a, c, 0] * (y[b, c, 0] - y[d, c, 0])
-        s1 += x[a, c, 1] * (y[b, c, 1] - y[d, c, 1])
-        s2 += x[a, c, 2] * (y[b, c, 2] - y[d, c, 2])
-        s3 += x[a, c, 3] * (y[b, c, 3] - y[d, c, 3])
-        s4 += x[a, c, 4] * (y[b, c, 4] - y[d, c, 4])
-        s5 += x[a, c, 5] * (y[b, c, 5] - y[d, c, 5])
-        s6 += x[a, c, 6] * (y[b, c, 6] - y[d, c, 6])
-        s7 += x[a, c, 7] * (y[b, c, 7] - y[d, c, 7])
-    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+    """Return the product of row a of x and the difference of rows b and d of y."""
+    total = x.dtype.type(0)
+    for k in range(x.shape[1]):
+        total += x[a, k] * (y[b, k] - y[d, k])
+    return total
 
 
 @kernel
@@ -74,11 +52,10 @@ def rating_epoch(
     P: F64, Q: F64, b: F64, c: F64, rate: float, penalty: float,
 ) -> None:  # fmt: skip
     """Descend ½(e² + λ(‖p‖² + ‖q‖² + b² + c²)) at every rating once, in the given order."""
-    P3, Q3 = in_lanes(P), in_lanes(Q)
     keep = 1.0 - rate * penalty
     for row in order:
         u, i = int(user[row]), int(item[row])
-        e = rate * (value[row] - (mean + b[u] + c[i] + dot(P3, u, Q3, i)))
+        e = rate * (value[row] - (mean + b[u] + c[i] + dot(P, u, Q, i)))
         if biased:
             b[u] = keep * b[u] + e
             c[i] = keep * c[i] + e
@@ -146,7 +123,6 @@ def pairwise_draws(
     of_user: np.float32, of_liked: np.float32, of_other: np.float32,
 ) -> None:  # fmt: skip
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the draws first, …, last - 1 of (u, i, j)."""
-    P3, Q3 = in_lanes(P), in_lanes(Q)
     one = np.float32(1)
     keep_u, keep_i, keep_j = one - rate * of_user, one - rate * of_liked, one - rate * of_other
     # To look up whether j is rated waits for memory; many look-ups in a row wait together.
@@ -156,13 +132,14 @@ def pairwise_draws(
         count = draw_triples(seed, batch, until, by_user, start, user, item, active, known, triples)
         for t in range(count):
             u, i, j = int(triples[t, 0]), int(triples[t, 1]), int(triples[t, 2])
-            x = b[i] - b[j] + dot_difference(P3, u, Q3, i, j)
+            x = b[i] - b[j] + dot_difference(P, u, Q, i, j)
             e = rate / (one + np.exp(x))
             if biased:
                 b[i] = keep_i * b[i] + e
                 b[j] = keep_j * b[j] - e
-            for k in range(P.shape[1]):
-                p, q, r = P[u, k], Q[i, k], Q[j, k]
-                P[u, k] = keep_u * p + e * (q - r)
-                Q[i, k] = keep_i * q + e * p
-                Q[j, k] = keep_j * r - e * p
+            of_u, of_i, of_j = P[u], Q[i], Q[j]
+            for k in range(of_u.size):
+                p, q, r = of_u[k], of_i[k], of_j[k]
+                of_u[k] = keep_u * p + e * (q - r)
+                of_i[k] = keep_i * q + e * p
+                of_j[k] = keep_j * r - e * p

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.compiled import kernel
-from unskew.recommend._sgd_kernels import dot, in_lanes
+from unskew.recommend._sgd_kernels import dot
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -32,7 +32,6 @@ def count_by_user(
     Fills counts[u, z] = θ_uz Σ_i ratio_ui φ_iz with ratio_ui = r_ui / Σ_z θ_uz φ_iz, and
     likelihood[u] = Σ_i r_ui ln Σ_z θ_uz φ_iz.
     """
-    theta3, phi3 = in_lanes(theta), in_lanes(phi)
     topics = theta.shape[1]
     for u in range(first, last):
         counts[u] = 0.0
@@ -41,7 +40,7 @@ def count_by_user(
             i = int(item[row])
             part = 0.0
             if value[row] > 0.0:
-                chance = dot(theta3, u, phi3, i)
+                chance = dot(theta, u, phi, i)
                 total += value[row] * np.log(chance)
                 part = value[row] / chance
                 for z in range(topics):
