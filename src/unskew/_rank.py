@@ -212,6 +212,12 @@ def best(
 
 
 @kernel
+def is_unscored(score: float) -> bool:
+    """Tell whether a score stands for none: NaN, or what was filled up; -inf is a score."""
+    return bool(np.isnan(score) or -np.inf < score <= FILLED)
+
+
+@kernel
 def count_unscored(scores: Tile, cand: I32, low: int, n: int) -> int:
     """Count the candidates without a score of their own."""
     some = 0
@@ -221,7 +227,7 @@ def count_unscored(scores: Tile, cand: I32, low: int, n: int) -> int:
         return 0
     without = 0
     for c in range(low, low + n):
-        without += not scores[cand[c]] > FILLED
+        without += is_unscored(scores[cand[c]])
     return without
 
 
@@ -251,12 +257,6 @@ def break_ties(score: F64, name: I32, n: int, state: np.uint64, item_key: I64) -
 
 
 @kernel
-def is_unscored(score: float) -> bool:
-    """Tell whether a score stands for none: NaN, or what was filled up; -inf is a score."""
-    return bool(np.isnan(score) or -np.inf < score <= FILLED)
-
-
-@kernel
 def top_of_tile(
     tile: Tile, first_user: int, user: I32, stratum: I32, lo: int, hi: int, cand: I32,
     cand_start: I64, home: I32, train_start: I64, train_item: I32, k: int, tie_key: np.uint64,
@@ -276,13 +276,11 @@ def top_of_tile(
         s = max(stratum[r], 0)
         low, n = cand_start[s], cand_start[s + 1] - cand_start[s]
         scores = tile[u - first_user]
-        without = 0
-        for c in range(low, low + n):
-            without += is_unscored(scores[cand[c]])
+        without = count_unscored(scores, cand, low, n)
         for j in range(train_start[u], train_start[u + 1]):
             i = train_item[j]
             known[i] = u
-            if home[i] == s:
+            if without and home[i] == s:
                 without -= is_unscored(scores[i])
         unscored[r - lo] = without
         found = 0

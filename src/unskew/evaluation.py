@@ -19,7 +19,8 @@ from unskew.errors import DataError, SettingError, choose
 from unskew.expect import DRAWS, chance_scores
 from unskew.metrics.names import Metric, parse
 from unskew.order import TIES
-from unskew.protocol.targets import TargetLists
+from unskew.protocol.split import Split, under_one_numbering
+from unskew.protocol.targets import BY_NAME, TargetLists, Targets
 from unskew.ranking import TIES as RANK_TIES
 from unskew.recommend.adapt import as_model
 from unskew.recommend.model import Algorithm
@@ -54,6 +55,7 @@ def evaluate(
     threads: int | None = None,
     memory: int | str = MEMORY,
     progress: Callable[[int, int], None] | None = None,
+    targets: str | Targets | None = None,
     draws: int = DRAWS,
 ) -> Scores:
     """Judge ranked lists: the value of every metric for every user and system.
@@ -98,8 +100,12 @@ def evaluate(
         Working memory in bytes, or text such as ``"512MiB"``; never changes a result.
     progress
         Called with (done, total) as work goes on.
+    targets
+        What the systems ranked, with `train`: a design with one list per user, such as
+        `us.TestItems()`, or its name (`all-items`, `test-items`, `train-items`, `test-targets`).
+        Then lists are checked against it, and what a random order is expected to score is shown.
     draws
-        On target lists: how many random orders are averaged for the expectation of metrics for
+        With targets: how many random orders are averaged for the expectation of metrics for
         which no closed form is known.
 
     Returns
@@ -131,7 +137,6 @@ def evaluate(
         _refuse_given(given)
         return _of_lists(judgments, runs, wanted, how)
     tests = read_ratings(judgments)
-    systems = _read_runs(runs, ties, seed, (tests.users, tests.items))
     training = None if train is None else read_ratings(train)
     catalogue = None if items is None else read_items(items)
     notes = [*tests.notes, *(training.notes if training is not None else ())]
@@ -140,6 +145,12 @@ def evaluate(
         notes += note
     elif liked is not None or above is not None or gain != "rating" or loss != "levels":
         raise SettingError("give either relevance or liked/above/gain/loss, not both")
+    if targets is not None:
+        if catalogue is not None:
+            raise SettingError("targets say which items there are: leave items=… out")
+        lists = _lists_of(targets, tests, training, relevance, seed)
+        return _of_lists(replace(lists, notes=(*notes, *lists.notes)), runs, wanted, how)
+    systems = _read_runs(runs, ties, seed, (tests.users, tests.items))
     bench = lay_runs(tests, systems, training, catalogue, relevance, wanted, depth)
     notes += [note for run in systems.values() for note in run.notes]
     card = _card(tests, training, relevance, wanted, systems, how)
@@ -178,6 +189,23 @@ def _of_lists(lists: TargetLists, runs: object, wanted: dict[str, Metric], how: 
     notes = [*lists.notes, *(note for run in read.values() for note in run.notes)]
     card = _card(lists.tests, lists.train, lists.relevance, wanted, systems, how, lists)
     return _scores(bench, wanted, how, notes, lists.relevance, card, lists)
+
+
+def _lists_of(
+    targets: str | Targets, tests: Ratings, train: Ratings | None, relevance: Relevance, seed: int
+) -> TargetLists:
+    """Lay a design with one list per user over training and test ratings."""
+    named = isinstance(targets, str)
+    design = BY_NAME[choose("targets", str(targets), BY_NAME)]() if named else targets
+    assert isinstance(design, Targets)
+    if design.relevant != "all" or design.strata is not None:
+        raise SettingError(
+            f"{design!r} asks for several lists per user: make them with .lists(split, …), and "
+            f"evaluate(lists, runs)"
+        )
+    trained = tests.take(tests.user < 0) if train is None else train
+    trained, judged = under_one_numbering(trained, tests)
+    return design.lists(Split(trained, judged), relevance, seed=seed)
 
 
 def _refuse_given(given: Mapping[str, object]) -> None:
@@ -230,7 +258,12 @@ def _scores(
     simulated: dict[str, int] = {}
     if lists is not None:
         chance, simulated = chance_scores(
-            lists, wanted, depth=how.depth, draws=how.draws, seed=how.seed, threads=how.threads
+            lists,
+            wanted,
+            depth=_depth(bench, how),
+            draws=how.draws,
+            seed=how.seed,
+            threads=how.threads,
         )
     labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
     return Scores(
@@ -238,6 +271,13 @@ def _scores(
         pl.DataFrame(columns), how.users, how.undefined, tuple(wanted), card, tuple(notes),
         str(relevance), over, chance, simulated,
     )  # fmt: skip
+
+
+def _depth(bench: Bench, how: _How) -> int | None:
+    """Return where chance must stop too: at the end of the longest list of a ready-made run."""
+    if any(matched.is_full for matched in bench.matched.values()):
+        return how.depth
+    return max(int(matched.depth.max(initial=1)) for matched in bench.matched.values())
 
 
 def _card(

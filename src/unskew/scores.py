@@ -144,10 +144,16 @@ class Scores:
 
         Exact, but for the metrics in `simulated`. Empty where targets are not known.
         """
+        means = self.random_means(users=users, undefined=undefined, over=over)
+        return {label: mean.value for label, mean in means.items()}
+
+    def random_means(
+        self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
+    ) -> dict[str, Mean]:
+        """Return the same with denominators."""
         if self.chance is None:
             return {}
-        means = self._means(self.chance, *self._how(users, undefined, over))
-        return {label: mean.value for label, mean in means.items()}
+        return self._means(self.chance, *self._how(users, undefined, over))
 
     def _how(self, users: str | None, undefined: str | None, over: str | None) -> tuple[str, ...]:
         over = choose("over", over or self.over, OVER)

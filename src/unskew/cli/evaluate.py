@@ -66,6 +66,13 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     items: Annotated[
         Path | None, typer.Option(help="The catalogue: for Coverage, Gini, Entropy, AUC.")
     ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            help="What was ranked: all-items, test-items, train-items (less --train), "
+            "test-targets; adds what chance would score."
+        ),
+    ] = None,
     users: Annotated[
         str,
         typer.Option(help="Averaged: with-test, with-relevant, with-list, both, with-train, all."),
@@ -152,7 +159,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
             relevance=None if relevance is None else Relevance.paper(relevance),
             train=None if train is None else ratings(train), items=items, users=users,
             undefined=undefined, ties=ties, seed=seed, depth=depth, threads=threads,
-            memory=memory, progress=moved,
+            memory=memory, progress=moved, targets=targets,
         )  # fmt: skip
     if per_user is not None:
         write_table(scores.per_user(), per_user, per_user.suffix.removeprefix("."))

@@ -30,7 +30,6 @@ Train a recommender on ratings and write a ranked list for each user.
 [bold]unskew algorithms[/bold] lists what --algorithm takes. Files end in .parquet, .csv or .trec.
 """
 
-TARGETS = ("all-items", "test-items", "train-items", "test-targets")
 KINDS = (".parquet", ".csv", ".trec")
 
 
@@ -61,12 +60,12 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
 
     from unskew.data.readers import read_ratings
     from unskew.protocol.split import Split, under_one_numbering
-    from unskew.protocol.targets import AllItems, TestItems, TestTargets, TrainItems
+    from unskew.protocol.targets import BY_NAME
     from unskew.ranking import rank
     from unskew.recommend.registry import algorithm as build
     from unskew.recommend.registry import read_setting
 
-    choose("targets", targets, TARGETS)
+    choose("targets", targets, BY_NAME)
     if to.suffix not in KINDS:
         raise SettingError(f"--output must end in {', '.join(KINDS)}; got {to.name!r}")
     if depth < 1:
@@ -82,12 +81,8 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
     ]
     trained, *tests = under_one_numbering(*parts)
     split = Split(trained, tests[0] if tests else trained.take(trained.user < 0))
-    design = {
-        "all-items": AllItems, "test-items": TestItems, "train-items": TrainItems,
-        "test-targets": TestTargets,
-    }[targets]()  # fmt: skip
     lowest = float(split.test.value.min(initial=1.0))  # no target depends on what is liked
-    lists = design.lists(split, liked=lowest, seed=seed)
+    lists = BY_NAME[targets]().lists(split, liked=lowest, seed=seed)
     begun = perf_counter()
     model = chosen.fit(trained, seed)
     fitted = perf_counter()

@@ -392,6 +392,16 @@ class Ratings:
         frame = self.to_polars()
         return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
 
+    def to_csr(self) -> Any:
+        """Return a scipy matrix of users x items (scipy must be installed), for other libraries.
+
+        Rows and columns are in the order of `users` and `items`; a rating of 0 is stored.
+        """
+        from scipy.sparse import csr_matrix
+
+        shape = (len(self.users), len(self.items))
+        return csr_matrix((self.value.copy(), self.item.copy(), self.start.copy()), shape=shape)
+
     def _in_order(self, duplicates: str) -> Ratings:
         """Sort rows by user and item; settle duplicates."""
         from unskew.data import _kernels

@@ -203,6 +203,13 @@ def UserFlat(others: int, **settings: Any) -> Targets:
     return Targets(others=others, fixed="judged", **settings)
 
 
+BY_NAME = {
+    "all-items": AllItems, "test-items": TestItems, "train-items": TrainItems,
+    "test-targets": TestTargets,
+}  # fmt: skip
+"""Designs with one list per user, by their names on the command line."""
+
+
 # Which settings make a name, and which of the rest are shown even at their defaults.
 _NAMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "TestTargets": ({"candidates": "test", "relevant": "all", "others": 0, "fixed": "judged"}, ()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,22 @@ class ByTable:
         return self.table[users]
 
 
+@dataclass(frozen=True, eq=False)
+class ByFactors:
+    """Scores p_u·q_i of factors that another library learned."""
+
+    user_factors: Tile
+    item_factors: Tile
+    known: NDArray[np.bool_]
+    """Which users have training ratings: the factors of others mean nothing."""
+
+    def score(self, users: I32) -> Tile:
+        """Multiply the factors."""
+        tile: Tile = self.user_factors[users] @ self.item_factors.T
+        tile[~self.known[users]] = np.nan
+        return tile
+
+
 def as_model(thing: object, train: Ratings) -> Model:
     """Return a model: the thing itself, or what makes it one.
 
@@ -45,7 +62,8 @@ def as_model(thing: object, train: Ratings) -> Model:
     ----------
     thing
         A fitted model or any object with `score(users)`; a function of user numbers; an array
-        with a score per item (the same for all users), or with a row per user. Rows and columns
+        with a score per item (the same for all users), or with a row per user; an object with
+        `user_factors` and `item_factors`, such as a fitted model of `implicit`. Rows and columns
         are in the order of `train.users` and `train.items`; NaN = cannot score.
     train
         The ratings it was fitted to.
@@ -64,9 +82,26 @@ def as_model(thing: object, train: Ratings) -> Model:
             f"scores of shape {thing.shape} fit neither {items} items nor {users} users x {items} "
             f"items"
         )
+    if hasattr(thing, "user_factors") and hasattr(thing, "item_factors"):
+        return _by_factors(thing, train)
     if callable(thing):
         return ByFunction(thing)
     raise DataError(
         f"cannot score with {type(thing).__name__}: give a fitted model, an object with a method "
         f"score(users), a function or an array"
     )
+
+
+def _by_factors(thing: Any, train: Ratings) -> ByFactors:
+    factors = [
+        part.to_numpy() if hasattr(part, "to_numpy") else np.asarray(part)
+        for part in (thing.user_factors, thing.item_factors)
+    ]
+    rows = [part.shape[0] for part in factors]
+    wanted = [len(train.users), len(train.items)]
+    if rows != wanted:
+        raise DataError(
+            f"{type(thing).__name__} has factors of {rows[0]} users and {rows[1]} items, the "
+            f"training ratings have {wanted[0]} and {wanted[1]}: fit it to train.to_csr()"
+        )
+    return ByFactors(frozen(factors[0]), frozen(factors[1]), np.diff(train.start) > 0)

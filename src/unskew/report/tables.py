@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from unskew.scores import Mean, Scores
+from unskew.scores import RANDOM, Mean, Scores
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 
@@ -21,7 +21,7 @@ _WIDE = 7
 
 def as_json(scores: Scores) -> str:
     """Return ``{system: {metric: {"mean": x, "users": n}}}``; an undefined mean is null."""
-    means = scores.means()
+    means = _rows(scores)
     content = {
         system: {
             label: {"mean": None if math.isnan(m.value) else m.value, "users": m.users}
@@ -37,7 +37,7 @@ def as_csv(scores: Scores) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["system", "metric", "mean", "users", "undefined"])
-    for system, row in scores.means().items():
+    for system, row in _rows(scores).items():
         for label, m in row.items():
             value = "" if math.isnan(m.value) else repr(m.value)
             writer.writerow([system, label, value, m.users, m.undefined])
@@ -88,9 +88,9 @@ def _grid(
 ) -> tuple[list[str], list[list[str]]]:
     """Lay the means out: systems down unless there are many metrics; the best ones marked."""
     assert callable(escape)
-    means = scores.means()
+    marked = {label: _best(scores, label, scores.means()) for label in scores.order}
+    means = _rows(scores)
     labels, systems = list(scores.order), list(means)
-    marked = {label: _best(scores, label, means) for label in labels}
 
     def cell(system: str, label: str) -> str:
         value = means[system][label].value
@@ -102,6 +102,12 @@ def _grid(
         return header, [[escape(s), *(cell(s, label) for label in labels)] for s in systems]
     header = ["metric", *map(escape, systems)]
     return header, [[escape(label), *(cell(s, label) for s in systems)] for label in labels]
+
+
+def _rows(scores: Scores) -> dict[str, dict[str, Mean]]:
+    """Return the means of all systems and, where it is known, of chance."""
+    chance = scores.random_means()
+    return {**scores.means(), **({RANDOM: chance} if chance else {})}
 
 
 def _best(scores: Scores, label: str, means: dict[str, dict[str, Mean]]) -> set[str]:

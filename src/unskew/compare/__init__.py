@@ -1,0 +1,1 @@
+"""From values per user to conclusions: who is better, by how much, how sure; what to believe."""
