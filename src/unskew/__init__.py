@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
     from unskew.evaluation import evaluate
     from unskew.expect import expected_precision, fairness, one_relevant_bounds, sparsity
+    from unskew.experiment.plan import Custom, Plan, read_plan
+    from unskew.experiment.results import Results, run
     from unskew.metrics.names import Metric
     from unskew.protocol.audit import audit_split
     from unskew.protocol.chance import RandomSplit
@@ -168,6 +170,11 @@ _HOME = {
     "save_splits": "unskew.protocol.saved",
     "load_splits": "unskew.protocol.saved",
     "audit_split": "unskew.protocol.audit",
+    "Custom": "unskew.experiment.plan",
+    "Plan": "unskew.experiment.plan",
+    "read_plan": "unskew.experiment.plan",
+    "Results": "unskew.experiment.results",
+    "run": "unskew.experiment.results",
     "show_versions": "unskew.versions",
     "UnskewError": "unskew.errors",
     "DataError": "unskew.errors",
@@ -182,6 +189,7 @@ __all__ = [
     "BPRMF",
     "BiasedMF",
     "CHI2",
+    "Custom",
     "DataError",
     "DataWarning",
     "EASE",
@@ -209,6 +217,7 @@ __all__ = [
     "OptimalTrue",
     "PLSA",
     "Percentiles",
+    "Plan",
     "Popularity",
     "PositivePopularity",
     "PureSVD",
@@ -221,6 +230,7 @@ __all__ = [
     "Ratings",
     "Reg",
     "Relevance",
+    "Results",
     "Run",
     "SLIM",
     "SVD",
@@ -259,9 +269,11 @@ __all__ = [
     "rank",
     "ranks_of",
     "read_events",
+    "read_plan",
     "read_ratings",
     "read_run",
     "read_targets",
+    "run",
     "save_splits",
     "save_targets",
     "show_versions",

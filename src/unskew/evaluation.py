@@ -184,7 +184,7 @@ def _of_lists(lists: TargetLists, runs: object, wanted: dict[str, Metric], how: 
     }
     ties = choose("ties", how.ties or "id", RANK_TIES) if models else "id"
     if lists.shortfall == "forgive":
-        wanted = {label: _forgiving(metric) for label, metric in wanted.items()}
+        wanted = {label: forgiving(metric) for label, metric in wanted.items()}
     bench = lay_lists(lists, systems, wanted, how.depth, ties, how.seed, how.threads)
     notes = [*lists.notes, *(note for run in read.values() for note in run.notes)]
     card = _card(lists.tests, lists.train, lists.relevance, wanted, systems, how, lists)
@@ -221,7 +221,7 @@ def _is_run(system: object) -> bool:
     return not callable(getattr(system, "score", None))  # a table may have a column `score`
 
 
-def _forgiving(metric: Metric) -> Metric:
+def forgiving(metric: Metric) -> Metric:
     """Let precision divide by what was ranked, where less was ranked than the cutoff."""
     if metric.name not in ("P", "F1"):
         return metric

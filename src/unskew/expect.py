@@ -170,6 +170,8 @@ def chance_scores(
         The values, and for each simulated metric the number of random orders.
     """
     rows = [label for label, metric in wanted.items() if metric.definition.of != "run"]
+    if depth is not None and depth >= int(lists.size.max(initial=0)):
+        depth = None  # it cuts nothing
     judged = lay_lists(lists, {}, wanted, depth).judged
     judged = replace(judged, longest=int(lists.size.max(initial=0)) + 1 + judged.longest)
     reachable = _reachable(lists)
@@ -186,11 +188,13 @@ def chance_scores(
         if bottom is not None:
             den[row] = bottom
     whole = {label: metric for label, metric in wanted.items() if metric.definition.of == "run"}
-    simulated, aggregates = _simulate(
+    simulated, bottoms, aggregates = _simulate(
         lists, judged, reachable, open_, whole, depth, as_count("draws", draws), seed, threads
     )
     for label, value in simulated.items():
         values[rows.index(label)] = value
+    for label, bottom in bottoms.items():
+        den[rows.index(label)] = bottom
     depths = lists.size if depth is None else np.minimum(lists.size, depth)
     return System(values, den, depths, aggregates), dict.fromkeys([*open_, *whole], draws)
 
@@ -271,9 +275,10 @@ def _draw(lists: TargetLists, reachable: U8, key: int) -> Ranks:
 def _simulate(
     lists: TargetLists, judged: Judged, reachable: U8, wanted: Mapping[str, Metric],
     whole: Mapping[str, Metric], depth: int | None, draws: int, seed: int, threads: int | None,
-) -> tuple[dict[str, F64], dict[str, float]]:  # fmt: skip
-    """Average the metrics without a closed form over random orders."""
+) -> tuple[dict[str, F64], dict[str, F64], dict[str, float]]:  # fmt: skip
+    """Average the metrics without a closed form over random orders; give their denominators."""
     total = {label: np.zeros(len(lists)) for label in wanted}
+    bottom: dict[str, F64] = {}
     aggregate = dict.fromkeys(whole, 0.0)
     for number in range(draws if wanted or whole else 0):
         if wanted:
@@ -282,6 +287,8 @@ def _simulate(
             scored = Bench(judged, {"": over}).score(wanted, 1, 1 << 28, None)[""]
             for row, label in enumerate(wanted):
                 total[label] += scored.values[row]
+                if row in scored.den:  # all judgments of a list, in whatever order
+                    bottom[label] = scored.den[row]
         if whole:
             model = Random().fit(lists.train, seed + number)
             bench = lay_lists(lists, {"": model}, whole, depth, threads=threads)
@@ -289,6 +296,7 @@ def _simulate(
                 aggregate[label] += value
     return (
         {label: value / draws for label, value in total.items()},
+        bottom,
         {label: value / draws for label, value in aggregate.items()},
     )
 

@@ -1,4 +1,4 @@
-"""The only place that starts threads. Work is cut into blocks whose results do not overlap.
+"""The only place that starts threads and processes. Blocks of work have results of their own.
 
 BLAS runs on one thread: with several it gives other bits. Parallel work is our own blocks.
 """
@@ -8,18 +8,39 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool as BrokenPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from unskew.errors import SettingError
 
+__all__ = ["BrokenPool", "as_completed", "available", "limit", "map_blocks", "one_blas_thread",
+           "processes", "resolve"]  # fmt: skip
+
 T = TypeVar("T")
 R = TypeVar("R")
 
 
+def processes(
+    count: int, context: Any, begin: Callable[..., None], arguments: tuple[Any, ...]
+) -> ProcessPoolExecutor:
+    """Return a pool of processes, each of which first calls `begin`."""
+    return ProcessPoolExecutor(count, mp_context=context, initializer=begin, initargs=arguments)
+
+
+_most: list[int] = []
+
+
+def limit(threads: int) -> None:
+    """Let this process use no more threads: workers side by side must not fight."""
+    _most[:] = [max(threads, 1)]
+
+
 def available() -> int:
     """Return how many processors this process may use."""
+    if _most:
+        return _most[0]
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -164,4 +164,4 @@ def _weights(part: Scores, keep: Mask, defined: Mask) -> F64:
     group = part.lists["user" if part.over == "users" else "stratum"].to_numpy()[keep]
     each: F64 = np.bincount(group, count).astype(np.float64)
     of_list: F64 = np.maximum(each[group], 1)
-    return count / of_list / max(np.count_nonzero(each), 1)
+    return count / of_list / max(int(np.count_nonzero(each)), 1)

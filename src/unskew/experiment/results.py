@@ -1,0 +1,354 @@
+"""`run`: carry a plan out, and `Results`: everything it gave."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.data.ratings import Ratings
+from unskew.data.readers import read_ratings
+from unskew.errors import DataError, SettingError
+from unskew.experiment.execute import execute
+from unskew.experiment.plan import Plan, View
+from unskew.experiment.store import Store
+from unskew.experiment.task import (
+    Task,
+    count_splits,
+    forget,
+    is_storable,
+    perform,
+    result_key,
+    wanted_metrics,
+)
+from unskew.scores import Scores, System
+from unskew.versions import versions
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    done: int
+    total: int
+    failed: int
+    label: str
+    """What was finished last."""
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The scores of all systems on one split, judged in one way."""
+
+    split: str
+    """The protocol."""
+    fold: str
+    """The label of the split, such as `fold1`."""
+    view: View
+    scores: Scores
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Everything a plan gave: scores of all systems by split, judgments and targets."""
+
+    plan: Plan
+    parts: tuple[Result, ...]
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Reports of failed tasks, by what they were."""
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def scores(
+        self,
+        targets: str | None = None,
+        *,
+        split: str | None = None,
+        judgments: str | None = None,
+        intervention: str | None = None,
+    ) -> list[Scores]:
+        """Return the scores of one design, one per fold: what comparisons take.
+
+        Parameters
+        ----------
+        targets
+            A design as it prints, such as `TestItems()`; not needed where there is one.
+        split, judgments, intervention
+            Likewise.
+        """
+        wanted = {
+            "targets": targets, "split": split, "judgments": judgments,
+            "intervention": intervention,
+        }  # fmt: skip
+        found = [
+            part
+            for part in self.parts
+            if all(value is None or _names(part)[name] == value for name, value in wanted.items())
+        ]
+        designs = {tuple(_names(part).values()) for part in found}
+        if len(designs) != 1:
+            there = sorted({tuple(_names(part).values()) for part in self.parts})
+            listed = "\n  ".join(" | ".join(one) for one in there)
+            raise SettingError(
+                f"{len(designs)} designs fit; say which with targets=…, split=…, judgments=…, "
+                f"intervention=…. There are (targets | split | judgments | intervention):\n  "
+                f"{listed}"
+            )
+        return [part.scores for part in found]
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per split, design, system and metric, with what chance scores."""
+        rows = []
+        for part in self.parts:
+            chance = part.scores.random()
+            for system, means in part.scores.means().items():
+                for label, mean in means.items():
+                    rows.append(
+                        {
+                            **_names(part),
+                            "fold": part.fold,
+                            "system": system,
+                            "metric": label,
+                            "mean": mean.value,
+                            "users": mean.users,
+                            "random": chance.get(label),
+                        }
+                    )
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def summary(self) -> pl.DataFrame:
+        """Return the mean over folds: a row per design and system, a column per metric."""
+        keys = ["targets", "split", "judgments", "intervention", "system"]
+        long = self.table()
+        chance = long.with_columns(system=pl.lit("(random)"), mean="random")
+        both = pl.concat([long, chance.unique(maintain_order=True)])
+        means = both.group_by([*keys, "metric"], maintain_order=True).agg(pl.col("mean").mean())
+        wide = means.pivot("metric", index=keys, values="mean", maintain_order=True)
+        constant = [key for key in keys[:-1] if wide[key].n_unique() == 1]
+        return wide.drop(constant)
+
+    def __str__(self) -> str:
+        with pl.Config(
+            tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1,
+            tbl_cols=-1, float_precision=4, fmt_str_lengths=60, tbl_width_chars=200,
+        ):  # fmt: skip
+            text = str(self.summary())
+        folds = len({(part.split, part.fold) for part in self.parts})
+        lines = [text, f"means over {folds} splits; {self.plan.users}; {self.plan.relevance}"]
+        if self.failures:
+            lines.append(f"{len(self.failures)} tasks failed: {', '.join(self.failures)}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Results({len(self.parts)} designs and splits, {len(self.plan.systems)} systems)"
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+
+def _names(part: Result) -> dict[str, str]:
+    change = part.view.intervention
+    return {
+        "targets": repr(part.view.targets), "split": part.split,
+        "judgments": part.view.judgments,
+        "intervention": "" if change is None else change.kind,
+    }  # fmt: skip
+
+
+def run(
+    data: object,
+    plan: Plan,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    keep_going: bool = False,
+    retry_failed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Results:
+    """Carry a plan out: split, train, rank, judge. What is in the store is not done again.
+
+    Parameters
+    ----------
+    data
+        Ratings, or anything that `read_ratings` takes.
+    plan
+        The plan.
+    store
+        A folder that keeps every finished result: a run that was killed goes on where it was.
+        Without one, results are kept until they are returned.
+    workers
+        Processes side by side; never changes a result.
+    keep_going
+        Go on when a task fails, and return what there is; else the first failure is raised when
+        all running tasks are done.
+    retry_failed
+        Try tasks again that failed in an earlier run on this store.
+    progress
+        Called after each task.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> ratings = {"user": [1, 1, 2, 2, 3, 3], "item": [7, 8, 7, 9, 8, 9], "rating": [5] * 6}
+    >>> plan = us.Plan(us.LeaveOut(1), algorithms=[us.Popularity()], metrics=["P@1"], seed=2)
+    >>> us.run(ratings, plan)
+    Results(1 designs and splits, 1 systems)
+    """
+    ratings = data if isinstance(data, Ratings) else read_ratings(data)
+    if store is None:
+        with tempfile.TemporaryDirectory(prefix="unskew-") as folder:
+            return _run(ratings, plan, Store.open(folder), workers, keep_going, False, progress)
+    return _run(ratings, plan, Store.open(store), workers, keep_going, retry_failed, progress)
+
+
+def _run(
+    ratings: Ratings, plan: Plan, store: Store, workers: int, keep_going: bool,
+    retry_failed: bool, progress: Callable[[Progress], None] | None,
+) -> Results:  # fmt: skip
+    key = store.put_ratings(ratings)
+    tasks = tasks_of(plan, ratings, key, store)
+    failures: dict[str, str] = {}
+    earlier = store.failures()
+    todo = []
+    for task in tasks:
+        if not task.todo:
+            continue
+        if task.key in earlier and not retry_failed:
+            failures[task.label] = earlier[task.key]
+            continue
+        store.forget_failure(task.key)
+        todo.append(task)
+    if failures and not keep_going:
+        raise _failed(plan, failures, " in an earlier run (try again with retry_failed)")
+    done = len(tasks) - len(todo) - len(failures)
+    try:
+        for outcome in execute(perform, todo, workers):
+            done += 1
+            if outcome.failure is not None:
+                store.put_failure(outcome.task.key, outcome.failure)
+                failures[outcome.task.label] = outcome.failure
+                if not keep_going:
+                    raise _failed(plan, failures, "")
+            if progress is not None:
+                progress(Progress(done, len(tasks), len(failures), outcome.task.label))
+    finally:
+        forget()
+    return collect(plan, ratings, key, store, failures)
+
+
+def _failed(plan: Plan, failures: Mapping[str, str], when: str) -> DataError:
+    label, report = next(iter(failures.items()))
+    return DataError(
+        f"{label} failed{when}, with seed {plan.seed}; what was finished is kept.\n{report}"
+    )
+
+
+def tasks_of(plan: Plan, ratings: Ratings, data: str, store: Store) -> list[Task]:
+    """Return all tasks of a plan, each with what is not in the store yet."""
+    tasks = []
+    views = plan.views()
+    for split in range(len(plan.splits)):
+        for fold in range(count_splits(plan, split, ratings)):
+            for system in (None, *plan.systems):
+                keys = [
+                    (number, result_key(plan, data, split, fold, view, system))
+                    for number, view in enumerate(views)
+                ]
+                fresh = not is_storable(plan, system)
+                todo = tuple((n, key) for n, key in keys if fresh or not store.has(key))
+                tasks.append(Task(store, data, plan, split, fold, system, todo))
+    return tasks
+
+
+def collect(
+    plan: Plan, ratings: Ratings, data: str, store: Store, failures: Mapping[str, str]
+) -> Results:
+    """Read the results of a plan from its store."""
+    parts = []
+    for split, splitter in enumerate(plan.splits):
+        for fold in range(count_splits(plan, split, ratings)):
+            for view in plan.views():
+                found = _read(plan, ratings, data, split, fold, view, store)
+                if found is not None:
+                    parts.append(Result(splitter.name, found[1], view, found[0]))
+    if not parts:
+        raise DataError(
+            "no task was finished"
+            + "".join(f"\n{label}: {text}" for label, text in failures.items())
+        )
+    return Results(plan, tuple(parts), dict(failures))
+
+
+def _read(
+    plan: Plan, ratings: Ratings, data: str, split: int, fold: int, view: View, store: Store
+) -> tuple[Scores, str] | None:
+    """Put the scores of one design together, of all systems that are there."""
+    try:
+        shared, card = store.get(result_key(plan, data, split, fold, view, None))
+    except KeyError:
+        return None
+    wanted = wanted_metrics(plan, view)
+    labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
+    systems, notes = {}, list(card["notes"])
+    for name in plan.systems:
+        try:
+            table, own = store.get(result_key(plan, data, split, fold, view, name))
+        except KeyError:
+            continue
+        systems[name] = _system(table, own["aggregates"], labels)
+        notes += [f"{name}: {note}" for note in own["notes"]]
+    if not systems:
+        return None
+    facts = shared.select(pl.col("^list .*$")).rename(lambda column: column.removeprefix("list "))
+    if card["strata"] == 0:
+        facts = facts.drop("stratum")
+    anchored = bool((facts["anchor"] >= 0).all())
+    anchor = ratings.items.raw(facts["anchor"].to_numpy()) if anchored else None
+    facts = facts.drop("anchor")
+    if anchor is not None:
+        facts = facts.with_columns(anchor=anchor)
+    content = {
+        "plan": plan.describe(), "data": data, "split": split, "fold": fold,
+        "view": view.describe(), "lists": card["facts"], "systems": list(systems),
+        "versions": versions(),
+    }  # fmt: skip
+    scores = Scores(
+        labels, systems, ratings.users, facts, plan.users, plan.undefined, tuple(wanted),
+        partial(dict, content), tuple(dict.fromkeys(notes)), str(plan.relevance),
+        "strata" if card["strata"] else "lists",
+        _system(shared, card["aggregates"], labels), card["simulated"],
+    )  # fmt: skip
+    return scores, card["label"]
+
+
+def _system(
+    table: pl.DataFrame, aggregates: Mapping[str, float | None], labels: tuple[str, ...]
+) -> System:
+    values = np.array([table[label].to_numpy() for label in labels])
+    den = {
+        row: table[f"{label}/den"].to_numpy()
+        for row, label in enumerate(labels)
+        if f"{label}/den" in table.columns
+    }
+    whole = {label: math.nan if value is None else value for label, value in aggregates.items()}
+    return System(values.reshape(len(labels), table.height), den, table["depth"].to_numpy(), whole)
+
+
+def data_of(settings: Mapping[str, Any], folder: Path) -> Ratings:
+    """Read the data that a plan's file names; its path is relative to the file."""
+    if "file" not in settings:
+        raise SettingError('the plan names no data: write [data] and file = "ratings.parquet"')
+    more = {key: value for key, value in settings.items() if key != "file"}
+    return read_ratings(folder / str(settings["file"]), **more)

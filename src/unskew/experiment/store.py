@@ -1,0 +1,296 @@
+"""The store: every finished result under the hash of all that determines it.
+
+A result is one file: a line that names the format, a line of JSON (the key, a digest of the rest,
+the card) and a Parquet table. It is written under another name, synced and renamed, so that
+nothing half-written ever stands under a key; what is damaged later is found by its digest. Several
+processes and machines may share one folder: who writes a key that is there already writes the same
+bytes. Ratings lie there as Arrow files that every process maps into its memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.errors import DataError, UnskewError
+from unskew.files import replacing
+
+FORMAT = 1
+MARK = "unskew-store.json"
+_MAGIC = b"unskew result 1\n"
+_RESULTS, _DATA, _FAILED = "results", "data", "failed"
+
+
+class StoreError(UnskewError):
+    """A store that cannot be used or written."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A result as it lies in the store."""
+
+    key: str
+    size: int
+    card: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of results. Small and picklable: only the path."""
+
+    home: Path
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Store:
+        """Open a store, or make one in a new or empty folder."""
+        home = Path(folder)
+        mark = home / MARK
+        if mark.exists():
+            try:
+                number = json.loads(mark.read_text())["format"]
+            except (OSError, ValueError, KeyError, TypeError) as problem:
+                raise StoreError(f"{mark}: cannot be read ({problem})") from None
+            if number != FORMAT:
+                raise StoreError(f"{home}: a store of format {number}; this reads {FORMAT}")
+            return cls(home)
+        if home.exists() and (not home.is_dir() or any(_visible(home))):
+            raise StoreError(
+                f"{home} is no store and not empty: name a new folder, or one that is a store"
+            )
+        store = cls(home)
+        with store._writing(mark) as part:
+            part.write_text(json.dumps({"format": FORMAT}) + "\n")
+        return store
+
+    def path(self, key: str) -> Path:
+        """Return where a result lies."""
+        return self.home / _RESULTS / key[:2] / f"{key}.result"
+
+    def put(self, key: str, table: pl.DataFrame, card: Mapping[str, Any]) -> None:
+        """Keep a result: a table, and the card that says what it is."""
+        buffer = io.BytesIO()
+        table.write_parquet(buffer, compression="zstd", statistics=False)
+        payload = buffer.getvalue()
+        head = {"key": key, "digest": _digest(payload), "size": len(payload), "card": dict(card)}
+        with self._writing(self.path(key)) as part, part.open("wb") as file:
+            file.write(_MAGIC + json.dumps(head, sort_keys=True).encode() + b"\n")
+            file.write(payload)
+
+    def get(self, key: str) -> tuple[pl.DataFrame, dict[str, Any]]:
+        """Return a result and its card; StoreError if it is damaged, KeyError if not there."""
+        head, payload = self._read(self.path(key), key)
+        return pl.read_parquet(io.BytesIO(payload)), head["card"]
+
+    def has(self, key: str) -> bool:
+        """Tell whether a result is there and whole; set a damaged one aside, to be done again."""
+        try:
+            self._read(self.path(key), key)
+        except KeyError:
+            return False
+        except StoreError:
+            path = self.path(key)
+            path.replace(path.with_suffix(".damaged"))
+            return False
+        return True
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield what is there, by key; damaged files are left out (see `verify`)."""
+        for path in self._files():
+            try:
+                head, payload = self._read(path, path.stem)
+            except (StoreError, KeyError):
+                continue
+            yield Entry(path.stem, len(payload), head["card"])
+
+    def verify(self) -> list[str]:
+        """Return what is wrong: damaged results, foreign files, leftovers of killed writers."""
+        wrong = []
+        for path in self._files():
+            try:
+                self._read(path, path.stem)
+            except (StoreError, KeyError) as problem:
+                wrong.append(str(problem))
+        known = {".result"}
+        for path in sorted((self.home / _RESULTS).rglob("*")):
+            if path.is_file() and path.suffix not in known:
+                kind = "set aside as damaged" if path.suffix == ".damaged" else "not a result"
+                left = "left by a stopped writer" if path.name.endswith(".part") else kind
+                wrong.append(f"{path}: {left}; unskew store gc removes it")
+        return wrong
+
+    def gc(self, keep: set[str] | None = None) -> int:
+        """Remove leftovers and, where `keep` is given, every other result; return how many."""
+        removed = 0
+        for path in sorted((self.home / _RESULTS).rglob("*")):
+            stale = path.suffix == ".damaged" or path.name.endswith(".part")
+            other = path.suffix == ".result" and keep is not None and path.stem not in keep
+            if path.is_file() and (stale or other):
+                path.unlink(missing_ok=True)
+                removed += 1
+        return removed
+
+    def put_failure(self, key: str, text: str) -> None:
+        """Keep the report of a failed task."""
+        with self._writing(self.home / _FAILED / f"{key}.txt") as part:
+            part.write_text(text)
+
+    def failures(self) -> dict[str, str]:
+        """Return the reports of failed tasks, by key."""
+        folder = self.home / _FAILED
+        return {path.stem: path.read_text() for path in sorted(folder.glob("*.txt"))}
+
+    def forget_failure(self, key: str) -> None:
+        """Remove the report of a task that will be tried again."""
+        (self.home / _FAILED / f"{key}.txt").unlink(missing_ok=True)
+
+    def put_ratings(self, ratings: Ratings) -> str:
+        """Keep ratings as Arrow files and return their key."""
+        key = data_key(ratings)
+        folder = self.home / _DATA / key
+        if (folder / "meta.json").exists():
+            return key
+        columns: dict[str, Any] = {
+            "user": pl.Series(ratings.user), "item": pl.Series(ratings.item),
+            "value": pl.Series(ratings.value),
+        }  # fmt: skip
+        if ratings.time is not None:
+            columns["time"] = pl.Series(ratings.time)
+        columns |= {f"tag {name}": column for name, column in ratings.tags.items()}
+        parts = {
+            "ratings": pl.DataFrame(columns), "users": ratings.users.values.to_frame("id"),
+            "items": ratings.items.values.to_frame("id"),
+        }  # fmt: skip
+        for name, frame in parts.items():
+            with self._writing(folder / f"{name}.arrow") as part:
+                frame.rechunk().write_ipc(part)
+        meta = {"implicit": ratings.implicit, "notes": list(ratings.notes), "rows": len(ratings)}
+        with self._writing(folder / "meta.json") as part:  # last: then all is there
+            part.write_text(json.dumps(meta) + "\n")
+        return key
+
+    def ratings(self, key: str) -> Ratings:
+        """Return kept ratings, mapped into memory."""
+        folder = self.home / _DATA / key
+        try:
+            meta = json.loads((folder / "meta.json").read_text())
+            table, users, items = (
+                pl.read_ipc(folder / f"{name}.arrow") for name in ("ratings", "users", "items")
+            )
+        except (OSError, ValueError, pl.exceptions.PolarsError) as problem:
+            raise StoreError(f"{folder}: the ratings cannot be read ({problem})") from None
+        tags = {
+            name.removeprefix("tag "): table[name]
+            for name in table.columns
+            if name.startswith("tag ")
+        }
+        kept = Ratings(
+            Ids(users["id"].alias("")), Ids(items["id"].alias("")),
+            frozen(table["user"].to_numpy()), frozen(table["item"].to_numpy()),
+            frozen(table["value"].to_numpy()),
+            frozen(table["time"].to_numpy()) if "time" in table.columns else None,
+            tags, meta["implicit"], tuple(meta["notes"]),
+        )  # fmt: skip
+        if data_key(kept) != key:
+            raise StoreError(f"{folder}: the ratings are damaged; remove the folder and run again")
+        return kept
+
+    def _files(self) -> list[Path]:
+        return sorted((self.home / _RESULTS).glob("*/*.result"))
+
+    def _read(self, path: Path, key: str) -> tuple[dict[str, Any], bytes]:
+        """Return head and payload of a result whose digest is right."""
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            raise KeyError(key) from None
+        except OSError as problem:
+            raise StoreError(f"{path}: cannot be read ({problem})") from None
+        try:
+            magic, head, payload = content.split(b"\n", 2)
+            facts = json.loads(head)
+            right = (
+                magic + b"\n" == _MAGIC
+                and facts["key"] == key
+                and facts["size"] == len(payload)
+                and facts["digest"] == _digest(payload)
+            )
+        except (ValueError, KeyError, TypeError):
+            right, facts, payload = False, {}, b""
+        if not right:
+            raise StoreError(f"{path}: damaged or cut short; it will be done again")
+        return facts, payload
+
+    def _writing(self, path: Path) -> Any:
+        return _Writing(path)
+
+
+class _Writing:
+    """Atomic writing whose errors name the store's file and what to do."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.inner = replacing(path)
+
+    def __enter__(self) -> Path:
+        try:
+            return self.inner.__enter__()
+        except OSError as problem:
+            raise self._error(problem) from problem
+
+    def __exit__(self, *error: Any) -> bool | None:
+        try:
+            done = self.inner.__exit__(*error)
+        except OSError as problem:
+            raise self._error(problem) from problem
+        return done
+
+    def _error(self, problem: OSError) -> StoreError:
+        full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "make room and run again" if full else "check the folder and its permissions"
+        return StoreError(
+            f"{self.path}: cannot be written ({problem.strerror or problem}); {remedy}; earlier "
+            f"results are untouched"
+        )
+
+
+def data_key(ratings: Ratings) -> str:
+    """Return a key of ratings with their times and tags, the same in any row order."""
+    digest = hashlib.blake2b(ratings.fingerprint.encode(), digest_size=16)
+    if ratings.time is not None:
+        digest.update(np.ascontiguousarray(ratings.time).data)
+    for name in sorted(ratings.tags):
+        column = ratings.tags[name]
+        digest.update(f"\x1f{name}\x1f{column.dtype}".encode())
+        digest.update("\x1f".join(column.cast(pl.String).fill_null("\x00")).encode())
+    return digest.hexdigest()
+
+
+def key_of(parts: Mapping[str, Any]) -> str:
+    """Return the key of everything that determines a result."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=True, default=_refuse)
+    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+
+
+def _refuse(value: object) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise DataError(f"{value!r} cannot be part of a key: give plain numbers, text and lists")
+
+
+def _digest(payload: bytes) -> str:
+    return hashlib.blake2b(payload, digest_size=16).hexdigest()
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.iterdir() if not path.name.startswith("."))
