@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
     from unskew.evaluation import evaluate
     from unskew.expect import expected_precision, fairness, one_relevant_bounds, sparsity
+    from unskew.experiment.outline import outline
     from unskew.experiment.plan import Custom, Plan, read_plan
     from unskew.experiment.results import Results, run
+    from unskew.experiment.tune import tune
     from unskew.metrics.names import Metric
     from unskew.protocol.audit import audit_split
     from unskew.protocol.chance import RandomSplit
@@ -175,6 +177,8 @@ _HOME = {
     "read_plan": "unskew.experiment.plan",
     "Results": "unskew.experiment.results",
     "run": "unskew.experiment.results",
+    "outline": "unskew.experiment.outline",
+    "tune": "unskew.experiment.tune",
     "show_versions": "unskew.versions",
     "UnskewError": "unskew.errors",
     "DataError": "unskew.errors",
@@ -264,6 +268,7 @@ __all__ = [
     "load_splits",
     "looks_random",
     "one_relevant_bounds",
+    "outline",
     "popularity_cut",
     "popularity_percentiles",
     "rank",
@@ -279,6 +284,7 @@ __all__ = [
     "show_versions",
     "sparsity",
     "sparsity_sample",
+    "tune",
     "valcarce2018",
 ]
 

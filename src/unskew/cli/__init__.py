@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from unskew.cli import algorithms, demo, evaluate, intervene, metrics, recommend, split
+from unskew.cli import algorithms, demo, evaluate, intervene, metrics, recommend, run, split
 from unskew.errors import DataWarning, SettingError, UnskewError
 
 app = typer.Typer(
@@ -26,6 +26,9 @@ app.command("split", rich_help_panel="Design")(split.split)
 app.command("intervene", rich_help_panel="Design")(intervene.intervene)
 app.command("recommend", rich_help_panel="Recommend")(recommend.recommend)
 app.command("algorithms", rich_help_panel="Recommend")(algorithms.algorithms)
+app.command("run", rich_help_panel="Experiment")(run.run)
+app.add_typer(run.plan_app, name="plan", rich_help_panel="Experiment")
+app.add_typer(run.store_app, name="store", rich_help_panel="Experiment")
 app.command("demo", rich_help_panel="Start here")(demo.demo)
 
 

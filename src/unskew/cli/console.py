@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 
@@ -34,3 +35,13 @@ def progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | N
     with Progress(*columns, console=messages(), transient=True) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def tasks_progress(quiet: bool) -> Iterator[Callable[[Any], None] | None]:
+    """Show tasks done, failed and the time left on a terminal; give what moves it, or None."""
+    with progress("tasks", quiet) as moved:
+        if moved is None:
+            yield None
+            return
+        yield lambda state: moved(state.done, state.total)

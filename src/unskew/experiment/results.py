@@ -19,7 +19,7 @@ from unskew.data.readers import read_ratings
 from unskew.errors import DataError, SettingError
 from unskew.experiment.execute import execute
 from unskew.experiment.plan import Plan, View
-from unskew.experiment.store import Store
+from unskew.experiment.store import Store, data_key
 from unskew.experiment.task import (
     Task,
     count_splits,
@@ -29,7 +29,7 @@ from unskew.experiment.task import (
     result_key,
     wanted_metrics,
 )
-from unskew.scores import Scores, System
+from unskew.scores import RANDOM, Scores, System
 from unskew.versions import versions
 
 
@@ -130,14 +130,20 @@ class Results:
 
     def summary(self) -> pl.DataFrame:
         """Return the mean over folds: a row per design and system, a column per metric."""
-        keys = ["targets", "split", "judgments", "intervention", "system"]
+        design = ["targets", "split", "judgments", "intervention"]
         long = self.table()
-        chance = long.with_columns(system=pl.lit("(random)"), mean="random")
-        both = pl.concat([long, chance.unique(maintain_order=True)])
-        means = both.group_by([*keys, "metric"], maintain_order=True).agg(pl.col("mean").mean())
-        wide = means.pivot("metric", index=keys, values="mean", maintain_order=True)
-        constant = [key for key in keys[:-1] if wide[key].n_unique() == 1]
-        return wide.drop(constant)
+        chance = long.with_columns(system=pl.lit(RANDOM), mean="random").unique(maintain_order=True)
+        both = pl.concat([long, chance]).with_columns(
+            place=pl.concat_str(pl.col(design), separator="\x1f").rank("dense")
+        )
+        first = {name: n for n, name in enumerate(dict.fromkeys(both["place"].to_list()))}
+        means = both.group_by([*design, "place", "system", "metric"], maintain_order=True).agg(
+            pl.col("mean").mean()
+        )
+        wide = means.pivot("metric", index=[*design, "place", "system"], values="mean",
+                           maintain_order=True)  # fmt: skip
+        wide = wide.sort(pl.col("place").replace_strict(first), maintain_order=True).drop("place")
+        return wide.drop([key for key in design if wide[key].n_unique() == 1])
 
     def __str__(self) -> str:
         with pl.Config(
@@ -270,6 +276,18 @@ def tasks_of(plan: Plan, ratings: Ratings, data: str, store: Store) -> list[Task
                 todo = tuple((n, key) for n, key in keys if fresh or not store.has(key))
                 tasks.append(Task(store, data, plan, split, fold, system, todo))
     return tasks
+
+
+def keys_of(plan: Plan, ratings: Ratings) -> set[str]:
+    """Return the keys of all results of a plan."""
+    data = data_key(ratings)
+    return {
+        result_key(plan, data, split, fold, view, system)
+        for split in range(len(plan.splits))
+        for fold in range(count_splits(plan, split, ratings))
+        for system in (None, *plan.systems)
+        for view in plan.views()
+    }
 
 
 def collect(

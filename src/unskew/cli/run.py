@@ -1,0 +1,232 @@
+"""`unskew run`, `unskew plan check` and `unskew store`: experiments from files."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unskew.cli.console import messages, output, tasks_progress
+from unskew.cli.options import Quiet
+from unskew.errors import SettingError, choose
+
+EXAMPLES = """
+Carry a plan out: split, train, rank, judge; resumable.
+
+[bold]Examples[/bold]
+
+  unskew plan check plan.toml
+
+  unskew run plan.toml --store results/
+
+  unskew run plan.toml --store results/ --workers 2 --format csv -o table.csv
+
+What is finished is kept in the store: a run that was stopped or killed goes on where it was.
+
+[bold]A plan[/bold]
+
+  seed = 7
+  metrics = ["P@10", "nDCG@10", "anti-P@10"]
+
+  \\[data]
+  file = "ratings.parquet"
+
+  \\[relevance]
+  liked = 4
+
+  \\[\\[split]]
+  protocol = "random"
+  folds = 5
+
+  \\[\\[targets]]
+  design = "test-items"
+
+  \\[\\[algorithm]]
+  name = "user-knn"
+  k = \\[20, 50, 100]
+"""
+
+FORMATS = ("table", "csv", "json", "markdown")
+KEEP = typer.Option("--keep-going", help="Go on when a task fails.")
+
+
+def run(  # noqa: D103 - its help is EXAMPLES
+    plan: Annotated[Path, typer.Argument(help="A plan: a TOML file.")],
+    store: Annotated[
+        Path | None, typer.Option(help="The folder that keeps results; made at first use.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Ratings, instead of the plan's [data] file.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(help="Processes side by side; never changes a number.")
+    ] = 1,
+    keep_going: Annotated[bool, KEEP] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")
+    ] = False,
+    format: Annotated[str, typer.Option(help="table, csv, json or markdown.")] = "table",  # noqa: A002
+    to: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the long table to .csv, .parquet.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    from unskew.experiment.plan import read_plan
+    from unskew.experiment.results import run as carry_out
+
+    choose("format", format, FORMATS)
+    if to is not None and to.suffix not in (".csv", ".parquet"):
+        raise SettingError(f"--output must end in .csv or .parquet, got {to.name!r}")
+    wanted, source = read_plan(plan)
+    ratings = _data(plan, source, data)
+    with tasks_progress(quiet) as moved:
+        results = carry_out(
+            ratings, wanted, store=store, workers=workers, keep_going=keep_going,
+            retry_failed=retry_failed, progress=moved,
+        )  # fmt: skip
+    if to is not None:
+        from unskew.files import write_table
+
+        write_table(results.table(), to, to.suffix.removeprefix("."))
+    _show(results, format)
+    if format == "table" and not quiet:
+        for note in dict.fromkeys(note for part in results for note in part.scores.notes):
+            messages().print(note, style="dim", markup=False, soft_wrap=True)
+    for label, report in results.failures.items():
+        messages().print(f"failed: {label}\n{report}", markup=False)
+    if results.failures:
+        raise typer.Exit(1)
+
+
+run.__doc__ = EXAMPLES
+
+
+def _data(plan: Path, source: dict[str, Any], data: Path | None) -> Any:
+    from unskew.data.readers import read_ratings
+    from unskew.experiment.results import data_of
+
+    if data is not None:
+        more = {key: value for key, value in source.items() if key != "file"}
+        return read_ratings(data, **more)
+    return data_of(source, plan.parent)
+
+
+def _show(results: Any, format: str) -> None:  # noqa: A002
+    import polars as pl
+
+    if format == "csv":
+        print(results.table().write_csv().rstrip())
+    elif format == "json":
+        print(results.table().write_json())
+    elif format == "markdown":
+        with pl.Config(
+            tbl_formatting="ASCII_MARKDOWN", tbl_hide_dataframe_shape=True, tbl_rows=-1,
+            tbl_hide_column_data_types=True, tbl_cols=-1, float_precision=4, fmt_str_lengths=80,
+            tbl_width_chars=1000,
+        ):  # fmt: skip
+            print(results.summary())
+    else:
+        output().print(str(results), markup=False, soft_wrap=True, highlight=False)
+
+
+plan_app = typer.Typer(no_args_is_help=True, help="Look at a plan before it runs.")
+
+
+@plan_app.command("check")
+def check(
+    plan: Annotated[Path, typer.Argument(help="A plan: a TOML file.")],
+    data: Annotated[Path | None, typer.Option(help="Ratings, instead of the plan's.")] = None,
+    store: Annotated[Path | None, typer.Option(help="Count what is in this store.")] = None,
+    estimate: Annotated[
+        bool, typer.Option(help="Train every system on a few users to estimate the time.")
+    ] = True,
+) -> None:
+    """Explain what a plan will do: splits, designs, systems, tasks, time and memory.
+
+    [bold]Examples[/bold]
+
+      unskew plan check plan.toml
+
+      unskew plan check plan.toml --store results/ --no-estimate
+    """
+    from unskew.experiment.outline import outline
+    from unskew.experiment.plan import read_plan
+
+    wanted, source = read_plan(plan)
+    told = outline(wanted, _data(plan, source, data), store=store, estimate=estimate)
+    output().print(str(told), markup=False, soft_wrap=True, highlight=False)
+
+
+store_app = typer.Typer(no_args_is_help=True, help="Look into a store of results.")
+Folder = Annotated[Path, typer.Argument(help="The store.")]
+
+
+@store_app.command("ls")
+def ls(folder: Folder) -> None:
+    """List the results of a store.
+
+    [bold]Examples[/bold]
+
+      unskew store ls results/
+    """
+    opened = _opened(folder)
+    for entry in opened.entries():
+        card = entry.card
+        who = card.get("system") or "lists"
+        print(f"{entry.key[:12]}  {entry.size:>10,}  {card.get('label', '')}  {who}")
+
+
+@store_app.command("verify")
+def verify(folder: Folder) -> None:
+    """Check every result against its digest; exit 1 when something is wrong.
+
+    [bold]Examples[/bold]
+
+      unskew store verify results/
+    """
+    opened = _opened(folder)
+    wrong = opened.verify()
+    for line in wrong:
+        print(line)
+    print(f"{sum(1 for _ in opened.entries()):,} results are whole, {len(wrong):,} problems")
+    if wrong:
+        raise typer.Exit(1)
+
+
+@store_app.command("gc")
+def gc(
+    folder: Folder,
+    plan: Annotated[
+        Path | None, typer.Option(help="Also remove results that this plan does not need.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Ratings, instead of the plan's.")] = None,
+) -> None:
+    """Remove what stopped writers left behind and, with --plan, results it does not need.
+
+    [bold]Examples[/bold]
+
+      unskew store gc results/
+
+      unskew store gc results/ --plan plan.toml
+    """
+    from unskew.experiment.plan import read_plan
+    from unskew.experiment.results import keys_of
+
+    opened = _opened(folder)
+    keep = None
+    if plan is not None:
+        wanted, source = read_plan(plan)
+        keep = keys_of(wanted, _data(plan, source, data))
+    begun = time.perf_counter()
+    removed = opened.gc(keep)
+    print(f"removed {removed:,} files in {time.perf_counter() - begun:.1f} s")
+
+
+def _opened(folder: Path) -> Any:
+    from unskew.experiment.store import MARK, Store
+
+    if not (folder / MARK).exists():
+        raise SettingError(f"{folder} is no store: name the folder given to unskew run --store")
+    return Store.open(folder)

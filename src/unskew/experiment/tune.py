@@ -1,0 +1,160 @@
+"""`tune`: choose an algorithm's settings by a metric on validation judgments."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from unskew.data.ratings import Ratings
+from unskew.data.relevance import Relevance
+from unskew.errors import DataError, SettingError
+from unskew.experiment.plan import Plan
+from unskew.experiment.results import Progress, run
+from unskew.metrics.names import parse
+from unskew.protocol.given import Given
+from unskew.protocol.split import Splitter
+from unskew.protocol.targets import Targets, TestItems
+from unskew.protocol.users import UserSplit
+from unskew.recommend.model import Algorithm
+from unskew.recommend.registry import settings_of
+from unskew.rng import generator
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The best settings of a search, and all that were tried."""
+
+    best: Algorithm
+    metric: str
+    value: float
+    """The mean of the metric for the best settings, over splits."""
+    trials: pl.DataFrame
+    """A row per trial: settings, mean, and the standard deviation over splits; best first."""
+
+    def table(self) -> pl.DataFrame:
+        """Return all trials, best first."""
+        return self.trials
+
+    def __str__(self) -> str:
+        return f"{self.best!r}: {self.metric} {self.value:.4f}, best of {self.trials.height} trials"
+
+    def _repr_html_(self) -> str:
+        return self.trials._repr_html_()
+
+
+def tune(
+    algorithm: Algorithm,
+    grid: Mapping[str, Sequence[Any]],
+    train: Ratings,
+    metric: str,
+    *,
+    relevance: Relevance,
+    validation: Splitter | Ratings | None = None,
+    targets: Targets | None = None,
+    trials: int | None = None,
+    users: str = "with-test",
+    seed: int = 0,
+    store: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> Tuned:
+    """Search an algorithm's settings: all combinations, or some drawn at random.
+
+    Parameters
+    ----------
+    algorithm
+        With the settings that are not searched.
+    grid
+        What to try for each setting.
+    train
+        Training ratings; the test part of an experiment must not be among them.
+    metric
+        What to be best in, such as `nDCG@10`.
+    relevance
+        Which ratings are liked.
+    validation
+        How to hold a validation part out of `train` (a fifth of each user's ratings unless
+        given), or validation judgments of their own, such as a random sample (carraro2020):
+        then all of `train` trains.
+    targets
+        What is ranked: items with validation ratings unless given.
+    trials
+        Try this many combinations, drawn at random, instead of all.
+    users
+        Which users are averaged.
+    seed, store, workers, progress
+        As in `run`; every trial is kept in the store.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> rows = [(u, (u + 3 * n) % 17, 1 + n % 5) for u in range(20) for n in range(6)]
+    >>> user, item, rating = zip(*rows)
+    >>> train = us.read_ratings({"user": user, "item": item, "rating": rating})
+    >>> liked = us.Relevance(liked=3)
+    >>> found = us.tune(us.UserKNN(), {"k": [2, 5]}, train, "nDCG@5", relevance=liked)
+    >>> found.trials.height
+    2
+    """
+    tried = _combinations(algorithm, grid, trials, seed)
+    split: Splitter
+    if isinstance(validation, Ratings):
+        split = Given(test=validation, overlap="to-training")
+    else:
+        split = validation or UserSplit(test=0.2)
+    systems = {f"trial {number}": one for number, (_, one) in enumerate(tried)}
+    plan = Plan(split, targets or TestItems(), systems, relevance, [metric], users=users, seed=seed)
+    results = run(train, plan, store=store, workers=workers, progress=progress)
+    means = (
+        results.table()
+        .group_by("system", maintain_order=True)
+        .agg(pl.col("mean").mean().alias("value"), pl.col("mean").std().alias("deviation"))
+    )
+    value = dict(zip(means["system"], means["value"], strict=True))
+    spread = dict(zip(means["system"], means["deviation"], strict=True))
+    sign = -1.0 if parse(metric).better == "lower" else 1.0
+
+    def rank(number: int) -> tuple[float, int]:
+        mean = value[f"trial {number}"]
+        return (math.inf if math.isnan(mean) else -sign * mean, number)
+
+    order = sorted(range(len(tried)), key=rank)
+    best = value[f"trial {order[0]}"]
+    if math.isnan(best):
+        raise DataError(f"{metric} is undefined for every trial: is anything liked?")
+    rows = [
+        {**tried[n][0], metric: value[f"trial {n}"], "deviation": spread[f"trial {n}"]}
+        for n in order
+    ]
+    frame = pl.DataFrame(rows, infer_schema_length=None, strict=False)
+    return Tuned(tried[order[0]][1], metric, best, frame)
+
+
+def _combinations(
+    algorithm: Algorithm, grid: Mapping[str, Sequence[Any]], trials: int | None, seed: int
+) -> list[tuple[dict[str, Any], Algorithm]]:
+    """Return the settings to try and the algorithms that they make."""
+    known = settings_of(type(algorithm))
+    for name, values in grid.items():
+        if name not in known:
+            raise SettingError(
+                f"{algorithm.name} has no setting {name!r}; it has: {', '.join(known)}"
+            )
+        if isinstance(values, str) or not len(values):
+            raise SettingError(f"grid: give a list of values for {name}, got {values!r}")
+    if not grid:
+        raise SettingError("grid: name at least one setting to search")
+    every = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    if trials is not None:
+        if trials < 1:
+            raise SettingError(f"trials must be at least 1, got {trials}")
+        rng = generator(seed, "tune", algorithm.name)
+        chosen = sorted(rng.choice(len(every), min(trials, len(every)), replace=False).tolist())
+        every = [every[number] for number in chosen]
+    return [(settings, replace(algorithm, **settings)) for settings in every]
