@@ -25,6 +25,7 @@ from unskew.protocol.popularity import item_counts
 from unskew.protocol.split import Split
 from unskew.protocol.strata import Strata, judgment_bins, percentiles
 from unskew.rng import key_of
+from unskew.threads import map_blocks
 
 U8 = NDArray[np.uint8]
 I32 = NDArray[np.int32]
@@ -129,11 +130,14 @@ class Targets:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __repr__(self) -> str:
-        for name, (design, shown) in _NAMED.items():
-            rest = {key: value for key, value in self.describe().items() if key not in design}
-            plain = {one.name: one.default for one in fields(self)}
+        plain = {one.name: one.default for one in fields(self)}
+        for name, design, own_defaults in _NAMED:
             if all(getattr(self, key) == value for key, value in design.items()):
-                own = {k: v for k, v in rest.items() if v != plain[k] or k in shown}
+                if name == "Percentiles" and self.strata is None:
+                    continue
+                usual = {**plain, **own_defaults}
+                rest = {k: v for k, v in self.describe().items() if k not in design}
+                own = {k: v for k, v in rest.items() if v != usual[k] or k in own_defaults}
                 return f"{name}({', '.join(f'{k}={v!r}' for k, v in own.items())})"
         return f"Targets({', '.join(f'{k}={v!r}' for k, v in self.describe().items())})"
 
@@ -210,16 +214,16 @@ BY_NAME = {
 """Designs with one list per user, by their names on the command line."""
 
 
-# Which settings make a name, and which of the rest are shown even at their defaults.
-_NAMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "TestTargets": ({"candidates": "test", "relevant": "all", "others": 0, "fixed": "judged"}, ()),
-    "Percentiles": ({"candidates": "all", "relevant": "one", "strata": 10}, ("others",)),
-    "OneRelevant": ({"candidates": "test", "relevant": "one"}, ("others",)),
-    "UserFlat": ({"candidates": "all", "relevant": "all", "fixed": "judged"}, ("others",)),
-    "AllItems": ({"candidates": "all", "relevant": "all"}, ()),
-    "TestItems": ({"candidates": "test", "relevant": "all"}, ()),
-    "TrainItems": ({"candidates": "train", "relevant": "all"}, ()),
-}
+# Names, the settings that make them, and the defaults of their own that are always shown.
+_NAMED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("TestTargets", {"candidates": "test", "relevant": "all", "others": 0, "fixed": "judged"}, {}),
+    ("Percentiles", {"candidates": "all", "relevant": "one"}, {"others": 99, "strata": 10}),
+    ("OneRelevant", {"candidates": "test", "relevant": "one"}, {"others": 99}),
+    ("UserFlat", {"candidates": "all", "relevant": "all", "fixed": "judged"}, {"others": 99}),
+    ("AllItems", {"candidates": "all", "relevant": "all"}, {}),
+    ("TestItems", {"candidates": "test", "relevant": "all"}, {}),
+    ("TrainItems", {"candidates": "train", "relevant": "all"}, {}),
+]
 
 
 def relevance_of(relevance: Relevance | None, liked: float | None) -> Relevance:
@@ -580,8 +584,9 @@ def _judgments(lists: TargetLists) -> Ratings:
     missed = np.zeros(0, np.uint8)
     if isinstance(lists.source, _Drawn) and not lists.one_relevant and not lists.strata:
         missed = lists.source.fixed
-    found, counts = [], []
-    for lo, hi in lists.blocks():
+
+    def meet(bounds: tuple[int, int]) -> tuple[I64, I64]:
+        lo, hi = bounds
         start, item = lists.block(lo, hi)
         users = lists.user[lo:hi]
         judged = tests.start[users + 1] - tests.start[users]
@@ -592,8 +597,10 @@ def _judgments(lists: TargetLists) -> Ratings:
             lists.user, frozen(start), frozen(item), tests.start, tests.item, frozen(missed), lo,
             hi, first, judgment,
         )  # fmt: skip
-        found.append(judgment[:number].copy())
-        counts.append(np.diff(first))
+        return judgment[:number].copy(), np.diff(first)
+
+    done = map_blocks(meet, lists.blocks(), size=int(lists.size.sum()))
+    found, counts = zip(*done, strict=True)
     rows = np.concatenate(found)
     owner = np.repeat(np.arange(len(lists), dtype=np.int32), np.concatenate(counts))
     tags = {name: column.gather(pl.Series(rows)) for name, column in tests.tags.items()}
