@@ -613,7 +613,7 @@ def test_a_design_prints_as_the_call_that_makes_it(design):
         (us.TestItems(others=5), "TestItems(others=5)"),
         (us.OneRelevant(), "OneRelevant(others=99)"),
         (us.OneRelevant(fresh=False), "OneRelevant(others=99, fresh=False)"),
-        (us.Percentiles(), "Percentiles(others=99)"),
+        (us.Percentiles(), "Percentiles(others=99, strata=10)"),
         (us.TestTargets("fill"), "TestTargets(shortfall='fill')"),
         (us.UserFlat(100), "UserFlat(others=100)"),
         (us.TrainItems(strata=4), "TrainItems(strata=4)"),
