@@ -88,10 +88,12 @@ def rank(
     score = np.concatenate([block.score for block in blocks])
     held = np.concatenate([block.held for block in blocks])
     unscored = int(sum(int(block.unscored.sum()) for block in blocks))
-    filled = item >= 0
+    if int(held.sum()) < item.size:  # short lists leave empty places
+        filled = item >= 0
+        item, score = item[filled], score[filled]
     return Run(
         lists.ids, lists.tests.items, frozen(np.append(0, np.cumsum(held))),
-        frozen(item[filled]), frozen(score[filled]), _notes(lists, unscored), lists,
+        frozen(item), frozen(score), _notes(lists, unscored), lists,
     )  # fmt: skip
 
 

@@ -35,8 +35,10 @@ class ByTable:
     table: Tile
 
     def score(self, users: I32) -> Tile:
-        """Look the rows up."""
-        return self.table[users]
+        """Look the rows up; consecutive ones, as ranking asks for them, without a copy."""
+        first, last = int(users[0]), int(users[-1]) + 1
+        rows = slice(first, last) if last - first == users.size else users
+        return self.table[rows]
 
 
 @dataclass(frozen=True, eq=False)
