@@ -267,12 +267,12 @@ class Scores:
         ids, codes = Ids.number(keyed["user"])
         labels = tuple(content["labels"])
         systems = {
-            entry["name"]: _read_system(home / entry["file"], labels, entry["aggregates"])
+            entry["name"]: system_of(_read(home / entry["file"]), labels, entry["aggregates"])
             for entry in content["systems"]
         }
         chance = content["chance"]
         if chance is not None:
-            chance = _read_system(home / "random.parquet", labels, chance)
+            chance = system_of(_read(home / "random.parquet"), labels, chance)
         return cls(
             labels, systems, ids,
             keyed.with_columns(user=pl.Series(codes)),
@@ -445,18 +445,18 @@ def _read(path: Path) -> pl.DataFrame:
         raise DataError(f"{path}: a part of saved scores cannot be read ({problem})") from None
 
 
-def _read_system(
-    path: Path, labels: tuple[str, ...], aggregates: Mapping[str, float | None]
+def system_of(
+    table: pl.DataFrame, labels: tuple[str, ...], aggregates: Mapping[str, float | None]
 ) -> System:
-    frame = _read(path)
-    values = np.array([frame[label].to_numpy() for label in labels])
+    """Read a system's values from a table: a column per metric, `depth`, and denominators."""
+    values = np.array([table[label].to_numpy() for label in labels])
     den = {
-        row: frame[f"{label}/den"].to_numpy()
+        row: table[f"{label}/den"].to_numpy()
         for row, label in enumerate(labels)
-        if f"{label}/den" in frame.columns
+        if f"{label}/den" in table.columns
     }
     whole = {label: math.nan if value is None else value for label, value in aggregates.items()}
-    return System(values.reshape(len(labels), frame.height), den, frame["depth"].to_numpy(), whole)
+    return System(values.reshape(len(labels), table.height), den, table["depth"].to_numpy(), whole)
 
 
 def _plain(aggregates: Mapping[str, float]) -> dict[str, float | None]:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import os
+import pickle
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.errors import DataError, SettingError
 from unskew.experiment.execute import execute
-from unskew.experiment.plan import Plan, View
-from unskew.experiment.store import Store, data_key
+from unskew.experiment.plan import Custom, Plan, View
+from unskew.experiment.store import Store, data_key, key_of
 from unskew.experiment.task import (
     Task,
     count_splits,
@@ -29,8 +30,7 @@ from unskew.experiment.task import (
     result_key,
     wanted_metrics,
 )
-from unskew.scores import RANDOM, Scores, System
-from unskew.versions import versions
+from unskew.scores import RANDOM, Scores, system_of
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,13 @@ class Result:
     """The scores of all systems on one split, judged in one way."""
 
     split: str
-    """The protocol."""
+    """The protocol; with its settings where the plan has several of that name."""
     fold: str
     """The label of the split, such as `fold1`."""
     view: View
     scores: Scores
+    intervention: str = ""
+    """Its kind; with its settings where the plan has several of that kind."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,11 +167,9 @@ class Results:
 
 
 def _names(part: Result) -> dict[str, str]:
-    change = part.view.intervention
     return {
         "targets": repr(part.view.targets), "split": part.split,
-        "judgments": part.view.judgments,
-        "intervention": "" if change is None else change.kind,
+        "judgments": part.view.judgments, "intervention": part.intervention,
     }  # fmt: skip
 
 
@@ -223,18 +223,55 @@ def _run(
     ratings: Ratings, plan: Plan, store: Store, workers: int, keep_going: bool,
     retry_failed: bool, progress: Callable[[Progress], None] | None,
 ) -> Results:  # fmt: skip
+    if workers > 1:
+        _must_travel(plan)
+    with ExitStack() as stack:
+        scratch = None
+        if not all(is_storable(plan, system) for system in (None, *plan.systems)):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-"))
+            scratch = Store.open(folder)
+        return _carry_out(
+            ratings, plan, store, scratch, workers, keep_going, retry_failed, progress
+        )
+
+
+def _must_travel(plan: Plan) -> None:
+    """Refuse functions that other processes cannot find: there they would fail, or hang."""
+    remedy = "define it at the top of a module that can be imported, or take one worker"
+    for label, one in plan.systems.items():
+        home = getattr(one.function, "__module__", None) if isinstance(one, Custom) else None
+        main = sys.modules["__main__"]
+        if home == "__main__" and not getattr(main, "__file__", None):
+            raise SettingError(f"{label}: its function lives in this session only; {remedy}")
+        try:
+            pickle.dumps(one)
+        except Exception as problem:
+            raise SettingError(
+                f"{label}: several workers cannot share its function ({problem}); {remedy}"
+            ) from None
+    try:
+        pickle.dumps(plan)
+    except Exception as problem:
+        raise SettingError(f"several workers cannot share the plan ({problem})") from None
+
+
+def _carry_out(
+    ratings: Ratings, plan: Plan, store: Store, scratch: Store | None, workers: int,
+    keep_going: bool, retry_failed: bool, progress: Callable[[Progress], None] | None,
+) -> Results:  # fmt: skip
     key = store.put_ratings(ratings)
-    tasks = tasks_of(plan, ratings, key, store)
+    tasks = tasks_of(plan, ratings, key, store, scratch)
     failures: dict[str, str] = {}
     earlier = store.failures()
     todo = []
     for task in tasks:
         if not task.todo:
             continue
-        if task.key in earlier and not retry_failed:
+        if task.key in earlier and not retry_failed and task.into is None:
             failures[task.label] = earlier[task.key]
             continue
-        store.forget_failure(task.key)
+        if task.key in earlier:
+            store.forget_failure(task.key)
         todo.append(task)
     if failures and not keep_going:
         raise _failed(plan, failures, " in an earlier run (try again with retry_failed)")
@@ -242,16 +279,19 @@ def _run(
     try:
         for outcome in execute(perform, todo, workers):
             done += 1
+            task = outcome.task
             if outcome.failure is not None:
-                store.put_failure(outcome.task.key, outcome.failure)
-                failures[outcome.task.label] = outcome.failure
+                report = f"{task.label}, seed {plan.seed}, plan {plan.key}\n{outcome.failure}"
+                failures[task.label] = report
+                if task.into is None:
+                    store.put_failure(task.key, report)
                 if not keep_going:
-                    raise _failed(plan, failures, "")
+                    raise _failed(plan, {task.label: report}, "")
             if progress is not None:
-                progress(Progress(done, len(tasks), len(failures), outcome.task.label))
+                progress(Progress(done, len(tasks), len(failures), task.label))
     finally:
         forget()
-    return collect(plan, ratings, key, store, failures)
+    return collect(plan, ratings, key, store, failures, scratch)
 
 
 def _failed(plan: Plan, failures: Mapping[str, str], when: str) -> DataError:
@@ -261,7 +301,9 @@ def _failed(plan: Plan, failures: Mapping[str, str], when: str) -> DataError:
     )
 
 
-def tasks_of(plan: Plan, ratings: Ratings, data: str, store: Store) -> list[Task]:
+def tasks_of(
+    plan: Plan, ratings: Ratings, data: str, store: Store, scratch: Store | None = None
+) -> list[Task]:
     """Return all tasks of a plan, each with what is not in the store yet."""
     tasks = []
     views = plan.views()
@@ -274,7 +316,9 @@ def tasks_of(plan: Plan, ratings: Ratings, data: str, store: Store) -> list[Task
                 ]
                 fresh = not is_storable(plan, system)
                 todo = tuple((n, key) for n, key in keys if fresh or not store.has(key))
-                tasks.append(Task(store, data, plan, split, fold, system, todo))
+                whole = key_of({"task": [key for _, key in keys]})
+                into = scratch if fresh else None
+                tasks.append(Task(store, data, plan, split, fold, system, todo, whole, into))
     return tasks
 
 
@@ -291,16 +335,24 @@ def keys_of(plan: Plan, ratings: Ratings) -> set[str]:
 
 
 def collect(
-    plan: Plan, ratings: Ratings, data: str, store: Store, failures: Mapping[str, str]
-) -> Results:
-    """Read the results of a plan from its store."""
+    plan: Plan, ratings: Ratings, data: str, store: Store, failures: Mapping[str, str],
+    scratch: Store | None = None,
+) -> Results:  # fmt: skip
+    """Read the results of a plan from its store, and from where those are that are not kept."""
     parts = []
+    names = [one.name for one in plan.splits]
+    kinds = [one.kind for one in plan.interventions]
     for split, splitter in enumerate(plan.splits):
+        name = splitter.name if names.count(splitter.name) == 1 else repr(splitter)
         for fold in range(count_splits(plan, split, ratings)):
             for view in plan.views():
-                found = _read(plan, ratings, data, split, fold, view, store)
-                if found is not None:
-                    parts.append(Result(splitter.name, found[1], view, found[0]))
+                found = _read(plan, ratings, data, split, fold, view, store, scratch)
+                if found is None:
+                    continue
+                change = view.intervention
+                kind = "" if change is None else change.kind
+                changed = kind if kinds.count(kind) < 2 else repr(change)
+                parts.append(Result(name, found[1], view, found[0], changed))
     if not parts:
         raise DataError(
             "no task was finished"
@@ -310,11 +362,17 @@ def collect(
 
 
 def _read(
-    plan: Plan, ratings: Ratings, data: str, split: int, fold: int, view: View, store: Store
-) -> tuple[Scores, str] | None:
+    plan: Plan, ratings: Ratings, data: str, split: int, fold: int, view: View, store: Store,
+    scratch: Store | None,
+) -> tuple[Scores, str] | None:  # fmt: skip
     """Put the scores of one design together, of all systems that are there."""
+
+    def get(system: str | None) -> tuple[pl.DataFrame, dict[str, Any]]:
+        where = store if scratch is None or is_storable(plan, system) else scratch
+        return where.get(result_key(plan, data, split, fold, view, system))
+
     try:
-        shared, card = store.get(result_key(plan, data, split, fold, view, None))
+        shared, card = get(None)
     except KeyError:
         return None
     wanted = wanted_metrics(plan, view)
@@ -322,11 +380,11 @@ def _read(
     systems, notes = {}, list(card["notes"])
     for name in plan.systems:
         try:
-            table, own = store.get(result_key(plan, data, split, fold, view, name))
+            table, own = get(name)
         except KeyError:
             continue
-        systems[name] = _system(table, own["aggregates"], labels)
-        notes += [f"{name}: {note}" for note in own["notes"]]
+        systems[name] = system_of(table, labels, own["aggregates"])
+        notes += [f"{name}: {note}" for note in own["notes"][plan.users]]
     if not systems:
         return None
     facts = shared.select(pl.col("^list .*$")).rename(lambda column: column.removeprefix("list "))
@@ -340,28 +398,15 @@ def _read(
     content = {
         "plan": plan.describe(), "data": data, "split": split, "fold": fold,
         "view": view.describe(), "lists": card["facts"], "systems": list(systems),
-        "versions": versions(),
+        "versions": card["versions"],
     }  # fmt: skip
     scores = Scores(
         labels, systems, ratings.users, facts, plan.users, plan.undefined, tuple(wanted),
         partial(dict, content), tuple(dict.fromkeys(notes)), str(plan.relevance),
         "strata" if card["strata"] else "lists",
-        _system(shared, card["aggregates"], labels), card["simulated"],
+        system_of(shared, labels, card["aggregates"]), card["simulated"],
     )  # fmt: skip
     return scores, card["label"]
-
-
-def _system(
-    table: pl.DataFrame, aggregates: Mapping[str, float | None], labels: tuple[str, ...]
-) -> System:
-    values = np.array([table[label].to_numpy() for label in labels])
-    den = {
-        row: table[f"{label}/den"].to_numpy()
-        for row, label in enumerate(labels)
-        if f"{label}/den" in table.columns
-    }
-    whole = {label: math.nan if value is None else value for label, value in aggregates.items()}
-    return System(values.reshape(len(labels), table.height), den, table["depth"].to_numpy(), whole)
 
 
 def data_of(settings: Mapping[str, Any], folder: Path) -> Ratings:
