@@ -6,11 +6,13 @@ import multiprocessing
 import signal
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from unskew.errors import DataError, SettingError
-from unskew.threads import available, limit, processes
+from unskew.experiment.store import StoreError
+from unskew.threads import available, die_with_parent, limit, processes
 
 T = TypeVar("T")
 
@@ -28,6 +30,8 @@ def execute(
     function: Callable[[T], Any], tasks: Iterable[T], workers: int = 1
 ) -> Iterator[Outcome]:
     """Do all tasks and yield their outcomes as they come; a failure stops none of the others.
+
+    A store that cannot be read or written is no task's failure: it is raised at once.
 
     Parameters
     ----------
@@ -50,12 +54,28 @@ def execute(
     context = multiprocessing.get_context("spawn")
     share = max(available() // count, 1)
     with processes(count, context, _begin, (share,)) as pool:
-        waiting = {pool.submit(_attempt, function, task): task for task in work}
+        with _uninterrupted():
+            waiting = {pool.submit(_attempt, function, task): task for task in work}
         try:
             yield from _collect(pool, waiting)
+        except KeyboardInterrupt:  # a store has no half-written results: no need to wait
+            for process in list(pool._processes.values()):
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold interrupts back while processes start, for them for good: they are the parent's."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _collect(pool: Any, waiting: dict[Any, Any]) -> Iterator[Outcome]:
@@ -68,8 +88,11 @@ def _collect(pool: Any, waiting: dict[Any, Any]) -> Iterator[Outcome]:
             pool.shutdown(wait=False, cancel_futures=True)
             raise DataError(
                 "a worker process was killed, perhaps for want of memory; what was finished is "
-                "kept: run again, with fewer workers"
+                "kept: run again, with fewer workers. (A script must start its run under "
+                "if __name__ == '__main__':, because every worker imports it.)"
             ) from None
+        except StoreError:
+            raise
         except Exception:
             yield Outcome(waiting[future], failure=traceback.format_exc())
 
@@ -77,11 +100,14 @@ def _collect(pool: Any, waiting: dict[Any, Any]) -> Iterator[Outcome]:
 def _begin(threads: int) -> None:
     """Prepare a worker: its share of the processors; an interrupt is the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
     limit(threads)
 
 
 def _attempt(function: Callable[[T], Any], task: T) -> Outcome:
     try:
         return Outcome(task, function(task))
+    except StoreError:
+        raise
     except Exception:
         return Outcome(task, failure=traceback.format_exc())

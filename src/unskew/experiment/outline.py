@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def outline(
     views = plan.views()
     per_split = sum(count_splits(plan, n, ratings) for n in range(len(plan.splits)))
     tasks, done = per_split * (len(plan.systems) + 1), 0
-    if store is not None:
+    if store is not None and Path(store).exists():  # to look at it must not make one
         opened = Store.open(store)
         done = sum(not task.todo for task in tasks_of(plan, ratings, data_key(ratings), opened))
     cells = tile_users(len(ratings.items)) * len(ratings.items)

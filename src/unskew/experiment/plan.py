@@ -6,6 +6,7 @@ import itertools
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,11 +18,11 @@ from unskew.data.relevance import Relevance
 from unskew.errors import SettingError, choose
 from unskew.evaluation import METRICS
 from unskew.experiment.store import key_of
-from unskew.metrics.names import parse
+from unskew.metrics.names import Metric, parse
 from unskew.protocol.amounts import as_count
 from unskew.protocol.chance import RandomSplit
 from unskew.protocol.intervene import DESIGNS, Design
-from unskew.protocol.registry import protocol
+from unskew.protocol.registry import PROTOCOLS, protocol
 from unskew.protocol.split import Split, Splitter
 from unskew.protocol.targets import (
     AllItems,
@@ -133,25 +134,39 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        def several(name: str, kind: type | tuple[type, ...]) -> None:
+        def several(name: str, kind: Any, example: str) -> None:
             value = getattr(self, name)
-            parts = (value,) if isinstance(value, kind) else tuple(value)
+            parts = (value,) if isinstance(value, kind) else value
+            if isinstance(parts, str | Mapping) or not isinstance(parts, Iterable):
+                raise SettingError(f"plan: {name} cannot be {value!r}; give {example}")
+            parts = tuple(str(one) if isinstance(one, Metric) else one for one in parts)
+            told = []
             for part in parts:
                 if not isinstance(part, kind):
-                    raise SettingError(f"plan: {name} cannot hold {part!r}")
+                    raise SettingError(f"plan: {name} cannot hold {part!r}; give {example}")
+                told.append(part if isinstance(part, str) else part.describe())
+            for place, one in enumerate(told):
+                if one in told[:place]:
+                    raise SettingError(f"plan: {name} holds {parts[place]!r} twice")
             object.__setattr__(self, name, parts)
 
-        several("split", Splitter)
-        several("targets", Targets)
-        several("metrics", str)
-        several("interventions", Design)
-        several("judgments", str)
+        several("split", Splitter, "splits, such as us.RandomSplit(folds=5)")
+        several("targets", Targets, "designs, such as us.TestItems()")
+        several("metrics", Metric | str, "names, such as nDCG@10")
+        several("interventions", Design, "interventions, such as us.Skew()")
+        several("judgments", str, "names, such as test")
         object.__setattr__(self, "algorithms", tuple(_labelled(self.algorithms).items()))
         for name in ("split", "targets", "algorithms", "metrics", "judgments"):
             if not getattr(self, name):
                 raise SettingError(f"plan: {name} is empty")
         for name in self.metrics:
-            parse(name)
+            metric = parse(name)
+            if metric.definition.of != "judged" and metric.cutoff is None:
+                raise SettingError(
+                    f"plan: {name} needs a cutoff, because every target is ranked: {name}@10"
+                )
+        if not isinstance(self.relevance, Relevance):
+            raise SettingError(f"plan: relevance must be us.Relevance(…), got {self.relevance!r}")
         choose("users", self.users, USERS)
         choose("undefined", self.undefined, UNDEFINED)
         choose("ties", self.ties, ("id", "random"))
@@ -244,7 +259,8 @@ def _labelled(
     elif isinstance(systems, tuple) and systems and isinstance(systems[0], tuple):
         pairs = list(systems)  # named already
     else:
-        found = [systems] if isinstance(systems, Algorithm | Chosen) else list(systems)
+        single = isinstance(systems, str) or not isinstance(systems, Iterable)
+        found = [systems] if single else list(systems)
         pairs = [(label_of(_algorithm(one)), _algorithm(one)) for one in found]
     labels: dict[str, Algorithm] = {}
     for label, one in pairs:
@@ -269,9 +285,13 @@ def label_of(one: Algorithm) -> str:
     """Return the name of an algorithm and the settings that differ from their defaults."""
     if isinstance(one, Custom):
         return one.label
-    plain = settings_of(type(one))
-    own = [f"{k}={getattr(one, k)}" for k in plain if getattr(one, k) != plain[k]]
-    return " ".join([one.name, *own])
+    plain, own = settings_of(type(one)), {key: getattr(one, key) for key in settings_of(type(one))}
+    shown = [
+        f"{key}={value}"
+        for key, value in own.items()
+        if not isinstance(value, Ratings) and value != plain[key]
+    ]
+    return " ".join([one.name, *shown])
 
 
 # Plans as files
@@ -287,10 +307,10 @@ def read_plan(source: str | Path) -> tuple[Plan, dict[str, Any]]:
     """
     path = Path(source)
     try:
-        content = tomllib.loads(path.read_text())
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise SettingError(f"{path}: cannot be read ({problem.strerror})") from None
-    except tomllib.TOMLDecodeError as problem:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise SettingError(f"{path}: no valid TOML ({problem})") from None
     try:
         return plan_of(content)
@@ -323,10 +343,58 @@ def plan_of(content: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
         settings["targets"] = [_targets(one) for one in _tables(content, "targets")]
     if "intervention" in content:
         settings["interventions"] = [_design(one) for one in _tables(content, "intervention")]
-    settings["algorithms"] = dict(
+    settings["algorithms"] = tuple(
         pair for one in _tables(content, "algorithm") for pair in _systems(one)
     )
     return Plan(**settings), data
+
+
+def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> Plan:
+    """Return the plan that a card tells of, such as that of a stored result.
+
+    Parameters
+    ----------
+    card
+        What `Plan.describe` gave, or a card that holds it under `plan`.
+    ratings
+        Ratings for which only a fingerprint stands on the card, such as the random ones of
+        `ForcedTest`.
+    """
+    told = card.get("plan", card)
+    known = {one.fingerprint: one for one in ratings}
+
+    def whole(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        if set(value) != {"ratings", "fingerprint"}:
+            return {key: whole(one) for key, one in value.items()}
+        if value["fingerprint"] not in known:
+            raise SettingError(
+                f"the card needs {value['ratings']:,} ratings of their own too, with the "
+                f"fingerprint {value['fingerprint']}: give them with ratings=[…]"
+            )
+        return known[value["fingerprint"]]
+
+    def system(label: str, one: Mapping[str, Any]) -> Algorithm:
+        settings = dict(one)
+        name = settings.pop("algorithm")
+        if name == Custom.name:
+            raise SettingError(f"{label} is a function of its own: a card tells only its name")
+        if settings.get("truth") in known:
+            settings["truth"] = known[settings["truth"]]
+        return algorithm(name, **settings)
+
+    # Lists are the same for all systems: their card names none.
+    systems = {label: system(label, one) for label, one in told["algorithms"].items()}
+    rest = ("metrics", "judgments", "users", "undefined", "ties", "draws", "seed")
+    return Plan(
+        split=[_split(whole(one)) for one in told["split"]],
+        targets=[Targets(**one) for one in told["targets"]],
+        algorithms=systems or {"random": algorithm("random")},
+        relevance=_relevance(told["relevance"]),
+        interventions=[_design(dict(one)) for one in told["interventions"]],
+        **{key: told[key] for key in rest if key in told},
+    )
 
 
 def _table(content: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -351,11 +419,33 @@ def _relevance(value: object) -> Relevance:
         raise SettingError(f"[relevance] must be a table or the name of a paper, got {value!r}")
     for key in value:
         choose("key of [relevance]", key, ("liked", "above", "gain", "loss"))
-    rules: dict[str, Any] = {
-        key: {float(k): float(v) for k, v in rule.items()} if isinstance(rule, Mapping) else rule
-        for key, rule in value.items()
-    }
+    rules: dict[str, Any] = {}
+    for key, rule in value.items():
+        if key in ("liked", "above"):
+            if isinstance(rule, bool) or not isinstance(rule, int | float):
+                raise SettingError(f"[relevance] {key} must be a number, got {rule!r}")
+            rules[key] = rule
+            continue
+        try:
+            table = isinstance(rule, Mapping)
+            rules[key] = {float(k): float(v) for k, v in rule.items()} if table else str(rule)
+        except (TypeError, ValueError):
+            raise SettingError(f"[relevance] {key} must give numbers, got {rule!r}") from None
     return Relevance(**rules)
+
+
+def _known(what: str, given: Iterable[str], allowed: Iterable[str]) -> None:
+    names = tuple(allowed)
+    for key in given:
+        choose(f"setting of {what}", key, names)
+
+
+def _made(what: str, kind: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """Build what a table tells of; a value of a wrong type is the user's, not ours."""
+    try:
+        return kind(**settings)
+    except TypeError as problem:
+        raise SettingError(f"{what}: {problem}; got {dict(settings)}") from None
 
 
 def _named(table: dict[str, Any], key: str, what: str, allowed: Iterable[str]) -> str:
@@ -365,35 +455,53 @@ def _named(table: dict[str, Any], key: str, what: str, allowed: Iterable[str]) -
 
 
 def _split(table: dict[str, Any]) -> Splitter:
-    from unskew.protocol.registry import PROTOCOLS
-
-    return protocol(_named(table, "protocol", "split", PROTOCOLS), **table)
+    settings = {
+        key: value.isoformat() if isinstance(value, date | datetime) else value
+        for key, value in table.items()
+    }
+    name = _named(settings, "protocol", "split", PROTOCOLS)
+    kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
+    _known(name, settings, [one.name for one in fields(kind)])
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            settings[key] = _split(dict(value))
+        elif key == "of":
+            raise SettingError(f"{name}: of must be a table with its own protocol, got {value!r}")
+    made: Splitter = _made(f"[[split]] {name}", lambda **own: protocol(name, **own), settings)
+    return made
 
 
 def _targets(table: dict[str, Any]) -> Targets:
     name = choose("design", _named(table, "design", "targets", TARGETS), TARGETS)
-    for key in table:
-        choose("setting of targets", key, [one.name for one in fields(Targets)])
-    return TARGETS[name](**table)
+    _known(name, table, [one.name for one in fields(Targets)])
+    what = f'[[targets]] {name} (design = "targets" takes every setting)'
+    made: Targets = _made(what, TARGETS[name], table)
+    return made
 
 
 def _design(table: dict[str, Any]) -> Design:
-    kind = DESIGNS[choose("kind", _named(table, "kind", "intervention", DESIGNS), DESIGNS)]
-    for key in table:
-        choose(f"setting of {kind.kind}", key, [one.name for one in fields(kind)])
-    made: Design = kind(**table)
+    name = choose("kind", _named(table, "kind", "intervention", DESIGNS), DESIGNS)
+    _known(name, table, [one.name for one in fields(DESIGNS[name])])
+    made: Design = _made(f"[[intervention]] {name}", DESIGNS[name], table)
     return made
 
 
 def _systems(table: dict[str, Any]) -> list[tuple[str, Algorithm]]:
     """Build the systems of one table: a list as a setting makes a grid."""
-    name = _named(table, "name", "algorithm", ALGORITHMS)
+    name = choose("algorithm", _named(table, "name", "algorithm", ALGORITHMS), ALGORITHMS)
     label = table.pop("label", None)
+    if label is not None and not isinstance(label, str):
+        raise SettingError(f"[[algorithm]] label must be text, got {label!r}")
+    _known(name, table, [*settings_of(ALGORITHMS[name]), "label"])
     grid = {key: value if isinstance(value, list) else [value] for key, value in table.items()}
+    for key, values in grid.items():
+        if not values:
+            raise SettingError(f"[[algorithm]] {name}: {key} is an empty list")
     systems = []
-    for values in itertools.product(*grid.values()):
-        one = algorithm(name, **dict(zip(grid, values, strict=True)))
-        own = " ".join(f"{k}={v}" for k, v in zip(grid, values, strict=True) if len(grid[k]) > 1)
+    for point in itertools.product(*grid.values()):
+        settings = dict(zip(grid, point, strict=True))
+        one = _made(f"[[algorithm]] {name}", ALGORITHMS[name], settings)
+        own = " ".join(f"{k}={v}" for k, v in settings.items() if len(grid[k]) > 1)
         shown = label_of(one) if label is None else f"{label} {own}".strip()
         systems.append((shown, one))
     return systems

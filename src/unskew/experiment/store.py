@@ -24,7 +24,7 @@ import polars as pl
 
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.errors import DataError, UnskewError
-from unskew.files import replacing
+from unskew.files import is_abandoned, replacing
 
 FORMAT = 1
 MARK = "unskew-store.json"
@@ -64,7 +64,8 @@ class Store:
             if number != FORMAT:
                 raise StoreError(f"{home}: a store of format {number}; this reads {FORMAT}")
             return cls(home)
-        if home.exists() and (not home.is_dir() or any(_visible(home))):
+        foreign = home.exists() and (not home.is_dir() or any(_visible(home)))
+        if foreign and not mark.exists():  # look again: another process may just have made it
             raise StoreError(
                 f"{home} is no store and not empty: name a new folder, or one that is a store"
             )
@@ -84,7 +85,7 @@ class Store:
         payload = buffer.getvalue()
         head = {"key": key, "digest": _digest(payload), "size": len(payload), "card": dict(card)}
         with self._writing(self.path(key)) as part, part.open("wb") as file:
-            file.write(_MAGIC + json.dumps(head, sort_keys=True).encode() + b"\n")
+            file.write(_MAGIC + json.dumps(head, sort_keys=True, default=_refuse).encode() + b"\n")
             file.write(payload)
 
     def get(self, key: str) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -98,9 +99,14 @@ class Store:
             self._read(self.path(key), key)
         except KeyError:
             return False
-        except StoreError:
+        except StoreError as problem:
             path = self.path(key)
-            path.replace(path.with_suffix(".damaged"))
+            try:
+                path.replace(path.with_suffix(".damaged"))
+            except FileNotFoundError:
+                pass  # another process was quicker
+            except OSError as other:
+                raise StoreError(f"{problem}; cannot be set aside ({other.strerror})") from None
             return False
         return True
 
@@ -121,34 +127,52 @@ class Store:
                 self._read(path, path.stem)
             except (StoreError, KeyError) as problem:
                 wrong.append(str(problem))
-        known = {".result"}
-        for path in sorted((self.home / _RESULTS).rglob("*")):
-            if path.is_file() and path.suffix not in known:
-                kind = "set aside as damaged" if path.suffix == ".damaged" else "not a result"
-                left = "left by a stopped writer" if path.name.endswith(".part") else kind
-                wrong.append(f"{path}: {left}; unskew store gc removes it")
+        for path in self._others():
+            if path.suffix == ".part":
+                if is_abandoned(path):
+                    wrong.append(f"{path}: left by a stopped writer; unskew store gc removes it")
+            elif path.suffix == ".damaged":
+                wrong.append(f"{path}: set aside as damaged; unskew store gc removes it")
+            else:
+                wrong.append(f"{path}: does not belong to the store; nothing looks at it")
+        for folder in sorted((self.home / _DATA).glob("*/meta.json")):
+            try:
+                self.ratings(folder.parent.name)
+            except StoreError as problem:
+                wrong.append(str(problem))
         return wrong
 
     def gc(self, keep: set[str] | None = None) -> int:
         """Remove leftovers and, where `keep` is given, every other result; return how many."""
-        removed = 0
-        for path in sorted((self.home / _RESULTS).rglob("*")):
-            stale = path.suffix == ".damaged" or path.name.endswith(".part")
-            other = path.suffix == ".result" and keep is not None and path.stem not in keep
-            if path.is_file() and (stale or other):
-                path.unlink(missing_ok=True)
-                removed += 1
-        return removed
+        stale = [
+            path
+            for path in self._others()
+            if path.suffix == ".damaged" or (path.suffix == ".part" and is_abandoned(path))
+        ]
+        if keep is not None:
+            stale += [path for path in self._files() if path.stem not in keep]
+        for path in stale:
+            path.unlink(missing_ok=True)
+        return len(stale)
+
+    def _others(self) -> list[Path]:
+        """Return the files that are no results, failures or ratings."""
+        ours = {self.home / MARK, *self._files(), *(self.home / _FAILED).glob("*.txt")}
+        ours |= {*(self.home / _DATA).glob("*/*.arrow"), *(self.home / _DATA).glob("*/meta.json")}
+        return sorted(path for path in self.home.rglob("*") if path.is_file() and path not in ours)
 
     def put_failure(self, key: str, text: str) -> None:
         """Keep the report of a failed task."""
         with self._writing(self.home / _FAILED / f"{key}.txt") as part:
-            part.write_text(text)
+            part.write_text(text, encoding="utf-8", errors="replace")
 
     def failures(self) -> dict[str, str]:
         """Return the reports of failed tasks, by key."""
         folder = self.home / _FAILED
-        return {path.stem: path.read_text() for path in sorted(folder.glob("*.txt"))}
+        return {
+            path.stem: path.read_text(encoding="utf-8", errors="replace")
+            for path in sorted(folder.glob("[!.]*.txt"))
+        }
 
     def forget_failure(self, key: str) -> None:
         """Remove the report of a task that will be tried again."""
@@ -171,10 +195,15 @@ class Store:
             "ratings": pl.DataFrame(columns), "users": ratings.users.values.to_frame("id"),
             "items": ratings.items.values.to_frame("id"),
         }  # fmt: skip
+        sizes = {}
         for name, frame in parts.items():
             with self._writing(folder / f"{name}.arrow") as part:
                 frame.rechunk().write_ipc(part)
-        meta = {"implicit": ratings.implicit, "notes": list(ratings.notes), "rows": len(ratings)}
+                sizes[name] = part.stat().st_size
+        meta = {
+            "implicit": ratings.implicit, "notes": list(ratings.notes), "rows": len(ratings),
+            "sizes": sizes,
+        }  # fmt: skip
         with self._writing(folder / "meta.json") as part:  # last: then all is there
             part.write_text(json.dumps(meta) + "\n")
         return key
@@ -184,11 +213,15 @@ class Store:
         folder = self.home / _DATA / key
         try:
             meta = json.loads((folder / "meta.json").read_text())
-            table, users, items = (
-                pl.read_ipc(folder / f"{name}.arrow") for name in ("ratings", "users", "items")
-            )
-        except (OSError, ValueError, pl.exceptions.PolarsError) as problem:
-            raise StoreError(f"{folder}: the ratings cannot be read ({problem})") from None
+            files = {name: folder / f"{name}.arrow" for name in ("ratings", "users", "items")}
+            for name, path in files.items():  # a mapped file that was cut short would crash
+                if path.stat().st_size != meta["sizes"][name]:
+                    raise ValueError(f"{path.name} is cut short")
+            table, users, items = (pl.read_ipc(path) for path in files.values())
+        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as problem:
+            raise StoreError(
+                f"{folder}: the ratings cannot be read ({problem}); remove the folder and run again"
+            ) from None
         tags = {
             name.removeprefix("tag "): table[name]
             for name in table.columns
@@ -253,14 +286,17 @@ class _Writing:
             done = self.inner.__exit__(*error)
         except OSError as problem:
             raise self._error(problem) from problem
+        if isinstance(error[1], OSError | pl.exceptions.PolarsError):  # while it was written
+            raise self._error(error[1]) from error[1]
         return done
 
-    def _error(self, problem: OSError) -> StoreError:
-        full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
+    def _error(self, problem: Exception) -> StoreError:
+        number = getattr(problem, "errno", None)
+        full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "os error 28" in str(problem)
         remedy = "make room and run again" if full else "check the folder and its permissions"
         return StoreError(
-            f"{self.path}: cannot be written ({problem.strerror or problem}); {remedy}; earlier "
-            f"results are untouched"
+            f"{self.path}: cannot be written ({getattr(problem, 'strerror', None) or problem}); "
+            f"{remedy}; earlier results are untouched"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,14 +16,18 @@ from unskew.data.ratings import Ratings
 from unskew.errors import DataWarning, SettingError
 from unskew.evaluation import MEMORY, forgiving
 from unskew.expect import chance_scores
-from unskew.experiment.plan import STAGES, Custom, Plan, View
+from unskew.experiment.plan import STAGES, Custom, Plan, View, label_of
 from unskew.experiment.store import Store, key_of
 from unskew.metrics.names import Metric, parse
 from unskew.protocol.split import Split
 from unskew.protocol.targets import TargetLists
+from unskew.recommend.registry import ALGORITHMS
 from unskew.rng import generator
-from unskew.scores import System
+from unskew.scores import USERS, System
 from unskew.threads import resolve
+from unskew.versions import versions
+
+Card = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class Task:
     system: str | None
     todo: tuple[tuple[int, str], ...]
     """Number of the view, and the key of its result."""
+    key: str
+    """A key of the task as a whole, for reports of failure."""
+    into: Store | None = None
+    """Where results go that must not be kept."""
 
     @property
     def label(self) -> str:
@@ -50,11 +57,6 @@ class Task:
         who = self.system or "lists"
         protocol = self.plan.splits[self.split].name
         return f"{who} on {protocol}, split {self.fold + 1}"
-
-    @property
-    def key(self) -> str:
-        """A key of the task as a whole, for reports of failure."""
-        return key_of({"task": [key for _, key in self.todo]})
 
 
 def result_key(plan: Plan, data: str, split: int, fold: int, view: View, system: str | None) -> str:
@@ -67,7 +69,7 @@ def result_key(plan: Plan, data: str, split: int, fold: int, view: View, system:
         "seed": plan.seed,
         "view": view.describe(),
         "relevance": plan.relevance.describe(),
-        "metrics": [str(parse(name)) for name in plan.metrics],
+        "metrics": {name: str(parse(name)) for name in plan.metrics},
         "labels": list(plan.metrics),
     }
     if system is None:
@@ -77,10 +79,43 @@ def result_key(plan: Plan, data: str, split: int, fold: int, view: View, system:
     return key_of(parts)
 
 
-def is_storable(plan: Plan, system: str | None) -> bool:
-    """Tell whether a result may be taken from the store: a function without a version may not."""
+def card_of(plan: Plan, data: str, split: int, fold: int, view: View, system: str | None) -> Card:
+    """Return the card of a result: the part of the plan that determines it, and nothing else.
+
+    The same for every plan that holds the result, whatever else is in it and however it calls the
+    system: who writes a key again writes the same bytes.
+    """
     one = None if system is None else plan.systems[system]
-    return not (isinstance(one, Custom) and one.version is None)
+    systems = {} if one is None else {label_of(one): one.describe()}
+    change = [] if view.intervention is None else [view.intervention.describe()]
+    return {
+        "plan": {
+            "split": [plan.splits[split].describe()], "targets": [view.targets.describe()],
+            "algorithms": systems, "relevance": plan.relevance.describe(),
+            "metrics": list(plan.metrics), "interventions": change,
+            "judgments": [view.judgments], "seed": plan.seed,
+            **({"draws": plan.draws} if one is None else {"ties": plan.ties}),
+        },
+        "data": data, "fold": fold, "system": next(iter(systems), None), "stages": STAGES,
+        "versions": versions(),
+    }  # fmt: skip
+
+
+def is_storable(plan: Plan, system: str | None) -> bool:
+    """Tell whether a result may be taken from the store.
+
+    Not where code of the user's own has a part in it that no version tells of.
+    """
+    rules = (plan.relevance.gain, plan.relevance.loss)
+    if any(callable(rule) for rule in rules):
+        return False
+    parts: Any = (*plan.splits, *plan.interventions)
+    if any(not type(part).__module__.startswith("unskew.") for part in parts):
+        return False
+    one = None if system is None else plan.systems[system]
+    if isinstance(one, Custom):
+        return one.version is not None
+    return one is None or ALGORITHMS.get(one.name) is type(one)
 
 
 def count_splits(plan: Plan, split: int, ratings: Ratings) -> int:
@@ -103,8 +138,8 @@ def perform(task: Task) -> list[str]:
         model = None
         if task.system is not None:
             one = task.plan.systems[task.system]
-            name = json.dumps(one.describe(), sort_keys=True)
-            rng = generator(task.plan.seed, "fit", task.split, task.fold, name)
+            made = key_of({"split": task.plan.splits[task.split].describe()})
+            rng = generator(task.plan.seed, "fit", made, task.fold, key_of(one.describe()))
             model = one.fit(split.train, rng)
         for number, key in task.todo:
             lists = _lists(task.store, task.data, task.plan, task.split, task.fold, number)
@@ -113,12 +148,9 @@ def perform(task: Task) -> list[str]:
                 table, card = _lists_result(task.plan, lists, wanted)
             else:
                 table, card = _system_result(task.plan, lists, wanted, model)
-            card |= {
-                "plan": task.plan.describe(), "data": task.data, "split": task.split,
-                "fold": task.fold, "label": split.label, "view": views[number].describe(),
-                "system": task.system,
-            }  # fmt: skip
-            task.store.put(key, table, card)
+            view = views[number]
+            card |= card_of(task.plan, task.data, task.split, task.fold, view, task.system)
+            (task.into or task.store).put(key, table, {**card, "label": split.label})
     return [key for _, key in task.todo]
 
 
@@ -135,16 +167,17 @@ def _ratings(store: Store, data: str) -> Ratings:
     return store.ratings(data)
 
 
-# A process works on one split at a time: the one before is given back.
+# A process works on one split at a time: the one before, and its lists, are given back.
 @lru_cache(maxsize=1)
 def _split(store: Store, data: str, plan: Plan, split: int, fold: int) -> Split:
+    _lists.cache_clear()
     for number, made in enumerate(plan.splits[split].each(_ratings(store, data), plan.seed)):
         if number == fold:
             return made
     raise SettingError(f"{plan.splits[split]!r} makes no split number {fold + 1}")
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _lists(store: Store, data: str, plan: Plan, split: int, fold: int, number: int) -> TargetLists:
     view = plan.views()[number]
     judged = view.apply(_split(store, data, plan, split, fold), plan.seed)
@@ -162,7 +195,10 @@ def _system_result(
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     bench = lay_lists(lists, {"": model}, wanted, None, plan.ties, plan.seed)  # type: ignore[dict-item]
     scored = bench.score(wanted, resolve(None), MEMORY, None)[""]
-    notes = [note.removeprefix(": ") for note in remarks(bench, wanted, plan.users)]
+    notes = {  # whom a plan averages over changes what is said, but no value of a list
+        users: [note.removeprefix(": ") for note in remarks(bench, wanted, users)]
+        for users in USERS
+    }
     return _table(scored, wanted), {"aggregates": _plain(scored.aggregates), "notes": notes}
 
 
