@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +20,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it takes the place of `path` at once."""
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
-    temporary = final.with_name(f".{final.name}.{os.getpid()}.part")
+    temporary = final.with_name(f".{final.name}.{_writer()}-{secrets.token_hex(4)}.part")
     try:
         yield temporary
         with temporary.open("rb") as written:
@@ -25,6 +28,26 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.replace(final)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def is_abandoned(part: Path, hours: float = 24.0) -> bool:
+    """Tell whether a temporary file was left behind: its writer is gone, or it is old."""
+    try:
+        host, process, _ = part.name.removesuffix(".part").rpartition(".")[2].split("-")
+        if host == _writer().split("-")[0]:
+            os.kill(int(process), 0)
+            return False  # its writer lives
+        return time.time() - part.stat().st_mtime > 3600 * hours
+    except (PermissionError, FileNotFoundError):  # another user's process lives; gone by itself
+        return False
+    except (ProcessLookupError, ValueError, OverflowError):
+        return True
+
+
+def _writer() -> str:
+    """Return what tells this process from all that may write to the same file system."""
+    host = hashlib.blake2b(os.uname().nodename.encode(), digest_size=4).hexdigest()
+    return f"{host}-{os.getpid()}"
 
 
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) -> None:

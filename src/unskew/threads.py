@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from unskew.errors import SettingError
 
-__all__ = ["BrokenPool", "as_completed", "available", "limit", "map_blocks", "one_blas_thread",
-           "processes", "resolve"]  # fmt: skip
+__all__ = ["BrokenPool", "as_completed", "available", "die_with_parent", "limit", "map_blocks",
+           "one_blas_thread", "processes", "resolve"]  # fmt: skip
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,6 +27,21 @@ def processes(
 ) -> ProcessPoolExecutor:
     """Return a pool of processes, each of which first calls `begin`."""
     return ProcessPoolExecutor(count, mp_context=context, initializer=begin, initargs=arguments)
+
+
+def die_with_parent() -> None:
+    """End this process when the one that started it has ended, even if that was killed."""
+    from multiprocessing import connection, parent_process
+
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 _most: list[int] = []
