@@ -218,6 +218,8 @@ def _is_run(system: object) -> bool:
     """Tell ready-made lists from what has yet to rank."""
     if isinstance(system, np.ndarray | Algorithm) or callable(system):
         return False
+    if hasattr(system, "user_factors") and hasattr(system, "item_factors"):
+        return False
     return not callable(getattr(system, "score", None))  # a table may have a column `score`
 
 
