@@ -1,0 +1,76 @@
+"""The systems of the papers on their authors' own splits, against their published values."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import unskew as us
+from conftest import real_data
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def movielens():
+    return us.read_ratings(real_data("ml-1m/ratings.parquet"), tags=["mena_fold", "valcarce_test"])
+
+
+@pytest.fixture(scope="module")
+def valcarce(movielens):
+    test = movielens.tags["valcarce_test"].to_numpy()
+    split = us.Split(movielens.take(~test), movielens.take(test))
+    table = pl.read_csv(real_data("published/valcarce2018_ml-1m_results.csv"))
+    rows = table.filter(pl.col("Percentage") == 1.0).select("Recommender", "ndcg", "P_10").rows()
+    theirs = {name.removeprefix("run-").removesuffix("-ml-1M"): values for name, *values in rows}
+    return split, us.TestItems().lists(split, liked=4), theirs
+
+
+# To four decimals, but for the odd tie.
+SAME = {"RW", "RSV", "CHI2", "KLD", "PureSVD", "UIR", "Pop", "HT"}
+
+
+@pytest.mark.parametrize("name", us.valcarce2018())
+def test_as_good_as_published(valcarce, name):
+    split, lists, theirs = valcarce
+    run = us.rank(us.valcarce2018()[name].fit(split.train), lists, 100)
+    ours = us.evaluate(lists, {name: run}, ["nDCG", "P@10"]).mean()[name]
+    for value, published in zip(ours.values(), theirs[name], strict=True):
+        if name in SAME:
+            assert value == pytest.approx(published, abs=2e-4)
+        elif name == "Random":
+            assert value == pytest.approx(published, abs=2e-3)
+        else:
+            assert value >= 0.97 * published
+
+
+MENA = {
+    "mostpopular": us.Popularity(),
+    "smootheditemaverage": us.SmoothedAverage(mu=1, of="levels"),
+    "optimalobservedprecision": us.OptimalPrecision(),
+    "optimalobservedantiprecision": us.OptimalAntiPrecision(),
+    "randomguess": us.Random(),
+}
+
+
+def test_the_baselines_of_mena2021(movielens):
+    published = {
+        row["algorithm"]: row
+        for row in pl.read_csv(real_data("published/mena2021_ml-1m_at10.csv")).to_dicts()
+    }
+    fold = movielens.tags["mena_fold"].to_numpy()
+    plan = us.Plan(
+        us.Given(column="mena_fold"), us.TrainItems(), MENA, us.Relevance(liked=4),
+        ["Recall@10", "P@10", "Fallout@10", "anti-P@10"],
+    )  # fmt: skip
+    results = us.run(movielens, plan)
+    assert len(results) == len(np.unique(fold)) == 5
+    for system, row in zip(*_means(results), strict=True):
+        for metric, name in zip(
+            plan.metrics, ("recall", "precision", "fallout", "antiprecision"), strict=True
+        ):
+            assert row[metric] == pytest.approx(published[system][name], abs=1e-3), (system, metric)
+
+
+def _means(results):
+    table = results.summary().filter(pl.col("system") != "(random)")
+    return table["system"].to_list(), table.to_dicts()
