@@ -17,7 +17,7 @@ ORDER = [
     {"errors"}, {"rng"}, {"compiled"}, {"_rng"}, {"threads"}, {"files"}, {"versions"},
     {"charts"}, {"data"}, {"order"}, {"runs"}, {"protocol"}, {"recommend"},
     {"ranking", "_rank"}, {"judge", "_judge"}, {"metrics"}, {"scores"}, {"bench"},
-    {"expect", "_expect"}, {"evaluation"}, {"compare"}, {"bias"}, {"estimate"}, {"experiment"},
+    {"expect", "_expect"}, {"evaluation"}, {"comparing"}, {"bias"}, {"estimate"}, {"experiment"},
     {"audit"}, {"report"}, {"studies"}, {"cli"}, {"__main__"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}

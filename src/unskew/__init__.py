@@ -12,6 +12,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unskew.comparing.agreement import agreement
+    from unskew.comparing.comparison import Comparison
+    from unskew.comparing.corrections import correct
+    from unskew.comparing.correlation import kendall, rbo, tau_ap
+    from unskew.comparing.power import (
+        discriminative_power,
+        power,
+        sample_size,
+        swap_rate,
+        type_one_error,
+    )
+    from unskew.comparing.robustness import robustness, user_robustness
+    from unskew.comparing.significance import compare
+    from unskew.comparing.stability import score_table, stability
     from unskew.data.ratings import Ids, Ratings
     from unskew.data.readers import read_ratings
     from unskew.data.relevance import Relevance
@@ -179,6 +193,22 @@ _HOME = {
     "run": "unskew.experiment.results",
     "outline": "unskew.experiment.outline",
     "tune": "unskew.experiment.tune",
+    "compare": "unskew.comparing.significance",
+    "Comparison": "unskew.comparing.comparison",
+    "correct": "unskew.comparing.corrections",
+    "agreement": "unskew.comparing.agreement",
+    "score_table": "unskew.comparing.stability",
+    "stability": "unskew.comparing.stability",
+    "robustness": "unskew.comparing.robustness",
+    "user_robustness": "unskew.comparing.robustness",
+    "discriminative_power": "unskew.comparing.power",
+    "power": "unskew.comparing.power",
+    "sample_size": "unskew.comparing.power",
+    "swap_rate": "unskew.comparing.power",
+    "type_one_error": "unskew.comparing.power",
+    "kendall": "unskew.comparing.correlation",
+    "rbo": "unskew.comparing.correlation",
+    "tau_ap": "unskew.comparing.correlation",
     "show_versions": "unskew.versions",
     "UnskewError": "unskew.errors",
     "DataError": "unskew.errors",
@@ -193,6 +223,7 @@ __all__ = [
     "BPRMF",
     "BiasedMF",
     "CHI2",
+    "Comparison",
     "Custom",
     "DataError",
     "DataWarning",
@@ -259,32 +290,47 @@ __all__ = [
     "WRMF",
     "Wtd",
     "WtdH",
+    "agreement",
     "algorithm",
     "audit_split",
+    "compare",
+    "correct",
+    "discriminative_power",
     "evaluate",
     "expected_precision",
     "fairness",
     "judgment_bins",
+    "kendall",
     "load_splits",
     "looks_random",
     "one_relevant_bounds",
     "outline",
     "popularity_cut",
     "popularity_percentiles",
+    "power",
     "rank",
     "ranks_of",
+    "rbo",
     "read_events",
     "read_plan",
     "read_ratings",
     "read_run",
     "read_targets",
+    "robustness",
     "run",
+    "sample_size",
     "save_splits",
     "save_targets",
+    "score_table",
     "show_versions",
     "sparsity",
     "sparsity_sample",
+    "stability",
+    "swap_rate",
+    "tau_ap",
     "tune",
+    "type_one_error",
+    "user_robustness",
     "valcarce2018",
 ]
 

@@ -129,7 +129,7 @@ def evaluate(
     how = _How(
         users, undefined, ties, seed, depth, resolve(threads), memory_bytes(memory), progress, draws
     )
-    wanted = _labelled(metrics)
+    wanted = labelled(metrics)
     if isinstance(judgments, TargetLists):
         given = {
             "liked": liked, "above": above, "relevance": relevance, "train": train, "items": items,
@@ -141,7 +141,7 @@ def evaluate(
     catalogue = None if items is None else read_items(items)
     notes = [*tests.notes, *(training.notes if training is not None else ())]
     if relevance is None:
-        relevance, note = _relevance(tests, liked, above, gain, loss)
+        relevance, note = relevance_for(tests, liked, above, gain, loss)
         notes += note
     elif liked is not None or above is not None or gain != "rating" or loss != "levels":
         raise SettingError("give either relevance or liked/above/gain/loss, not both")
@@ -150,7 +150,7 @@ def evaluate(
             raise SettingError("targets say which items there are: leave items=… out")
         lists = _lists_of(targets, tests, training, relevance, seed)
         return _of_lists(replace(lists, notes=(*notes, *lists.notes)), runs, wanted, how)
-    systems = _read_runs(runs, ties, seed, (tests.users, tests.items))
+    systems = read_runs(runs, ties, seed, (tests.users, tests.items))
     bench = lay_runs(tests, systems, training, catalogue, relevance, wanted, depth)
     notes += [note for run in systems.values() for note in run.notes]
     card = _card(tests, training, relevance, wanted, systems, how)
@@ -178,7 +178,7 @@ def _of_lists(lists: TargetLists, runs: object, wanted: dict[str, Metric], how: 
     models = {name: system for name, system in named.items() if not _is_run(system)}
     ready = {name: system for name, system in named.items() if name not in models}
     ids = (lists.judgments.users, lists.judgments.items)
-    read = _read_runs(ready, how.ties, how.seed, ids) if ready else {}
+    read = read_runs(ready, how.ties, how.seed, ids) if ready else {}
     systems = {
         name: read[name] if name in read else as_model(models[name], lists.train) for name in named
     }
@@ -312,7 +312,7 @@ def _card(
     return card
 
 
-def _labelled(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Metric]:
+def labelled(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Metric]:
     """Map each metric as it was written to what it means."""
     several = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
     if not several:
@@ -347,9 +347,7 @@ def _named(runs: object) -> dict[str, object]:
     return named
 
 
-def _read_runs(
-    runs: object, ties: str | None, seed: int, likely: tuple[Ids, Ids]
-) -> dict[str, Run]:
+def read_runs(runs: object, ties: str | None, seed: int, likely: tuple[Ids, Ids]) -> dict[str, Run]:
     """Read all runs."""
     named = _named(runs)
 
@@ -362,7 +360,7 @@ def _read_runs(
     return dict(zip(named, map_blocks(read, named), strict=True))
 
 
-def _relevance(
+def relevance_for(
     tests: Ratings, liked: float | None, above: float | None, gain: Rule, loss: Rule
 ) -> tuple[Relevance, list[str]]:
     """Return the relevance rule, and a note where the threshold had to be assumed."""

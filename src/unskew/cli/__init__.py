@@ -9,7 +9,19 @@ from typing import Annotated
 
 import typer
 
-from unskew.cli import algorithms, demo, evaluate, intervene, metrics, recommend, run, split
+from unskew.cli import (
+    algorithms,
+    compare,
+    demo,
+    evaluate,
+    intervene,
+    metrics,
+    power,
+    recommend,
+    robustness,
+    run,
+    split,
+)
 from unskew.errors import DataWarning, SettingError, UnskewError
 
 app = typer.Typer(
@@ -22,6 +34,9 @@ app = typer.Typer(
 )
 app.command("evaluate", rich_help_panel="Judge")(evaluate.evaluate)
 app.command("metrics", rich_help_panel="Judge")(metrics.metrics)
+app.command("compare", rich_help_panel="Conclude")(compare.compare)
+app.command("power", rich_help_panel="Conclude")(power.power)
+app.command("robustness", rich_help_panel="Conclude")(robustness.robustness)
 app.command("split", rich_help_panel="Design")(split.split)
 app.command("intervene", rich_help_panel="Design")(intervene.intervene)
 app.command("recommend", rich_help_panel="Recommend")(recommend.recommend)

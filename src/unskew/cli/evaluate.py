@@ -150,12 +150,13 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
             path, by=by, ties=ties, seed=seed, duplicates=repeated, nan=nan, gaps=gaps,
             keep_scores=False, **of_runs,
         )
-        for name, path in _named(run).items()
+        for name, path in named_runs(run).items()
     }  # fmt: skip
     with progress("judging", quiet) as moved:
         scores = judge(
-            ratings(judgments), lists, _split(metric) or METRICS,
-            liked=liked, above=above, gain=_rule(gain) or "rating", loss=_rule(loss) or "levels",
+            ratings(judgments), lists, split_metrics(metric) or METRICS,
+            liked=liked, above=above, gain=rule_of(gain) or "rating",
+            loss=rule_of(loss) or "levels",
             relevance=None if relevance is None else Relevance.paper(relevance),
             train=None if train is None else ratings(train), items=items, users=users,
             undefined=undefined, ties=ties, seed=seed, depth=depth, threads=threads,
@@ -185,7 +186,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
 evaluate.__doc__ = EXAMPLES
 
 
-def _named(runs: list[str]) -> dict[str, str]:
+def named_runs(runs: list[str]) -> dict[str, str]:
     """Name each run after NAME=FILE or its file's stem."""
     from unskew.runs import system_name
 
@@ -200,13 +201,13 @@ def _named(runs: list[str]) -> dict[str, str]:
     return named
 
 
-def _split(metrics: list[str] | None) -> list[str]:
+def split_metrics(metrics: list[str] | None) -> list[str]:
     """Allow several metrics in one option, separated by commas outside parentheses."""
     parts = [part for text in metrics or [] for part in re.split(r",(?![^()]*\))", text)]
     return [part.strip() for part in parts if part.strip()]
 
 
-def _rule(text: str | None) -> Any:
+def rule_of(text: str | None) -> Any:
     """Read a gain or loss: a name, or a mapping such as 5=2,4=1."""
     if text is None or "=" not in text:
         return text

@@ -91,7 +91,7 @@ def paired(scores: Source) -> Paired:
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.compare.paired import paired
+    >>> from unskew.comparing.paired import paired
     >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
     >>> runs = {"a": {1: [20, 10], 2: [30]}, "b": {1: [10], 2: [20, 30]}}
     >>> paired(us.evaluate(test, runs, "RR", liked=4)).matrix("RR").tolist()

@@ -1,0 +1,237 @@
+"""`unskew compare`: who is better, by how much, how sure."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unskew.cli.console import output, progress
+from unskew.cli.evaluate import named_runs, split_metrics
+from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.errors import SettingError, choose
+
+if TYPE_CHECKING:
+    from unskew.comparing.comparison import Comparison
+    from unskew.scores import Scores
+
+EXAMPLES = """
+Compare recommenders user by user: differences, intervals, corrected p-values, letters.
+
+[bold]Examples[/bold]
+
+  unskew compare --judgments test.csv --run mine.parquet --run theirs.trec -m nDCG@10 --liked 4
+
+  unskew compare -j test.csv -r a.csv -r b.csv -r c.csv -m P@10,nDCG@10 --correction maxT
+
+  unskew compare -j test.csv -r base.csv -r mine.csv -m AP --reference base -o differences.svg
+
+  unskew compare --scores fold-1/ --scores fold-2/ -m nDCG@10 --test wilcoxon --format latex
+
+Several --scores are folds or splits of the same systems: the user stays the unit. All pairs are
+tested with the same permutations. Systems that share a letter do not differ significantly.
+"""
+FORMATS = ("table", "markdown", "latex", "json", "csv")
+
+
+def compare(  # noqa: D103 - its help is EXAMPLES
+    judgments: Annotated[
+        Path | None, typer.Option("--judgments", "-j", help="Test ratings, or TREC qrels.")
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option("--run", "-r", help="Ranked lists: FILE or NAME=FILE. Repeatable."),
+    ] = None,
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(help="Instead: a folder of saved scores; several are folds. Repeatable."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", "-m", help="A metric, such as nDCG@10. Repeatable."),
+    ] = None,
+    liked: Annotated[float | None, typer.Option(help="The smallest rating that is liked.")] = None,
+    above: Annotated[
+        float | None, typer.Option(help="Instead of --liked: ratings above this are liked.")
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="Training ratings: for popularity and novelty metrics.")
+    ] = None,
+    users: Annotated[
+        str,
+        typer.Option(help="Compared: with-test, with-relevant, with-list, both, with-train, all."),
+    ] = "with-test",
+    undefined: Annotated[
+        str, typer.Option(help="Undefined values count as zero, or skip their users.")
+    ] = "zero",
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    test: Annotated[
+        str, typer.Option(help="randomisation, t, wilcoxon, sign, bootstrap or bootstrap-t.")
+    ] = "randomisation",
+    alternative: Annotated[
+        str, typer.Option(help="two-sided; or greater, less, better: of a pair's first system.")
+    ] = "two-sided",
+    correction: Annotated[
+        str, typer.Option(help="holm, bonferroni, bh, by, maxT, tukey or none.")
+    ] = "holm",
+    family: Annotated[
+        str, typer.Option(help="Corrected together: the pairs of a metric, or all.")
+    ] = "metric",
+    permutations: Annotated[int, typer.Option(help="Permutations, or resamples.")] = 100_000,
+    plus_one: Annotated[
+        bool,
+        typer.Option(help="p = (extreme + 1) / (permutations + 1), never 0; or the plain share."),
+    ] = True,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    interval: Annotated[str, typer.Option(help="t, or bca (bootstrap).")] = "t",
+    reference: Annotated[
+        str | None, typer.Option(help="Compare with this system only, not all pairs.")
+    ] = None,
+    rope: Annotated[
+        float | None, typer.Option(help="Differences up to this do not matter: adds probabilities.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the permutations.")] = 0,
+    format: Annotated[  # noqa: A002 - the word users expect
+        str, typer.Option(help="table, markdown, latex, json or csv (all pairs).")
+    ] = "table",
+    out: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Draw the first metric: .html, .svg, .png or .pdf."),
+    ] = None,
+    figure: Annotated[
+        str, typer.Option(help="What -o draws: differences, or pairs (a matrix).")
+    ] = "differences",
+    digits: Annotated[int, typer.Option(help="Decimals in tables.")] = 4,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads to use; never changes a number.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    from unskew.charts import FORMATS as DRAWN
+    from unskew.comparing.comparison import FIGURES
+    from unskew.comparing.significance import compare as compare_scores
+
+    choose("format", format, FORMATS)
+    choose("figure", figure, FIGURES)
+    if out is not None:
+        choose("ending of --output", out.suffix.lower(), DRAWN)
+    asked = split_metrics(metric)
+    if scores:
+        if judgments is not None or run:
+            raise SettingError("--scores replaces --judgments and --run: give one or the other")
+        folds = _saved(scores)
+    else:
+        if judgments is None or not run:
+            raise SettingError("give --judgments and two or more --run, or --scores")
+        folds = _judged(
+            judgments, run, asked, train=train, columns=columns, duplicates=duplicates,
+            quiet=quiet, liked=liked, above=above, users=users, undefined=undefined,
+            threads=threads,
+        )  # fmt: skip
+    with progress("comparing", quiet) as moved:
+        result = compare_scores(
+            folds, asked or None, test=test, alternative=alternative, permutations=permutations,
+            plus_one=plus_one, correction=None if correction == "none" else correction,
+            family=family, confidence=confidence, interval=interval, reference=reference,
+            rope=rope, seed=seed, threads=threads, progress=moved,
+        )  # fmt: skip
+    if out is not None:
+        result.figure(figure).save(out)
+    if format == "table":
+        text = result.text(digits)
+        output().print(text, markup=False, soft_wrap=True)
+        for line in [] if quiet else ["", *result.footer()]:
+            output().print(line, style="dim", markup=False, soft_wrap=True)
+        return
+    texts = {
+        "markdown": lambda: result.to_markdown(digits=digits),
+        "latex": lambda: result.to_latex(digits=digits),
+        "json": lambda: _as_json(result),
+        "csv": lambda: result.table().write_csv().rstrip("\n"),
+    }
+    print(texts[format]())
+
+
+compare.__doc__ = EXAMPLES
+
+
+def _saved(folders: list[Path]) -> list[Scores]:
+    from unskew.scores import Scores
+
+    return [Scores.load(folder) for folder in folders]
+
+
+def _judged(
+    judgments: Path, run: list[str], metrics: list[str], *, train: Path | None,
+    columns: str | None, duplicates: str, quiet: bool, **settings: Any,
+) -> list[Scores]:  # fmt: skip
+    """Judge the runs as `unskew evaluate` does."""
+    from unskew.data.readers import read_ratings
+    from unskew.evaluation import METRICS, evaluate
+    from unskew.runs import read_run
+
+    names = column_names(columns)
+    of_ratings = {key: names[key] for key in ("user", "item", "rating", "time") if key in names}
+    of_runs = {key: names[key] for key in ("user", "item", "rank", "score") if key in names}
+    lists = {
+        name: read_run(path, keep_scores=False, **of_runs) for name, path in named_runs(run).items()
+    }
+    with progress("judging", quiet) as moved:
+        return [
+            evaluate(
+                read_ratings(judgments, duplicates=duplicates, **of_ratings), lists,
+                metrics or METRICS, progress=moved,
+                train=None if train is None
+                else read_ratings(train, duplicates=duplicates, **of_ratings),
+                **settings,
+            )
+        ]  # fmt: skip
+
+
+def _as_json(result: Comparison) -> str:
+    """Return the pairs, and how they were compared; what is not a number is null."""
+
+    def plain(value: Any) -> Any:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    pairs = [
+        {name: plain(value) for name, value in row.items()}
+        for row in result.table().iter_rows(named=True)
+    ]
+    content = {
+        "systems": result.systems,
+        "metrics": {
+            label: {
+                "better": result.better[label],
+                "users": result.users[label],
+                "means": result.means[label],
+                "letters": dict(
+                    zip(
+                        *(result.ranking(label)[name] for name in ("system", "letters")),
+                        strict=True,
+                    )
+                )
+                if result.reference is None
+                else None,
+            }
+            for label in result.metrics
+        },
+        "test": result.test,
+        "alternative": result.alternative,
+        "correction": result.correction,
+        "family": result.family,
+        "permutations": result.permutations,
+        "enumerated": result.enumerated,
+        "confidence": result.confidence,
+        "interval": result.interval,
+        "reference": result.reference,
+        "rope": result.rope,
+        "seed": result.seed,
+        "pairs": pairs,
+        "notes": result.notes,
+    }
+    return json.dumps(content, ensure_ascii=False, allow_nan=False)
