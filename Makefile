@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: demo test test-all check format docs bench bench-peers clean
+.PHONY: demo test test-all check format docs bench bench-peers bench-recommend clean
 
 demo: $(READY)
 	$(BIN)/unskew demo
@@ -34,6 +34,9 @@ bench: $(READY)
 
 bench-peers: $(READY)
 	$(BIN)/python benchmarks/peers.py
+
+bench-recommend: $(READY)
+	$(BIN)/python benchmarks/peers_recommend.py
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
