@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 import signal
+import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from unskew.errors import DataError, SettingError
 from unskew.experiment.store import StoreError
-from unskew.threads import available, die_with_parent, limit, processes
+from unskew.threads import BrokenPool, as_completed, available, die_with_parent, limit, processes
 
 T = TypeVar("T")
 
@@ -48,24 +51,40 @@ def execute(
     work = list(tasks)
     if workers == 1 or len(work) < 2:
         for task in work:
-            yield _attempt(function, task)
+            yield Outcome(task, *_attempt(function, task))
         return
-    count = min(workers, len(work))
+    with tempfile.TemporaryDirectory(prefix="unskew-") as folder:
+        # Workers read all tasks at once, so that what they share is sent once, and only numbers
+        # go through the pool's pipe: a large task there blocks for ever when its reader dies.
+        path = Path(folder) / "tasks"
+        try:
+            path.write_bytes(pickle.dumps((function, work)))
+        except (pickle.PicklingError, AttributeError, TypeError) as problem:
+            raise SettingError(f"other processes cannot do these tasks: {problem}") from None
+        yield from _side_by_side(work, path, min(workers, len(work)))
+
+
+def _side_by_side(work: Sequence[Any], path: Path, count: int) -> Iterator[Outcome]:
     context = multiprocessing.get_context("spawn")
     share = max(available() // count, 1)
-    with processes(count, context, _begin, (share,)) as pool:
+    with processes(count, context, _begin, (share, str(path))) as pool:
         with _uninterrupted():
-            waiting = {pool.submit(_attempt, function, task): task for task in work}
+            waiting = {pool.submit(_attempt_number, n): task for n, task in enumerate(work)}
         try:
-            yield from _collect(pool, waiting)
-        except KeyboardInterrupt:  # a store has no half-written results: no need to wait
+            for future in as_completed(waiting):
+                yield Outcome(waiting[future], *future.result())
+        except BrokenPool:
+            raise DataError(
+                "a worker process was killed, perhaps for want of memory; what was finished is "
+                "kept: run again, with fewer workers. (A script must start its run under "
+                "if __name__ == '__main__':, because every worker imports it.)"
+            ) from None
+        except KeyboardInterrupt:  # nothing half-written is ever read: no need to wait
             for process in list(pool._processes.values()):
                 process.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
             raise
-        except BaseException:
+        finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 @contextmanager
@@ -78,36 +97,27 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _collect(pool: Any, waiting: dict[Any, Any]) -> Iterator[Outcome]:
-    from unskew.threads import BrokenPool, as_completed
-
-    for future in as_completed(waiting):
-        try:
-            yield future.result()
-        except BrokenPool:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise DataError(
-                "a worker process was killed, perhaps for want of memory; what was finished is "
-                "kept: run again, with fewer workers. (A script must start its run under "
-                "if __name__ == '__main__':, because every worker imports it.)"
-            ) from None
-        except StoreError:
-            raise
-        except Exception:
-            yield Outcome(waiting[future], failure=traceback.format_exc())
+_here: list[Any] = []
 
 
-def _begin(threads: int) -> None:
-    """Prepare a worker: its share of the processors; an interrupt is the parent's business."""
+def _begin(threads: int, path: str) -> None:
+    """Prepare a worker: its share of the processors, its tasks; it ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     limit(threads)
+    _here[:] = pickle.loads(Path(path).read_bytes())
 
 
-def _attempt(function: Callable[[T], Any], task: T) -> Outcome:
+def _attempt_number(number: int) -> tuple[Any, str | None]:
+    function, work = _here
+    return _attempt(function, work[number])
+
+
+def _attempt(function: Callable[[T], Any], task: T) -> tuple[Any, str | None]:
+    """Return a task's result, or the report of its failure."""
     try:
-        return Outcome(task, function(task))
+        return function(task), None
     except StoreError:
         raise
     except Exception:
-        return Outcome(task, failure=traceback.format_exc())
+        return None, traceback.format_exc()
