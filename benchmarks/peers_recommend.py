@@ -182,10 +182,9 @@ def slim(sitting: Sitting) -> Result:
 
 def learned_columns(model: Any, columns: np.ndarray) -> np.ndarray:
     """Return the weights that predict some items, a row for each."""
-    items = model.weight_start.size - 1
-    rated = np.repeat(np.arange(items), np.diff(model.weight_start))
-    W = np.zeros((items, items))
-    W[model.target, rated] = model.weight
+    weights = model.second
+    W = np.zeros((len(weights), len(weights)))
+    W[weights.column, weights.row] = weights.value
     return W[columns]
 
 

@@ -10,7 +10,7 @@ from unskew import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.recommend import factors
 from unskew.recommend.factors import WRMF, PureSVD, right_singular_vectors
-from unskew.recommend.gram import by_user
+from unskew.recommend.sparse import user_rows
 
 ALL = (PureSVD(2), WRMF(2, regularisation=1.0), WRMF(2, regularisation=1.0, solver="cg"))
 
@@ -59,7 +59,7 @@ def test_puresvd_with_more_factors_than_rank_gives_the_ratings_back():
 def test_singular_vectors_with_and_without_restarts(longest, monkeypatch):
     monkeypatch.setattr(factors, "MOST_BASIS", longest)
     train, R = random_ratings(6, 150, 200)
-    sigma, Q = right_singular_vectors(by_user(train), 6, np.random.default_rng(0))
+    sigma, Q = right_singular_vectors(user_rows(train), 6, np.random.default_rng(0))
     _, expected, V = np.linalg.svd(R)
     np.testing.assert_allclose(sigma, expected[:6], rtol=1e-10)
     np.testing.assert_allclose(np.abs(np.sum(Q * V[:6].T, axis=0)), 1.0, rtol=1e-9)
@@ -70,7 +70,7 @@ def test_singular_vectors_with_and_without_restarts(longest, monkeypatch):
 def test_equal_singular_values_are_all_found():
     """Each user rates an own item: fifty times the same singular value, then ten smaller ones."""
     train = ratings(np.diag([2] * 50 + [1] * 10), np.eye(60, dtype=bool))
-    sigma, _ = right_singular_vectors(by_user(train), 55, np.random.default_rng(0))
+    sigma, _ = right_singular_vectors(user_rows(train), 55, np.random.default_rng(0))
     np.testing.assert_allclose(sigma, [2] * 50 + [1] * 5, rtol=1e-12)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from unskew import Ratings
 from unskew.errors import DataError, SettingError, UnknownName
+from unskew.recommend import limits
 from unskew.recommend.graph import HittingTime
 from unskew.recommend.language import (
     RM1,
@@ -17,7 +18,8 @@ from unskew.recommend.language import (
     LMWSRItemBased,
     LMWSRUserBased,
     UIRItem,
-    cosine_neighbours,
+    likely_neighbours,
+    profiles,
 )
 
 ALGORITHMS = [
@@ -89,14 +91,17 @@ def gain(dense, mu, per_count):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_neighbours_are_the_nearest_by_cosine(seed):
+@pytest.mark.parametrize("per_count", [False, True])
+@pytest.mark.parametrize("k", [4, 100])
+def test_neighbours_are_the_most_likely(seed, per_count, k):
     dense = random_dense(seed)
     dense[3] = dense[7]  # equals
-    near = cosine_neighbours(from_dense(dense), 4)
-    exact = np.round(cosine(dense), 12)
-    for u, expected in enumerate(top(exact, 4)):
-        assert near.number[u][near.number[u] >= 0].tolist() == expected
-        np.testing.assert_allclose(near.score[u, : len(expected)], exact[u, expected])
+    near = likely_neighbours(profiles(from_dense(dense)), k, 30.0, per_count=per_count)
+    exact = np.round(gain(dense, 30.0, per_count), 12)
+    for u, expected in enumerate(top(exact, k)):
+        span = slice(near.start[u], near.start[u + 1])
+        assert sorted(near.column[span]) == expected
+        np.testing.assert_allclose(near.value[span], exact[u, near.column[span]])
 
 
 @pytest.mark.parametrize(
@@ -278,14 +283,15 @@ def test_ratings_below_zero_are_refused():
                 algorithm.fit(train)
 
 
-def test_too_large_to_hold():
-    many = 20_000
-    ids = pl.Series(np.arange(many))
-    train = Ratings.of(ids, ids)
-    with pytest.raises(DataError, match=r"20,000 x 20,000 pairs .* 3\.0 GiB"):
-        UIRItem().fit(train)
-    with pytest.raises(DataError, match=r"15,000 neighbours .* ask for fewer"):
-        RM2(k=15_000).fit(train)
+def test_too_large_to_hold(monkeypatch):
+    ids = pl.Series(np.arange(20_000))
+    with pytest.raises(DataError, match=r"20,000 x 20,000 matrix of items .* 3\.0 GiB"):
+        UIRItem().fit(Ratings.of(ids, ids))
+    train = from_dense(random_dense(0))
+    monkeypatch.setattr(limits, "LARGEST", 1 << 10)
+    for algorithm in (RM2(k=10), LMWSRUserBased(k=10)):
+        with pytest.raises(DataError, match=r"10 neighbours .* ask for k of about 7 or less"):
+            algorithm.fit(train)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import pytest
 
 from unskew import Ratings
 from unskew.errors import DataError, SettingError
-from unskew.recommend import gram
+from unskew.recommend import gram, limits
 from unskew.recommend.linear import EASE, SLIM
+from unskew.recommend.products import times
+from unskew.recommend.sparse import rated_users, user_rows
 
 BOTH = (SLIM(l1=0.5, l2=2.0), EASE(l2=200.0))
 
@@ -62,7 +64,7 @@ def test_slim_equals_its_plain_twin(seed, values):
     expected = np.where((R > 0).astype(float) @ (W > 0) > 0, R @ W, np.nan)
     model = SLIM(l1=0.5, l2=2.0, values=values, tolerance=1e-12).fit(train)
     np.testing.assert_allclose(all_scores(model, train), expected, rtol=0, atol=1e-4)
-    assert np.count_nonzero(W) == model.weight.size
+    assert np.count_nonzero(W) == model.second.value.size
 
 
 def test_slim_stops_within_its_tolerance():
@@ -73,7 +75,7 @@ def test_slim_stops_within_its_tolerance():
     def weights(tolerance):
         model = SLIM(l1=l1, l2=l2, tolerance=tolerance).fit(train)
         W = np.zeros(G.shape)
-        W[np.repeat(np.arange(150), np.diff(model.weight_start)), model.target] = model.weight
+        W[model.second.row, model.second.column] = model.second.value
         return W
 
     def objective(W):
@@ -153,7 +155,7 @@ def test_slim_tells_no_weight_from_a_score_of_zero():
 
 @pytest.mark.parametrize("algorithm", BOTH)
 def test_too_many_items_are_refused_before_any_work(algorithm, monkeypatch):
-    monkeypatch.setattr(gram, "LARGEST", 8 * 10**2)
+    monkeypatch.setattr(limits, "LARGEST", 8 * 10**2)
     train, _ = random_ratings(0)
     with pytest.raises(DataError, match=r"20 x 20 matrix of items .* can have 10 items"):
         algorithm.fit(train)
@@ -188,9 +190,9 @@ def test_inverse_in_blocks(step):
 
 def test_sparse_matrix():
     train, R = random_ratings(4)
-    S = gram.by_user(train)
+    S = user_rows(train)
     dense = np.random.default_rng(0).standard_normal((20, 6))
-    np.testing.assert_allclose(S.times(dense), R @ dense, atol=1e-12)
-    np.testing.assert_allclose(S.transposed().times(R @ dense), R.T @ (R @ dense), atol=1e-9)
+    np.testing.assert_allclose(times(S, dense), R @ dense, atol=1e-12)
+    np.testing.assert_allclose(times(S.transposed(), R @ dense), R.T @ (R @ dense), atol=1e-9)
     assert np.array_equal(gram.item_gram(S, "test"), R.T @ R)
-    assert not S.filled[3]
+    assert not rated_users(train)[3]

@@ -9,7 +9,7 @@ import pytest
 
 from unskew import Ratings
 from unskew.errors import DataError, SettingError
-from unskew.recommend import similarity
+from unskew.recommend import limits
 from unskew.recommend.neighbours import (
     CHI2,
     KLD,
@@ -20,7 +20,8 @@ from unskew.recommend.neighbours import (
     NNCosNgbrUB,
     UserKNN,
 )
-from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours, user_rows
+from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours
+from unskew.recommend.sparse import user_rows
 
 PROBABILISTIC = [RSV(k=4), CHI2(k=4), KLD(k=4)]
 EVERY = [
@@ -193,7 +194,7 @@ def test_a_block_of_cosines():
 
 
 def test_lists_that_would_not_fit_are_refused(monkeypatch):
-    monkeypatch.setattr(similarity, "LARGEST", 1 << 10)
+    monkeypatch.setattr(limits, "LARGEST", 1 << 10)
     train = ratings_of(random_matrix(0))
     with pytest.raises(DataError, match=r"all neighbours of 17 rows.*k of about 5 or less"):
         ItemKNN(k=None).fit(train)

@@ -1,7 +1,7 @@
 """Kernels of the language models and of the hitting time.
 
 Ratings come by user (`start`, `item`, a number per rating) or turned by item (`turned_*`); a
-kernel works on the users `low` to `high`, or on the users it is given, and fills their rows.
+kernel works on the users it is given and fills their rows.
 """
 
 from __future__ import annotations
@@ -18,106 +18,6 @@ I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
 _LARGE = 1e100  # a product of factors from 1 up is taken to its logarithm beyond this
-
-
-@kernel
-def _before(score: F64, number: I32, a: int, b: int) -> bool:
-    """Tell whether a ranks before b: by score, of equals the smaller number."""
-    return bool(score[a] > score[b] or (score[a] == score[b] and number[a] < number[b]))
-
-
-@kernel
-def _sink(score: F64, number: I32, root: int, end: int) -> None:
-    """Restore a heap whose root is the entry that ranks last."""
-    while True:
-        last = root
-        for child in range(2 * root + 1, min(2 * root + 3, end)):
-            if _before(score, number, last, child):
-                last = child
-        if last == root:
-            return
-        score[root], score[last] = score[last], score[root]
-        number[root], number[last] = number[last], number[root]
-        root = last
-
-
-@kernel
-def _keep_best(score: F64, number: I32, held: int, one: float, who: int) -> int:
-    """Offer an entry to a heap that holds the best; numbers must be offered ascending."""
-    if held < score.size:
-        score[held], number[held] = one, who
-        held += 1
-        if held == score.size:
-            for root in range(held // 2 - 1, -1, -1):
-                _sink(score, number, root, held)
-    elif one > score[0]:  # of equals the earlier stays
-        score[0], number[0] = one, who
-        _sink(score, number, 0, held)
-    return held
-
-
-@kernel
-def nearest(
-    start: I64, entry: I32, left: F64, turned_start: I64, turned_owner: I32, right: F64,
-    own: F64, other: F64, low: int, high: int, number: I32, score: F64,
-) -> None:  # fmt: skip
-    """Find for each profile u the v with the largest Σ_x left_ux·right_vx + own_u·other_v.
-
-    Only scores above 0 count. They stand in no order; the rest of a row is the number of profiles.
-    """
-    total = np.zeros(start.size - 1)
-    for u in range(low, high):
-        for row in range(start[u], start[u + 1]):
-            x = left[row]
-            for at in range(turned_start[entry[row]], turned_start[entry[row] + 1]):
-                total[turned_owner[at]] += x * right[at]
-        best, who = score[u], number[u]
-        held = 0
-        for v in range(total.size):
-            one = total[v] + own[u] * other[v]
-            if one > 0.0 and v != u:
-                held = _keep_best(best, who, held, one, v)
-        who[held:] = total.size
-        total[:] = 0.0
-
-
-@kernel
-def weighted_ratings(
-    users: I32, number: I32, weight: F64, start: I64, item: I32, value: F64, score: F64
-) -> None:
-    """Fill Σ_v weight_uv·value_vi over the neighbours v of u who rated i; NaN where none did."""
-    for row in range(users.size):
-        out = score[row]
-        out[:] = np.nan
-        for n in range(number.shape[1]):
-            v = number[users[row], n]
-            if v < 0:
-                break
-            w = weight[users[row], n]
-            for at in range(start[v], start[v + 1]):
-                i = item[at]
-                term = w * value[at]
-                out[i] = term if math.isnan(out[i]) else out[i] + term
-
-
-@kernel
-def weighted_neighbours(
-    users: I32, start: I64, item: I32, value: F64, lister_start: I64, lister: I32, weight: F64,
-    score: F64,
-) -> None:  # fmt: skip
-    """Fill Σ_j weight_ij·value_uj over the items j that u rated and that are neighbours of i.
-
-    `lister` are the items i that list j among their neighbours.
-    """
-    for row in range(users.size):
-        out = score[row]
-        out[:] = np.nan
-        for at in range(start[users[row]], start[users[row] + 1]):
-            j = item[at]
-            for near in range(lister_start[j], lister_start[j + 1]):
-                i = lister[near]
-                term = weight[near] * value[at]
-                out[i] = term if math.isnan(out[i]) else out[i] + term
 
 
 @kernel
@@ -157,28 +57,27 @@ def _log_product(factor: F64) -> float:
 
 @kernel
 def relevance_model_1(
-    users: I32, number: I32, start: I64, item: I32, seen: F64, background: F64, collection: F64,
-    score: F64,
+    users: I32, near_start: I64, near: I32, start: I64, item: I32, seen: F64,
+    background: F64, collection: F64, score: F64,
 ) -> None:  # fmt: skip
     """Fill log Σ_v p(v) p(i|v) Π_j p(j|v), with p(i|v) = seen_vi + background_v·collection_i."""
-    likelihood = np.empty(number.shape[1])
     mark = np.full(collection.size, -1, np.int64)
     for row in range(users.size):
         u = users[row]
         out = score[row]
         out[:] = np.nan
-        neighbours = 0
-        while neighbours < number.shape[1] and number[u, neighbours] >= 0:
-            neighbours += 1
+        who = near[near_start[u] : near_start[u + 1]]
+        neighbours = who.size
         if neighbours == 0:
             continue
+        likelihood = np.empty(neighbours)
         unseen = 0.0  # Σ_j log p(j|C)
         for at in range(start[u], start[u + 1]):
             mark[item[at]] = row
             unseen += math.log(collection[item[at]])
         most = -np.inf
         for n in range(neighbours):
-            v = number[u, n]
+            v = who[n]
             total = unseen + (start[u + 1] - start[u]) * math.log(background[v])
             for at in range(start[v], start[v + 1]):
                 j = item[at]
@@ -189,7 +88,7 @@ def relevance_model_1(
         out[:] = 0.0
         share = 0.0
         for n in range(neighbours):
-            v = number[u, n]
+            v = who[n]
             w = math.exp(likelihood[n] - most)
             share += w * background[v]
             for at in range(start[v], start[v + 1]):
@@ -203,8 +102,8 @@ def relevance_model_1(
 
 @kernel
 def relevance_model_2(
-    users: I32, number: I32, start: I64, item: I32, seen: F64, background: F64, collection: F64,
-    log_item: float, score: F64,
+    users: I32, near_start: I64, near: I32, start: I64, item: I32, seen: F64,
+    background: F64, collection: F64, score: F64,
 ) -> None:  # fmt: skip
     """Fill log p(i) Π_j Σ_v p(v) p(i|v)/p(i)·p(j|v), with p(i|v) as in `relevance_model_1`.
 
@@ -214,20 +113,20 @@ def relevance_model_2(
     factors from 1 up cannot vanish, so that one logarithm serves many.
     """
     items = collection.size
+    log_item = -math.log(items)
     place = np.full(items, -1, np.int64)
     raters = np.zeros(items + 1, np.int64)
     for row in range(users.size):
         u = users[row]
         out = score[row]
         out[:] = np.nan
-        neighbours = 0
-        ratings = 0
-        while neighbours < number.shape[1] and number[u, neighbours] >= 0:
-            v = number[u, neighbours]
-            ratings += start[v + 1] - start[v]
-            neighbours += 1
+        who = near[near_start[u] : near_start[u + 1]]
+        neighbours = who.size
         if neighbours == 0:
             continue
+        ratings = 0
+        for v in who:
+            ratings += start[v + 1] - start[v]
         first, size = start[u], start[u + 1] - start[u]
         for j in range(size):
             place[item[first + j]] = j
@@ -237,7 +136,7 @@ def relevance_model_2(
         base = np.zeros(size)  # B_j
         raters[:] = 0
         for n in range(neighbours):
-            v = number[u, n]
+            v = who[n]
             b = background[v]
             for j in range(size):
                 given[n, j] = prior * b * collection[item[first + j]]
@@ -259,13 +158,13 @@ def relevance_model_2(
 
         for i in range(items):
             raters[i + 1] += raters[i]
-        who = np.empty(ratings, np.int32)
+        rater = np.empty(ratings, np.int32)
         what = np.empty(ratings)
         for n in range(neighbours):
-            v = number[u, n]
+            v = who[n]
             for at in range(start[v], start[v + 1]):
                 i = item[at]
-                who[raters[i]] = n
+                rater[raters[i]] = n
                 what[raters[i]] = seen[at] / collection[i]
                 raters[i] += 1
         # Filling moved every start to the next item's.
@@ -277,35 +176,10 @@ def relevance_model_2(
                 total = log_item + constant + size * (math.log(collection[i]) - log_item)
                 if end > begin:
                     factor[:] = 1.0
-                    _add_rows(factor, given, who, what, begin, end)
+                    _add_rows(factor, given, rater, what, begin, end)
                     total += _log_product(factor)
                 out[i] = total
             begin = end
-
-
-@kernel
-def together(start: I64, item: I32, turned_start: I64, turned_user: I32, low: int, high: int,
-             count: F64) -> None:  # fmt: skip
-    """Count for items `low` to `high` with each item the users who rated both."""
-    for b in range(low, high):
-        for at in range(turned_start[b], turned_start[b + 1]):
-            v = turned_user[at]
-            for row in range(start[v], start[v + 1]):
-                count[b, item[row]] += 1.0
-
-
-@kernel
-def sum_of_rows(users: I32, start: I64, item: I32, table: F64, score: F64) -> None:
-    """Add to each user's row the table's rows of the items that the user rated."""
-    width = 256  # columns at a time: their part of the table stays near
-    for left in range(0, table.shape[1], width):
-        right = min(left + width, table.shape[1])
-        for row in range(users.size):
-            out = score[row]
-            for at in range(start[users[row]], start[users[row] + 1]):
-                line = table[item[at]]
-                for i in range(left, right):
-                    out[i] += line[i]
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Kernels of linear models: sparse products, Gram rows, coordinate descent."""
+"""Kernels of linear models: Gram rows, coordinate descent."""
 
 from __future__ import annotations
 
@@ -12,22 +12,7 @@ I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
 FEW = 64  # items that a working set may grow by, however small it is
-STRIP = 256  # columns of dense weights that are summed at a time
 MOST_ROUNDS, MOST_SWEEPS = 100, 10_000  # never reached unless the matrix is all but singular
-
-
-@kernel
-def product(start: I64, column: I32, value: F64, dense: F64, low: int, out: F64) -> None:
-    """Fill `out` with rows low, low+1, … of a sparse times a dense matrix."""
-    width = dense.shape[1]
-    for row in range(out.shape[0]):
-        total = out[row]
-        total[:] = 0.0
-        for at in range(start[low + row], start[low + row + 1]):
-            weight = value[at]
-            factor = dense[column[at]]
-            for k in range(width):
-                total[k] += weight * factor[k]
 
 
 @kernel
@@ -140,47 +125,3 @@ def slim_columns(G: F64, norm: F64, l1: float, l2: float, tolerance: float, low:
             descend(H, v, left, l1, l2, max(0.3 * enough, 0.01 * gap))
             for a in range(size):
                 w[chosen[a]] = v[a]
-
-
-@kernel
-def sparse_scores(users: I32, start: I64, item: I32, value: F64, weight_start: I64, target: I32,
-                  weight: F64, tile: F64) -> None:  # fmt: skip
-    """Sum the weights of each user's rated items; what no weight reaches stays NaN."""
-    for row in range(users.size):
-        total = tile[row]
-        user = users[row]
-        for at in range(start[user], start[user + 1]):
-            rating = value[at]
-            for to in range(weight_start[item[at]], weight_start[item[at] + 1]):
-                i = target[to]
-                before = total[i]
-                share = rating * weight[to]
-                total[i] = share if np.isnan(before) else before + share
-
-
-@kernel
-def dense_scores(users: I32, start: I64, item: I32, value: F64, weights: F64, tile: F64) -> None:
-    """Sum the weights of each user's rated items; a user without ratings stays NaN.
-
-    Strip by strip, so that the weights from all items to a strip's stay near the processor, and
-    four rated items at a time.
-    """
-    for low in range(0, weights.shape[1], STRIP):
-        high = min(low + STRIP, weights.shape[1])
-        for row in range(users.size):
-            first, last = start[users[row]], start[users[row] + 1]
-            if first == last:
-                continue
-            total = tile[row, low:high]
-            total[:] = 0.0
-            whole = first + (last - first) // 4 * 4
-            for at in range(first, whole, 4):
-                r0, r1, r2, r3 = value[at], value[at + 1], value[at + 2], value[at + 3]
-                b0, b1 = weights[item[at], low:high], weights[item[at + 1], low:high]
-                b2, b3 = weights[item[at + 2], low:high], weights[item[at + 3], low:high]
-                for k in range(high - low):
-                    total[k] += (r0 * b0[k] + r1 * b1[k]) + (r2 * b2[k] + r3 * b3[k])
-            for at in range(whole, last):
-                r0, b0 = value[at], weights[item[at], low:high]
-                for k in range(high - low):
-                    total[k] += r0 * b0[k]

@@ -1,4 +1,4 @@
-"""Kernels of the neighbourhood methods: cosines, exact nearest neighbours, sparse products.
+"""Kernels of neighbourhoods: similarities, exact nearest neighbours, votes of all users.
 
 Innermost loops count without a sign: a signed index is first checked for being negative, which
 nearly doubles their time.
@@ -154,20 +154,24 @@ def _nearest_first(near: F64, who: I32, size: int) -> None:
 
 @kernel
 def _select(
-    row: int, candidates: I32, dot: F64, shared: F64, length: F64, shrink: float, k: int,
-    near: F64, who: I32,
+    row: int, candidates: I32, dot: F64, shared: F64, length: F64, toll: F64, shrink: float,
+    k: int, near: F64, who: I32,
 ) -> int:  # fmt: skip
     """Write the k nearest of the candidates, or all if there are fewer; return how many.
 
-    No candidates means all rows.
+    No candidates means all rows, no toll means cosines.
     """
     size = 0
-    least = 0.0  # what a product must exceed, per length of the other, to come near enough
+    # What a product must exceed, per length of the other, to come near enough.
+    least = toll[row] if toll.size else 0.0
     for c in range(candidates.size if candidates.size else length.size):
         v = candidates[c] if candidates.size else c
         if dot[v] > least * length[v] and v != row:
-            both = shared[v] if shrink > 0 else 0.0
-            s = _similarity(dot[v], length[row] * length[v], both, shrink)
+            if toll.size:
+                s = dot[v] - least * length[v]
+            else:
+                both = shared[v] if shrink > 0 else 0.0
+                s = _similarity(dot[v], length[row] * length[v], both, shrink)
             if size < k:
                 near[size], who[size] = s, v
                 size += 1
@@ -177,7 +181,8 @@ def _select(
             elif _worse(near[0], who[0], s, v):
                 near[0], who[0] = s, v
                 _sink(near, who, 0, k)
-            least = near[0] * length[row] * ALMOST
+            if not toll.size:
+                least = near[0] * length[row] * ALMOST
     return size
 
 
@@ -186,12 +191,13 @@ def nearest_rows(
     low: int, high: int,
     start: I64, column: I32, value: F64,
     there: I64, other: I32, weight: F64,
-    length: F64, steps: I64, shrink: float, k: int,
+    length: F64, toll: F64, steps: I64, shrink: float, k: int,
     who: I32, near: F64,
 ) -> I64:  # fmt: skip
     """Write the k nearest of each row from `low` to `high`, one after the other; return counts.
 
-    Nearest first and ties by ascending number; with k of at least all others, by number.
+    Nearest first and ties by ascending number; with k of at least all others, by number. See
+    `similarity.nearest` for what is near.
     """
     n = length.size
     dot = np.zeros(n, np.float64)
@@ -210,7 +216,7 @@ def nearest_rows(
             if k >= n - 1:
                 candidates.sort()
         values, numbers = near[end:], who[end:]
-        size = _select(row, candidates, dot, shared, length, shrink, k, values, numbers)
+        size = _select(row, candidates, dot, shared, length, toll, shrink, k, values, numbers)
         if k < n - 1:
             _nearest_first(values, numbers, size)
         found[row - low] = size
@@ -227,29 +233,7 @@ def nearest_rows(
 
 
 @kernel
-def product(
-    rows: I32,
-    start: I64, middle: I32, outer: F64,
-    there: I64, column: I32, inner: F64,
-    count_outer: bool, count_inner: bool, total: F64, terms: I32,
-) -> None:  # fmt: skip
-    """Add up outer · inner over the middle, per row and column, and count the terms.
-
-    What is to be counted enters the product as 1.
-    """
-    for at in range(rows.size):
-        sums, counts = total[at], terms[at]
-        for a in range(start[rows[at]], start[rows[at] + 1]):
-            x = 1.0 if count_outer else outer[a]
-            low, high = np.uint64(there[middle[a]]), np.uint64(there[middle[a] + 1])
-            for b in range(low, high):
-                i = np.uint32(column[b])
-                sums[i] += x if count_inner else x * inner[b]
-                counts[i] += 1
-
-
-@kernel
-def dense_product(
+def all_votes(
     weight: F64, start: I64, column: I32, value: F64, count_value: bool, total: F64
 ) -> None:
     """Add up weight[v, t] · value[v, column] over v into total[column, t].

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew._rng import second
 from unskew.compiled import kernel, training_kernel
 
 I32 = NDArray[np.int32]
@@ -21,9 +22,6 @@ F64 = NDArray[np.float64]
 LANES = 8
 BATCH = 1024
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_A = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_B = np.uint64(0x94D049BB133111EB)
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -67,11 +65,8 @@ def rating_epoch(
 
 @kernel
 def random_bits(seed: np.uint64, counter: int) -> np.uint64:
-    """Return the 64 bits that SplitMix64 has at a counter."""
-    z = seed + np.uint64(counter) * _GOLDEN
-    z = (z ^ (z >> np.uint64(30))) * _MIX_A
-    z = (z ^ (z >> np.uint64(27))) * _MIX_B
-    return z ^ (z >> np.uint64(31))
+    """Return the 64 bits that SplitMix64 has at a counter from 0 up; `second` starts at 1."""
+    return second(seed, counter - 1)
 
 
 @kernel

@@ -53,7 +53,7 @@ def count_by_user(
 
 @kernel
 def count_by_item(
-    first: int, last: int, start: I64, row: I64, user: I32, ratio: F64, theta: F64, phi: F64,
+    first: int, last: int, start: I64, user: I32, place: I64, ratio: F64, theta: F64, phi: F64,
     counts: F64,
 ) -> None:  # fmt: skip
     """Fill counts[i, z] = φ_iz Σ_u ratio_ui θ_uz."""
@@ -61,8 +61,8 @@ def count_by_item(
     for i in range(first, last):
         counts[i] = 0.0
         for at in range(start[i], start[i + 1]):
-            u = int(user[row[at]])
-            part = ratio[row[at]]
+            u = int(user[at])
+            part = ratio[place[at]]
             for z in range(topics):
                 counts[i, z] += part * theta[u, z]
         for z in range(topics):

@@ -10,7 +10,8 @@ import numpy as np
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import choose
 from unskew.recommend.model import Algorithm, Model, as_number, as_whole
-from unskew.recommend.sgd import check_flag, factor_model, padded, rated_items
+from unskew.recommend.sgd import check_flag, learned, padded
+from unskew.recommend.sparse import rated_items, rated_users
 
 DRAWS = ("triples", "users")
 
@@ -53,8 +54,10 @@ class BPRMF(Algorithm):
     draw
         `triples`: all equally likely, as in the paper; `users`: users equally likely.
 
-    Reference: Rendle, Freudenthaler, Gantner and Schmidt-Thieme 2009, BPR: Bayesian personalized
-    ranking from implicit feedback, sections 4.2 and 4.3.1.
+    References
+    ----------
+    Rendle, Freudenthaler, Gantner and Schmidt-Thieme 2009, BPR: Bayesian personalized ranking from
+    implicit feedback, sections 4.2 and 4.3.1.
     """
 
     factors: int = 100
@@ -84,9 +87,9 @@ class BPRMF(Algorithm):
         users, items = len(train.users), len(train.items)
         P = rng.normal(0.0, 0.1, (users, self.factors)).astype(np.float32)
         Q = rng.normal(0.0, 0.1, (items, self.factors)).astype(np.float32)
-        P, Q = padded(users, self.factors, P), padded(items, self.factors, Q)
+        P, Q = padded(P), padded(Q)
         c = np.zeros(items, np.float32)
-        active = frozen(np.flatnonzero(np.diff(train.start)).astype(np.int32))
+        active = frozen(np.flatnonzero(rated_users(train)).astype(np.int32))
         known = frozen(np.flatnonzero(rated_items(train)).astype(np.int32))
         single = np.float32
         _sgd_kernels.pairwise_draws(
@@ -95,4 +98,4 @@ class BPRMF(Algorithm):
             single(self.learning_rate), single(self.regularisation),
             single(self.regularisation_liked), single(self.regularisation_other),
         )  # fmt: skip
-        return factor_model(train, P, Q, np.zeros(users, np.float32), c, self.factors)
+        return learned(train, P, Q, 0.0, c, self.factors)

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, choose
-from unskew.recommend.gram import ROWS, Sparse, by_user
+from unskew.recommend.gram import ROWS
 from unskew.recommend.model import Algorithm, Model, as_number, as_whole
+from unskew.recommend.products import factor_model, times
+from unskew.recommend.sparse import Rows, user_rows
 from unskew.threads import map_blocks
 
-I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
 
 TARGETS = ("one", "rating")
@@ -22,37 +23,6 @@ CONFIDENCES = ("linear", "log")
 SOLVERS = ("exact", "cg")
 STEPS = 3
 """Steps of conjugate gradients: since they go on from the last factors, few are enough."""
-
-TILE = 256
-"""Users that are scored together: a product of another size may have other last bits."""
-
-
-@dataclass(frozen=True, eq=False)
-class Factors:
-    """A vector per user and per item; the score is their inner product."""
-
-    user_factors: F64
-    """Rows of NaN for users that cannot be scored."""
-    item_factors: F64
-    """Rows of NaN for items that cannot be scored."""
-
-    def score(self, users: I32) -> F64:
-        """Return the inner products with all items."""
-        tile = np.empty((users.size, self.item_factors.shape[0]))
-        for low in range(0, users.size, TILE):
-            some = users[low : low + TILE]
-            p = np.zeros((TILE, self.user_factors.shape[1]))
-            p[: some.size] = self.user_factors[some]
-            tile[low : low + TILE] = (p @ self.item_factors.T)[: some.size]
-        return tile
-
-
-def known(R: Sparse, user_factors: F64, item_factors: F64) -> Factors:
-    """Return the model, without users and items that have no ratings."""
-    users, items = user_factors.copy(), item_factors.copy()
-    users[~R.filled] = np.nan
-    items[np.bincount(R.column, minlength=R.columns) == 0] = np.nan
-    return Factors(frozen(users), frozen(items))
 
 
 @dataclass(frozen=True)
@@ -69,8 +39,10 @@ class PureSVD(Algorithm):
     factors
         Singular vectors; no more than the rank are used.
 
-    Reference: Cremonesi, Koren and Turrin, Performance of recommender algorithms on top-N
-    recommendation tasks, RecSys 2010, section 3.3, equation 6; valcarce2018 section 4.
+    References
+    ----------
+    Cremonesi, Koren and Turrin, Performance of recommender algorithms on top-N recommendation
+    tasks, RecSys 2010, section 3.3, equation 6; valcarce2018 section 4.
     """
 
     factors: int = 30
@@ -81,9 +53,9 @@ class PureSVD(Algorithm):
         as_whole("factors", self.factors)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
-        R = by_user(train)
+        R = user_rows(train)
         Q = right_singular_vectors(R, self.factors, rng)[1]
-        return known(R, R.times(Q), Q)
+        return factor_model(train, times(R, Q), Q)
 
 
 RESIDUAL = 1e-11
@@ -94,7 +66,7 @@ MOST_BASIS = 1 << 26
 """Entries of the basis (512 MiB) from which on it is kept as short as can be."""
 
 
-def right_singular_vectors(R: Sparse, factors: int, rng: np.random.Generator) -> tuple[F64, F64]:
+def right_singular_vectors(R: Rows, factors: int, rng: np.random.Generator) -> tuple[F64, F64]:
     """Return the largest singular values of R and, as columns, their right singular vectors.
 
     Thick-restart block Lanczos: a basis V grows by RᵀR times its last block; V's best vectors are
@@ -110,7 +82,7 @@ def right_singular_vectors(R: Sparse, factors: int, rng: np.random.Generator) ->
     block = np.linalg.qr(rng.standard_normal((items, width)))[0]
     while True:
         V = np.concatenate([V, block], axis=1)
-        after = Rt.times(R.times(block))
+        after = times(Rt, times(R, block))
         coupling = V.T @ after
         T = _bordered(T, coupling)
         after -= V @ coupling
@@ -175,9 +147,11 @@ class WRMF(Algorithm):
         `exact` solves each system; `cg` takes three steps of conjugate gradients from the last
         factors, which is faster and ranks almost the same.
 
-    Reference: Hu, Koren and Volinsky, Collaborative filtering for implicit feedback datasets,
-    ICDM 2008, section 4, equations 3 to 6; valcarce2018 section 4; castells2018 section 5 (iMF:
-    50 factors, α = 1, λ = 0.1, 20 iterations, target `rating`).
+    References
+    ----------
+    Hu, Koren and Volinsky, Collaborative filtering for implicit feedback datasets, ICDM 2008,
+    section 4, equations 3 to 6; valcarce2018 section 4; castells2018 section 5 (iMF: 50 factors, α
+    = 1, λ = 0.1, 20 iterations, target `rating`).
     """
 
     factors: int = 50
@@ -204,10 +178,10 @@ class WRMF(Algorithm):
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
         extra, p = self._extra(train.value), train.value
         wanted = 1.0 + extra if self.target == "one" else (1.0 + extra) * p
-        users, more = by_user(train, extra), by_user(train, wanted)
+        users, more = user_rows(train, extra), user_rows(train, wanted)
         items, more_items = users.transposed(), more.transposed()
         Y = rng.standard_normal((users.columns, self.factors)) / (10.0 * np.sqrt(self.factors))
-        X = np.zeros((users.rows, self.factors))
+        X = np.zeros((len(users), self.factors))
         for _ in range(self.iterations):
             X = self._solved(users, more.value, X, Y)
             Y = self._solved(items, more_items.value, Y, X)
@@ -217,7 +191,7 @@ class WRMF(Algorithm):
                 f"{self.regularisation:g}, which is lost beside confidences of up to "
                 f"{1.0 + extra.max():g}; raise it, or lower alpha"
             )
-        return known(users, X, Y)
+        return factor_model(train, X, Y)
 
     def _extra(self, rating: F64) -> F64:
         """Return the confidence in rated cells beyond the 1 of all cells."""
@@ -230,7 +204,7 @@ class WRMF(Algorithm):
             return self.alpha * rating
         return self.alpha * np.log1p(rating / self.epsilon)
 
-    def _solved(self, rows: Sparse, wanted: F64, X: F64, Y: F64) -> F64:
+    def _solved(self, rows: Rows, wanted: F64, X: F64, Y: F64) -> F64:
         """Return the best factors of all rows, given those of the columns; X are the last."""
         from unskew.recommend import _factor_kernels
 
@@ -245,5 +219,5 @@ class WRMF(Algorithm):
             else:
                 _factor_kernels.conjugate_gradient(*given, STEPS, low, X[low : low + ROWS])
 
-        map_blocks(solve, range(0, rows.rows, ROWS), size=rows.value.size * self.factors)
+        map_blocks(solve, range(0, len(rows), ROWS), size=rows.value.size * self.factors)
         return X

@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen
+from unskew.data.ratings import Ratings
 from unskew.recommend.language import profiles
 from unskew.recommend.model import Algorithm, Model, as_whole
-from unskew.threads import map_blocks
+from unskew.recommend.products import in_blocks
+from unskew.recommend.sparse import Rows
 
 I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
 _COLUMNS = 64  # users walked at once: an edge is looked at once for all of them
@@ -24,31 +24,29 @@ _COLUMNS = 64  # users walked at once: an edge is looked at once for all of them
 class Walk:
     """The probabilities of a step from user to item and from item to user."""
 
-    start: I64
-    item: I32
-    forward: F64
-    turned_start: I64
-    turned_user: I32
-    backward: F64
+    forward: Rows
+    """By user."""
+    backward: Rows
+    """By item."""
     steps: int
 
     def score(self, users: I32) -> F64:
         """Return the negative truncated hitting times."""
         from unskew.recommend import _language_kernels
 
-        score = np.empty((users.size, self.turned_start.size - 1))
+        out, back = self.forward, self.backward
+        score = np.empty((users.size, len(back)))
 
-        def work(low: int) -> None:
+        def fill(some: I32, rows: slice) -> None:
             _language_kernels.hits(
-                frozen(users[low : low + _COLUMNS]), self.start, self.item, self.forward,
-                self.turned_start, self.turned_user, self.backward, self.steps,
-                score[low : low + _COLUMNS],
+                some, out.start, out.column, out.value, back.start, back.column, back.value,
+                self.steps, score[rows],
             )  # fmt: skip
 
-        map_blocks(work, range(0, users.size, _COLUMNS), size=score.size)
+        in_blocks(users, fill, score.size, _COLUMNS)
         score -= self.steps
-        score[:, np.diff(self.turned_start) == 0] = np.nan
-        score[self.start[users] == self.start[users + 1]] = np.nan
+        score[:, np.diff(back.start) == 0] = np.nan
+        score[out.start[users] == out.start[users + 1]] = np.nan
         return score
 
 
@@ -84,8 +82,4 @@ class HittingTime(Algorithm):
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         edges = profiles(train)
-        turned, _ = edges.turned()
-        forward = edges.value / edges.sums(edges.value)[edges.owner]
-        backward = turned.value / turned.sums(turned.value)[turned.owner]
-        return Walk(edges.start, edges.entry, frozen(forward), turned.start, turned.entry,
-                    frozen(backward), self.iterations)  # fmt: skip
+        return Walk(edges.shares(), edges.transposed().shares(), self.iterations)

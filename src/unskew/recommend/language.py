@@ -7,64 +7,31 @@ below 0 cannot be counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen, grouped_order
+from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, choose
+from unskew.recommend.gram import ROWS, item_gram
 from unskew.recommend.model import Algorithm, Model, as_number, as_whole
+from unskew.recommend.products import DenseWeights, Votes, in_blocks
+from unskew.recommend.similarity import Cosines, nearest
+from unskew.recommend.sparse import Rows, rated_users, user_rows
 from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
 SMOOTHING = ("jelinek-mercer", "dirichlet", "absolute-discounting")
 
-_MOST_BYTES = 2 << 30
 _LEAST = 1e-9  # smoothing below this could overflow a product of probabilities' ratios
 _ROWS = 16  # users per task when scoring
-_PROFILES = 64  # profiles per task when neighbours are sought
 
 
-@dataclass(frozen=True, eq=False)
-class Profiles:
-    """Profiles (of users, or of items) as sparse rows: what stands in each, and how often."""
-
-    start: I64
-    entry: I32
-    value: F64
-    entries: int
-
-    def __len__(self) -> int:
-        return int(self.start.size) - 1
-
-    @property
-    def owner(self) -> I32:
-        """The profile of each row."""
-        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.start))
-
-    def sums(self, value: F64) -> F64:
-        """Sum a value per row over each profile."""
-        total: F64 = np.bincount(self.owner, value, minlength=len(self)).astype(np.float64)
-        return total
-
-    def turned(self) -> tuple[Profiles, I64]:
-        """Return rows and columns exchanged, and the order that exchanges values."""
-        start = np.zeros(self.entries + 1, np.int64)
-        np.cumsum(np.bincount(self.entry, minlength=self.entries), out=start[1:])
-        order = grouped_order(self.entry, frozen(start))
-        turned = Profiles(
-            frozen(start), frozen(self.owner[order]), frozen(self.value[order]), len(self)
-        )
-        return turned, order
-
-
-def profiles(train: Ratings) -> Profiles:
+def profiles(train: Ratings) -> Rows:
     """Return what each user rated above 0."""
     if bool((train.value < 0).any()):
         row = int(np.argmax(train.value < 0))
@@ -74,125 +41,51 @@ def profiles(train: Ratings) -> Profiles:
         )
     some = train.value > 0
     start = np.append(0, np.cumsum(some))[train.start]
-    return Profiles(
+    return Rows(
         frozen(start), frozen(train.item[some]), frozen(train.value[some]), len(train.items)
     )
 
 
-def in_collection(texts: Profiles) -> F64:
+def in_collection(texts: Rows) -> F64:
     """Return p(i|C), the share of each entry in all profiles."""
-    total = np.bincount(texts.entry, texts.value, minlength=texts.entries)
+    total = np.bincount(texts.column, texts.value, texts.columns)
     share: F64 = total / max(float(total.sum()), np.finfo(float).tiny)
     return share
-
-
-class Neighbours(NamedTuple):
-    """The nearest of each profile, in ascending number: row by row, -1 where there are fewer."""
-
-    number: I32
-    score: F64
-
-
-def nearest(texts: Profiles, k: int, left: F64, right: F64, own: F64, other: F64) -> Neighbours:
-    """Return for each u the k profiles v with the largest Σ_x left_ux·right_vx + own_u·other_v.
-
-    Only scores above 0 count, and never u itself; of equals the smaller number.
-    """
-    from unskew.recommend import _language_kernels
-
-    k = max(1, min(k, len(texts) - 1))
-    _check_size(len(texts) * k * 12, f"{k:,} neighbours for each of {len(texts):,} profiles",
-                "ask for fewer")  # fmt: skip
-    turned, order = texts.turned()
-    number, score = np.empty((len(texts), k), np.int32), np.zeros((len(texts), k))
-    given = (texts.start, texts.entry, frozen(left), turned.start, turned.entry,
-             frozen(right[order]), frozen(own), frozen(other))  # fmt: skip
-
-    def find(low: int) -> None:
-        high = min(low + _PROFILES, len(texts))
-        _language_kernels.nearest(*given, low, high, number, score)
-        who, best = number[low:high], score[low:high]
-        ascending = np.argsort(who, axis=1)
-        best[:] = np.take_along_axis(best, ascending, 1)
-        who[:] = np.take_along_axis(who, ascending, 1)
-        who[who == len(texts)] = -1
-
-    map_blocks(find, range(0, len(texts), _PROFILES), size=k * len(texts) + texts.entry.size)
-    return Neighbours(frozen(number), frozen(score))
-
-
-def cosine_neighbours(train: Ratings, k: int) -> Neighbours:
-    """Return the k nearest users of each user by the cosine of their rating vectors."""
-    texts = profiles(train)
-    norm = np.sqrt(texts.sums(texts.value**2))
-    unit = texts.value / norm[texts.owner]
-    none = np.zeros(len(texts))
-    return nearest(texts, k, unit, unit, none, none)
-
-
-def _check_size(size: int, what: str, remedy: str) -> None:
-    if size > _MOST_BYTES:
-        raise DataError(f"{what} need {size / 2**30:.1f} GiB, more than 2 GiB; {remedy}")
-
-
-def _fill(users: I32, items: int, fill: Callable[[I32, F64], None]) -> F64:
-    """Return a row of scores per user, filled a few users at a time."""
-    score = np.zeros((users.size, items))
-
-    def work(low: int) -> None:
-        fill(frozen(users[low : low + _ROWS]), score[low : low + _ROWS])
-
-    map_blocks(work, range(0, users.size, _ROWS), size=score.size)
-    return score
 
 
 # Relevance-based language models
 
 
 @dataclass(frozen=True, eq=False)
-class _RelevanceModel:
-    """The users' language models, p(i|v) = seen_vi + background_v·p(i|C), and who is near."""
+class RelevanceModel:
+    """The users' language models, p(i|v) = seen_vi + background_v·p(i|C), and who is near.
 
-    start: I64
-    item: I32
-    seen: F64
+    Scores by Σ_v p(v) p(i|v) Π_j p(j|v) in the first version, and by
+    p(i) Π_j Σ_v p(v) p(i|v)/p(i) p(j|v) in the second.
+    """
+
+    version: int
+    near: Rows
+    seen: Rows
     background: F64
     collection: F64
-    number: I32
-
-
-class RelevanceModel1(_RelevanceModel):
-    """Scores by Σ_v p(v) p(i|v) Π_j p(j|v)."""
 
     def score(self, users: I32) -> F64:
         """Return the logarithms of the relevance model."""
-        from unskew.recommend import _language_kernels
+        from unskew.recommend import _language_kernels as kernels
 
-        def fill(some: I32, score: F64) -> None:
-            _language_kernels.relevance_model_1(
-                some, self.number, self.start, self.item, self.seen, self.background,
-                self.collection, score,
+        near, seen = self.near, self.seen
+        model = kernels.relevance_model_1 if self.version == 1 else kernels.relevance_model_2
+        score = np.empty((users.size, seen.columns))
+
+        def fill(some: I32, rows: slice) -> None:
+            model(
+                some, near.start, near.column, seen.start, seen.column, seen.value,
+                self.background, self.collection, score[rows],
             )  # fmt: skip
 
-        return _fill(users, self.collection.size, fill)
-
-
-class RelevanceModel2(_RelevanceModel):
-    """Scores by p(i) Π_j Σ_v p(v) p(i|v)/p(i) p(j|v)."""
-
-    def score(self, users: I32) -> F64:
-        """Return the logarithms of the relevance model."""
-        from unskew.recommend import _language_kernels
-
-        log_item = -float(np.log(self.collection.size))
-
-        def fill(some: I32, score: F64) -> None:
-            _language_kernels.relevance_model_2(
-                some, self.number, self.start, self.item, self.seen, self.background,
-                self.collection, log_item, score,
-            )  # fmt: skip
-
-        return _fill(users, self.collection.size, fill)
+        in_blocks(users, fill, score.size, _ROWS)
+        return score
 
 
 @dataclass(frozen=True)
@@ -203,36 +96,42 @@ class _RelevanceModelling(Algorithm):
     smoothing: str = "absolute-discounting"
     parameter: float = 0.1
 
+    _version: ClassVar[int]
+
     def __post_init__(self) -> None:
         as_whole("k", self.k)
         choose("smoothing", self.smoothing, SMOOTHING)
         most = 1.0 if self.smoothing == "jelinek-mercer" else np.inf
         as_number("parameter", self.parameter, _LEAST, most)
 
-    def _estimates(self, train: Ratings) -> tuple[I64, I32, F64, F64, F64, I32]:
-        """Return what a relevance model is made of."""
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         texts = profiles(train)
         seen, background = smoothed(texts, self.smoothing, float(self.parameter))
-        return (texts.start, texts.entry, frozen(seen), frozen(background),
-                frozen(in_collection(texts)), cosine_neighbours(train, self.k).number)  # fmt: skip
+        return RelevanceModel(
+            self._version,
+            Cosines.of(texts).nearest(self.k),
+            texts.with_values(seen),
+            frozen(background),
+            frozen(in_collection(texts)),
+        )
 
 
-def smoothed(texts: Profiles, smoothing: str, parameter: float) -> tuple[F64, F64]:
+def smoothed(texts: Rows, smoothing: str, parameter: float) -> tuple[F64, F64]:
     """Return the two parts of p(i|v) = seen_vi + background_v·p(i|C).
 
     With |v| = Σ_i r_vi: Jelinek-Mercer has seen (1-λ) r_vi/|v| and background λ; Dirichlet
     r_vi/(|v|+μ) and μ/(|v|+μ); absolute discounting max(r_vi-δ, 0)/|v| and Σ_i min(r_vi, δ)/|v|,
     which is δ|I_v|/|v| where no rating is below δ, and sums to 1 in any case.
     """
-    length = texts.sums(texts.value)
+    length = texts.sums()
     length[length == 0] = 1.0  # an empty profile is nobody's neighbour
-    own = length[texts.owner]
+    own = length[texts.row]
     if smoothing == "jelinek-mercer":
         return (1 - parameter) * texts.value / own, np.full(length.size, parameter)
     if smoothing == "dirichlet":
         return texts.value / (own + parameter), parameter / (length + parameter)
     kept = np.maximum(texts.value - parameter, 0.0)
-    return kept / own, texts.sums(texts.value - kept) / length
+    return kept / own, texts.with_values(texts.value - kept).sums() / length
 
 
 @dataclass(frozen=True)
@@ -262,9 +161,7 @@ class RM1(_RelevanceModelling):
     """
 
     name: ClassVar[str] = "rm1"
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
-        return RelevanceModel1(*self._estimates(train))
+    _version: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
@@ -293,74 +190,24 @@ class RM2(_RelevanceModelling):
     """
 
     name: ClassVar[str] = "rm2"
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
-        return RelevanceModel2(*self._estimates(train))
+    _version: ClassVar[int] = 2
 
 
 # Neighbourhoods by language models
 
 
-@dataclass(frozen=True, eq=False)
-class NeighbourRatings:
-    """Scores by Σ_v weight_uv r_vi over the neighbours v of u."""
-
-    number: I32
-    weight: F64
-    start: I64
-    item: I32
-    value: F64
-    items: int
-
-    def score(self, users: I32) -> F64:
-        """Return the weighted sums of the neighbours' ratings."""
-        from unskew.recommend import _language_kernels
-
-        def fill(some: I32, score: F64) -> None:
-            _language_kernels.weighted_ratings(
-                some, self.number, self.weight, self.start, self.item, self.value, score
-            )
-
-        return _fill(users, self.items, fill)
-
-
-@dataclass(frozen=True, eq=False)
-class OwnRatings:
-    """Scores by Σ_j weight_ij r_uj over the neighbours j of i that u rated."""
-
-    start: I64
-    item: I32
-    value: F64
-    lister_start: I64
-    lister: I32
-    weight: F64
-
-    def score(self, users: I32) -> F64:
-        """Return the weighted sums of the user's ratings."""
-        from unskew.recommend import _language_kernels
-
-        def fill(some: I32, score: F64) -> None:
-            _language_kernels.weighted_neighbours(
-                some, self.start, self.item, self.value, self.lister_start, self.lister,
-                self.weight, score,
-            )  # fmt: skip
-
-        return _fill(users, self.lister_start.size - 1, fill)
-
-
-def likely_neighbours(texts: Profiles, k: int, mu: float, *, per_count: bool) -> Neighbours:
+def likely_neighbours(texts: Rows, k: int, mu: float, *, per_count: bool) -> Rows:
     """Return for each profile a the k profiles b that its language model makes most likely.
 
     s(a, b) = Σ_x r_bx log(p_μ(x|a) / p(x|C)), with p_μ(x|a) = (r_ax + μ p(x|C)) / (|a| + μ), and
     divided by |b| with `per_count`. Where that is not above 0, b is no neighbour.
     """
-    length = texts.sums(texts.value)
-    gain = np.log1p(texts.value / (mu * in_collection(texts)[texts.entry]))
-    loss = np.log(mu / (length + mu))
+    length = texts.sums()
+    gain = texts.with_values(np.log1p(texts.value / (mu * in_collection(texts)[texts.column])))
+    loss = -np.log(mu / (length + mu))
     if per_count:
-        share = texts.value / length[texts.owner]
-        return nearest(texts, k, gain, share, loss, np.ones_like(length))
-    return nearest(texts, k, gain, texts.value, loss, length)
+        return nearest(gain, texts.shares().transposed(), np.ones_like(length), k, toll=loss)
+    return nearest(gain, texts.transposed(), length, k, toll=loss)
 
 
 @dataclass(frozen=True)
@@ -406,9 +253,7 @@ class LMWSRUserBased(Algorithm):
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         users = profiles(train)
         near = likely_neighbours(users, self.k, float(self.mu), per_count=self.per_count)
-        return NeighbourRatings(
-            near.number, near.score, users.start, users.entry, users.value, users.entries
-        )
+        return Votes(near, users)
 
 
 @dataclass(frozen=True)
@@ -447,16 +292,10 @@ class LMWSRItemBased(Algorithm):
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         users = profiles(train)
-        items, _ = users.turned()
-        near = likely_neighbours(items, self.k, float(self.mu), per_count=self.per_count)
-        some = near.number >= 0
-        start = np.append(0, np.cumsum(some.sum(axis=1)))
-        lists = Profiles(frozen(start), frozen(near.number[some]), frozen(near.score[some]),
-                         len(items))  # fmt: skip
-        listers, _ = lists.turned()  # for each item the items that have it as a neighbour
-        return OwnRatings(
-            users.start, users.entry, users.value, listers.start, listers.entry, listers.value
+        near = likely_neighbours(
+            users.transposed(), self.k, float(self.mu), per_count=self.per_count
         )
+        return Votes(users, near.transposed())
 
 
 # The user-item relevance model
@@ -466,21 +305,14 @@ class LMWSRItemBased(Algorithm):
 class CommonRaters:
     """Scores by a number per item and, for each item that the user rated, one per pair."""
 
-    start: I64
-    item: I32
-    pair: F64
+    pairs: DenseWeights
     alone: F64
 
     def score(self, users: I32) -> F64:
         """Return the sums over the user's items; NaN for users without."""
-        from unskew.recommend import _language_kernels
-
-        def fill(some: I32, score: F64) -> None:
-            score += self.alone
-            _language_kernels.sum_of_rows(some, self.start, self.item, self.pair, score)
-            score[self.start[some] == self.start[some + 1]] = np.nan
-
-        return _fill(users, self.alone.size, fill)
+        score = self.pairs.score(users)
+        score += self.alone
+        return score
 
 
 @dataclass(frozen=True)
@@ -515,28 +347,19 @@ class UIRItem(Algorithm):
         as_number("background", self.background, most=1.0, above=True)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
-        from unskew.recommend import _language_kernels
-
-        items = len(train.items)
-        _check_size(8 * items**2, f"{items:,} x {items:,} pairs of items", "keep fewer items")
-        users = Profiles(train.start, train.item, train.value, items)
-        raters, _ = users.turned()
-        c = np.diff(raters.start).astype(np.float64)
+        rated = user_rows(train, np.ones(len(train)))
+        pair = item_gram(rated, self.name)  # of ones: how many users rated both
+        c = np.diag(pair).copy()
         odds = (1 - self.background) / self.background
-        lift = odds * np.count_nonzero(np.diff(train.start)) / np.maximum(c, 1.0)
-        pair = np.zeros((items, items))
+        lift = odds * np.count_nonzero(rated_users(train)) / np.maximum(c, 1.0)
 
         def fill(low: int) -> None:
-            high = min(low + _PROFILES, items)
-            _language_kernels.together(
-                users.start, users.entry, raters.start, raters.entry, low, high, pair
-            )
-            part = pair[low:high]
-            part *= lift[low:high, None]
+            part = pair[low : low + ROWS]
+            part *= lift[low : low + ROWS, None]
             part /= np.maximum(c, 1.0)
             np.log1p(part, out=part)
 
-        map_blocks(fill, range(0, items, _PROFILES), size=pair.size)
-        alone = np.full(items, np.nan)
+        map_blocks(fill, range(0, c.size, ROWS), size=pair.size)
+        alone = np.full(c.size, np.nan)
         np.log(c / len(train), out=alone, where=c > 0)
-        return CommonRaters(train.start, train.item, frozen(pair), frozen(alone))
+        return CommonRaters(DenseWeights(rated, frozen(pair)), frozen(alone))

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import choose
-from unskew.recommend.gram import ROWS, Sparse, by_user, inverse, item_gram
+from unskew.recommend.gram import ROWS, inverse, item_gram
 from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.recommend.products import DenseWeights, Votes
+from unskew.recommend.sparse import Rows, rated_items, user_rows
 from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
@@ -19,52 +21,6 @@ I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
 VALUES = ("rating", "one")
-
-
-@dataclass(frozen=True, eq=False)
-class SparseWeights:
-    """Few weights per item: a user's score is the sum over rated items that have a weight."""
-
-    start: I64
-    item: I32
-    value: F64
-    weight_start: I64
-    """Where the weights of each rated item start."""
-    target: I32
-    """The items that a rated item has a weight for."""
-    weight: F64
-
-    def score(self, users: I32) -> F64:
-        """Return R_u W; NaN where no weight leads from a rated item to the item."""
-        from unskew.recommend import _linear_kernels
-
-        tile = np.full((users.size, self.weight_start.size - 1), np.nan)
-        _linear_kernels.sparse_scores(
-            frozen(users.astype(np.int32)), self.start, self.item, self.value,
-            self.weight_start, self.target, self.weight, tile,
-        )  # fmt: skip
-        return tile
-
-
-@dataclass(frozen=True, eq=False)
-class DenseWeights:
-    """A weight from every item to every other: items x items."""
-
-    start: I64
-    item: I32
-    value: F64
-    weights: F64
-    """Row = rated item, column = scored item; NaN in the columns of items without ratings."""
-
-    def score(self, users: I32) -> F64:
-        """Return R_u B; NaN for users and items without ratings."""
-        from unskew.recommend import _linear_kernels
-
-        tile = np.full((users.size, self.weights.shape[1]), np.nan)
-        _linear_kernels.dense_scores(
-            frozen(users.astype(np.int32)), self.start, self.item, self.value, self.weights, tile
-        )
-        return tile
 
 
 @dataclass(frozen=True)
@@ -89,8 +45,10 @@ class SLIM(Algorithm):
     tolerance
         The largest duality gap, as a share of what no weights at all would give.
 
-    Reference: Ning and Karypis, SLIM: sparse linear methods for top-N recommender systems,
-    ICDM 2011, section IV, equation 4; valcarce2018 section 4.
+    References
+    ----------
+    Ning and Karypis, SLIM: sparse linear methods for top-N recommender systems, ICDM 2011, section
+    IV, equation 4; valcarce2018 section 4.
     """
 
     l1: float = 10.0
@@ -125,8 +83,8 @@ class SLIM(Algorithm):
         parts = map_blocks(solve, range(0, items, ROWS), size=G.size)
         count, predictor, weight = map(np.concatenate, zip(*parts, strict=True))
         start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        W = Sparse(frozen(start), frozen(predictor), frozen(weight), items).transposed()
-        return SparseWeights(R.start, R.column, R.value, W.start, W.column, W.value)
+        by_target = Rows(frozen(start), frozen(predictor), frozen(weight), items)
+        return Votes(R, by_target.transposed())
 
 
 @dataclass(frozen=True)
@@ -144,8 +102,10 @@ class EASE(Algorithm):
     values
         What R holds: the `rating`, or `one` for every rated item, as in the paper.
 
-    Reference: Steck, Embarrassingly shallow autoencoders for sparse data, WWW 2019, section 3.1,
-    equations 7 and 8.
+    References
+    ----------
+    Steck, Embarrassingly shallow autoencoders for sparse data, WWW 2019, section 3.1, equations 7
+    and 8.
     """
 
     l2: float = 10_000.0
@@ -165,10 +125,10 @@ class EASE(Algorithm):
         inverse(B)
         B /= -np.diag(B).copy()
         B[diagonal, diagonal] = 0.0
-        B[:, np.bincount(R.column, minlength=R.columns) == 0] = np.nan
-        return DenseWeights(R.start, R.column, R.value, frozen(B))
+        B[:, ~rated_items(train)] = np.nan
+        return DenseWeights(R, frozen(B))
 
 
-def _matrix(train: Ratings, values: str) -> Sparse:
+def _matrix(train: Ratings, values: str) -> Rows:
     """Return R with ratings, or with ones in their place."""
-    return by_user(train, np.ones(len(train)) if values == "one" else None)
+    return user_rows(train, np.ones(len(train)) if values == "one" else None)

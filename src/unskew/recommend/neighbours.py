@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, choose
 from unskew.recommend.model import Algorithm, Model, as_number, as_whole
-from unskew.recommend.similarity import Cosines, Rows, item_neighbours, user_neighbours, user_rows
+from unskew.recommend.products import Votes, sums
+from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours
+from unskew.recommend.sparse import Rows, rated_users, user_rows
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
@@ -20,51 +22,12 @@ VOTES = ("rating", "truncated")
 LISTS = ("rated", "target")
 
 
-def sums(
-    users: I32, first: Rows, second: Rows, *, count_first: bool = False, count_second: bool = False
-) -> tuple[F64, I32]:
-    """Return Σ first · second per user and item, and how many terms each sum has.
-
-    What is counted enters the products as 1.
-    """
-    from unskew.recommend import _neighbour_kernels as kernels
-
-    total = np.zeros((users.size, second.columns))
-    terms = np.zeros(total.shape, np.int32)
-    kernels.product(
-        frozen(users), first.start, first.column, first.value,
-        second.start, second.column, second.value, count_first, count_second, total, terms,
-    )  # fmt: skip
-    return total, terms
-
-
 def powered(similarity: F64, power: float) -> F64:
     """Raise similarities to a power; 0, which means no neighbour, stays 0."""
     if power == 1.0:
         return similarity
     raised: F64 = np.where(similarity > 0, similarity**power, 0.0)
     return raised
-
-
-@dataclass(frozen=True, eq=False)
-class UserVotes:
-    """The votes of each user's neighbours, added up or averaged."""
-
-    weights: Rows
-    """By user: the neighbours and their weights."""
-    votes: Rows
-    """By user."""
-    normalised: bool
-    min_support: int
-
-    def score(self, users: I32) -> F64:
-        """Add up the votes; items with too few of them get no score."""
-        total, support = sums(users, self.weights, self.votes)
-        if self.normalised:
-            mass, _ = sums(users, self.weights, self.votes, count_second=True)
-            np.divide(total, mass, out=total, where=mass > 0)
-        total[support < self.min_support] = np.nan
-        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +58,10 @@ class AllVotes:
         kernels.supported(similarity, inverted.start, inverted.column, self.min_support, enough)
         weight = frozen(powered(similarity, self.power).T)
         total = np.zeros((rows.columns, users.size))
-        kernels.dense_product(weight, rows.start, rows.column, self.votes, False, total)
+        kernels.all_votes(weight, rows.start, rows.column, self.votes, False, total)
         if self.normalised:
             mass = np.zeros(total.shape)
-            kernels.dense_product(weight, rows.start, rows.column, self.votes, True, mass)
+            kernels.all_votes(weight, rows.start, rows.column, self.votes, True, mass)
             np.divide(total, mass, out=total, where=mass > 0)
         score: F64 = np.where(enough, total.T, np.nan)
         return score
@@ -131,8 +94,10 @@ class UserKNN(Algorithm):
         How many neighbours must have rated an item to give it a score. An average of one or two
         votes says little: take 3 with `normalised`.
 
-    Reference: castells2018 section 7.2 (k = 50, all users for test targets); carraro2020 section
-    5.4 (k tuned between 10 and 100).
+    References
+    ----------
+    castells2018 section 7.2 (k = 50, all users for test targets); carraro2020 section 5.4 (k tuned
+    between 10 and 100).
     """
 
     name: ClassVar[str] = "user-knn"
@@ -160,33 +125,12 @@ class UserKNN(Algorithm):
         if self.k is None:
             return AllVotes(cosines, votes, self.power, self.normalised, self.min_support)
         near = cosines.nearest(self.k)
-        return UserVotes(
+        return Votes(
             near.with_values(powered(near.value, self.power)),
             cosines.rows.with_values(votes),
-            self.normalised,
+            "second" if self.normalised else "",
             self.min_support,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ItemVotes:
-    """The votes of the items that a user rated for the items near them."""
-
-    ratings: Rows
-    """By user."""
-    weights: Rows
-    """By rated item: the items that it votes for."""
-    normalised: bool
-    min_support: int
-
-    def score(self, users: I32) -> F64:
-        """Add up the votes; items with too few of them get no score."""
-        total, support = sums(users, self.ratings, self.weights)
-        if self.normalised:
-            mass, _ = sums(users, self.ratings, self.weights, count_first=True)
-            np.divide(total, mass, out=total, where=mass > 0)
-        total[support < self.min_support] = np.nan
-        return total
 
 
 @dataclass(frozen=True)
@@ -213,7 +157,9 @@ class ItemKNN(Algorithm):
     min_support
         How many rated neighbours an item needs to have a score.
 
-    Reference: carraro2020 section 5.4 (lists of the rated item, k tuned between 10 and 100).
+    References
+    ----------
+    carraro2020 section 5.4 (lists of the rated item, k tuned between 10 and 100).
     """
 
     name: ClassVar[str] = "item-knn"
@@ -234,10 +180,10 @@ class ItemKNN(Algorithm):
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         near = item_neighbours(train, self.k)
         weights = near.with_values(powered(near.value, self.power))
-        return ItemVotes(
+        return Votes(
             user_rows(train),
             weights if self.lists == "rated" else weights.transposed(),
-            self.normalised,
+            "first" if self.normalised else "",
             self.min_support,
         )
 
@@ -326,8 +272,10 @@ class NNCosNgbrUB(_NNCosNgbr):
     user_shrink, item_shrink
         The same for the biases: so many ratings without deviation are added to each.
 
-    Reference: Cremonesi et al. 2010 section 3, there for items; valcarce2018 section 5
-    (NNCosNgbr-UB); bellogin2017 section 3.3 (kNN).
+    References
+    ----------
+    Cremonesi et al. 2010 section 3, there for items; valcarce2018 section 5 (NNCosNgbr-UB);
+    bellogin2017 section 3.3 (kNN).
     """
 
     name: ClassVar[str] = "nncosngbr-ub"
@@ -355,7 +303,9 @@ class NNCosNgbrIB(_NNCosNgbr):
     user_shrink, item_shrink
         The same for the biases: so many ratings without deviation are added to each.
 
-    Reference: Cremonesi et al. 2010 section 3; valcarce2018 section 5 (NNCosNgbr-IB).
+    References
+    ----------
+    Cremonesi et al. 2010 section 3; valcarce2018 section 5 (NNCosNgbr-IB).
     """
 
     name: ClassVar[str] = "nncosngbr-ib"
@@ -425,7 +375,7 @@ class _Rocchio(Algorithm):
             )
         mass = np.bincount(train.item, train.value, len(train.items))
         share = mass / (mass.sum() or 1.0)
-        length = np.count_nonzero(np.diff(train.start)) if self._by_length else 0
+        length = np.count_nonzero(rated_users(train)) if self._by_length else 0
         near = user_neighbours(train, self.k)
         return Feedback(self.name, near, user_rows(train), frozen(share), float(length))
 
@@ -447,7 +397,9 @@ class RW(_Rocchio):
     k
         Neighbours per user. 200 gives the published values on MovieLens 1M.
 
-    Reference: valcarce2018 section 5 (Rocchio's Weights), after Valcarce et al. 2016.
+    References
+    ----------
+    valcarce2018 section 5 (Rocchio's Weights), after Valcarce et al. 2016.
     """
 
     name: ClassVar[str] = "rw"
@@ -465,7 +417,9 @@ class RSV(_Rocchio):
     k
         Neighbours per user. 200 gives the published values on MovieLens 1M.
 
-    Reference: valcarce2018 section 5 (RSV), after Valcarce et al. 2016.
+    References
+    ----------
+    valcarce2018 section 5 (RSV), after Valcarce et al. 2016.
     """
 
     name: ClassVar[str] = "rsv"
@@ -498,7 +452,9 @@ class CHI2(_Divergence):
     length_normalised
         Whether to divide by |V_u| and |C|, or to compare the plain shares.
 
-    Reference: valcarce2018 section 5 (CHI2), after Valcarce et al. 2016.
+    References
+    ----------
+    valcarce2018 section 5 (CHI2), after Valcarce et al. 2016.
     """
 
     name: ClassVar[str] = "chi2"
@@ -518,7 +474,9 @@ class KLD(_Divergence):
     length_normalised
         Whether to divide by |V_u| and |C|, or to compare the plain shares.
 
-    Reference: valcarce2018 section 5 (KLD), after Valcarce et al. 2016.
+    References
+    ----------
+    valcarce2018 section 5 (KLD), after Valcarce et al. 2016.
     """
 
     name: ClassVar[str] = "kld"

@@ -11,52 +11,27 @@ from numpy.typing import NDArray
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, SettingError
 from unskew.recommend.model import Algorithm, Model, Tile, as_number, as_whole
+from unskew.recommend.products import Factors, factor_model
 
-I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Factors:
-    """Scores p_u·q_i + b_u + c_i; an offset of NaN marks who or what cannot be scored."""
-
-    user_factors: Tile
-    item_factors: Tile
-    user_offset: Tile
-    item_offset: Tile
-
-    def score(self, users: I32) -> Tile:
-        """Return a row of scores per user."""
-        tile: Tile = self.user_factors[users] @ self.item_factors.T
-        tile += self.item_offset
-        tile += self.user_offset[users][:, None]
-        return tile
-
-
-def rated_items(train: Ratings) -> NDArray[np.bool_]:
-    """Mark the items that have training ratings."""
-    rated: NDArray[np.bool_] = np.bincount(train.item, minlength=len(train.items)) > 0
-    return rated
-
-
-def factor_model(train: Ratings, P: Tile, Q: Tile, b: Tile, c: Tile, factors: int) -> Factors:
-    """Make the model from padded factors; what has no ratings cannot be scored."""
-    learned = (P[:, :factors], Q[:, :factors], b, c)
-    if not all(np.isfinite(part).all() for part in learned):
+def learned(train: Ratings, P: Tile, Q: Tile, b: Tile | float, c: Tile, factors: int) -> Factors:
+    """Make the model from padded factors; refuse those of a descent that went wild."""
+    P, Q = P[:, :factors], Q[:, :factors]
+    if not all(np.isfinite(part).all() for part in (P, Q, b, c)):
         raise DataError(
             "the factors grew beyond all bounds; use a smaller learning_rate, "
             "or ratings on a smaller scale"
         )
-    nan = b.dtype.type(np.nan)
-    b = np.where(np.diff(train.start) > 0, b, nan)
-    c = np.where(rated_items(train), c, nan)
-    return Factors(frozen(learned[0]), frozen(learned[1]), frozen(b), frozen(c))
+    return factor_model(train, P, Q, b, c)
 
 
-def padded(rows: int, columns: int, values: NDArray[Any]) -> NDArray[Any]:
+def padded(values: NDArray[Any]) -> NDArray[Any]:
     """Return values with zeros behind each row, as kernels want them."""
     from unskew.recommend._sgd_kernels import LANES
 
+    rows, columns = values.shape
     result = np.zeros((rows, -(-columns // LANES) * LANES), values.dtype)
     result[:, :columns] = values
     return result
@@ -64,18 +39,19 @@ def padded(rows: int, columns: int, values: NDArray[Any]) -> NDArray[Any]:
 
 def descend(
     train: Ratings, rng: np.random.Generator, mean: float, P: F64, Q: F64, b: F64, c: F64,
-    *, biased: bool, factors: int, learning_rate: float, regularisation: float, epochs: int,
+    *, biased: bool, learning_rate: float, regularisation: float, epochs: int,
 ) -> Model:  # fmt: skip
     """Pass over all ratings `epochs` times, each time in a new random order."""
     from unskew.recommend import _sgd_kernels
 
-    P, Q = padded(b.size, factors, P), padded(c.size, factors, Q)
+    factors = P.shape[1]
+    P, Q = padded(P), padded(Q)
     for _ in range(epochs):
         _sgd_kernels.rating_epoch(
             frozen(rng.permutation(len(train))), train.user, train.item, train.value,
             mean, biased, P, Q, b, c, learning_rate, regularisation,
         )  # fmt: skip
-    return factor_model(train, P, Q, mean + b, c, factors)
+    return learned(train, P, Q, mean + b, c, factors)
 
 
 @dataclass(frozen=True)
@@ -105,8 +81,10 @@ class SVD(Algorithm):
     bias
         Whether to learn a bias per user and item.
 
-    Reference: Takács, Pilászy, Németh and Tikk 2009, Scalable collaborative filtering approaches
-    for large recommender systems, section 3.1.
+    References
+    ----------
+    Takács, Pilászy, Németh and Tikk 2009, Scalable collaborative filtering approaches for large
+    recommender systems, section 3.1.
     """
 
     factors: int = 40
@@ -129,9 +107,8 @@ class SVD(Algorithm):
         if self.bias:
             b, c = rng.uniform(-0.01, 0.01, users), rng.uniform(-0.01, 0.01, items)
         return descend(
-            train, rng, 0.0, P, Q, b, c, biased=self.bias, factors=self.factors,
-            learning_rate=self.learning_rate, regularisation=self.regularisation,
-            epochs=self.epochs,
+            train, rng, 0.0, P, Q, b, c, biased=self.bias, learning_rate=self.learning_rate,
+            regularisation=self.regularisation, epochs=self.epochs,
         )  # fmt: skip
 
 
@@ -158,8 +135,10 @@ class BiasedMF(Algorithm):
     epochs
         Passes over the ratings.
 
-    Reference: Koren, Bell and Volinsky 2009, Matrix factorization techniques for recommender
-    systems, equations 4 and 5.
+    References
+    ----------
+    Koren, Bell and Volinsky 2009, Matrix factorization techniques for recommender systems,
+    equations 4 and 5.
     """
 
     factors: int = 50
@@ -178,8 +157,8 @@ class BiasedMF(Algorithm):
         Q = rng.normal(0.0, 0.1, (items, self.factors))
         return descend(
             train, rng, float(train.value.mean()), P, Q, np.zeros(users), np.zeros(items),
-            biased=True, factors=self.factors, learning_rate=self.learning_rate,
-            regularisation=self.regularisation, epochs=self.epochs,
+            biased=True, learning_rate=self.learning_rate, regularisation=self.regularisation,
+            epochs=self.epochs,
         )  # fmt: skip
 
 

@@ -9,10 +9,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen, grouped_order
+from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError
 from unskew.recommend.model import Algorithm, Model, as_number, as_whole
-from unskew.recommend.sgd import Factors, padded, rated_items
+from unskew.recommend.products import factor_model
+from unskew.recommend.sgd import padded
+from unskew.recommend.sparse import rated_items, user_rows
 from unskew.threads import map_blocks
 
 F64 = NDArray[np.float64]
@@ -38,9 +40,7 @@ class Shares:
             )
         self.train = train
         self.size = len(train)
-        ends = np.cumsum(np.bincount(train.item, minlength=len(train.items)))
-        self.start = frozen(np.concatenate([[0], ends]).astype(np.int64))
-        self.rows = frozen(grouped_order(train.item, self.start))
+        self.by_item = user_rows(train).by_column()
         self.ratio = np.empty(self.size)
         self.likelihood = np.empty(len(train.users))
 
@@ -59,9 +59,8 @@ class Shares:
 
         def items(first: int, last: int) -> None:
             _topic_kernels.count_by_item(
-                first, last, self.start, self.rows, train.user, frozen(self.ratio), theta, phi,
-                by_item,
-            )  # fmt: skip
+                first, last, *self.by_item, frozen(self.ratio), theta, phi, by_item
+            )
 
         self.share_out(users, theta.shape[0])
         self.share_out(items, phi.shape[0])
@@ -74,13 +73,6 @@ class Shares:
             range(0, rows, _ROWS_PER_TASK),
             size=self.size,
         )
-
-
-def mixture(train: Ratings, theta: F64, phi: F64, known: NDArray[np.bool_]) -> Factors:
-    """Make the model that scores Σ_z θ_uz φ_iz for users with ratings and rated items."""
-    user_offset = np.where(known, 0.0, np.nan)
-    item_offset = np.where(rated_items(train), 0.0, np.nan)
-    return Factors(frozen(theta), frozen(phi), frozen(user_offset), frozen(item_offset))
 
 
 def normalised(counts: F64, axis: int) -> F64:
@@ -111,7 +103,9 @@ class PLSA(Algorithm):
     tolerance
         Stop when the mean logarithm of p(i|u), over what was counted, grows by less; 0 = never.
 
-    Reference: Hofmann 2004, Latent semantic models for collaborative filtering, section 2.
+    References
+    ----------
+    Hofmann 2004, Latent semantic models for collaborative filtering, section 2.
     """
 
     topics: int = 50
@@ -128,8 +122,8 @@ class PLSA(Algorithm):
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items, K = len(train.users), len(train.items), self.topics
         shares = Shares(self.name, train)
-        theta = padded(users, K, normalised(rng.uniform(0.5, 1.5, (users, K)), axis=1))
-        phi = padded(items, K, normalised(rng.uniform(0.5, 1.5, (items, K)), axis=0))
+        theta = padded(normalised(rng.uniform(0.5, 1.5, (users, K)), axis=1))
+        phi = padded(normalised(rng.uniform(0.5, 1.5, (items, K)), axis=0))
         by_user, by_item = np.empty_like(theta), np.empty_like(phi)
         enough = self.tolerance * float(train.value.sum())
         before = -np.inf
@@ -139,7 +133,9 @@ class PLSA(Algorithm):
             if likelihood - before < enough:
                 break
             before = likelihood
-        return mixture(train, theta[:, :K], phi[:, :K], theta.sum(axis=1) > 0)
+        # Ratings of 0 leave a user without topics.
+        offset = np.where(theta.sum(axis=1) > 0, 0.0, np.nan)
+        return factor_model(train, theta[:, :K], phi[:, :K], offset)
 
 
 @dataclass(frozen=True)
@@ -168,7 +164,9 @@ class LDA(Algorithm):
     iterations
         Updates of everything.
 
-    Reference: Blei, Ng and Jordan 2003, Latent Dirichlet allocation, sections 5.2 to 5.4.
+    References
+    ----------
+    Blei, Ng and Jordan 2003, Latent Dirichlet allocation, sections 5.2 to 5.4.
     """
 
     topics: int = 100
@@ -188,8 +186,8 @@ class LDA(Algorithm):
         users, items, K = len(train.users), len(train.items), self.topics
         shares = Shares(self.name, train)
         known = rated_items(train)[:, None]
-        gamma = padded(users, K, rng.gamma(100.0, 0.01, (users, K)))
-        lamda = padded(items, K, rng.gamma(100.0, 0.01, (items, K)) * known)
+        gamma = padded(rng.gamma(100.0, 0.01, (users, K)))
+        lamda = padded(rng.gamma(100.0, 0.01, (items, K)) * known)
         theta, phi = np.zeros_like(gamma), np.zeros_like(lamda)
         for _ in range(self.iterations):
             self._expected_logs(shares, gamma, np.ones(K), theta)
@@ -198,7 +196,7 @@ class LDA(Algorithm):
             gamma[:, :K] += self.alpha
             lamda[:, :K] += self.beta * known
         theta, phi = normalised(gamma[:, :K], axis=1), normalised(lamda[:, :K], axis=0)
-        return mixture(train, theta, phi, np.diff(train.start) > 0)
+        return factor_model(train, theta, phi)
 
     def _expected_logs(self, shares: Shares, a: F64, total: F64, out: F64) -> None:
         """Fill e to the expected logarithms of all rows."""
