@@ -44,6 +44,8 @@ CLOSED = frozenset(
 """Metrics whose expectation under a random order has a closed form here."""
 DRAWS = 10
 """Random orders that are averaged where there is none."""
+WHOLE_DRAWS = 2
+"""The same for metrics of a whole run: all users enter each, so that few are enough."""
 
 
 @dataclass(eq=False)
@@ -196,7 +198,8 @@ def chance_scores(
     for label, bottom in bottoms.items():
         den[rows.index(label)] = bottom
     depths = lists.size if depth is None else np.minimum(lists.size, depth)
-    return System(values, den, depths, aggregates), dict.fromkeys([*open_, *whole], draws)
+    counts = {**dict.fromkeys(open_, draws), **dict.fromkeys(whole, min(draws, WHOLE_DRAWS))}
+    return System(values, den, depths, aggregates), counts
 
 
 def _block(lists: TargetLists, judged: Judged, reachable: U8, depth: int | None) -> ChanceBlock:
@@ -289,7 +292,7 @@ def _simulate(
                 total[label] += scored.values[row]
                 if row in scored.den:  # all judgments of a list, in whatever order
                     bottom[label] = scored.den[row]
-        if whole:
+        if whole and number < WHOLE_DRAWS:
             model = Random().fit(lists.train, seed + number)
             bench = lay_lists(lists, {"": model}, whole, depth, threads=threads)
             for label, value in bench.score(whole, 1, 1 << 28, None)[""].aggregates.items():
@@ -297,7 +300,7 @@ def _simulate(
     return (
         {label: value / draws for label, value in total.items()},
         bottom,
-        {label: value / draws for label, value in aggregate.items()},
+        {label: value / min(draws, WHOLE_DRAWS) for label, value in aggregate.items()},
     )
 
 

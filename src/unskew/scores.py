@@ -319,9 +319,9 @@ class Scores:
         if self.chance is not None:
             lines.append(f"{RANDOM}: what a random order of the same targets is expected to score")
         if self.simulated:
-            draws = max(self.simulated.values())
-            names = ", ".join(self.simulated)
-            lines.append(f"{RANDOM} of {names}: simulated, mean of {draws} random orders")
+            for draws in sorted(set(self.simulated.values())):
+                names = ", ".join(name for name, own in self.simulated.items() if own == draws)
+                lines.append(f"{RANDOM} of {names}: simulated, mean of {draws} random orders")
         return [*lines, self.relevance] if self.relevance else lines
 
     @property

@@ -234,6 +234,8 @@ class HeadRemoved(Splitter):
     name: ClassVar[str] = "head-removed"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.of, Splitter):
+            raise SettingError(f"of must be a way to split, such as RandomSplit(); got {self.of!r}")
         as_share("share", self.share)
         choose("by", self.by, BY)
         choose("counts", self.counts, COUNTS)
