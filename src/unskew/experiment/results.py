@@ -32,6 +32,9 @@ from unskew.experiment.task import (
 )
 from unskew.scores import RANDOM, Scores, system_of
 
+WIDE = 7
+"""With more metrics than this a row per metric is easier to read than a column."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -150,14 +153,31 @@ class Results:
     def __str__(self) -> str:
         with pl.Config(
             tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1,
-            tbl_cols=-1, float_precision=4, fmt_str_lengths=60, tbl_width_chars=200,
+            tbl_cols=-1, float_precision=4, fmt_str_lengths=60, tbl_width_chars=10_000,
         ):  # fmt: skip
-            text = str(self.summary())
+            text = "\n".join(str(table) for table in self._shown())
         folds = len({(part.split, part.fold) for part in self.parts})
         lines = [text, f"means over {folds} splits; {self.plan.users}; {self.plan.relevance}"]
         if self.failures:
             lines.append(f"{len(self.failures)} tasks failed: {', '.join(self.failures)}")
         return "\n".join(lines)
+
+    def _shown(self) -> list[pl.DataFrame]:
+        """Return one table or, where there are many metrics, one per design with a row for each."""
+        table = self.summary()
+        names = [str(metric) for metric in self.plan.metrics]
+        if len(names) <= WIDE:
+            return [table]
+        keys = [column for column in table.columns if column not in (*names, "system")]
+        parts = table.partition_by(keys, maintain_order=True) if keys else [table]
+        return [
+            part.select(names).transpose(
+                include_header=True,
+                header_name=", ".join(str(part[key][0]) for key in keys) or "metric",
+                column_names=part["system"],
+            )
+            for part in parts
+        ]
 
     def __repr__(self) -> str:
         return f"Results({len(self.parts)} designs and splits, {len(self.plan.systems)} systems)"
