@@ -38,10 +38,21 @@ def progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | N
 
 
 @contextmanager
-def tasks_progress(quiet: bool) -> Iterator[Callable[[Any], None] | None]:
-    """Show tasks done, failed and the time left on a terminal; give what moves it, or None."""
-    with progress("tasks", quiet) as moved:
-        if moved is None:
-            yield None
-            return
-        yield lambda state: moved(state.done, state.total)
+def tasks_progress(quiet: bool, workers: int = 1) -> Iterator[Callable[[Any], None] | None]:
+    """Show tasks done, running and failed and the time left; give what moves it, or None."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=messages(), transient=True) as bar:
+        task = bar.add_task("tasks", total=None)
+
+        def moved(state: Any) -> None:
+            running = min(workers, state.total - state.done)
+            text = f"{state.done} of {state.total} tasks done, {running} running"
+            text += f", {state.failed} failed" if state.failed else ""
+            bar.update(task, completed=state.done, total=state.total, description=text)
+
+        yield moved

@@ -81,7 +81,7 @@ def run(  # noqa: D103 - its help is EXAMPLES
         raise SettingError(f"--output must end in .csv or .parquet, got {to.name!r}")
     wanted, source = read_plan(plan)
     ratings = _data(plan, source, data)
-    with tasks_progress(quiet) as moved:
+    with tasks_progress(quiet, workers) as moved:
         results = carry_out(
             ratings, wanted, store=store, workers=workers, keep_going=keep_going,
             retry_failed=retry_failed, progress=moved,
