@@ -9,7 +9,6 @@ from unskew._rng import first, second
 from unskew.compiled import kernel
 
 U8 = NDArray[np.uint8]
-I8 = NDArray[np.int8]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -70,9 +69,8 @@ def random_ranks(
     start: I64, reachable: U8, targets: I64, key: np.uint64, found: I64, rank: I32, judgment: I32
 ) -> int:
     """Put the judged targets of each list in random places: distinct ranks out of all targets."""
-    most, widest = 0, 0
+    widest = 0
     for row in range(targets.size):
-        most = max(most, start[row + 1] - start[row])
         widest = max(widest, targets[row])
     order = np.empty(widest, np.int64)
     taken = np.full(widest, -1, np.int64)

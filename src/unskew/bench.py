@@ -18,7 +18,7 @@ from unskew.metrics.block import Block, Judged, Walk, ratio
 from unskew.metrics.definition import Params
 from unskew.metrics.names import Metric
 from unskew.protocol.targets import TargetLists
-from unskew.ranking import rank, ranks_of
+from unskew.ranking import rank_both
 from unskew.recommend.model import Model
 from unskew.runs import Run
 from unskew.scores import System
@@ -261,8 +261,7 @@ def lay_lists(
             continue
         shown = _shown_depth(name, wanted)
         shown = shown if depth is None else min(shown, depth)
-        run = rank(system, lists, shown, ties=ties, seed=seed, threads=threads) if shown else None
-        ranks = ranks_of(system, lists, ties=ties, seed=seed, threads=threads)
+        run, ranks = rank_both(system, lists, shown, ties, seed, threads)
         matched[name] = Ranked.over(ranks, run, asked, lists.ids, judgments.items, depth)
     known = lists.candidates if _needs(wanted, "catalogue") else None
     return _bench(judgments, asked, lists.relevance, lists.train, known, matched)

@@ -21,7 +21,7 @@ from unskew.data.ratings import Ratings, frozen
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError, choose
 from unskew.judge import Hits, Ranked, Scratch
-from unskew.metrics.block import Block, Judged
+from unskew.metrics.block import Block, Judged, log_discount
 from unskew.metrics.names import Metric
 from unskew.protocol.amounts import as_count, as_share
 from unskew.protocol.popularity import by_popularity, item_counts
@@ -92,7 +92,9 @@ class ChanceBlock(Block):
             disliked: F64 = self._sum(self.view.judged - self.view.liked) / size
             return disliked * shown
         if part == "gains":
-            return self._discounted(self._sum(self.view.gain), self._log_discount(), shown)
+            return self._discounted(
+                self._sum(self.view.gain), log_discount(self.judged.longest), shown
+            )
         if part == "first":
             return self.first(cutoffs)[0]
         if part == "precisions":
@@ -113,11 +115,6 @@ class ChanceBlock(Block):
             self._sum(self.view.liked), self.size, np.ascontiguousarray(shown), reciprocal, hit
         )
         return reciprocal, hit
-
-    def _log_discount(self) -> F64:
-        from unskew.metrics.block import log_discount
-
-        return log_discount(self.judged.longest)
 
     def _discounted(self, total: F64, discount: F64, shown: F64) -> F64:
         places = np.minimum(shown.astype(np.int64), discount.size - 1)
@@ -205,21 +202,20 @@ def chance_scores(
 def _block(lists: TargetLists, judged: Judged, reachable: U8, depth: int | None) -> ChanceBlock:
     size = lists.size if depth is None else np.minimum(lists.size, depth)
     nothing: I32 = frozen(np.zeros(0, np.int32))
-    hits = Hits(frozen(np.zeros(len(lists) + 1, np.int64)), nothing, nothing, size)
+    start = np.zeros(len(lists) + 1, np.int64)
+    hits = Hits(frozen(start), nothing, nothing, size)
+    ranks = _full_ranks(lists, start, nothing, nothing)
     return ChanceBlock(
-        judged, Ranked.over(_no_ranks(lists), None, judged.lists, lists.ids, lists.tests.items,
-                            depth),
+        judged, Ranked.over(ranks, None, judged.lists, lists.ids, lists.tests.items, depth),
         hits, 0, len(lists), judged.view, judged.liked, judged.disliked, lists.size, Scratch(),
         lists=lists, reachable=reachable.astype(np.float64), size=lists.size.astype(np.float64),
     )  # fmt: skip
 
 
-def _no_ranks(lists: TargetLists) -> Ranks:
-    nothing: I32 = frozen(np.zeros(0, np.int32))
-    return Ranks(
-        frozen(np.zeros(len(lists) + 1, np.int64)), nothing, nothing, lists.size,
-        frozen(np.zeros(len(lists), np.int64)),
-    )  # fmt: skip
+def _full_ranks(lists: TargetLists, start: I64, rank: I32, judgment: I32) -> Ranks:
+    """Make ranks of an order that scores every target."""
+    none = frozen(np.zeros(len(lists), np.int64))
+    return Ranks(frozen(start), frozen(rank), frozen(judgment), lists.size, none)
 
 
 def _closed(block: Block, metric: Metric) -> tuple[F64, F64 | None]:
@@ -269,10 +265,7 @@ def _draw(lists: TargetLists, reachable: U8, key: int) -> Ranks:
     number = _expect.random_ranks(
         judged.start, frozen(reachable), lists.size, np.uint64(key), start, rank, judgment
     )
-    return Ranks(
-        frozen(start), frozen(rank[:number]), frozen(judgment[:number]), lists.size,
-        frozen(np.zeros(len(lists), np.int64)),
-    )  # fmt: skip
+    return _full_ranks(lists, start, rank[:number], judgment[:number])
 
 
 def _simulate(

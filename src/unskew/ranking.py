@@ -82,8 +82,38 @@ def rank(
     """
     if depth < 1:
         raise SettingError(f"depth must be at least 1, got {depth}")
-    longest = int(lists.size.max(initial=1))
-    blocks = _rank(model, lists, min(depth, max(longest, 1)), False, ties, seed, threads)
+    return _run_of(lists, _rank(model, lists, _within(lists, depth), False, ties, seed, threads))
+
+
+def ranks_of(
+    model: object,
+    lists: TargetLists,
+    *,
+    ties: str = "id",
+    seed: int = 0,
+    threads: int | None = None,
+) -> Ranks:
+    """Return the exact rank of every judged item among all targets of its list; see `rank`."""
+    return _ranks_of(_rank(model, lists, 0, True, ties, seed, threads))
+
+
+def rank_both(
+    model: object, lists: TargetLists, depth: int, ties: str, seed: int, threads: int | None
+) -> tuple[Run | None, Ranks]:
+    """Return the top of each list (none at depth 0) and the ranks of judged items at once.
+
+    Users are scored once for both.
+    """
+    blocks = _rank(model, lists, _within(lists, depth), True, ties, seed, threads)
+    return (_run_of(lists, blocks) if depth else None), _ranks_of(blocks)
+
+
+def _within(lists: TargetLists, depth: int) -> int:
+    """Return how many places a list can fill at the most, up to a depth."""
+    return min(depth, max(int(lists.size.max(initial=1)), 1))
+
+
+def _run_of(lists: TargetLists, blocks: list[_Block]) -> Run:
     item = np.concatenate([block.item for block in blocks])
     score = np.concatenate([block.score for block in blocks])
     held = np.concatenate([block.held for block in blocks])
@@ -97,16 +127,7 @@ def rank(
     )  # fmt: skip
 
 
-def ranks_of(
-    model: object,
-    lists: TargetLists,
-    *,
-    ties: str = "id",
-    seed: int = 0,
-    threads: int | None = None,
-) -> Ranks:
-    """Return the exact rank of every judged item among all targets of its list; see `rank`."""
-    blocks = _rank(model, lists, 0, True, ties, seed, threads)
+def _ranks_of(blocks: list[_Block]) -> Ranks:
     start = np.append(0, np.cumsum(np.concatenate([np.diff(block.start) for block in blocks])))
     whole = [
         np.concatenate([getattr(block, name) for block in blocks])

@@ -268,14 +268,14 @@ class TargetLists:
         least, most = (int(self.size.min()), int(self.size.max())) if len(self) else (0, 0)
         return f"TargetLists({len(self):,} lists, {least:,} to {most:,} items each)"
 
-    @property
+    @cached_property
     def per_user(self) -> bool:
         """Whether list and user are the same: one list for each, in the order of the ids."""
         return (
             bool((self.anchor < 0).all()) and not self.strata and len(self) == len(self.tests.users)
         )
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether each list holds all candidates of its stratum but the user's training items."""
         return isinstance(self.source, _Drawn) and self.source.n is None and not self.one_relevant
@@ -285,7 +285,7 @@ class TargetLists:
         """Whether the lists were read, not drawn."""
         return isinstance(self.source, Kept)
 
-    @property
+    @cached_property
     def one_relevant(self) -> bool:
         """Whether each list has one relevant item (1R)."""
         return bool(len(self)) and bool((self.anchor >= 0).all())
@@ -316,14 +316,13 @@ class TargetLists:
     def blocks(self, lo: int = 0, hi: int | None = None) -> Iterator[tuple[int, int]]:
         """Cut lists lo..hi into blocks of a bounded number of items."""
         end = len(self) if hi is None else hi
-        ends = np.cumsum(self.size[lo:end])
-        while lo < end:
-            done = int(ends[-1] - self.size[lo:end].sum()) if ends.size else 0
-            cut = int(np.searchsorted(ends, done + BLOCK_ITEMS, side="right"))
-            stop = max(end - ends.size + cut, lo + 1)
-            yield lo, stop
-            ends = ends[stop - lo :]
-            lo = stop
+        before = np.append(0, np.cumsum(self.size[lo:end]))  # targets before each list
+        at = 0
+        while lo + at < end:
+            room = np.searchsorted(before, before[at] + BLOCK_ITEMS, side="right")
+            stop = max(int(room) - 1, at + 1)
+            yield lo + at, lo + stop
+            at = stop
 
     @cached_property
     def judgments(self) -> Ratings:

@@ -9,7 +9,8 @@ import numpy as np
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import choose
-from unskew.recommend.model import Algorithm, Model, as_number, as_whole
+from unskew.protocol.amounts import as_count
+from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.sgd import check_flag, learned, padded
 from unskew.recommend.sparse import rated_items, rated_users
 
@@ -72,12 +73,12 @@ class BPRMF(Algorithm):
     name: ClassVar[str] = "bprmf"
 
     def __post_init__(self) -> None:
-        as_whole("factors", self.factors)
+        as_count("factors", self.factors)
         as_number("learning_rate", self.learning_rate, above=True)
         as_number("regularisation", self.regularisation)
         as_number("regularisation_liked", self.regularisation_liked)
         as_number("regularisation_other", self.regularisation_other)
-        as_whole("epochs", self.epochs)
+        as_count("epochs", self.epochs)
         check_flag("bias", self.bias)
         choose("draw", self.draw, DRAWS)
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, choose
+from unskew.protocol.amounts import as_count
 from unskew.recommend.gram import ROWS
-from unskew.recommend.model import Algorithm, Model, as_number, as_whole
+from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.products import factor_model, times
 from unskew.recommend.sparse import Rows, user_rows
 from unskew.threads import map_blocks
@@ -50,7 +51,7 @@ class PureSVD(Algorithm):
     name: ClassVar[str] = "puresvd"
 
     def __post_init__(self) -> None:
-        as_whole("factors", self.factors)
+        as_count("factors", self.factors)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
         R = user_rows(train)
@@ -166,9 +167,9 @@ class WRMF(Algorithm):
     name: ClassVar[str] = "wrmf"
 
     def __post_init__(self) -> None:
-        as_whole("factors", self.factors)
+        as_count("factors", self.factors)
         as_number("regularisation", self.regularisation, above=True)
-        as_whole("iterations", self.iterations)
+        as_count("iterations", self.iterations)
         as_number("alpha", self.alpha)
         choose("target", self.target, TARGETS)
         choose("confidence", self.confidence, CONFIDENCES)

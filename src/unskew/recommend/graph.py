@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings
+from unskew.protocol.amounts import as_count
 from unskew.recommend.language import profiles
-from unskew.recommend.model import Algorithm, Model, as_whole
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import in_blocks
 from unskew.recommend.sparse import Rows
 
@@ -78,7 +79,7 @@ class HittingTime(Algorithm):
     name: ClassVar[str] = "hitting-time"
 
     def __post_init__(self) -> None:
-        as_whole("iterations", self.iterations)
+        as_count("iterations", self.iterations)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         edges = profiles(train)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, choose
+from unskew.protocol.amounts import as_count
 from unskew.recommend.gram import ROWS, item_gram
-from unskew.recommend.model import Algorithm, Model, as_number, as_whole
+from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.products import DenseWeights, Votes, in_blocks
 from unskew.recommend.similarity import Cosines, nearest
 from unskew.recommend.sparse import Rows, rated_users, user_rows
@@ -99,7 +100,7 @@ class _RelevanceModelling(Algorithm):
     _version: ClassVar[int]
 
     def __post_init__(self) -> None:
-        as_whole("k", self.k)
+        as_count("k", self.k)
         choose("smoothing", self.smoothing, SMOOTHING)
         most = 1.0 if self.smoothing == "jelinek-mercer" else np.inf
         as_number("parameter", self.parameter, _LEAST, most)
@@ -247,7 +248,7 @@ class LMWSRUserBased(Algorithm):
     name: ClassVar[str] = "lm-wsr-ub"
 
     def __post_init__(self) -> None:
-        as_whole("k", self.k)
+        as_count("k", self.k)
         as_number("mu", self.mu, above=True)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
@@ -287,7 +288,7 @@ class LMWSRItemBased(Algorithm):
     name: ClassVar[str] = "lm-wsr-ib"
 
     def __post_init__(self) -> None:
-        as_whole("k", self.k)
+        as_count("k", self.k)
         as_number("mu", self.mu, above=True)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002

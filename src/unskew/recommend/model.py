@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
+from unskew.protocol.amounts import as_count
 from unskew.rng import generator
 from unskew.threads import one_blas_thread
 
@@ -54,7 +55,7 @@ class Algorithm(ABC):
             raise DataError(f"{self.name}: there are no training ratings")
         source = rng
         if not isinstance(source, np.random.Generator):
-            source = generator(as_whole("rng", source, 0), "fit", self.name)
+            source = generator(as_count("rng", source, 0), "fit", self.name)
         with one_blas_thread():
             return self._fit(train, source)
 
@@ -68,13 +69,6 @@ class Algorithm(ABC):
             "algorithm": self.name,
             **{one.name: getattr(self, one.name) for one in fields(self)},
         }
-
-
-def as_whole(name: str, value: object, least: int = 1) -> int:
-    """Return a whole number from `least` up."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
-        return int(value)
-    raise SettingError(f"{name} must be a whole number from {least} up, got {value!r}")
 
 
 def as_number(name: str, value: object, least: float = 0.0, most: float = math.inf, *,

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, choose
-from unskew.recommend.model import Algorithm, Model, as_number, as_whole
+from unskew.protocol.amounts import as_count
+from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.products import Votes, sums
 from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours
 from unskew.recommend.sparse import Rows, rated_users, user_rows
@@ -111,11 +112,11 @@ class UserKNN(Algorithm):
 
     def __post_init__(self) -> None:
         if self.k is not None:
-            as_whole("k", self.k)
+            as_count("k", self.k)
         as_number("power", self.power)
         choose("votes", self.votes, VOTES)
         as_number("threshold", self.threshold, least=-np.inf)
-        as_whole("min_support", self.min_support)
+        as_count("min_support", self.min_support)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         votes = train.value
@@ -172,10 +173,10 @@ class ItemKNN(Algorithm):
 
     def __post_init__(self) -> None:
         if self.k is not None:
-            as_whole("k", self.k)
+            as_count("k", self.k)
         as_number("power", self.power)
         choose("lists", self.lists, LISTS)
-        as_whole("min_support", self.min_support)
+        as_count("min_support", self.min_support)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         near = item_neighbours(train, self.k)
@@ -239,7 +240,7 @@ class _NNCosNgbr(Algorithm):
 
     def __post_init__(self) -> None:
         if self.k is not None:
-            as_whole("k", self.k)
+            as_count("k", self.k)
         as_number("shrink", self.shrink)
         as_number("user_shrink", self.user_shrink)
         as_number("item_shrink", self.item_shrink)
@@ -364,7 +365,7 @@ class _Rocchio(Algorithm):
     k: int = 200
 
     def __post_init__(self) -> None:
-        as_whole("k", self.k)
+        as_count("k", self.k)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         negative = int((train.value < 0).sum())

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, SettingError
-from unskew.recommend.model import Algorithm, Model, Tile, as_number, as_whole
+from unskew.protocol.amounts import as_count
+from unskew.recommend.model import Algorithm, Model, Tile, as_number
 from unskew.recommend.products import Factors, factor_model
 
 F64 = NDArray[np.float64]
@@ -164,10 +165,10 @@ class BiasedMF(Algorithm):
 
 def check_descent(factors: object, rate: object, penalty: object, epochs: object) -> None:
     """Refuse settings of a descent that make no sense."""
-    as_whole("factors", factors)
+    as_count("factors", factors)
     as_number("learning_rate", rate, above=True)
     as_number("regularisation", penalty)
-    as_whole("epochs", epochs)
+    as_count("epochs", epochs)
 
 
 def check_flag(name: str, value: object) -> None:

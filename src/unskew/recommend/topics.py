@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError
-from unskew.recommend.model import Algorithm, Model, as_number, as_whole
+from unskew.protocol.amounts import as_count
+from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.products import factor_model
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, user_rows
@@ -115,8 +116,8 @@ class PLSA(Algorithm):
     name: ClassVar[str] = "plsa"
 
     def __post_init__(self) -> None:
-        as_whole("topics", self.topics)
-        as_whole("iterations", self.iterations)
+        as_count("topics", self.topics)
+        as_count("iterations", self.iterations)
         as_number("tolerance", self.tolerance)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
@@ -177,10 +178,10 @@ class LDA(Algorithm):
     name: ClassVar[str] = "lda"
 
     def __post_init__(self) -> None:
-        as_whole("topics", self.topics)
+        as_count("topics", self.topics)
         as_number("alpha", self.alpha, above=True)
         as_number("beta", self.beta, above=True)
-        as_whole("iterations", self.iterations)
+        as_count("iterations", self.iterations)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items, K = len(train.users), len(train.items), self.topics
