@@ -944,9 +944,9 @@ def test_command_prints_what_compare_finds(files, call):
 
 
 def test_command_refuses(files, call):
-    with pytest.raises(SettingError, match="--judgments and two or more --run"):
+    with pytest.raises(SettingError, match="give --judgments and --run"):
         call("-m", "P@3")
-    with pytest.raises(SettingError, match="one or the other"):
+    with pytest.raises(SettingError, match="not both"):
         call(*judged(files), "--scores", files)
     with pytest.raises(UnknownName, match="ending"):
         call(*judged(files), "-o", files / "x.doc")

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unskew.cli import inputs
 from unskew.cli.console import output, progress
-from unskew.cli.evaluate import named_runs, split_metrics
-from unskew.cli.options import Columns, Duplicates, Quiet, column_names
-from unskew.errors import SettingError, choose
+from unskew.cli.options import Columns, Duplicates, Quiet
+from unskew.errors import choose
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from unskew.comparing.comparison import Comparison
     from unskew.scores import Scores
 
@@ -38,35 +40,24 @@ FORMATS = ("table", "markdown", "latex", "json", "csv")
 
 
 def compare(  # noqa: D103 - its help is EXAMPLES
-    judgments: Annotated[
-        Path | None, typer.Option("--judgments", "-j", help="Test ratings, or TREC qrels.")
-    ] = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option("--run", "-r", help="Ranked lists: FILE or NAME=FILE. Repeatable."),
-    ] = None,
-    scores: Annotated[
-        list[Path] | None,
-        typer.Option(help="Instead: a folder of saved scores; several are folds. Repeatable."),
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", "-m", help="A metric, such as nDCG@10. Repeatable."),
-    ] = None,
-    liked: Annotated[float | None, typer.Option(help="The smallest rating that is liked.")] = None,
-    above: Annotated[
-        float | None, typer.Option(help="Instead of --liked: ratings above this are liked.")
-    ] = None,
+    judgments: inputs.Judgments = None,
+    run: inputs.Runs = None,
+    scores: inputs.Saved = None,
+    metric: inputs.Metrics = None,
+    liked: inputs.Liked = None,
+    above: inputs.Above = None,
+    gain: inputs.Gain = None,
+    loss: inputs.Loss = None,
+    relevance: inputs.RelevanceOf = None,
     train: Annotated[
         Path | None, typer.Option(help="Training ratings: for popularity and novelty metrics.")
     ] = None,
-    users: Annotated[
-        str,
-        typer.Option(help="Compared: with-test, with-relevant, with-list, both, with-train, all."),
-    ] = "with-test",
+    users: inputs.Users = "with-test",
     undefined: Annotated[
         str, typer.Option(help="Undefined values count as zero, or skip their users.")
     ] = "zero",
+    ties: inputs.Ties = None,
+    depth: inputs.Depth = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
     test: Annotated[
@@ -94,7 +85,7 @@ def compare(  # noqa: D103 - its help is EXAMPLES
     rope: Annotated[
         float | None, typer.Option(help="Differences up to this do not matter: adds probabilities.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the permutations.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the permutations, and of --ties random.")] = 0,
     format: Annotated[  # noqa: A002 - the word users expect
         str, typer.Option(help="table, markdown, latex, json or csv (all pairs).")
     ] = "table",
@@ -105,10 +96,8 @@ def compare(  # noqa: D103 - its help is EXAMPLES
     figure: Annotated[
         str, typer.Option(help="What -o draws: differences, or pairs (a matrix).")
     ] = "differences",
-    digits: Annotated[int, typer.Option(help="Decimals in tables.")] = 4,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads to use; never changes a number.")
-    ] = None,
+    digits: inputs.Digits = 4,
+    threads: inputs.Threads = None,
     quiet: Quiet = False,
 ) -> None:
     from unskew.charts import FORMATS as DRAWN
@@ -119,22 +108,25 @@ def compare(  # noqa: D103 - its help is EXAMPLES
     choose("figure", figure, FIGURES)
     if out is not None:
         choose("ending of --output", out.suffix.lower(), DRAWN)
-    asked = split_metrics(metric)
-    if scores:
-        if judgments is not None or run:
-            raise SettingError("--scores replaces --judgments and --run: give one or the other")
-        folds = _saved(scores)
+    asked = inputs.metric_names(metric)
+    judged: Scores | Sequence[Scores]
+    if inputs.either(judgments, run, scores):
+        judged = inputs.load(scores or [])
     else:
-        if judgments is None or not run:
-            raise SettingError("give --judgments and two or more --run, or --scores")
-        folds = _judged(
-            judgments, run, asked, train=train, columns=columns, duplicates=duplicates,
-            quiet=quiet, liked=liked, above=above, users=users, undefined=undefined,
-            threads=threads,
-        )  # fmt: skip
+        from unskew.evaluation import METRICS, evaluate
+
+        rules = inputs.relevance_of(liked, above, gain, loss, relevance)
+        tests, lists, trained = inputs.read_files(
+            judgments, run, train, columns=columns, duplicates=duplicates, ties=ties, seed=seed
+        )
+        with progress("judging", quiet) as moved:
+            judged = evaluate(
+                tests, lists, asked or METRICS, train=trained, users=users, undefined=undefined,
+                ties=ties, seed=seed, depth=depth, threads=threads, progress=moved, **rules,
+            )  # fmt: skip
     with progress("comparing", quiet) as moved:
         result = compare_scores(
-            folds, asked or None, test=test, alternative=alternative, permutations=permutations,
+            judged, asked, test=test, alternative=alternative, permutations=permutations,
             plus_one=plus_one, correction=None if correction == "none" else correction,
             family=family, confidence=confidence, interval=interval, reference=reference,
             rope=rope, seed=seed, threads=threads, progress=moved,
@@ -157,39 +149,6 @@ def compare(  # noqa: D103 - its help is EXAMPLES
 
 
 compare.__doc__ = EXAMPLES
-
-
-def _saved(folders: list[Path]) -> list[Scores]:
-    from unskew.scores import Scores
-
-    return [Scores.load(folder) for folder in folders]
-
-
-def _judged(
-    judgments: Path, run: list[str], metrics: list[str], *, train: Path | None,
-    columns: str | None, duplicates: str, quiet: bool, **settings: Any,
-) -> list[Scores]:  # fmt: skip
-    """Judge the runs as `unskew evaluate` does."""
-    from unskew.data.readers import read_ratings
-    from unskew.evaluation import METRICS, evaluate
-    from unskew.runs import read_run
-
-    names = column_names(columns)
-    of_ratings = {key: names[key] for key in ("user", "item", "rating", "time") if key in names}
-    of_runs = {key: names[key] for key in ("user", "item", "rank", "score") if key in names}
-    lists = {
-        name: read_run(path, keep_scores=False, **of_runs) for name, path in named_runs(run).items()
-    }
-    with progress("judging", quiet) as moved:
-        return [
-            evaluate(
-                read_ratings(judgments, duplicates=duplicates, **of_ratings), lists,
-                metrics or METRICS, progress=moved,
-                train=None if train is None
-                else read_ratings(train, duplicates=duplicates, **of_ratings),
-                **settings,
-            )
-        ]  # fmt: skip
 
 
 def _as_json(result: Comparison) -> str:

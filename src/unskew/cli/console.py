@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -24,7 +25,7 @@ def messages() -> Console:
 
 
 @contextmanager
-def progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def _bar(title: str, quiet: bool) -> Iterator[Callable[..., None] | None]:
     """Show a progress bar on a terminal; give the function that moves it, or None."""
     if quiet or not sys.stderr.isatty():
         yield None
@@ -33,26 +34,26 @@ def progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | N
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=messages(), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield partial(bar.update, bar.add_task(title, total=None))
+
+
+@contextmanager
+def progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Show what part is done; give the function that takes how many of how many, or None."""
+    with _bar(title, quiet) as move:
+        yield move and (lambda done, total: move(completed=done, total=total))
 
 
 @contextmanager
 def tasks_progress(quiet: bool, workers: int = 1) -> Iterator[Callable[[Any], None] | None]:
     """Show tasks done, running and failed and the time left; give what moves it, or None."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=messages(), transient=True) as bar:
-        task = bar.add_task("tasks", total=None)
+    with _bar("tasks", quiet) as move:
 
         def moved(state: Any) -> None:
             running = min(workers, state.total - state.done)
             text = f"{state.done} of {state.total} tasks done, {running} running"
             text += f", {state.failed} failed" if state.failed else ""
-            bar.update(task, completed=state.done, total=state.total, description=text)
+            if move is not None:
+                move(completed=state.done, total=state.total, description=text)
 
-        yield moved
+        yield move and moved

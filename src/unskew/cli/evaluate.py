@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from unskew.cli import inputs
 from unskew.cli.console import messages, output, progress
-from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.cli.options import Columns, Duplicates, Quiet
 from unskew.errors import SettingError, choose
 
 EXAMPLES = """
@@ -38,14 +38,9 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
         list[str],
         typer.Option("--run", "-r", help="Ranked lists: FILE or NAME=FILE. Repeatable."),
     ],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", "-m", help="A metric, such as nDCG@10. Repeatable."),
-    ] = None,
-    liked: Annotated[float | None, typer.Option(help="The smallest rating that is liked.")] = None,
-    above: Annotated[
-        float | None, typer.Option(help="Instead of --liked: ratings above this are liked.")
-    ] = None,
+    metric: inputs.Metrics = None,
+    liked: inputs.Liked = None,
+    above: inputs.Above = None,
     gain: Annotated[
         str | None,
         typer.Option(
@@ -56,9 +51,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     loss: Annotated[
         str | None, typer.Option(help="levels, binary, or a mapping such as 3=1,2=2,1=3,4=0,5=0.")
     ] = None,
-    relevance: Annotated[
-        str | None, typer.Option(help="A paper's rule instead, such as mena2021.")
-    ] = None,
+    relevance: inputs.RelevanceOf = None,
     train: Annotated[
         Path | None,
         typer.Option(help="Training ratings: for popularity, novelty, SR; checks the lists."),
@@ -73,10 +66,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
             "test-targets; adds what chance would score."
         ),
     ] = None,
-    users: Annotated[
-        str,
-        typer.Option(help="Averaged: with-test, with-relevant, with-list, both, with-train, all."),
-    ] = "with-test",
+    users: inputs.Users = "with-test",
     undefined: Annotated[
         str, typer.Option(help="Undefined values count as zero, or skip them.")
     ] = "zero",
@@ -93,9 +83,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="For --ties random.")] = 0,
-    depth: Annotated[
-        int | None, typer.Option(help="Look at no more than this many items of each list.")
-    ] = None,
+    depth: inputs.Depth = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
     repeated: Annotated[
@@ -116,51 +104,31 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     format: Annotated[  # noqa: A002 - the word users expect
         str, typer.Option(help="table, json, csv, markdown or latex.")
     ] = "table",
-    digits: Annotated[int, typer.Option(help="Decimals in tables.")] = 4,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads to use; never changes a number.")
-    ] = None,
+    digits: inputs.Digits = 4,
+    threads: inputs.Threads = None,
     memory: Annotated[
         str, typer.Option(help="Working memory, such as 512MiB; never changes a number.")
     ] = "512MiB",
     quiet: Quiet = False,
 ) -> None:
-    from unskew.data.readers import read_ratings
-    from unskew.data.relevance import Relevance
     from unskew.evaluation import METRICS
     from unskew.evaluation import evaluate as judge
     from unskew.files import write_table
     from unskew.report import tables
-    from unskew.runs import read_run
 
     choose("format", format, tables.FORMATS)
     if per_user is not None and per_user.suffix not in (".parquet", ".csv"):
         raise SettingError(f"--per-user must end in .parquet or .csv, got {per_user.name!r}")
-    if relevance is not None and any(x is not None for x in (liked, above, gain, loss)):
-        raise SettingError("--relevance replaces --liked, --above, --gain and --loss")
-    names = column_names(columns)
-    of_ratings = {key: names[key] for key in ("user", "item", "rating", "time") if key in names}
-    of_runs = {key: names[key] for key in ("user", "item", "rank", "score") if key in names}
-
-    def ratings(path: Path) -> Any:
-        return read_ratings(path, duplicates=duplicates, **of_ratings)
-
-    lists = {
-        name: read_run(
-            path, by=by, ties=ties, seed=seed, duplicates=repeated, nan=nan, gaps=gaps,
-            keep_scores=False, **of_runs,
-        )
-        for name, path in named_runs(run).items()
-    }  # fmt: skip
+    rules = inputs.relevance_of(liked, above, gain, loss, relevance)
+    tests, lists, trained = inputs.read_files(
+        judgments, run, train, columns=columns, duplicates=duplicates,
+        by=by, ties=ties, seed=seed, repeated=repeated, nan=nan, gaps=gaps,
+    )  # fmt: skip
     with progress("judging", quiet) as moved:
         scores = judge(
-            ratings(judgments), lists, split_metrics(metric) or METRICS,
-            liked=liked, above=above, gain=rule_of(gain) or "rating",
-            loss=rule_of(loss) or "levels",
-            relevance=None if relevance is None else Relevance.paper(relevance),
-            train=None if train is None else ratings(train), items=items, users=users,
-            undefined=undefined, ties=ties, seed=seed, depth=depth, threads=threads,
-            memory=memory, progress=moved, targets=targets,
+            tests, lists, inputs.metric_names(metric) or METRICS, train=trained, items=items,
+            users=users, undefined=undefined, ties=ties, seed=seed, depth=depth, threads=threads,
+            memory=memory, progress=moved, targets=targets, **rules,
         )  # fmt: skip
     if per_user is not None:
         write_table(scores.per_user(), per_user, per_user.suffix.removeprefix("."))
@@ -184,35 +152,3 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
 
 
 evaluate.__doc__ = EXAMPLES
-
-
-def named_runs(runs: list[str]) -> dict[str, str]:
-    """Name each run after NAME=FILE or its file's stem."""
-    from unskew.runs import system_name
-
-    named: dict[str, str] = {}
-    for text in runs:
-        name, equals, path = text.partition("=")
-        if not equals or Path(text).exists():
-            name, path = system_name(text), text
-        if name in named:
-            raise SettingError(f"two runs are named {name!r}; name them with --run NAME=FILE")
-        named[name] = path
-    return named
-
-
-def split_metrics(metrics: list[str] | None) -> list[str]:
-    """Allow several metrics in one option, separated by commas outside parentheses."""
-    parts = [part for text in metrics or [] for part in re.split(r",(?![^()]*\))", text)]
-    return [part.strip() for part in parts if part.strip()]
-
-
-def rule_of(text: str | None) -> Any:
-    """Read a gain or loss: a name, or a mapping such as 5=2,4=1."""
-    if text is None or "=" not in text:
-        return text
-    try:
-        pairs = [part.split("=") for part in text.split(",")]
-        return {float(rating): float(value) for rating, value in pairs}
-    except ValueError:
-        raise SettingError(f"cannot read {text!r}; write a mapping as 5=2,4=1,3=0") from None

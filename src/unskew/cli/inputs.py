@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from unskew.cli.console import messages, output
-from unskew.cli.evaluate import named_runs, rule_of, split_metrics
 from unskew.cli.options import column_names
 from unskew.errors import SettingError, choose
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from unskew.data.ratings import Ratings
+    from unskew.runs import Run
 
 FORMATS = ("table", "json", "csv", "markdown")
 
@@ -65,7 +68,9 @@ def either(judgments: Path | None, run: Sequence[str] | None, saved: Sequence[Pa
     """Tell whether saved scores are meant; refuse what is neither one nor the other."""
     if saved:
         if judgments is not None or run:
-            raise SettingError("give either --scores or --judgments and --run, not both")
+            raise SettingError(
+                "give --scores, or --judgments and --run: not both"
+            )
         return True
     if judgments is None or not run:
         raise SettingError("give --judgments and --run, or --scores with a saved folder")
@@ -73,15 +78,16 @@ def either(judgments: Path | None, run: Sequence[str] | None, saved: Sequence[Pa
 
 
 def metric_names(metric: list[str] | None) -> list[str] | None:
-    """Return the metrics asked for, None for all or the default."""
-    return split_metrics(metric) or None
+    """Return the metrics asked for, None for none: several may stand between commas."""
+    parts = [part for text in metric or [] for part in re.split(r",(?![^()]*\))", text)]
+    return [part.strip() for part in parts if part.strip()] or None
 
 
-def sources(
+def read_files(
     judgments: Path | None, run: Sequence[str] | None, train: Path | None, *,
-    columns: str | None, duplicates: str, ties: str | None, seed: int,
-) -> tuple[Any, dict[str, Any], Any]:  # fmt: skip
-    """Read test ratings, runs and, where given, training ratings."""
+    columns: str | None, duplicates: str, repeated: str = "error", **how: Any,
+) -> tuple[Ratings, dict[str, Run], Ratings | None]:  # fmt: skip
+    """Read test ratings, runs (see `read_run` for `how`) and, where given, training ratings."""
     from unskew.data.readers import read_ratings
     from unskew.runs import read_run
 
@@ -89,14 +95,14 @@ def sources(
     of_ratings = {key: names[key] for key in ("user", "item", "rating", "time") if key in names}
     of_runs = {key: names[key] for key in ("user", "item", "rank", "score") if key in names}
     lists = {
-        name: read_run(path, ties=ties, seed=seed, keep_scores=False, **of_runs)
+        name: read_run(path, duplicates=repeated, keep_scores=False, **how, **of_runs)
         for name, path in named_runs(list(run or [])).items()
     }
-    tests = read_ratings(judgments, duplicates=duplicates, **of_ratings)
-    trained = None
-    if train is not None:
-        trained = read_ratings(train, duplicates=duplicates, **of_ratings)
-    return tests, lists, trained
+    tests, trained = (
+        None if path is None else read_ratings(path, duplicates=duplicates, **of_ratings)
+        for path in (judgments, train)
+    )
+    return cast("Ratings", tests), lists, trained
 
 
 def relevance_of(
@@ -112,6 +118,32 @@ def relevance_of(
         return {"relevance": Relevance.paper(relevance)}
     rules = {"gain": rule_of(gain) or "rating", "loss": rule_of(loss) or "levels"}
     return {"liked": liked, "above": above, **rules}
+
+
+def named_runs(runs: list[str]) -> dict[str, str]:
+    """Name each run after NAME=FILE or its file's stem."""
+    from unskew.runs import system_name
+
+    named: dict[str, str] = {}
+    for text in runs:
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).exists():
+            name, path = system_name(text), text
+        if name in named:
+            raise SettingError(f"two runs are named {name!r}; name them with --run NAME=FILE")
+        named[name] = path
+    return named
+
+
+def rule_of(text: str | None) -> Any:
+    """Read a gain or loss: a name, or a mapping such as 5=2,4=1."""
+    if text is None or "=" not in text:
+        return text
+    try:
+        pairs = [part.split("=") for part in text.split(",")]
+        return {float(rating): float(value) for rating, value in pairs}
+    except ValueError:
+        raise SettingError(f"cannot read {text!r}; write a mapping as 5=2,4=1,3=0") from None
 
 
 def load(folders: Sequence[Path]) -> Any:

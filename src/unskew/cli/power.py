@@ -105,7 +105,7 @@ def power(  # noqa: D103 - its help is EXAMPLES
         from unskew.evaluation import evaluate
 
         rules = inputs.relevance_of(liked, above, gain, loss, relevance)
-        tests, lists, trained = inputs.sources(
+        tests, lists, trained = inputs.read_files(
             judgments, run, train, columns=columns, duplicates=duplicates, ties=ties, seed=seed
         )
         judged = evaluate(

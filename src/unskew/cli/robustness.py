@@ -90,7 +90,7 @@ def robustness(  # noqa: D103 - its help is EXAMPLES
             )  # fmt: skip
         else:
             rules = inputs.relevance_of(liked, above, gain, loss, relevance)
-            tests, lists, trained = inputs.sources(
+            tests, lists, trained = inputs.read_files(
                 judgments, run, train, columns=columns, duplicates=duplicates, ties=ties, seed=seed
             )
             settings = {
