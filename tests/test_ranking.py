@@ -300,10 +300,13 @@ def test_missing_items_count_as_not_liked():
         # a: 5, 2, 1 (2 and 5 may be left undrawn); b: 2 and nothing else.
         assert scores.values("m", "P@3").tolist()[:2] == [1 / 3, 1 / 3]
         assert scores.values("m", "Recall@3").tolist()[:2] == [0.5, 1.0]
+    said = "6 of 14 targets could not be scored; they are in no list"
+    whole = us.AllItems().lists(split, liked=4)
+    assert f"m: {said}" in us.evaluate(whole, {"m": table}, "P@3").notes
     run = us.rank(table, us.AllItems().lists(split, liked=4), 10)
     assert run.to_polars().filter(user="a")["item"].to_list() == [5, 2, 1]
     assert run.to_polars().filter(user="b")["item"].to_list() == [2]
-    assert run.notes == ("6 of 14 targets could not be scored; they are in no list",)
+    assert run.notes == (said,)
 
 
 def test_precision_can_forgive_missing_items():

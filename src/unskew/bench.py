@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ from unskew.metrics.block import Block, Judged, Walk, ratio
 from unskew.metrics.definition import Params
 from unskew.metrics.names import Metric
 from unskew.protocol.targets import TargetLists
-from unskew.ranking import rank_both
+from unskew.ranking import rank_both, say_unscored
 from unskew.recommend.model import Model
 from unskew.runs import Run
 from unskew.scores import System
@@ -36,6 +36,8 @@ class Bench:
 
     judged: Judged
     matched: dict[str, Matched]
+    notes: tuple[str, ...] = ()
+    """What laying the systems out already showed."""
 
     def score(
         self,
@@ -255,6 +257,7 @@ def lay_lists(
     judgments = lists.judgments
     asked = Lists(frozen(np.arange(len(lists), dtype=np.int32)), lists.size)
     matched: dict[str, Matched] = {}
+    notes: list[str] = []
     for name, system in systems.items():
         if isinstance(system, Run):
             matched[name] = _match_run(name, system, lists, asked, wanted, depth)
@@ -262,9 +265,11 @@ def lay_lists(
         shown = _shown_depth(name, wanted)
         shown = shown if depth is None else min(shown, depth)
         run, ranks = rank_both(system, lists, shown, ties, seed, threads)
+        notes += (f"{name}: {said}" for said in say_unscored(lists, int(ranks.unscored.sum())))
         matched[name] = Ranked.over(ranks, run, asked, lists.ids, judgments.items, depth)
     known = lists.candidates if _needs(wanted, "catalogue") else None
-    return _bench(judgments, asked, lists.relevance, lists.train, known, matched)
+    bench = _bench(judgments, asked, lists.relevance, lists.train, known, matched)
+    return replace(bench, notes=tuple(notes))
 
 
 def _bench(
@@ -375,7 +380,7 @@ def _known(items: int, given: I32 | None, train: Ratings | None, judgments: Rati
 
 def remarks(bench: Bench, wanted: Mapping[str, Metric], users: str) -> list[str]:
     """Say, and where it matters warn of, what a reader of the numbers should know."""
-    notes: list[str] = []
+    notes = list(bench.notes)
     for name, matched in bench.matched.items():
         _remark_depth(notes, name, matched, wanted)
         _remark_users(notes, name, matched, bench.judged, users)

@@ -22,7 +22,7 @@ from unskew.order import TIES
 from unskew.protocol.split import Split, under_one_numbering
 from unskew.protocol.targets import BY_NAME, TargetLists, Targets
 from unskew.ranking import TIES as RANK_TIES
-from unskew.recommend.adapt import as_model
+from unskew.recommend.adapt import as_model, can_score
 from unskew.recommend.model import Algorithm
 from unskew.runs import Run, read_run, system_name
 from unskew.scores import UNDEFINED, USERS, Scores, System
@@ -216,11 +216,7 @@ def _refuse_given(given: Mapping[str, object]) -> None:
 
 def _is_run(system: object) -> bool:
     """Tell ready-made lists from what has yet to rank."""
-    if isinstance(system, np.ndarray | Algorithm) or callable(system):
-        return False
-    if hasattr(system, "user_factors") and hasattr(system, "item_factors"):
-        return False
-    return not callable(getattr(system, "score", None))  # a table may have a column `score`
+    return not (isinstance(system, Algorithm) or can_score(system))
 
 
 def forgiving(metric: Metric) -> Metric:

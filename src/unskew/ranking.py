@@ -123,7 +123,7 @@ def _run_of(lists: TargetLists, blocks: list[_Block]) -> Run:
         item, score = item[filled], score[filled]
     return Run(
         lists.ids, lists.tests.items, frozen(np.append(0, np.cumsum(held))),
-        frozen(item), frozen(score), _notes(lists, unscored), lists,
+        frozen(item), frozen(score), say_unscored(lists, unscored), lists,
     )  # fmt: skip
 
 
@@ -136,7 +136,8 @@ def _ranks_of(blocks: list[_Block]) -> Ranks:
     return Ranks(frozen(start), *(frozen(one) for one in whole))
 
 
-def _notes(lists: TargetLists, unscored: int) -> tuple[str, ...]:
+def say_unscored(lists: TargetLists, unscored: int) -> tuple[str, ...]:
+    """Say how many targets had no score, and what becomes of them; nothing if all had one."""
     if not unscored:
         return ()
     how = {

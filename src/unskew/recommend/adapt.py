@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,21 @@ class ByFactors:
         return tile
 
 
+def can_score(thing: object) -> bool:
+    """Tell whether `as_model` takes a thing, its size aside."""
+    return (
+        isinstance(thing, np.ndarray) or callable(thing) or _is_model(thing) or _has_factors(thing)
+    )
+
+
+def _is_model(thing: object) -> TypeGuard[Model]:
+    return callable(getattr(thing, "score", None))  # a table may have a column `score`
+
+
+def _has_factors(thing: object) -> bool:
+    return hasattr(thing, "user_factors") and hasattr(thing, "item_factors")
+
+
 def as_model(thing: object, train: Ratings) -> Model:
     """Return a model: the thing itself, or what makes it one.
 
@@ -72,7 +87,7 @@ def as_model(thing: object, train: Ratings) -> Model:
     """
     if isinstance(thing, Algorithm):
         raise DataError(f"{thing!r} is not fitted yet: give {type(thing).__name__}(…).fit(train)")
-    if isinstance(thing, Model) and callable(thing.score):  # a table may have a column `score`
+    if _is_model(thing):
         return thing
     if isinstance(thing, np.ndarray):
         users, items = len(train.users), len(train.items)
@@ -84,7 +99,7 @@ def as_model(thing: object, train: Ratings) -> Model:
             f"scores of shape {thing.shape} fit neither {items} items nor {users} users x {items} "
             f"items"
         )
-    if hasattr(thing, "user_factors") and hasattr(thing, "item_factors"):
+    if _has_factors(thing):
         return _by_factors(thing, train)
     if callable(thing):
         return ByFunction(thing)

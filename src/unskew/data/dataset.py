@@ -1,0 +1,50 @@
+"""`Dataset`: ratings with what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from unskew.data.ratings import Ratings
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Ratings, the random part if there is one, and what belongs to them.
+
+    Examples
+    --------
+    >>> from unskew.data.dataset import Dataset
+    >>> import unskew as us
+    >>> ratings = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]})
+    >>> print(Dataset("shop", ratings, scale=(1, 5), liked=4))
+    shop: 3 ratings of 2 items by 2 users, scale 1 to 5, liked from 4
+    """
+
+    name: str
+    ratings: Ratings
+    """The observed ratings: as a rule what users chose to rate, so missing not at random."""
+    random: Ratings | None = None
+    """Ratings of randomly chosen items (missing at random), over the same ids."""
+    scale: tuple[float, float] | None = None
+    liked: float | None = None
+    """The smallest rating that is liked, as the literature takes it for these data."""
+    features: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Tables about users or items, by name."""
+    notes: tuple[str, ...] = ()
+    """What reading did that is worth knowing: what was left out, and how much."""
+
+    def __str__(self) -> str:
+        said = (
+            f"{self.name}: {len(self.ratings):,} ratings of {len(self.ratings.items):,} items by "
+            f"{len(self.ratings.users):,} users"
+        )
+        if self.random is not None:
+            said += f", {len(self.random):,} random ones"
+        if self.scale is not None:
+            said += f", scale {self.scale[0]:g} to {self.scale[1]:g}"
+        if self.liked is not None:
+            said += f", liked from {self.liked:g}"
+        return said
