@@ -56,6 +56,16 @@ def test_recommend_then_evaluate(files, capsys):
     assert "(random) of bpref: simulated" in out
 
 
+def test_a_saved_model_gives_the_same_lists(files, capsys):
+    assert recommend(files, "-a", "puresvd", "-s", "factors=3", "--save-model",
+                     files / "svd.model", output="fresh.csv") == 0  # fmt: skip
+    assert recommend(files, "--model", files / "svd.model", output="loaded.csv") == 0
+    assert "svd.model: 60 lists" in capsys.readouterr().out
+    assert (files / "fresh.csv").read_bytes() == (files / "loaded.csv").read_bytes()
+    assert recommend(files, "--model", files / "svd.model", "-a", "slim") == 2
+    assert "--model replaces --algorithm" in capsys.readouterr().err
+
+
 def test_same_seed_same_file(files):
     for name in ("a.csv", "b.csv"):
         assert recommend(files, "-a", "random", "--seed", 3, "-q", output=name) == 0

@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     )
     from unskew.recommend.presets import valcarce2018
     from unskew.recommend.registry import algorithm
+    from unskew.recommend.saved_models import load_model, save_model
     from unskew.recommend.sgd import SVD, BiasedMF
     from unskew.recommend.simple import (
         AverageRating,
@@ -175,6 +176,8 @@ _HOME = {
     "BiasedMF": "unskew.recommend.sgd",
     "LDA": "unskew.recommend.topics",
     "PLSA": "unskew.recommend.topics",
+    "load_model": "unskew.recommend.saved_models",
+    "save_model": "unskew.recommend.saved_models",
     "algorithm": "unskew.recommend.registry",
     "valcarce2018": "unskew.recommend.presets",
     "Full": "unskew.protocol.intervene",
@@ -332,6 +335,8 @@ __all__ = [
     "type_one_error",
     "user_robustness",
     "valcarce2018",
+    "load_model",
+    "save_model",
 ]
 
 

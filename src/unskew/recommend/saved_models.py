@@ -1,0 +1,200 @@
+"""Model files: a fitted model as arrays and a small description, without pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import json
+import os
+import pkgutil
+import zipfile
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew import recommend
+from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.errors import DataError
+from unskew.files import replacing
+from unskew.recommend.adapt import as_model
+from unskew.recommend.model import Algorithm, Model
+from unskew.versions import versions
+
+KIND = "unskew model"
+FORMAT = 1
+_CARD = "model.json"
+
+
+def save_model(
+    model: object,
+    path: str | os.PathLike[str],
+    train: Ratings,
+    algorithm: Algorithm | None = None,
+) -> None:
+    """Save a fitted model: its arrays, what they are, and for which users and items.
+
+    Parameters
+    ----------
+    model
+        A model of this library, an array of scores, or an object with `user_factors` and
+        `item_factors`. Functions and foreign objects hold no arrays and are refused.
+    path
+        The file to write; a file of that name is replaced at once or not at all.
+    train
+        The ratings the model was fitted to.
+    algorithm
+        Its settings, for the record.
+
+    Examples
+    --------
+    >>> import os, tempfile, unskew as us
+    >>> train = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]})
+    >>> file = os.path.join(tempfile.mkdtemp(), "popular.model")
+    >>> us.save_model(us.Popularity().fit(train), file, train)
+    >>> us.load_model(file, train)
+    SameForAll(item_score=array([2., 1.]))
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    card = {
+        "kind": KIND,
+        "format": FORMAT,
+        "model": _take_apart(as_model(model, train), "model", arrays),
+        "algorithm": None if algorithm is None else algorithm.describe(),
+        "users": _digest(train.users),
+        "items": _digest(train.items),
+        "versions": versions(),
+    }
+    with replacing(path) as part, zipfile.ZipFile(part, "w") as archive:
+        _write(archive, _CARD, json.dumps(card, default=str, indent=1).encode())
+        for name, array in arrays.items():
+            with archive.open(_entry(f"{name}.npy"), "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+
+
+def load_model(path: str | os.PathLike[str], train: Ratings | None = None) -> Model:
+    """Load a saved model, which scores as the one that was saved, to the bit.
+
+    Parameters
+    ----------
+    path
+        A file that `save_model` wrote.
+    train
+        The ratings it was fitted to, or ratings over the same users and items: checked, because
+        a model knows users and items by number only.
+    """
+    name = Path(path).name
+    try:
+        with zipfile.ZipFile(path) as archive:
+            card = _read_card(archive, name)
+            model: Model = _put_together(card["model"], lambda key: _read_array(archive, f"{key}.npy"))
+    except FileNotFoundError:
+        raise DataError(f"there is no model file {os.fspath(path)!r}") from None
+    except zipfile.BadZipFile as problem:
+        raise DataError(f"{name} is damaged or not a model file: {problem}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, EOFError) as problem:
+        if isinstance(problem, DataError):
+            raise
+        raise DataError(f"{name} is damaged: {problem}; save the model again") from problem
+    if train is not None:
+        for what, ids in (("users", train.users), ("items", train.items)):
+            if card[what] != _digest(ids):
+                raise DataError(
+                    f"{name} was fitted to {card[what]['count']:,} {what}, the ratings have "
+                    f"{len(ids):,} or others: give the ratings it was fitted to"
+                )
+    return model
+
+
+def _take_apart(value: object, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Return what JSON can hold of a value, and put its arrays aside under dotted names."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            raise DataError(f"{name} holds Python objects, which a model file cannot")
+        arrays[name] = np.ascontiguousarray(value)
+        return {"array": name}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return {"float": value.hex()}  # also infinity and NaN, to the bit
+    if isinstance(value, tuple):
+        return {"tuple": [_take_apart(one, f"{name}.{at}", arrays) for at, one in enumerate(value)]}
+    kind = type(value)
+    if is_dataclass(value) and kind.__module__ in _modules():
+        return {
+            "class": f"{kind.__module__}:{kind.__qualname__}",
+            "fields": {
+                one.name: _take_apart(getattr(value, one.name), f"{name}.{one.name}", arrays)
+                for one in fields(value)
+            },
+        }
+    raise DataError(
+        f"cannot save {name}, a {kind.__qualname__}: only models of this library, arrays of scores "
+        f"and factors can be saved"
+    )
+
+
+def _put_together(part: Any, array: Callable[[str], NDArray[Any]]) -> Any:
+    """Build a value from what `_take_apart` made of it."""
+    if not isinstance(part, dict):
+        return part
+    if "array" in part:
+        return frozen(array(part["array"]))
+    if "float" in part:
+        return float.fromhex(part["float"])
+    if "tuple" in part:
+        return tuple(_put_together(one, array) for one in part["tuple"])
+    module, _, name = part["class"].partition(":")
+    # Only our own classes, and only those that hold data: a file may name anything.
+    kind = getattr(importlib.import_module(module), name) if module in _modules() else None
+    if not (isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module):
+        raise DataError(f"this version of unskew knows no model {part['class']!r}")
+    return kind(**{key: _put_together(one, array) for key, one in part["fields"].items()})
+
+
+def _modules() -> set[str]:
+    """Return the modules whose models can be saved."""
+    return {f"{recommend.__name__}.{one.name}" for one in pkgutil.iter_modules(recommend.__path__)}
+
+
+def _digest(ids: Ids) -> dict[str, Any]:
+    """Return what tells ids from others: how many, of what kind, and a hash."""
+    text = "\n".join(str(value) for value in ids.values).encode()
+    digest = hashlib.blake2b(text, digest_size=16).hexdigest()
+    return {"count": len(ids), "kind": ids.kind, "digest": digest}
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    """Return an entry without a clock in it: the same model gives the same file."""
+    return zipfile.ZipInfo(name)
+
+
+def _write(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    archive.writestr(_entry(name), content)
+
+
+def _read_card(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    if _CARD not in archive.namelist():
+        raise DataError(f"{name} is not a model file of unskew")
+    card = json.loads(archive.read(_CARD))
+    if not isinstance(card, dict) or card.get("kind") != KIND:
+        raise DataError(f"{name} is not a model file of unskew")
+    if card.get("format") != FORMAT:
+        raise DataError(
+            f"{name} has format {card.get('format')}, this version reads {FORMAT}: fit the model "
+            f"again, or use the version that wrote it ({card.get('versions', {}).get('unskew')})"
+        )
+    return card
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    # Reading the entry whole checks its checksum, which reading the array alone may not.
+    content = io.BytesIO(archive.read(name))
+    array: NDArray[Any] = np.lib.format.read_array(content, allow_pickle=False)
+    return array

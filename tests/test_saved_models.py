@@ -1,0 +1,138 @@
+"""Model files: every recommender comes back to the bit; foreign and damaged files are refused."""
+
+import json
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+import unskew as us
+from test_algorithms import EVERYONE, build, ratings
+from unskew.errors import DataError
+from unskew.recommend.registry import ALGORITHMS
+
+
+@pytest.fixture(scope="module")
+def train():
+    rng = np.random.default_rng(5)
+    rows = [(u, i, int(rng.integers(1, 6))) for u in range(25) for i in range(18)
+            if rng.random() < 0.4]  # fmt: skip
+    return ratings(rows, 27, 19)  # two users and an item without ratings
+
+
+def fitted(name, train):
+    more = {"truth": train} if name == "optimal-true" else {}
+    return build(name, **more).fit(train, 3)
+
+
+@pytest.mark.parametrize("name", EVERYONE)
+def test_every_model_scores_as_before(name, train, tmp_path):
+    model = fitted(name, train)
+    us.save_model(model, tmp_path / "a.model", train)
+    loaded = us.load_model(tmp_path / "a.model", train)
+    users = np.arange(27, dtype=np.int32)
+    assert type(loaded) is type(model)
+    assert loaded.score(users).tobytes() == model.score(users).tobytes()
+    us.save_model(loaded, tmp_path / "b.model", train)
+    assert (tmp_path / "a.model").read_bytes() == (tmp_path / "b.model").read_bytes()
+
+
+def test_a_new_process_scores_the_same(train, tmp_path):
+    model = us.WRMF(factors=3).fit(train, 3)
+    us.save_model(model, tmp_path / "m", train, us.WRMF(factors=3))
+    code = (
+        "import sys, numpy as np, unskew as us\n"
+        "tile = us.load_model(sys.argv[1]).score(np.arange(27, dtype=np.int32))\n"
+        "sys.stdout.write(tile.tobytes().hex())"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "m")], capture_output=True, text=True,
+        check=True, timeout=120,
+    )  # fmt: skip
+    assert made.stdout == model.score(np.arange(27, dtype=np.int32)).tobytes().hex()
+
+
+def test_scores_and_factors_of_others_can_be_saved(train, tmp_path):
+    class Theirs:
+        user_factors = np.ones((27, 2), np.float32)
+        item_factors = np.arange(38, dtype=np.float32).reshape(19, 2)
+
+    users = np.arange(5, dtype=np.int32)
+    for thing in (np.arange(19.0), np.arange(27 * 19.0).reshape(27, 19), Theirs()):
+        us.save_model(thing, tmp_path / "m", train)
+        tile = us.load_model(tmp_path / "m", train).score(users)
+        assert tile.shape == (5, 19)
+    with pytest.raises(DataError, match=r"cannot save model\.function, a function"):
+        us.save_model(lambda users: np.zeros((users.size, 19)), tmp_path / "n", train)
+    assert not (tmp_path / "n").exists()
+
+
+def test_other_users_or_items_are_refused(train, tmp_path):
+    us.save_model(us.Popularity().fit(train), tmp_path / "m", train)
+    other = ratings([(1, 2, 3)], 27, 30)
+    with pytest.raises(DataError, match="fitted to 19 items, the ratings have 30"):
+        us.load_model(tmp_path / "m", other)
+    assert us.load_model(tmp_path / "m").score(np.zeros(1, np.int32)).shape == (1, 19)
+
+
+def test_foreign_and_damaged_files_are_refused(train, tmp_path):
+    file = tmp_path / "m.model"
+    us.save_model(us.PureSVD(factors=2).fit(train), file, train)
+    whole = file.read_bytes()
+    with pytest.raises(DataError, match="no model file"):
+        us.load_model(tmp_path / "none")
+    for content in (b"", b"hello", whole[:-30], whole[: len(whole) // 2]):
+        file.write_bytes(content)
+        with pytest.raises(DataError, match=r"m\.model is damaged or not a model file"):
+            us.load_model(file)
+    place = whole.index(b"NUMPY") + 200
+    file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    with pytest.raises(DataError, match=r"m\.model is damaged"):
+        us.load_model(file)
+
+
+def rewritten(file, change):
+    """Rewrite the description of a model file."""
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    card = json.loads(parts["model.json"])
+    change(card)
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in (parts | {"model.json": json.dumps(card).encode()}).items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda card: card.update(kind="pie"), "not a model file"),
+        (lambda card: card.update(format=99), "format 99, this version reads 1"),
+        (lambda card: card["model"].update({"class": "os:system"}), "knows no model 'os:system'"),
+        (
+            lambda card: card["model"].update({"class": "unskew.recommend.simple:frozen"}),
+            "knows no model",
+        ),
+        (lambda card: card["model"].update({"class": "unskew.recommend.simple:X"}), "damaged"),
+        (lambda card: card["model"]["fields"].clear(), "damaged"),
+        (lambda card: card["model"]["fields"].update(item_score={"array": "gone"}), "damaged"),
+    ],
+)
+def test_a_changed_description_is_refused(train, tmp_path, change, said):
+    file = tmp_path / "m"
+    us.save_model(us.Popularity().fit(train), file, train)
+    rewritten(file, change)
+    with pytest.raises(DataError, match=said):
+        us.load_model(file)
+
+
+def test_a_plain_archive_is_foreign(tmp_path):
+    with zipfile.ZipFile(tmp_path / "z", "w") as archive:
+        archive.writestr("a.txt", "b")
+    with pytest.raises(DataError, match="not a model file of unskew"):
+        us.load_model(tmp_path / "z")
+
+
+def test_every_algorithm_is_walked():
+    assert set(EVERYONE) == set(ALGORITHMS)
