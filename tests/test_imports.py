@@ -15,7 +15,7 @@ ROOT = Path(unskew.__file__).parent
 # A row per layer, top to bottom; what shares a row is one layer.
 ORDER = [
     {"errors"}, {"rng"}, {"compiled"}, {"_rng"}, {"threads"}, {"files"}, {"versions"},
-    {"charts"}, {"data"}, {"order"}, {"runs"}, {"protocol"}, {"recommend"},
+    {"charts", "layout"}, {"data"}, {"order"}, {"runs"}, {"protocol"}, {"recommend"},
     {"ranking", "_rank"}, {"judge", "_judge"}, {"metrics"}, {"scores"}, {"bench"},
     {"expect", "_expect"}, {"evaluation"}, {"comparing"}, {"bias"}, {"estimate"}, {"experiment"},
     {"audit"}, {"report"}, {"studies"}, {"cli"}, {"__main__"},

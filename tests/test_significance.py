@@ -695,7 +695,7 @@ def test_text_markdown_latex_html(result):
 
 
 def layout_html(result):
-    from unskew.comparing import layout
+    from unskew import layout
 
     return layout.as_html(["x"], [[name] for name in result.systems])
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, choose, unknown_name
 from unskew.files import replacing, write_table
+from unskew.layout import Printed
 from unskew.metrics.names import Metric, parse
 from unskew.threads import map_blocks
 
@@ -57,7 +58,7 @@ class System:
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class Scores(Printed):
     """The value of every metric for every list of every system.
 
     Made by `evaluate`. Undefined values are NaN; 0 is a measured zero.
@@ -284,25 +285,11 @@ class Scores:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "make_card": partial(dict, self.card)}
 
-    def __str__(self) -> str:
-        with pl.Config(
-            tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1,
-            tbl_cols=-1, float_precision=4,
-        ):  # fmt: skip
-            table = str(self.table())
-        return "\n".join([table, *self.footer()])
-
     def __repr__(self) -> str:
         return (
             f"Scores({len(self.systems)} systems, {len(self.order)} metrics, "
             f"{self.lists.height:,} lists)"
         )
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        foot = "<br>".join(escape(line) for line in self.footer())
-        return f"{self.table()._repr_html_()}<p>{foot}</p>"
 
     def footer(self) -> list[str]:
         """Return the lines that say how the means came about."""

@@ -68,9 +68,7 @@ def either(judgments: Path | None, run: Sequence[str] | None, saved: Sequence[Pa
     """Tell whether saved scores are meant; refuse what is neither one nor the other."""
     if saved:
         if judgments is not None or run:
-            raise SettingError(
-                "give --scores, or --judgments and --run: not both"
-            )
+            raise SettingError("give --scores, or --judgments and --run: not both")
         return True
     if judgments is None or not run:
         raise SettingError("give --judgments and --run, or --scores with a saved folder")
@@ -156,11 +154,11 @@ def load(folders: Sequence[Path]) -> Any:
 
 def show(
     shown: pl.DataFrame, whole: pl.DataFrame, *, format: str, digits: int,  # noqa: A002
-    footer: Sequence[str], notes: Sequence[str], quiet: bool,
+    footer: Sequence[str], quiet: bool,
 ) -> None:  # fmt: skip
     """Print a result: as a table for people (`shown`), or for programs (`whole`)."""
     choose("format", format, FORMATS)
-    lines = [] if quiet else [*footer, *notes]
+    lines = [] if quiet else footer
     if format == "table":
         from rich import box
         from rich.table import Table
@@ -175,14 +173,14 @@ def show(
         for line in lines:
             output().print(line, style="dim", markup=False, soft_wrap=True)
         return
-    for line in [] if quiet else notes:
+    for line in lines:
         messages().print(line, style="dim", markup=False)
     if format == "json":
         print(json.dumps([_plain(row) for row in whole.to_dicts()], ensure_ascii=False))
     elif format == "csv":
         print(whole.write_csv().rstrip("\n"))
     else:
-        from unskew.comparing.layout import as_markdown
+        from unskew.layout import as_markdown
 
         rows = [[_cell(value, digits) for value in row] for row in shown.iter_rows()]
         left = [at for at, kind in enumerate(shown.dtypes) if not kind.is_numeric()]

@@ -130,9 +130,7 @@ def power(  # noqa: D103 - its help is EXAMPLES
     table = result.table()
     if pairs and isinstance(result, library.Power):
         table = result.sizes.pair_table()
-    inputs.show(
-        table, table, format=format, digits=digits, footer=result.footer(), notes=(), quiet=quiet
-    )
+    inputs.show(table, table, format=format, digits=digits, footer=result.footer(), quiet=quiet)
 
 
 power.__doc__ = EXAMPLES

@@ -112,10 +112,9 @@ def robustness(  # noqa: D103 - its help is EXAMPLES
                 )  # fmt: skip
     if figure is not None:
         result.figure().save(figure)
-    shown = result.wide() if len(result.metrics) <= library.WIDE else result.summary()
     inputs.show(
-        shown, result.table(), format=format, digits=digits, footer=result.footer(),
-        notes=result.notes, quiet=quiet,
+        result.shown(), result.table(), format=format, digits=digits, footer=result.footer(),
+        quiet=quiet,
     )  # fmt: skip
 
 

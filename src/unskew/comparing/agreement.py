@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import combinations
 from typing import Any
 
@@ -19,6 +18,7 @@ from unskew.comparing.orders import as_number, at_least_two, reweighted
 from unskew.comparing.paired import Paired, Source, paired
 from unskew.data.ratings import Ids, frozen
 from unskew.errors import DataError, SettingError, choose
+from unskew.layout import Printed
 from unskew.rng import key_of
 from unskew.scores import Scores
 from unskew.threads import map_blocks
@@ -38,12 +38,14 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class Agreement(Printed):
     """How alike the orders of the systems are under several conditions.
 
     Made by `agreement`. A condition is a metric, a cutoff, a design, a fold. Matrices have a row
     and a column per condition.
     """
+
+    digits = 2
 
     systems: tuple[str, ...]
     conditions: tuple[str, ...]
@@ -175,19 +177,8 @@ class Agreement:
             lines.append(f"{line}, p = {self.p[i, j]:.2g}")
         return [*lines, *self.notes]
 
-    def __str__(self) -> str:
-        with pl.Config(
-            tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1,
-            tbl_cols=-1, float_precision=2,
-        ):  # fmt: skip
-            return "\n".join([str(self.table()), *self.footer()])
-
     def __repr__(self) -> str:
         return f"Agreement({len(self.conditions)} conditions, {len(self.systems)} systems)"
-
-    def _repr_html_(self) -> str:
-        foot = "<br>".join(escape(line) for line in self.footer())
-        return f"{self.table()._repr_html_()}<p>{foot}</p>"
 
 
 PAIR_NUMBERS = ("tau", "p", "low", "high", "without_low", "without_high", "tau_ap", "rbo")

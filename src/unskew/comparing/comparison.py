@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew import layout
 from unskew.charts import Figure
-from unskew.comparing import layout
 from unskew.comparing.letters import letter_display
 from unskew.errors import SettingError, choose, unknown_name
 from unskew.metrics.names import parse

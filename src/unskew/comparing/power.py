@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import combinations
 from statistics import NormalDist
 
@@ -19,6 +18,7 @@ from unskew.comparing.orders import as_number, at_least_two, chosen_metrics, rew
 from unskew.comparing.paired import Source, paired
 from unskew.data.ratings import frozen
 from unskew.errors import DataError, SettingError, choose
+from unskew.layout import Printed
 from unskew.rng import key_of
 from unskew.threads import map_blocks
 
@@ -34,17 +34,11 @@ SAMPLES = 1_000
 BINS = 20
 POINTS = 4_000  # of a figure's rows
 
-PLAIN = {
-    "tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True, "tbl_rows": -1,
-    "tbl_cols": -1,
-}  # fmt: skip
-
-
 # Discriminative power
 
 
 @dataclass(frozen=True, eq=False)
-class DiscriminativePower:
+class DiscriminativePower(Printed):
     """The p-values of all pairs of systems, metric by metric, and what they add up to.
 
     Made by `discriminative_power`.
@@ -126,15 +120,8 @@ class DiscriminativePower:
         kind = "ordered" if self.ordered else "unordered"
         return [f"DP: sum of p over {count:,} {kind} pairs; ratio: share with p < {self.alpha:g}"]
 
-    def __str__(self) -> str:
-        with pl.Config(**PLAIN, float_precision=4):  # type: ignore[arg-type]
-            return "\n".join([str(self.table()), *self.footer()])
-
     def __repr__(self) -> str:
         return f"DiscriminativePower({len(self.metrics)} metrics, {len(self.pairs)} pairs)"
-
-    def _repr_html_(self) -> str:
-        return _html(self.table(), self.footer())
 
 
 def discriminative_power(
@@ -233,7 +220,7 @@ def _long(table: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, eq=False)
-class SwapRate:
+class SwapRate(Printed):
     """How often two halves of the users disagree about which of two systems is better.
 
     Made by `swap_rate`.
@@ -332,15 +319,8 @@ class SwapRate:
             f"one by {self.users // 2:,} users is compared with what the others say"
         ]
 
-    def __str__(self) -> str:
-        with pl.Config(**PLAIN, float_precision=4):  # type: ignore[arg-type]
-            return "\n".join([str(self.table()), *self.footer()])
-
     def __repr__(self) -> str:
         return f"SwapRate({len(self.metrics)} metrics, {len(self.systems)} systems)"
-
-    def _repr_html_(self) -> str:
-        return _html(self.table(), self.footer())
 
 
 def swap_rate(
@@ -429,7 +409,7 @@ def swap_rate(
 
 
 @dataclass(frozen=True, eq=False)
-class SampleSize:
+class SampleSize(Printed):
     """What difference the users at hand can show, and how many users a difference needs.
 
     Made by `sample_size`.
@@ -542,15 +522,8 @@ class SampleSize:
             f"(normal approximation with Guenther's correction); users needed for {wanted}"
         ]
 
-    def __str__(self) -> str:
-        with pl.Config(**PLAIN, float_precision=4):  # type: ignore[arg-type]
-            return "\n".join([str(self.table()), *self.footer()])
-
     def __repr__(self) -> str:
         return f"SampleSize({len(self.metrics)} metrics, {len(self.pairs)} pairs)"
-
-    def _repr_html_(self) -> str:
-        return _html(self.table(), self.footer())
 
 
 def sample_size(
@@ -627,7 +600,7 @@ def sample_size(
 
 
 @dataclass(frozen=True, eq=False)
-class TypeOneError:
+class TypeOneError(Printed):
     """How often tests find a difference between systems that were made equal.
 
     Made by `type_one_error`.
@@ -682,15 +655,8 @@ class TypeOneError:
         }[self.null]
         return [f"{self.metric}, {self.users:,} users; systems made equal: {how}"]
 
-    def __str__(self) -> str:
-        with pl.Config(**PLAIN, float_precision=4):  # type: ignore[arg-type]
-            return "\n".join([str(self.table()), *self.footer()])
-
     def __repr__(self) -> str:
         return f"TypeOneError({self.metric!r}, tests {', '.join(self.p)})"
-
-    def _repr_html_(self) -> str:
-        return _html(self.table(), self.footer())
 
 
 TESTS = ("randomisation", "t", "wilcoxon", "sign")
@@ -845,7 +811,7 @@ def wilson(found: int, count: int, level: float = 0.95) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class Power:
+class Power(Printed):
     """How well each metric tells the systems apart.
 
     Made by `power`.
@@ -881,15 +847,8 @@ class Power:
         swaps = self.swaps.footer() if self.swaps is not None else []
         return [*self.discriminative.footer(), *swaps, *self.sizes.footer(), *self.notes]
 
-    def __str__(self) -> str:
-        with pl.Config(**PLAIN, float_precision=4):  # type: ignore[arg-type]
-            return "\n".join([str(self.table()), *self.footer()])
-
     def __repr__(self) -> str:
         return f"Power({len(self.sizes.metrics)} metrics, {len(self.sizes.pairs)} pairs)"
-
-    def _repr_html_(self) -> str:
-        return _html(self.table(), self.footer())
 
 
 def power(
@@ -950,8 +909,3 @@ def power(
 def _check_share(name: str, value: float) -> None:
     if not 0 < value < 1:
         raise SettingError(f"{name} must lie between 0 and 1, got {value!r}")
-
-
-def _html(table: pl.DataFrame, lines: Sequence[str]) -> str:
-    foot = "<br>".join(escape(line) for line in lines)
-    return f"{table._repr_html_()}<p>{foot}</p>"

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from html import escape
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +27,7 @@ from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, SettingError, choose
 from unskew.evaluation import MEMORY, labelled, memory_bytes, read_runs, relevance_for
 from unskew.judge import MASKED, Hits, Matched, View, count_labels
+from unskew.layout import WIDE, Printed
 from unskew.metrics.block import log_discount
 from unskew.metrics.names import Metric
 from unskew.protocol.amounts import as_share, portion
@@ -55,8 +55,6 @@ SHARES = {
 }
 """The levels of valcarce2018 section 5."""
 SAMPLES = 50
-WIDE = 8
-"""Metrics up to which each has a column where the result is printed."""
 KEPT = {
     "sparsity": "share of test judgments kept",
     "popularity": "share of items kept, the least popular",
@@ -65,11 +63,13 @@ KEPT = {
 
 
 @dataclass(frozen=True, eq=False)
-class Robustness:
+class Robustness(Printed):
     """Kendall's τ_b between the order of systems on smaller test sets and on the full one.
 
     Made by `robustness` and `user_robustness`.
     """
+
+    digits = 3
 
     to: str
     """`sparsity`, `popularity` or `users`."""
@@ -197,25 +197,17 @@ class Robustness:
         undefined = int(np.isnan(self.tau).sum())
         if undefined:
             lines.append(f"undefined (all systems equal): {undefined:,} of {self.tau.size:,} τ")
-        return lines
+        return [*lines, *self.notes]
 
-    def __str__(self) -> str:
-        with pl.Config(
-            tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1,
-            tbl_cols=-1, float_precision=3,
-        ):  # fmt: skip
-            table = self.wide() if len(self.metrics) <= WIDE else self.summary()
-            return "\n".join([str(table), *self.footer(), *self.notes])
+    def shown(self) -> pl.DataFrame:
+        """Return a column per metric or, where there are many, a row."""
+        return self.wide() if len(self.metrics) <= WIDE else self.summary()
 
     def __repr__(self) -> str:
         return (
             f"Robustness(to={self.to!r}, {len(self.systems)} systems, {len(self.metrics)} metrics, "
             f"{len(self.shares)} shares, {self.tau.shape[2]} samples)"
         )
-
-    def _repr_html_(self) -> str:
-        foot = "<br>".join(escape(line) for line in [*self.footer(), *self.notes])
-        return f"{self.wide()._repr_html_()}<p>{foot}</p>"
 
 
 def _spread(taus: F64) -> dict[str, float | None]:

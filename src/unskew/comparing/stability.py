@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import combinations
 
 import numpy as np
@@ -18,6 +17,7 @@ from unskew.comparing.orders import as_number, at_least_two
 from unskew.comparing.paired import Source
 from unskew.data.ratings import Ids, frozen
 from unskew.errors import DataError, UnskewError, choose
+from unskew.layout import Printed
 from unskew.metrics.names import parse
 
 I64 = NDArray[np.int64]
@@ -27,11 +27,13 @@ SYSTEM, REST = "system", "rest"
 
 
 @dataclass(frozen=True, eq=False)
-class Stability:
+class Stability(Printed):
     """Which conclusions hold whatever is chosen, and which choice moves the order most.
 
     Made by `stability`. A condition is one combination of the factors' levels.
     """
+
+    digits = 3
 
     systems: tuple[str, ...]
     factors: tuple[str, ...]
@@ -129,22 +131,11 @@ class Stability:
             lines.append(f"{wrong} of them significantly both ways (p < {self.alpha:g})")
         return [*lines, *self.notes]
 
-    def __str__(self) -> str:
-        with pl.Config(
-            tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1,
-            tbl_cols=-1, float_precision=3,
-        ):  # fmt: skip
-            return "\n".join([str(self.table()), *self.footer()])
-
     def __repr__(self) -> str:
         return (
             f"Stability({len(self.systems)} systems, {self.conditions.height:,} conditions, "
             f"factors {', '.join(self.factors)})"
         )
-
-    def _repr_html_(self) -> str:
-        foot = "<br>".join(escape(line) for line in self.footer())
-        return f"{self.table()._repr_html_()}<p>{foot}</p>"
 
 
 def stability(

@@ -30,10 +30,8 @@ from unskew.experiment.task import (
     result_key,
     wanted_metrics,
 )
+from unskew.layout import WIDE, plain
 from unskew.scores import RANDOM, Scores, system_of
-
-WIDE = 7
-"""With more metrics than this a row per metric is easier to read than a column."""
 
 
 @dataclass(frozen=True)
@@ -151,11 +149,7 @@ class Results:
         return wide.drop([key for key in design if wide[key].n_unique() == 1])
 
     def __str__(self) -> str:
-        with pl.Config(
-            tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1,
-            tbl_cols=-1, float_precision=4, fmt_str_lengths=60, tbl_width_chars=10_000,
-        ):  # fmt: skip
-            text = "\n".join(str(table) for table in self._shown())
+        text = "\n".join(plain(table) for table in self._shown())
         folds = len({(part.split, part.fold) for part in self.parts})
         lines = [text, f"means over {folds} splits; {self.plan.users}; {self.plan.relevance}"]
         if self.failures:

@@ -6,17 +6,16 @@ import csv
 import io
 import json
 import math
+from collections.abc import Callable
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from unskew.layout import WIDE, escape_latex
 from unskew.scores import RANDOM, Mean, Scores
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
-
-# With more metrics than this a row per metric is easier to read than a column per metric.
-_WIDE = 7
 
 
 def as_json(scores: Scores) -> str:
@@ -53,7 +52,7 @@ def as_markdown(scores: Scores, digits: int = 4) -> str:
 
 def as_latex(scores: Scores, digits: int = 4) -> str:
     """Return a LaTeX tabular (booktabs), the best value of each metric in bold."""
-    header, rows = _grid(scores, digits, "\\textbf{{{}}}", _escape_latex)
+    header, rows = _grid(scores, digits, "\\textbf{{{}}}", escape_latex)
     body = [" & ".join(row) + " \\\\" for row in rows]
     return "\n".join(
         [
@@ -84,10 +83,9 @@ def as_rich(scores: Scores, digits: int = 4) -> Table:
 
 
 def _grid(
-    scores: Scores, digits: int, best: str, escape: object
+    scores: Scores, digits: int, best: str, escape: Callable[[str], str]
 ) -> tuple[list[str], list[list[str]]]:
     """Lay the means out: systems down unless there are many metrics; the best ones marked."""
-    assert callable(escape)
     marked = {label: _best(scores, label, scores.means()) for label in scores.order}
     means = _rows(scores)
     labels, systems = list(scores.order), list(means)
@@ -97,7 +95,7 @@ def _grid(
         text = "–" if math.isnan(value) else f"{value:.{digits}f}"
         return best.format(text) if system in marked[label] else text
 
-    if len(labels) <= _WIDE:
+    if len(labels) <= WIDE:
         header = ["system", *map(escape, labels)]
         return header, [[escape(s), *(cell(s, label) for label in labels)] for s in systems]
     header = ["metric", *map(escape, systems)]
@@ -117,9 +115,3 @@ def _best(scores: Scores, label: str, means: dict[str, dict[str, Mean]]) -> set[
         return set()
     top = max(values.values()) if better == "higher" else min(values.values())
     return {system for system, value in values.items() if value == top}
-
-
-def _escape_latex(text: str) -> str:
-    table = {c: "\\" + c for c in "&%$#_{}"}
-    table |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    return "".join(table.get(character, character) for character in text)

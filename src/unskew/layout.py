@@ -1,12 +1,55 @@
-"""Small tables as plain text, Markdown, LaTeX and HTML: the first column left, the others right."""
+"""How results print: tables as plain text, Markdown, LaTeX and HTML, and the lines below them."""
 
 from __future__ import annotations
 
 import html
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Rows = Sequence[Sequence[str]]
+
+WIDE = 7
+"""With more metrics than this a row per metric is easier to read than a column."""
+
+
+class Printed:
+    """A result that prints as a table and the lines below it that say what it is of."""
+
+    digits: ClassVar[int] = 4
+
+    def table(self) -> pl.DataFrame:
+        """Return the result as a table."""
+        raise NotImplementedError
+
+    def footer(self) -> list[str]:
+        """Return the lines below the table."""
+        return []
+
+    def shown(self) -> pl.DataFrame:
+        """Return the table as people read it."""
+        return self.table()
+
+    def __str__(self) -> str:
+        return "\n".join([plain(self.shown(), self.digits), *self.footer()])
+
+    def _repr_html_(self) -> str:
+        foot = "<br>".join(html.escape(line) for line in self.footer())
+        return f"{self.shown()._repr_html_()}<p>{foot}</p>"
+
+
+def plain(table: pl.DataFrame, digits: int = 4) -> str:
+    """Return a whole table as text: every row and column, numbers with so many decimals."""
+    import polars as pl
+
+    with pl.Config(
+        tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1, tbl_cols=-1,
+        float_precision=digits, fmt_str_lengths=200, tbl_width_chars=10_000,
+    ):  # fmt: skip
+        return str(table)
 
 
 def number(value: float, digits: int = 4, *, signed: bool = False) -> str:
