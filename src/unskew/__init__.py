@@ -26,9 +26,13 @@ if TYPE_CHECKING:
     from unskew.comparing.robustness import robustness, user_robustness
     from unskew.comparing.significance import compare
     from unskew.comparing.stability import score_table, stability
+    from unskew.data.catalog import load
+    from unskew.data.collection import read_qrels
+    from unskew.data.dataset import Dataset
     from unskew.data.ratings import Ids, Ratings
     from unskew.data.readers import read_ratings
     from unskew.data.relevance import Relevance
+    from unskew.data.summary import summary
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
     from unskew.evaluation import evaluate
     from unskew.expect import expected_precision, fairness, one_relevant_bounds, sparsity
@@ -218,6 +222,10 @@ _HOME = {
     "SettingError": "unskew.errors",
     "UnknownName": "unskew.errors",
     "DataWarning": "unskew.errors",
+    "load": "unskew.data.catalog",
+    "read_qrels": "unskew.data.collection",
+    "Dataset": "unskew.data.dataset",
+    "summary": "unskew.data.summary",
 }
 
 __all__ = [
@@ -337,6 +345,10 @@ __all__ = [
     "valcarce2018",
     "load_model",
     "save_model",
+    "load",
+    "read_qrels",
+    "Dataset",
+    "summary",
 ]
 
 

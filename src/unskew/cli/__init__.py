@@ -12,6 +12,7 @@ import typer
 from unskew.cli import (
     algorithms,
     compare,
+    data,
     demo,
     evaluate,
     intervene,
@@ -45,6 +46,7 @@ app.command("run", rich_help_panel="Experiment")(run.run)
 app.add_typer(run.plan_app, name="plan", rich_help_panel="Experiment")
 app.add_typer(run.store_app, name="store", rich_help_panel="Experiment")
 app.command("demo", rich_help_panel="Start here")(demo.demo)
+app.add_typer(data.data_app, name="data", rich_help_panel="Start here")
 
 
 def _version(wanted: bool) -> None:

@@ -111,7 +111,7 @@ def read_ratings(
     source
         A path (CSV, TSV, `::`-separated, whitespace-separated TREC qrels, each also gzipped, or
         Parquet), a polars, pandas, pyarrow or duckdb table, or a mapping of column names to
-        arrays. `Ratings` are returned as they are.
+        arrays. `Ratings`, and those of a `Dataset` or a `World`, are returned as they are.
     user, item, rating, time
         Names (or numbers, from 0) of the columns; guessed from common names unless given, and
         `Ratings.notes` says what was assumed. Without a rating column the data is implicit:
@@ -132,6 +132,9 @@ def read_ratings(
     """
     if isinstance(source, Ratings):
         return source
+    held = getattr(source, "ratings", None)
+    if isinstance(held, Ratings):  # a Dataset or a World
+        return held
     table = read_table(source, format=format)
     if table.format == "trec":
         return _qrels(table, duplicates)

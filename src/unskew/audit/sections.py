@@ -1,0 +1,169 @@
+"""`Document`: what a report says, without how it looks: sections of words, tables and figures."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from unskew.charts import Figure
+from unskew.layout import as_markdown
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph."""
+
+    text: str
+    tone: str = "plain"
+    """`plain`, `good`, `warning` or `answer`: how it is set off."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A table."""
+
+    title: str
+    frame: pl.DataFrame
+    digits: int = 4
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure."""
+
+    figure: Figure
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text to copy: a command, a plan, citations."""
+
+    title: str
+    text: str
+
+
+Block = Words | Grid | Picture | Code
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A part of a report."""
+
+    key: str
+    """A short word, for links and file names."""
+    title: str
+    shows: str
+    """One sentence: what it shows and why that matters."""
+    blocks: tuple[Block, ...]
+    page: str = ""
+    """The page of the documentation that explains it, such as `null.md`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A report: the answer first, then its sections, and the card from which it can be re-made."""
+
+    title: str
+    lead: tuple[Words, ...]
+    """The answer, in plain words."""
+    sections: tuple[Section, ...]
+    card: Mapping[str, Any] = field(default_factory=dict)
+    systems: tuple[str, ...] = ()
+    """The systems it speaks of: readers can hide some."""
+
+    def figures(self) -> Iterator[tuple[str, Figure]]:
+        """Yield every figure under a name that can be a file's."""
+        for section in self.sections:
+            pictures = [block for block in section.blocks if isinstance(block, Picture)]
+            for number, picture in enumerate(pictures, start=1):
+                yield f"{section.key}-{number}", picture.figure
+
+    def to_markdown(self) -> str:
+        """Return the report as Markdown; figures by the names that `figures` gives them."""
+        lines = [f"# {self.title}", "", *(f"{words.text}\n" for words in self.lead)]
+        for section in self.sections:
+            lines += [f"## {section.title}", "", section.shows, ""]
+            drawn = 0
+            for block in section.blocks:
+                if isinstance(block, Picture):
+                    drawn += 1
+                    lines += [f"![{block.figure.title}]({section.key}-{drawn}.svg)", "", block.note]
+                else:
+                    lines += _as_markdown(block)
+                lines.append("")
+        return "\n".join(lines).rstrip() + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the figures as plain values, for JSON."""
+        return {
+            "title": self.title,
+            "answer": [words.text for words in self.lead],
+            "sections": {
+                section.key: {
+                    "title": section.title,
+                    "shows": section.shows,
+                    "blocks": [_plain(block) for block in section.blocks],
+                }
+                for section in self.sections
+            },
+            "systems": list(self.systems),
+            "card": dict(self.card),
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON; what is not a number is null."""
+        return json.dumps(
+            finite(self.to_dict()), ensure_ascii=False, indent=1, allow_nan=False, default=str
+        )
+
+
+def finite(value: Any) -> Any:
+    """Return a nest of plain values in which what is not a number is None."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return value
+
+
+def cell(value: object, digits: int) -> str:
+    """Return a cell of a table as people read it."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.{digits}f}".replace("-", "−")
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _as_markdown(block: Block) -> list[str]:
+    if isinstance(block, Words):
+        return [block.text]
+    if isinstance(block, Grid):
+        rows = [[cell(value, block.digits) for value in row] for row in block.frame.iter_rows()]
+        left = [at for at, kind in enumerate(block.frame.dtypes) if not kind.is_numeric()]
+        table = as_markdown(block.frame.columns, rows, left)
+        return [f"**{block.title}**", "", table, *(["", block.note] if block.note else [])]
+    if isinstance(block, Code):
+        return [f"**{block.title}**", "", "```", block.text, "```"]
+    return []
+
+
+def _plain(block: Block) -> dict[str, Any]:
+    if isinstance(block, Words):
+        return {"words": block.text, "tone": block.tone}
+    if isinstance(block, Grid):
+        return {"table": block.title, "rows": block.frame.to_dicts(), "note": block.note}
+    if isinstance(block, Code):
+        return {"code": block.title, "text": block.text}
+    return {"figure": block.figure.title, "note": block.note}

@@ -1,0 +1,158 @@
+"""`unskew data`: named data sets: list them, get them, look at them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unskew.cli.console import messages, output, progress
+from unskew.cli.inputs import show
+from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.errors import SettingError, choose
+
+data_app = typer.Typer(no_args_is_help=True, help="Named data sets, and what is in a file.")
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="The folder of named data sets; default: the variable UNSKEW_DATA."),
+]
+
+
+@data_app.command("list")
+def list_(
+    data_dir: DataDir = None,
+    format: Annotated[str, typer.Option(help="table, json, csv or markdown.")] = "table",  # noqa: A002
+    quiet: Quiet = False,
+) -> None:
+    """List the data sets that have a name, and whether they are there.
+
+    [bold]Examples[/bold]
+
+      unskew data list
+
+      unskew data list --data-dir ~/data --format json
+    """
+    import polars as pl
+
+    from unskew.data.catalog import DATASETS, data_folder, is_there
+
+    rows = [
+        {
+            "name": entry.name,
+            "users x items x ratings": entry.published,
+            "random part": entry.random,
+            "licence": entry.licence,
+            "there": "yes" if is_there(entry, data_dir) else "no",
+        }
+        for entry in DATASETS.values()
+    ]
+    table = pl.DataFrame(rows)
+    footer = [f"data folder: {data_folder(data_dir)}"]
+    show(table, table, format=format, digits=4, footer=footer, quiet=quiet)
+
+
+@data_app.command("get")
+def get(
+    name: Annotated[str, typer.Argument(help="A data set, see: unskew data list.")],
+    data_dir: DataDir = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Accept the licence without asking.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Download a data set: verified, unpacked, whole or not at all.
+
+    [bold]Examples[/bold]
+
+      unskew data get ml-1m
+
+      unskew data get coat --data-dir ~/data --yes
+    """
+    from unskew.data import catalog
+
+    entry = catalog.named(name)
+    there = catalog.is_there(entry, data_dir)
+    if entry.archive is not None and not there:
+        size = "" if entry.size is None else f", {entry.size / 1e6:,.0f} MB"
+        messages().print(
+            f"{entry.title}{size}\n  from     {entry.archive}\n  page     {entry.address}\n"
+            f"  licence  {entry.licence}",
+            markup=False,
+        )
+        _accept(yes)
+    with progress(f"getting {entry.name}", quiet) as moved:
+        folder = catalog.get(name, data_dir, progress=moved)
+    said = "is there already" if there else "is there now"
+    output().print(f"{entry.title} {said}: {folder}", markup=False, soft_wrap=True)
+
+
+def _accept(yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise SettingError("say --yes to accept the licence")
+    typer.confirm("Do you accept the licence?", abort=True, err=True)
+
+
+@data_app.command("info")
+def info(
+    source: Annotated[str, typer.Argument(help="A named data set, or a file of ratings.")],
+    data_dir: DataDir = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="Of a named data set, such as overlap=keep. Repeatable."),
+    ] = None,
+    liked: Annotated[float | None, typer.Option(help="The smallest rating that is liked.")] = None,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw ratings per item: .svg, .png, .pdf, .html or .json.")
+    ] = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",  # noqa: A002
+) -> None:
+    """Tell what a data set looks like: sizes, density, Gini, liked share, times, random part.
+
+    [bold]Examples[/bold]
+
+      unskew data info ml-1m
+
+      unskew data info coat --option overlap=drop-from-test
+
+      unskew data info ratings.csv --liked 4 --format json
+    """
+    from dataclasses import replace
+
+    from unskew.data.catalog import DATASETS, load
+    from unskew.data.summary import summary
+
+    choose("format", format, ("text", "json"))
+    settings = _options(option)
+    if source.lower() in DATASETS:
+        if columns is not None or duplicates != "error":
+            raise SettingError(f"--columns and --duplicates are for files, and {source} is named")
+        data = load(source, data_dir=data_dir, **settings)
+    else:
+        if settings:
+            raise SettingError(f"--option is for named data sets, and {source} is a file")
+        if duplicates != "error":
+            settings["duplicates"] = duplicates
+        data = load(source, data_dir=data_dir, **settings, **column_names(columns))
+    told = summary(data if liked is None else replace(data, liked=liked))
+    if figure is not None:
+        told.figure().save(figure)
+    if format == "json":
+        print(json.dumps(told.to_dict(), ensure_ascii=False))
+    else:
+        output().print(str(told), markup=False, soft_wrap=True)
+
+
+def _options(texts: list[str] | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise SettingError(f"--option: write NAME=VALUE, such as overlap=keep, got {text!r}")
+        settings[name] = {"true": True, "false": False}.get(value.lower(), value)
+    return settings

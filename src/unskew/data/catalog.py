@@ -1,0 +1,442 @@
+"""Named data sets: where they come from, what is in them, and how their files are read."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from unskew.data import download, formats
+from unskew.data.dataset import Dataset
+from unskew.data.formats import Parts
+from unskew.data.ratings import Ratings
+from unskew.data.readers import read_ratings, read_table
+from unskew.errors import DataError, SettingError, UnknownName, unknown_name
+
+VARIABLE = "UNSKEW_DATA"
+# Options that are about both parts, whichever files they come from.
+RULES = ("overlap", "common")
+
+GROUPLENS = "research use; no redistribution, no commercial use without permission (GroupLens)"
+KUAISHOU = "CC BY-SA 4.0"
+_MOVIELENS = "https://files.grouplens.org/datasets/movielens"
+_KUAIRAND = "https://zenodo.org/records/10439422"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A named data set."""
+
+    name: str
+    title: str
+    published: str
+    """Users x items x ratings, as its authors give them."""
+    licence: str
+    address: str
+    """The official page."""
+    reader: Callable[..., Parts]
+    files: tuple[str, ...]
+    """The files that must be there: patterns, `|` between alternatives."""
+    scale: tuple[float, float] | None = None
+    liked: float | None = None
+    """The smallest rating that is liked, as the papers take it; None where they do not say."""
+    random: str = ""
+    """Its part of randomly chosen items."""
+    rules: tuple[str, ...] = ()
+    """Which of the rules about both parts apply."""
+    archive: str | None = None
+    """What is downloaded; None where a person has to ask for it or to convert it."""
+    size: int | None = None
+    """Bytes of the archive; None = not known."""
+    checksum: str | None = None
+    """As officially published; None = not known."""
+    folders: tuple[str, ...] = ()
+    """Further names under which its folder may lie in the data folder."""
+    by_hand: str = ""
+    """What to do where nothing can be downloaded."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options that `load` takes for it."""
+        return (*_keywords(self.reader), *self.rules)
+
+
+def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY)
+
+
+def _movielens(
+    name: str, title: str, published: str, *, file: str = "ratings.csv", low: float = 0.5,
+    **more: Any,
+) -> Entry:  # fmt: skip
+    return Entry(
+        name, f"MovieLens {title}", published, GROUPLENS, "https://grouplens.org/datasets/movielens",
+        formats.movielens, (file,), (low, 5.0), 4.0, archive=f"{_MOVIELENS}/{name}.zip", **more,
+    )  # fmt: skip
+
+
+_ENTRIES = (
+    _movielens("ml-100k", "100K", "943 x 1,682 x 100,000", file="u.data", low=1.0,
+               checksum="md5:0e33842e24a9c977be4e0107933c0723"),
+    _movielens("ml-1m", "1M", "6,040 x 3,706 x 1,000,209", file="ratings.dat", low=1.0,
+               checksum="md5:c4d9eecfca2ab87c1945afe126590906"),
+    _movielens("ml-10m", "10M", "71,567 x 10,681 x 10,000,054", file="ratings.dat",
+               size=65_566_137, checksum="md5:ce571fd55effeba0271552578f2648bd",
+               folders=("ml-10M100K",)),
+    _movielens("ml-20m", "20M", "138,493 x 27,278 x 20,000,263", size=198_702_078,
+               checksum="md5:cd245b17a1ae2cc31bb14903e1204af3"),
+    _movielens("ml-25m", "25M", "162,541 x 62,423 x 25,000,095", size=261_978_986,
+               checksum="md5:6b51fb2759a8657d3bfcbfc42b592ada"),
+    _movielens("ml-32m", "32M", "200,948 x 87,585 x 32,000,204", size=238_950_008,
+               checksum="md5:d472be332d4daa821edc399621853b57"),
+    _movielens("ml-latest-small", "latest small (changes over time)", "610 x 9,742 x 100,836"),
+    Entry(
+        "netflix", "Netflix Prize", "480,189 x 17,770 x 100,480,507",
+        "research use; no redistribution, no commercial use (Netflix)",
+        "https://www.netflixprize.com", formats.netflix, ("combined_data_*.txt|mv_*.txt",),
+        (1.0, 5.0), 4.0, folders=("netflix-prize-data", "training_set"),
+        by_hand="Netflix offers the data no longer: who has them puts combined_data_1.txt to "
+        "combined_data_4.txt (or the files mv_*.txt) there",
+    ),
+    Entry(
+        "coat", "Coat Shopping", "290 x 300 x 6,960", "not stated; cite its authors",
+        "https://www.cs.cornell.edu/~schnabts/mnar/", formats.coat, ("train.ascii", "test.ascii"),
+        (1.0, 5.0), 4.0, random="4,640", rules=("overlap",),
+        archive="https://www.cs.cornell.edu/~schnabts/mnar/coat.zip",
+    ),
+    Entry(
+        "yahoo-r3", "Yahoo! R3 (Webscope)", "15,400 x 1,000 x 311,704",
+        "approved non-commercial research after a signed agreement; no redistribution (Yahoo!)",
+        "https://webscope.sandbox.yahoo.com/catalog.php?datatype=r", formats.yahoo_r3,
+        ("ydata-ymusic-rating-study-v1_0-train.txt", "ydata-ymusic-rating-study-v1_0-test.txt"),
+        (1.0, 5.0), 4.0, random="54,000", rules=("overlap", "common"), folders=("Webscope_R3",),
+        by_hand="ask for 'R3' with the form on that page, then put "
+        "ydata-ymusic-rating-study-v1_0-train.txt and …-test.txt there",
+    ),
+    Entry(
+        "cm100k", "CM100k (crowd-sourced music)", "1,054 x 1,084 x 103,584",
+        "not stated; cite its authors", "http://ir.ii.uam.es/cm100k",
+        formats.cm100k, ("ratings.txt|data.txt",), (1.0, 4.0), 3.0, random="all",
+        rules=("overlap",),
+        by_hand="download it on that page and put its ratings.txt there",
+    ),
+    Entry(
+        "kuairec", "KuaiRec 2.0", "7,176 x 10,728 x 12,530,806", KUAISHOU, "https://kuairec.com",
+        formats.kuairec, ("big_matrix.csv", "small_matrix.csv"), None, 2.0, random="4,676,570",
+        rules=("overlap",), archive="https://zenodo.org/records/18164998/files/KuaiRec.zip",
+        size=431_964_858, checksum="md5:261550d472c48eff4990fb13c0e5bcf7",
+        folders=("KuaiRec 2.0", "KuaiRec"),
+    ),
+    Entry(
+        "kuairand-pure", "KuaiRand-Pure", "27,285 x 7,551 x 1,436,609", KUAISHOU,
+        "https://kuairand.com", formats.kuairand, ("log_standard_*.csv", "log_random_*.csv"),
+        (0.0, 1.0), 1.0, random="1,186,059", rules=("overlap",),
+        archive=f"{_KUAIRAND}/files/KuaiRand-Pure.tar.gz",
+        checksum="md5:0820331067a3784d9691136f772b35a7", folders=("KuaiRand-Pure",),
+    ),
+    Entry(
+        "kuairand-1k", "KuaiRand-1K", "1,000 x 4,369,953 x 11,713,045", KUAISHOU,
+        "https://kuairand.com", formats.kuairand, ("log_standard_*.csv", "log_random_*.csv"),
+        (0.0, 1.0), 1.0, random="43,028", rules=("overlap",),
+        archive=f"{_KUAIRAND}/files/KuaiRand-1K.tar.gz", size=1_135_436_720,
+        checksum="md5:6b0b9c8222d67fcd4c676218edca3f1f", folders=("KuaiRand-1K",),
+    ),
+    Entry(
+        "lastfm-1k", "Last.fm 1K (plays, with times)", "992 x 176,948 x 19,150,868 plays",
+        "non-commercial use, with permission of Last.fm",
+        "http://ocelma.net/MusicRecommendationDataset/lastfm-1K.html", formats.lastfm_1k,
+        ("userid-timestamp-artid-artname-traid-traname.tsv",), None, 3.0,
+        archive="http://mtg.upf.edu/static/datasets/last.fm/lastfm-dataset-1K.tar.gz",
+        folders=("lastfm-dataset-1K",),
+    ),
+    Entry(
+        "librarything", "LibraryThing", "7,279 x 37,232 x 749,401",
+        "not stated; cite its authors", "http://www.macle.nl/tud/LT", formats.librarything,
+        ("UI2.txt|reviews.txt",), (0.5, 5.0), 4.0, folders=("LT", "lthing_data"),
+        by_hand="download it on that page and put its UI2.txt there",
+    ),
+    Entry(
+        "beeradvocate", "BeerAdvocate", "33,388 x 66,055 x 1,586,614 reviews",
+        "not stated; research use, cite its authors",
+        "https://cseweb.ucsd.edu/~jmcauley/datasets.html#multi_aspect", formats.beeradvocate,
+        ("beeradvocate.json.gz|beeradvocate.json|beeradvocate.txt.gz|beeradvocate.txt|"
+         "beer_reviews.csv",),
+        (0.0, 5.0), 4.0,
+        archive="https://mcauleylab.ucsd.edu/public_datasets/data/beer/beeradvocate.json.gz",
+    ),
+    Entry(
+        "jester", "Jester, dataset 1", "73,421 x 100 x 4.1 million",
+        "research use with citation (Goldberg et al.)", "https://eigentaste.berkeley.edu/dataset/",
+        formats.jester, ("jester-data-*.csv",), (-10.0, 10.0),
+        by_hand="its files are Excel files: download them on that page and save each as CSV, "
+        "without a header line, as jester-data-1.csv, jester-data-2.csv, jester-data-3.csv",
+    ),
+    Entry(
+        "jester-2", "Jester, dataset 2", "59,132 x 150 x 1.7 million",
+        "research use with citation (Goldberg et al.)",
+        "https://eigentaste.berkeley.edu/dataset/archive/", formats.jester2,
+        ("jester_ratings.dat",), (-10.0, 10.0),
+        archive="https://eigentaste.berkeley.edu/dataset/jester_dataset_2.zip",
+        folders=("jester_dataset_2",),
+    ),
+    Entry(
+        "open-bandit", "Open Bandit (logged feedback)", "no users x 80 items x 26 million rows",
+        "CC BY 4.0", "https://research.zozo.com/data.html", formats.open_bandit,
+        ("bts/*/*.csv", "random/*/*.csv"), (0.0, 1.0), 1.0, random="the log of the random policy",
+        archive="https://research.zozo.com/data_release/open_bandit_dataset.zip",
+        size=412_931_917, folders=("open_bandit_dataset", "obd"),
+    ),
+)  # fmt: skip
+DATASETS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder of named data sets: the one given, `$UNSKEW_DATA`, or the user's own."""
+    if data_dir is not None:
+        return Path(data_dir)
+    if os.environ.get(VARIABLE):
+        return Path(os.environ[VARIABLE])
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "unskew"
+
+
+def named(name: str) -> Entry:
+    """Return the entry of a name, or raise `UnknownName` with the nearest."""
+    entry = DATASETS.get(name.lower())
+    if entry is None:
+        raise unknown_name("data set", name, DATASETS)
+    return entry
+
+
+def load(
+    source: object, *, data_dir: str | os.PathLike[str] | None = None, **options: Any
+) -> Dataset:
+    """Load a named data set from the data folder, or a file of your own.
+
+    Nothing is downloaded here: `unskew data get NAME` does that.
+
+    Parameters
+    ----------
+    source
+        A name, such as `ml-1m` (`unskew data list` shows all), or a file, a table or arrays as
+        `read_ratings` takes them.
+    data_dir
+        For a name: the folder that holds data sets, each in a folder of its name, as it was
+        unpacked, as its official archive, or as `ratings.parquet` (or `.csv`; `random.parquet` for
+        a random part), further columns becoming tags. Default: `$UNSKEW_DATA`, or
+        `~/.local/share/unskew`.
+    options
+        For a name, what the data set takes:
+
+        - `overlap` (those with a random part): pairs in both parts are `keep` (default) or
+          `drop-from-test`, the rule of castells2018; their number is in the notes.
+        - `common` (`yahoo-r3`): True leaves out users without random ratings, as carraro2020.
+        - `observed` (`cm100k`): `all` judgments with the tag `familiar`, or the `familiar` ones as
+          the ratings and all as the random part.
+        - `signal` (`kuairand-*`), `duplicates` (`kuai*`, `beeradvocate`), `campaign`
+          (`open-bandit`).
+
+        For a file, the settings of `read_ratings`.
+
+    Examples
+    --------
+    >>> from unskew.data.catalog import load
+    >>> print(load({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]}))
+    ratings: 3 ratings of 2 items by 2 users
+    """
+    if isinstance(source, Dataset):
+        return source
+    text = isinstance(source, str)
+    if not text or (str(source).lower() not in DATASETS and _is_path(str(source))):
+        return _own(source, data_dir, options)
+    entry = named(str(source))
+    _check_options(entry.name, options, entry.options)
+    parts = _found(entry, data_folder(data_dir), options)
+    if options.get("common"):
+        parts = parts.among_common_users()
+    if "overlap" in entry.rules:
+        parts = parts.settle_overlap(options.get("overlap", "keep"))
+    return Dataset(
+        entry.name, parts.ratings, parts.random, entry.scale, entry.liked, parts.features,
+        parts.remarks(),
+    )  # fmt: skip
+
+
+def _is_path(text: str) -> bool:
+    return Path(text).is_file() or "/" in text or bool(Path(text).suffix)
+
+
+def _own(source: object, data_dir: object, options: dict[str, Any]) -> Dataset:
+    if data_dir is not None:
+        raise SettingError(f"data_dir is for named data sets, and {source!r} is none")
+    _check_options("a file", options, _keywords(read_ratings))
+    ratings = read_ratings(source, **options)
+    name = Path(str(source)).name if isinstance(source, str | os.PathLike) else "ratings"
+    return Dataset(name, ratings, notes=ratings.notes)
+
+
+def _check_options(what: str, options: dict[str, Any], allowed: Sequence[str]) -> None:
+    for option in options:
+        if option not in allowed:
+            takes = ", ".join(allowed) or "none"
+            raise UnknownName(f"{what} does not take the option {option!r}. It takes: {takes}.")
+
+
+def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
+    """Read the data set from where it lies: unpacked, as a table, or as an archive."""
+    own = {key: value for key, value in options.items() if key not in RULES}
+    places = _folders(entry, home)
+    for folder in places:
+        files = _files(entry, folder)
+        if all(files):
+            return entry.reader(*files, **own)
+    for folder in places:
+        table = find(folder, "ratings.parquet|ratings.csv", deep=False)
+        if table:
+            if own:
+                raise SettingError(
+                    f"{entry.name}: the option {next(iter(own))!r} needs the official files, and "
+                    f"{folder} holds {table[0].name}"
+                )
+            return _tables(table[0], find(folder, "random.parquet|random.csv", deep=False))
+    for archive in _archives(entry, home):
+        with tempfile.TemporaryDirectory(prefix="unskew-") as temporary:
+            folder = Path(temporary) / "data"
+            patterns = [one for group in entry.files for one in group.split("|")]
+            download.unpack(archive, folder, wanted=patterns)
+            return entry.reader(*_complete(entry, folder, archive), **own)
+    raise _missing(entry, home)
+
+
+def _tables(ratings: Path, random: list[Path]) -> Parts:
+    return Parts(_tagged(ratings), _tagged(random[0]) if random else None).over_same_ids()
+
+
+def _tagged(path: Path) -> Ratings:
+    """Read a table of ours; what is no user, item, rating or time becomes a tag."""
+    table = read_table(path)
+    known = ("user", "item", "rating", "time")
+    tags = [name for name in table.frame.columns if name not in known]
+    if not {"user", "item"} <= set(table.frame.columns):
+        tags = []  # somebody's own names: let read_ratings see what is what
+    ratings = read_ratings(table.frame, tags=tags)
+    notes = tuple(note.replace("frame:", f"{path.name}:") for note in ratings.notes)
+    return replace(ratings, notes=notes)
+
+
+def find(folder: Path, pattern: str, *, deep: bool = True) -> list[Path]:
+    """Return the files of the first alternative that is there; of several, those least deep."""
+    for one in pattern.split("|"):
+        hits = [
+            path
+            for path in (folder.rglob(one) if deep else folder.glob(one))
+            if path.is_file() and not _hidden(path.relative_to(folder))
+        ]
+        if hits:
+            depth = min(len(path.parts) for path in hits)
+            return sorted(path for path in hits if len(path.parts) == depth)
+    return []
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
+
+
+def _folders(entry: Entry, home: Path) -> list[Path]:
+    return [path for one in (entry.name, *entry.folders) if (path := home / one).is_dir()]
+
+
+def _files(entry: Entry, folder: Path) -> list[list[Path]]:
+    return [find(folder, pattern) for pattern in entry.files]
+
+
+def _complete(entry: Entry, folder: Path, source: object) -> list[list[Path]]:
+    files = _files(entry, folder)
+    for pattern, hits in zip(entry.files, files, strict=True):
+        if not hits:
+            wanted = pattern.replace("|", " or ")
+            raise DataError(f"{source}: holds no {wanted}; is this {entry.title}?")
+    return files
+
+
+def _archives(entry: Entry, home: Path) -> list[Path]:
+    names = [f"{entry.name}{ending}" for ending in download.ARCHIVES]
+    if entry.archive is not None and download.is_archive(_basename(entry.archive)):
+        names.insert(0, _basename(entry.archive))
+    places = [home, *_folders(entry, home)]
+    return [path for place in places for name in names if (path := place / name).is_file()]
+
+
+def _basename(address: str) -> str:
+    return PurePosixPath(urlsplit(address).path).name
+
+
+def _missing(entry: Entry, home: Path) -> DataError:
+    wanted = " and ".join(pattern.replace("|", " or ") for pattern in entry.files)
+    there = f" (the folder is there, but not with {wanted})" if _folders(entry, home) else ""
+    return DataError(
+        f"{entry.title} is not there: looked into {home / entry.name}{there}. "
+        f"{_remedy(entry, home)} Official page: {entry.address}. Licence: {entry.licence}. "
+        f"Another place: data_dir=…, --data-dir or the variable {VARIABLE}."
+    )
+
+
+def _remedy(entry: Entry, home: Path) -> str:
+    if entry.archive is not None:
+        return f"Get it with: unskew data get {entry.name}."
+    return f"It cannot be downloaded by a program: {entry.by_hand} ({home / entry.name})."
+
+
+def is_there(entry: Entry, data_dir: str | os.PathLike[str] | None = None) -> bool:
+    """Tell whether a data set lies in the data folder, in any of its forms."""
+    home = data_folder(data_dir)
+    table = "ratings.parquet|ratings.csv"
+    return bool(_archives(entry, home)) or any(
+        all(_files(entry, folder)) or find(folder, table, deep=False)
+        for folder in _folders(entry, home)
+    )
+
+
+def get(
+    name: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    progress: download.Progress | None = None,
+) -> Path:
+    """Download a named data set into the data folder, unless it is there; return its folder.
+
+    The archive is verified, unpacked beside the final folder, and renamed when all its files are
+    there: a download that is stopped leaves nothing behind. Whoever calls this accepts the
+    licence, `DATASETS[name].licence`.
+
+    Parameters
+    ----------
+    name
+        A name of the catalogue.
+    data_dir
+        See `load`.
+    progress
+        Called with the bytes that are there and the bytes to come.
+    """
+    entry, home = named(name), data_folder(data_dir)
+    if is_there(entry, home):
+        return next(iter(_folders(entry, home)), home)
+    if entry.archive is None:
+        raise DataError(
+            f"{entry.title}: {_remedy(entry, home)} Official page: {entry.address}. Licence: "
+            f"{entry.licence}."
+        )
+    folder = home / entry.name
+    try:
+        download.install(
+            entry.archive, folder, lambda part: _complete(entry, part, entry.archive),
+            size=entry.size, checksum=entry.checksum, progress=progress,
+        )  # fmt: skip
+    except OSError as problem:
+        raise DataError(f"{folder}: cannot be written ({problem})") from None
+    return folder

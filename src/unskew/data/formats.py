@@ -1,0 +1,502 @@
+"""The official file formats of named data sets: one function each, files in, `Parts` out."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ids, Ratings
+from unskew.data.readers import read_ratings
+from unskew.errors import DataError, choose
+
+Files = Sequence[Path]
+
+OVERLAP = ("keep", "drop-from-test")
+SIGNALS = ("is_click", "is_like", "is_follow", "is_comment", "is_forward", "long_view")
+CAMPAIGNS = ("all", "men", "women")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What was read: the ratings, the random ones, tables, and remarks."""
+
+    ratings: Ratings
+    random: Ratings | None = None
+    features: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what is worth knowing: about the reading, then about each part."""
+        if self.random is None:
+            return (*self.notes, *self.ratings.notes)
+        parts = {"observed": self.ratings, "random": self.random}
+        told = [f"{label}: {note}" for label, part in parts.items() for note in part.notes]
+        return (*told, *self.notes)
+
+    def over_same_ids(self) -> Parts:
+        """Return both parts under one numbering of users and items."""
+        if self.random is None:
+            return self
+        both = (self.ratings, self.random)
+        users, of_users = Ids.union(*(part.users for part in both))
+        items, of_items = Ids.union(*(part.items for part in both))
+        ratings, random = (
+            part.recode(users, u, items, i)
+            for part, u, i in zip(both, of_users, of_items, strict=True)
+        )
+        return replace(self, ratings=ratings, random=random)
+
+    def settle_overlap(self, overlap: str) -> Parts:
+        """Keep pairs that are in both parts, or take them out of the random one; count them.
+
+        castells2018 section 5.2.1: they belong to training.
+        """
+        choose("overlap", overlap, OVERLAP)
+        if self.random is None:
+            return self
+        mine, theirs = (
+            part.user.astype(np.int64) * len(part.items) + part.item
+            for part in (self.ratings, self.random)
+        )
+        again = np.isin(theirs, mine, assume_unique=True)
+        count = int(np.count_nonzero(again))
+        random = self.random if overlap == "keep" else self.random.take(~again)
+        what = "kept in both" if overlap == "keep" else "taken out of the random part"
+        note = f"{count:,} pairs are in both parts: {what}"
+        return replace(self, random=random, notes=(*self.notes, note))
+
+    def among_common_users(self) -> Parts:
+        """Keep the ratings of users who have random ratings too (carraro2020 section 4.1)."""
+        if self.random is None:
+            return self
+        common = np.zeros(len(self.random.users), np.bool_)
+        common[self.random.user] = True
+        kept = self.ratings.take(common[self.ratings.user])
+        left = len(self.ratings) - len(kept)
+        note = f"{left:,} ratings of users without random ratings are left out"
+        parts = replace(self, ratings=_afresh(kept), random=_afresh(self.random))
+        return replace(parts.over_same_ids(), notes=(*self.notes, note))
+
+
+def _afresh(ratings: Ratings) -> Ratings:
+    """Return the ratings with the ids that occur in them, and no others."""
+    return Ratings.of(
+        ratings.users.raw(ratings.user), ratings.items.raw(ratings.item),
+        None if ratings.implicit else pl.Series("rating", ratings.value), ratings.time,
+        tags=ratings.tags, notes=ratings.notes,
+    )  # fmt: skip
+
+
+def movielens(ratings: Files) -> Parts:
+    """Read `u.data` (tabs), `ratings.dat` (`::`) or `ratings.csv`."""
+    (path,) = ratings
+    format_ = {".data": "tsv", ".dat": "::"}.get(path.suffix, "csv")
+    return Parts(read_ratings(path, format=format_))
+
+
+def netflix(ratings: Files) -> Parts:
+    """Read `combined_data_*.txt` or `mv_*.txt`: a line `movie:`, then lines `user,rating,date`."""
+    frames = [_under_heads(path) for path in ratings]
+    frame = pl.concat(frames)
+    time = frame["date"].cast(pl.Datetime("us")).dt.timestamp("us").to_numpy()
+    notes = (f"{len(frames):,} files, {frame.height:,} rows",)
+    return Parts(Ratings.of(frame["user"], frame["item"], frame["rating"], time, notes=notes))
+
+
+def _under_heads(path: Path) -> pl.DataFrame:
+    # polars counts the columns in the first line, and a line `movie:` has one: give it a header.
+    text = b"user,rating,date\n" + path.read_bytes()
+    lines = _read(path, text, schema=dict.fromkeys(("user", "rating", "date"), pl.String))
+    head = pl.col("user").str.ends_with(":")
+    movie = pl.when(head).then(pl.col("user").str.strip_suffix(":")).forward_fill()
+    frame = lines.with_columns(movie.alias("item")).filter(~head)
+    typed = frame.select(
+        pl.col("user").cast(pl.Int64, strict=False),
+        pl.col("item").cast(pl.Int64, strict=False),
+        pl.col("rating").cast(pl.Int8, strict=False),
+        pl.col("date").str.to_date("%Y-%m-%d", strict=False),
+    )
+    _whole(path, typed, frame, "'movie:' lines, and lines 'user,rating,date' under them")
+    return typed
+
+
+def coat(train: Files, test: Files) -> Parts:
+    """Read the matrices `train.ascii` (self-selected) and `test.ascii` (random); 0 = not rated."""
+    chosen, random = (_matrix(path, None) for (path,) in (train, test))
+    if chosen.shape != random.shape:
+        raise DataError(f"{train[0]} is {chosen.shape}, but {test[0]} is {random.shape}")
+    return Parts(_of_matrix(chosen, chosen != 0), _of_matrix(random, random != 0)).over_same_ids()
+
+
+def jester(ratings: Files) -> Parts:
+    """Read `jester-data-1.csv` …: a row per user, the number of ratings first, 99 = not rated."""
+    matrices = [_matrix(path, ",") for path in ratings]
+    for path, dense in zip(ratings, matrices, strict=True):
+        wrong = dense[:, 0] != (dense[:, 1:] != 99).sum(axis=1)
+        if wrong.any():
+            raise DataError(
+                f"{path}: {int(wrong.sum()):,} rows do not start with the number of their ratings, "
+                f"the first is row {int(wrong.argmax()) + 1}; save the Excel file as CSV as it is"
+            )
+    dense = np.vstack(matrices)[:, 1:]
+    return Parts(_of_matrix(dense, dense != 99))
+
+
+def jester2(ratings: Files) -> Parts:
+    """Read `jester_ratings.dat`: user, item, rating, with two tabs between them."""
+    (path,) = ratings
+    return Parts(read_ratings(path, format="tsv", user=0, item=2, rating=4))
+
+
+def _matrix(path: Path, separator: str | None) -> NDArray[np.float64]:
+    if not path.stat().st_size:
+        raise DataError(f"{path}: the file is empty")
+    try:
+        dense: NDArray[np.float64] = np.loadtxt(path, delimiter=separator, ndmin=2)
+    except ValueError as problem:
+        raise DataError(f"{path}: not a matrix of numbers: {problem}") from None
+    return dense
+
+
+def _of_matrix(dense: NDArray[np.float64], rated: NDArray[np.bool_]) -> Ratings:
+    user, item = np.nonzero(rated)
+    value = pl.Series("rating", dense[rated])
+    return Ratings.of(pl.Series("user", user + 1), pl.Series("item", item + 1), value)
+
+
+def yahoo_r3(train: Files, test: Files) -> Parts:
+    """Read the ratings users gave while they listened, and those they were asked for at random."""
+    chosen, random = (read_ratings(path, format="tsv") for (path,) in (train, test))
+    return Parts(chosen, random).over_same_ids()
+
+
+def cm100k(ratings: Files, *, observed: str = "all") -> Parts:
+    """Read `user item rating known`; all judgments are of random tracks, some of them familiar.
+
+    Parameters
+    ----------
+    ratings
+        The file.
+    observed
+        `all`: one set of judgments with the tag `familiar`, for `FamiliarTraining`. `familiar`:
+        the familiar ones are the ratings, all are the random part.
+    """
+    choose("observed", observed, ("all", "familiar"))
+    (path,) = ratings
+    lines = _lines(path, ("user", "item", "rating", "known"), "\t")
+    frame = lines.select(pl.all().cast(pl.Int64, strict=False))
+    _whole(path, frame, lines, "user, item, rating and known, separated by tabs")
+    every = Ratings.of(
+        frame["user"], frame["item"], frame["rating"],
+        tags={"familiar": (frame["known"] == 1).alias("familiar")},
+    )  # fmt: skip
+    known = every.tags["familiar"].to_numpy()
+    notes = (f"{int(known.sum()):,} judgments are of familiar items: tag 'familiar'",)
+    if observed == "all":
+        return Parts(every, notes=notes)
+    return Parts(every.take(known), every, notes=notes)
+
+
+def kuairec(big: Files, small: Files, *, duplicates: str = "first") -> Parts:
+    """Read the big matrix, and the small one, which is (almost) fully observed.
+
+    Parameters
+    ----------
+    big, small
+        `big_matrix.csv` and `small_matrix.csv`; the rating is `watch_ratio`.
+    duplicates
+        Which showing of a video counts when there are several: see `read_ratings`.
+    """
+    names = {"user": "user_id", "item": "video_id", "rating": "watch_ratio", "time": "timestamp"}
+    observed, every = (_shown(paths, names, 1e6, duplicates) for paths in (big, small))
+    return Parts(observed, every).over_same_ids()
+
+
+def kuairand(
+    standard: Files, random: Files, *, signal: str = "is_click", duplicates: str = "max"
+) -> Parts:
+    """Read the logs of the usual recommendations, and of videos that were shown at random.
+
+    Parameters
+    ----------
+    standard, random
+        `log_standard_*.csv` and `log_random_*.csv`.
+    signal
+        What counts as the rating (0 or 1): `is_click`, `is_like`, `is_follow`, `is_comment`,
+        `is_forward` or `long_view`.
+    duplicates
+        What counts when a video was shown several times: see `read_ratings`.
+    """
+    choose("signal", signal, SIGNALS)
+    names = {"user": "user_id", "item": "video_id", "rating": signal, "time": "time_ms"}
+    usual, drawn = (_shown(paths, names, 1e3, duplicates) for paths in (standard, random))
+    return Parts(usual, drawn).over_same_ids()
+
+
+def _shown(files: Files, names: Mapping[str, str], factor: float, duplicates: str) -> Ratings:
+    """Read a log, earliest first; time stamps that are missing for some rows are given up."""
+    frame = pl.concat([_csv(path, names) for path in files])
+    frame = frame.sort("time", nulls_last=True, maintain_order=True)
+    missing = frame["time"].null_count()
+    time, notes = None, []
+    if missing:
+        notes.append(f"{files[0].name}: {missing:,} rows have no time stamp: read without times")
+    else:
+        time = np.rint(frame["time"].cast(pl.Float64).to_numpy() * factor).astype(np.int64)
+    return Ratings.of(
+        frame["user"], frame["item"], frame["rating"], time, duplicates=duplicates,
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def lastfm_1k(plays: Files) -> Parts:
+    """Read the plays: `features["events"]` holds them one by one, the ratings are their counts.
+
+    An artist is known by its MusicBrainz id or, where there is none, by its name.
+    """
+    (path,) = plays
+    columns = ("user", "timestamp", "artist_id", "artist", "track_id", "track")
+    lines = _lines(path, columns, "\t", quote=False)
+    events = lines.select(
+        pl.col("user").cast(pl.Categorical),
+        pl.coalesce(
+            pl.when(pl.col(name).str.len_chars() > 0).then(name) for name in ("artist_id", "artist")
+        )
+        .cast(pl.Categorical)
+        .alias("item"),
+        pl.col("timestamp")
+        .str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_unit="us", strict=False)
+        .alias("time"),
+    )
+    _whole(path, events.select("user", "time"), lines, "userid, timestamp, artist and track")
+    nameless = events["item"].null_count()
+    events = events.drop_nulls()
+    notes = [f"{path.name}: {lines.height:,} plays; the rating is their number per artist"]
+    if nameless:
+        notes.append(f"{path.name}: {nameless:,} plays name no artist: left out")
+    ones = pl.Series("plays", np.ones(events.height))
+    time = events["time"].dt.timestamp("us").to_numpy()
+    ratings = Ratings.of(events["user"], events["item"], ones, time, duplicates="sum")
+    return Parts(ratings, features={"events": events}, notes=tuple(notes))
+
+
+def librarything(ratings: Files) -> Parts:
+    """Read `UI2.txt` (`user work 2*rating tag`, a line per tag) or the reviews of another crawl.
+
+    `reviews.txt` has a line `reviews[(…)] = {…}` per review, with user, work, stars and unixtime.
+    """
+    (path,) = ratings
+    if path.name.startswith("reviews"):
+        names = {"user": "user", "item": "work", "rating": "stars", "time": "unixtime"}
+        return _reviews(path, names, "last")
+    rows = []
+    with _text(path) as file:
+        for number, line in enumerate(file, 1):
+            words = line.split(maxsplit=3)
+            if len(words) < 3 or not all(word.isdecimal() for word in words[:3]):
+                raise DataError(
+                    f"{path}: line {number:,} is {line.strip()[:80]!r}; expected "
+                    f"'user work rating tag', the rating times two"
+                )
+            rows.append(tuple(map(int, words[:3])))
+    frame = pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row")
+    single = frame.unique(maintain_order=True)
+    notes = (f"{path.name}: {frame.height:,} lines, one per tag, of {single.height:,} ratings",)
+    found = Ratings.of(single["user"], single["item"], single["rating"] / 2, duplicates="last")
+    return Parts(found, notes=tuple(notes))
+
+
+def beeradvocate(reviews: Files, *, duplicates: str = "last") -> Parts:
+    """Read the reviews: blocks of `beer/name: …` lines, a record per line, or a CSV file.
+
+    Parameters
+    ----------
+    reviews
+        The file, also gzipped; the rating is `review/overall`.
+    duplicates
+        Which review of a beer counts when a user wrote several: see `read_ratings`.
+    """
+    (path,) = reviews
+    if ".csv" in path.suffixes:
+        names = {"user": "review_profilename", "item": "beer_beerid", "rating": "review_overall",
+                 "time": "review_time"}  # fmt: skip
+        return _of_reviews(path, _csv(path, names), duplicates)
+    names = {"user": "review/profileName", "item": "beer/beerId", "rating": "review/overall",
+             "time": "review/time"}  # fmt: skip
+    return _reviews(path, names, duplicates)
+
+
+def _reviews(path: Path, names: Mapping[str, str], duplicates: str) -> Parts:
+    with _text(path) as file:
+        records = list(_records(path, file, tuple(names.values())))
+    columns = zip(*records, strict=True) if records else [()] * len(names)
+    kinds = (pl.String, pl.String, pl.Float64, pl.Float64)
+    frame = pl.DataFrame(
+        [
+            pl.Series(name, [None if x is None else str(x) for x in column], pl.String)
+            .replace("", None)
+            .cast(kind, strict=False)
+            for name, column, kind in zip(names, columns, kinds, strict=True)
+        ]
+    )
+    return _of_reviews(path, frame, duplicates)
+
+
+def _records(path: Path, file: IO[str], keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield some fields of every review."""
+    block: dict[str, str] = {}
+    for number, line in enumerate(file, 1):
+        text = line.strip()
+        if text.startswith(("{", "reviews[")):
+            record = _record(path, number, text[text.index("{") :])
+            yield tuple(record.get(key) for key in keys)
+        elif text:
+            key, colon, value = text.partition(":")
+            if colon and key in keys:
+                block[key] = value.strip()
+        elif block:
+            yield tuple(block.get(key) for key in keys)
+            block = {}
+    if block:
+        yield tuple(block.get(key) for key in keys)
+
+
+def _record(path: Path, number: int, text: str) -> dict[str, Any]:
+    try:
+        try:
+            record = json.loads(text)
+        except ValueError:
+            record = ast.literal_eval(text)  # Python's own notation: only literals are read
+    except (ValueError, SyntaxError):
+        record = None
+    if not isinstance(record, dict):
+        raise DataError(f"{path}: line {number:,} is no record: {text[:80]!r}")
+    return record
+
+
+def _of_reviews(path: Path, frame: pl.DataFrame, duplicates: str) -> Parts:
+    """Make ratings of reviews, earliest first; reviews without a user, item or rating leave."""
+    whole = frame.drop_nulls(["user", "item", "rating"])
+    if not whole.height:
+        raise DataError(f"{path}: no reviews found")
+    notes = [f"{path.name}: {frame.height:,} reviews"]
+    if whole.height < frame.height:
+        left = frame.height - whole.height
+        notes.append(f"{path.name}: {left:,} reviews lack a user, an item or a rating: left out")
+    whole = whole.sort("time", maintain_order=True)
+    missing = whole["time"].null_count()
+    time = None
+    if missing:
+        notes.append(f"{path.name}: {missing:,} reviews have no time stamp: read without times")
+    else:
+        time = (whole["time"].cast(pl.Float64).to_numpy() * 1e6).astype(np.int64)
+    item = whole["item"].cast(pl.String)
+    number = item.cast(pl.Int64, strict=False)
+    if not number.null_count():
+        item = number
+    found = Ratings.of(whole["user"], item, whole["rating"], time, duplicates=duplicates)
+    return Parts(found, notes=tuple(notes))
+
+
+def open_bandit(bts: Files, random: Files, *, campaign: str = "all") -> Parts:
+    """Read logged feedback: `features["log"]` and `features["log_random"]` hold it row by row.
+
+    A row of a log: time, item, position, click, propensity and the user's four features. The data
+    name no users; the ratings take users with equal features for one, and their rating of an item
+    is 1 where they clicked it at least once. The ratings are what Bernoulli Thompson sampling
+    showed, the random part what the uniform policy showed.
+
+    Parameters
+    ----------
+    bts, random
+        The files of the two policies.
+    campaign
+        `all`, `men` or `women`.
+    """
+    choose("campaign", campaign, CAMPAIGNS)
+    log, log_random = (_log(files, campaign) for files in (bts, random))
+    shown, drawn = _clicked(log), _clicked(log_random)
+    features = {"log": log, "log_random": log_random}
+    return Parts(shown, drawn, features).over_same_ids()
+
+
+def _log(files: Files, campaign: str) -> pl.DataFrame:
+    named = [path for path in files if path.name == f"{campaign}.csv"]
+    if not named:
+        names = ", ".join(sorted(path.name for path in files))
+        raise DataError(f"{files[0].parent}: no {campaign}.csv among: {names}")
+    path = named[0]
+    there = _read(path, n_rows=1).columns
+    propensity = "propensity_score" if "propensity_score" in there else "action_prob"
+    features = {f"user_feature_{n}": f"user_feature_{n}" for n in range(4)}
+    log = _csv(
+        path,
+        {"time": "timestamp", "item": "item_id", "position": "position", "click": "click",
+         "propensity": propensity, **features},
+    )  # fmt: skip
+    if log["time"].dtype == pl.String:
+        stamp = log["time"].str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+        log = log.with_columns(stamp.alias("time"))
+    _whole(path, log, log, "timestamp, item_id, position, click, propensity and features")
+    return log
+
+
+def _clicked(log: pl.DataFrame) -> Ratings:
+    user = log.select(pl.concat_str(pl.selectors.starts_with("user_feature_"), separator=" "))
+    return Ratings.of(
+        user.to_series().alias("user"), log["item"], log["click"].cast(pl.Float64),
+        duplicates="max",
+    )  # fmt: skip
+
+
+def _csv(path: Path, columns: Mapping[str, str]) -> pl.DataFrame:
+    """Read some columns of a file with a header line, under new names."""
+    frame = _read(path, columns=list(columns.values()), infer_schema_length=10_000)
+    return frame.select(pl.col(old).alias(new) for new, old in columns.items())
+
+
+def _lines(path: Path, names: Sequence[str], separator: str, *, quote: bool = True) -> pl.DataFrame:
+    """Read a file without a header line, all columns as text."""
+    return _read(
+        path, has_header=False, schema=dict.fromkeys(names, pl.String), separator=separator,
+        quote_char='"' if quote else None,
+    )  # fmt: skip
+
+
+def _read(path: Path, text: bytes | None = None, **how: Any) -> pl.DataFrame:
+    """Read a file, or its text as it was changed."""
+    try:
+        frame = pl.read_csv(path if text is None else text, **how)
+    except (pl.exceptions.PolarsError, OSError) as problem:
+        first = str(problem).splitlines()[0]
+        raise DataError(f"{path}: cannot be read: {first}") from None
+    if not frame.height:
+        raise DataError(f"{path}: there are no rows")
+    return frame
+
+
+def _whole(path: Path, typed: pl.DataFrame, raw: pl.DataFrame, expected: str) -> None:
+    """Refuse rows with something missing or unreadable in them."""
+    bad = typed.select(pl.any_horizontal(pl.all().is_null())).to_series()
+    if bad.any():
+        row = int(bad.arg_true()[0])
+        raise DataError(
+            f"{path}: {int(bad.sum()):,} rows cannot be read, the first is row {row + 1}: "
+            f"{raw.row(row)}; expected {expected}"
+        )
+
+
+def _text(path: Path) -> IO[str]:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    opened = gzip.open if packed else open
+    return opened(path, "rt", encoding="utf-8", errors="replace")
