@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from unskew.data.catalog import load
     from unskew.data.collection import read_qrels
     from unskew.data.dataset import Dataset
+    from unskew.data.observation import fit_popularity_law
     from unskew.data.ratings import Ids, Ratings
     from unskew.data.readers import read_ratings
     from unskew.data.relevance import Relevance
     from unskew.data.summary import summary
+    from unskew.data.worlds import World, world
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
     from unskew.evaluation import evaluate
     from unskew.expect import expected_precision, fairness, one_relevant_bounds, sparsity
@@ -226,6 +228,9 @@ _HOME = {
     "read_qrels": "unskew.data.collection",
     "Dataset": "unskew.data.dataset",
     "summary": "unskew.data.summary",
+    "World": "unskew.data.worlds",
+    "world": "unskew.data.worlds",
+    "fit_popularity_law": "unskew.data.observation",
 }
 
 __all__ = [
@@ -349,6 +354,9 @@ __all__ = [
     "read_qrels",
     "Dataset",
     "summary",
+    "World",
+    "world",
+    "fit_popularity_law",
 ]
 
 

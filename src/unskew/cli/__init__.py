@@ -22,6 +22,7 @@ from unskew.cli import (
     robustness,
     run,
     split,
+    world,
 )
 from unskew.errors import DataWarning, SettingError, UnskewError
 
@@ -40,6 +41,7 @@ app.command("power", rich_help_panel="Conclude")(power.power)
 app.command("robustness", rich_help_panel="Conclude")(robustness.robustness)
 app.command("split", rich_help_panel="Design")(split.split)
 app.command("intervene", rich_help_panel="Design")(intervene.intervene)
+app.command("world", rich_help_panel="Design")(world.world)
 app.command("recommend", rich_help_panel="Recommend")(recommend.recommend)
 app.command("algorithms", rich_help_panel="Recommend")(algorithms.algorithms)
 app.command("run", rich_help_panel="Experiment")(run.run)
