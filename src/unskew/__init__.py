@@ -12,6 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unskew.bias.describe import describe_bias
+    from unskew.bias.margins import margins
+    from unskew.bias.optimal import optimal_rankings
+    from unskew.bias.pairs import item_pairs, pairs_of_systems
+    from unskew.bias.popularity import ItemCounts, count_items
     from unskew.comparing.agreement import agreement
     from unskew.comparing.comparison import Comparison
     from unskew.comparing.corrections import correct
@@ -231,6 +236,13 @@ _HOME = {
     "World": "unskew.data.worlds",
     "world": "unskew.data.worlds",
     "fit_popularity_law": "unskew.data.observation",
+    "ItemCounts": "unskew.bias.popularity",
+    "count_items": "unskew.bias.popularity",
+    "describe_bias": "unskew.bias.describe",
+    "item_pairs": "unskew.bias.pairs",
+    "pairs_of_systems": "unskew.bias.pairs",
+    "optimal_rankings": "unskew.bias.optimal",
+    "margins": "unskew.bias.margins",
 }
 
 __all__ = [
@@ -357,6 +369,13 @@ __all__ = [
     "World",
     "world",
     "fit_popularity_law",
+    "ItemCounts",
+    "count_items",
+    "describe_bias",
+    "item_pairs",
+    "pairs_of_systems",
+    "optimal_rankings",
+    "margins",
 ]
 
 

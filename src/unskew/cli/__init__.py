@@ -11,6 +11,7 @@ import typer
 
 from unskew.cli import (
     algorithms,
+    bias,
     compare,
     data,
     demo,
@@ -39,6 +40,7 @@ app.command("metrics", rich_help_panel="Judge")(metrics.metrics)
 app.command("compare", rich_help_panel="Conclude")(compare.compare)
 app.command("power", rich_help_panel="Conclude")(power.power)
 app.command("robustness", rich_help_panel="Conclude")(robustness.robustness)
+app.add_typer(bias.bias_app, name="bias", rich_help_panel="Judge")
 app.command("split", rich_help_panel="Design")(split.split)
 app.command("intervene", rich_help_panel="Design")(intervene.intervene)
 app.command("world", rich_help_panel="Design")(world.world)

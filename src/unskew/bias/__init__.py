@@ -1,0 +1,1 @@
+"""The papers' theory on data: popularity and relevance of items, pairs of items, margins."""

@@ -1,0 +1,319 @@
+"""`describe_bias`: how popularity, ratings and relevance go together in some data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.bias.dependence import Dependence, dependence_of
+from unskew.bias.pairs import Pairs, pairs_of
+from unskew.bias.popularity import ItemCounts, counts_of
+from unskew.bias.verdict import Verdict
+from unskew.errors import SettingError, choose
+from unskew.layout import as_html, as_text, number
+from unskew.protocol.distribution import gini
+from unskew.protocol.popularity import by_popularity
+
+if TYPE_CHECKING:
+    from unskew.charts import Figure
+
+F64 = NDArray[np.float64]
+
+FIGURES = ("popularity", "positive-ratio", "optimal", "cases", "dependence")
+BINS = 10
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class BiasReport:
+    """How popularity, average rating and relevance are spread over items, and what follows.
+
+    Made by `describe_bias`.
+    """
+
+    counts: ItemCounts
+    pairs: Pairs
+    dependence: Dependence | None
+    """What being rated depends on; None without random judgments of items that anyone likes."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Which family of metrics is likely the more reliable here, and why."""
+        return self.pairs.verdict
+
+    def items(self) -> pl.DataFrame:
+        """Return a row per item: counts, probabilities, odds and optimal rankings."""
+        return self.counts.table()
+
+    def curve(self) -> pl.DataFrame:
+        """Return the popularity curve: items from the most rated on, and their share of ratings."""
+        order = by_popularity(self.counts.rated)
+        rated = self.counts.rated[order]
+        return pl.DataFrame(
+            {
+                "rank": np.arange(1, order.size + 1),
+                "item": self.counts.items.raw(order.tolist()),
+                "rated": rated,
+                "share_of_items": np.arange(1, order.size + 1) / order.size,
+                "share_of_ratings": np.cumsum(rated) / rated.sum(),
+            }
+        )
+
+    @property
+    def gini(self) -> float:
+        """Gini index of ratings over all items: 0 when all have the same, towards 1 when not."""
+        return gini(self.counts.rated)
+
+    def head(self, share: float) -> float:
+        """Return the share of ratings that this share of items, the most rated ones, have."""
+        if not 0 < share <= 1:
+            raise SettingError(f"share={share}: a share of items above 0 and up to 1 is needed")
+        items = max(round(share * len(self.counts.items)), 1)
+        return float(self.curve()["share_of_ratings"][items - 1])
+
+    def bins(self, count: int = BINS) -> pl.DataFrame:
+        """Return the positive ratio by popularity: groups of items from the least rated on.
+
+        Groups are of equal numbers of rated items. `ratio` is liked ratings over ratings, `low`
+        and `high` its 95 % interval (Wilson), ratings taken as independent.
+
+        Parameters
+        ----------
+        count
+            How many groups; fewer where there are fewer items.
+        """
+        if count < 1:
+            raise SettingError(f"count={count}: at least one group is needed")
+        part = self.counts.take(self.counts.rated > 0)
+        order = by_popularity(part.rated)[::-1]
+        size = min(count, order.size)
+        edges = np.arange(size + 1) * order.size // size
+        rated = np.add.reduceat(part.rated[order], edges[:-1])
+        liked = np.add.reduceat(part.liked[order], edges[:-1])
+        items = np.diff(edges)
+        low, high = _wilson(liked, rated)
+        return pl.DataFrame(
+            {
+                "items": items,
+                "from": part.rated[order][edges[:-1]],
+                "to": part.rated[order][edges[1:] - 1],
+                "mean_rated": rated / items,
+                "ratings": rated,
+                "ratio": liked / rated,
+                "low": low,
+                "high": high,
+            }
+        )
+
+    @cached_property
+    def correlations(self) -> pl.DataFrame:
+        """Correlations of the observed optimal rankings with what they are made of (figure 7).
+
+        A row each for φ_P̂ and φ_antiP̂ with popularity and with the average rating: Pearson,
+        Spearman, and Kendall's τ_b.
+        """
+        part, signs = self.counts.take(self.counts.usable), self.pairs.observed
+        rankings = {"phi_P": (part.phi_p, "odds*rating", 1), "phi_antiP":
+                    (part.phi_anti, "odds*bad", -1)}  # fmt: skip
+        others = {"popularity": (part.p_train, "odds"), "rating": (part.p_rel_train, "rating")}
+        rows = [
+            {
+                "ranking": ranking,
+                "with": other,
+                "pearson": pearson(values, against),
+                "spearman": pearson(_average_ranks(values), _average_ranks(against)),
+                "kendall": turn * signs.tau(name, its),
+            }
+            for ranking, (values, name, turn) in rankings.items()
+            for other, (against, its) in others.items()
+        ]
+        return pl.DataFrame(rows)
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per number: what it is, and its value."""
+        found = self.to_dict()
+        rows = [(name, float(found[name])) for name in _FACTS if found[name] is not None]
+        return pl.DataFrame(rows, schema={"what": pl.String, "value": pl.Float64}, orient="row")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the items as plain values, for JSON."""
+        rated = int(self.counts.rated.sum())
+        return {
+            "items": len(self.counts.items),
+            "unrated": int(self.counts.unrated.sum()),
+            "rated_by_everyone": int(self.counts.everyone.sum()),
+            "ratings": rated,
+            "liked": int(self.counts.liked.sum()) / rated,
+            "gini": self.gini,
+            "top_1_percent": self.head(0.01),
+            "top_10_percent": self.head(0.1),
+            "bins": self.bins().to_dicts(),
+            "correlations": [
+                {key: None if isinstance(value, float) and math.isnan(value) else value
+                 for key, value in row.items()}
+                for row in self.correlations.to_dicts()
+            ],
+            "dependence": None if self.dependence is None else self.dependence.to_dict(),
+            "pairs": self.pairs.to_dict(),
+            "verdict": self.verdict.to_dict(),
+            "notes": list(self.counts.notes),
+        }  # fmt: skip
+
+    def figure(self, name: str = "popularity") -> Figure:
+        """Draw it.
+
+        Parameters
+        ----------
+        name
+            `popularity` (the curves), `positive-ratio` (by popularity), `optimal` (what the
+            optimal rankings follow), `cases` (of item pairs) or `dependence` (with random
+            judgments).
+        """
+        from unskew.bias import drawings
+
+        choose("figure", name, FIGURES)
+        if name == "cases":
+            return self.pairs.figure()
+        if name == "dependence":
+            if self.dependence is None:
+                raise SettingError("figure 'dependence' needs random judgments (random=…)")
+            return self.dependence.figure()
+        if name == "popularity":
+            return drawings.popularity(self.counts, self.gini)
+        if name == "positive-ratio":
+            return drawings.positive_ratio(self.bins())
+        return drawings.optimal(self.counts, self.correlations)
+
+    def figures(self) -> list[str]:
+        """Return the names of the figures that can be drawn."""
+        return [name for name in FIGURES if name != "dependence" or self.dependence is not None]
+
+    def sections(self) -> list[tuple[list[str], list[list[str]]]]:
+        """Return the tables that people read: header and rows of each."""
+        bins = [
+            [f"{row['from']:,}-{row['to']:,}", f"{row['items']:,}", f"{row['ratings']:,}",
+             number(row["ratio"], 3), f"{number(row['low'], 3)}-{number(row['high'], 3)}"]
+            for row in self.bins().iter_rows(named=True)
+        ]  # fmt: skip
+        found = [
+            [f"{row['ranking']} with {row['with']}",
+             *(number(row[name], 2) for name in ("pearson", "spearman", "kendall"))]
+            for row in self.correlations.iter_rows(named=True)
+        ]  # fmt: skip
+        return [
+            (["ratings per item", "items", "ratings", "liked", "95 % interval"], bins),
+            (["optimal ranking", "Pearson", "Spearman", "Kendall"], found),
+            self.pairs.grid(),
+        ]
+
+    def header(self) -> list[str]:
+        """Return the lines that say what the data are."""
+        facts = self.to_dict()
+        lines = [
+            f"{facts['ratings']:,} ratings of {facts['items']:,} items, {facts['liked']:.1%} liked",
+            f"Gini {facts['gini']:.2f}; the most rated 1 % of items have "
+            f"{facts['top_1_percent']:.1%} of the ratings, 10 % have {facts['top_10_percent']:.1%}",
+        ]
+        if facts["unrated"] or facts["rated_by_everyone"]:
+            lines.append(
+                f"left out below: {facts['unrated']:,} items nobody rated, "
+                f"{facts['rated_by_everyone']:,} that all users rated"
+            )
+        return lines
+
+    def footer(self) -> list[str]:
+        """Return the lines below the tables."""
+        more = [] if self.dependence is None else [str(self.dependence)]
+        return [*self.pairs.footer(), *more]
+
+    def __str__(self) -> str:
+        tables = [f"\n{as_text(*section)}" for section in self.sections()]
+        return "\n".join([*self.header(), *tables, "", *self.footer(), "", str(self.verdict)])
+
+    def __repr__(self) -> str:
+        return f"BiasReport({len(self.counts.items):,} items, Gini {self.gini:.2f})"
+
+    def _repr_html_(self) -> str:
+        tables = "".join(as_html(*section) for section in self.sections())
+        top, foot = ("<br>".join(map(escape, lines)) for lines in (self.header(), self.footer()))
+        return f"<p>{top}</p>{tables}<p>{foot}</p>{self.verdict._repr_html_()}"
+
+
+_FACTS = ("items", "unrated", "rated_by_everyone", "ratings", "liked", "gini", "top_1_percent",
+          "top_10_percent")  # fmt: skip
+
+
+def describe_bias(
+    ratings: object,
+    *,
+    liked: float | None = None,
+    random: object | None = None,
+    users: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> BiasReport:
+    """Describe how popularity, ratings and relevance go together, and which metrics that favours.
+
+    Parameters
+    ----------
+    ratings
+        Ratings, what `read_ratings` reads, a `Dataset`, a `World`, or `ItemCounts`.
+    liked
+        The smallest rating that is liked; 4 is assumed on a 1-5 scale.
+    random
+        Judgments of random items, from which the truth is estimated; see `count_items`.
+    users
+        How many users there are, |U|; those with a rating unless given.
+    sample, seed, threads
+        For pairs of items, as in `item_pairs`.
+
+    References
+    ----------
+    mena2021 sections 4 to 7, figures 5 to 7, 9 and 10.
+
+    Examples
+    --------
+    >>> from unskew.bias.describe import describe_bias
+    >>> from unskew.bias.popularity import ItemCounts
+    >>> counts = ItemCounts.known(rated=[60, 30, 10, 5], liked=[45, 20, 5, 1], users=100)
+    >>> report = describe_bias(counts)
+    >>> round(report.gini, 2), report.verdict.family
+    (0.44, 'not identified')
+    """
+    counts = counts_of(ratings, liked, random, users)
+    pairs = pairs_of(counts, sample=sample, seed=seed, threads=threads)
+    likes = bool((counts.identified & (counts.p_rel > 0)).any())
+    return BiasReport(counts, pairs, dependence_of(counts) if likes else None)
+
+
+def pearson(a: F64, b: F64) -> float:
+    """Return Pearson's correlation; NaN where one side is constant."""
+    x, y = a - a.mean(), b - b.mean()
+    bottom = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
+    return float((x * y).sum()) / bottom if bottom > 0 else math.nan
+
+
+def _average_ranks(values: F64) -> F64:
+    """Return ranks from 1; equals share the mean of theirs."""
+    _, place, size = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(size)
+    ranks: F64 = (ends - (size - 1) / 2)[place]
+    return ranks
+
+
+def _wilson(good: NDArray[np.int64], all_: NDArray[np.int64]) -> tuple[F64, F64]:
+    """Return the Wilson interval of shares."""
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+    share = good / all_
+    middle = (share + z * z / (2 * all_)) / (1 + z * z / all_)
+    half = z * np.sqrt(share * (1 - share) / all_ + z * z / (4 * all_**2)) / (1 + z * z / all_)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
