@@ -12,6 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unskew.audit.designs import castells2018_designs
+    from unskew.audit.interventions import intervention_study
+    from unskew.audit.null import null_experiment
+    from unskew.audit.operating import operating_characteristics
+    from unskew.audit.truth import debiased_training, sweep, truth
     from unskew.bias.describe import describe_bias
     from unskew.bias.margins import margins
     from unskew.bias.optimal import optimal_rankings
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from unskew.data.catalog import load
     from unskew.data.collection import read_qrels
     from unskew.data.dataset import Dataset
+    from unskew.data.nulls import redraw
     from unskew.data.observation import fit_popularity_law
     from unskew.data.ratings import Ids, Ratings
     from unskew.data.readers import read_ratings
@@ -75,6 +81,7 @@ if TYPE_CHECKING:
     from unskew.protocol.temporal import TemporalSplit
     from unskew.protocol.users import LeaveOut, UserSplit
     from unskew.ranking import rank, ranks_of
+    from unskew.recommend.als import EALS, PZT
     from unskew.recommend.bpr import BPRMF
     from unskew.recommend.factors import WRMF, PureSVD
     from unskew.recommend.graph import HittingTime
@@ -90,6 +97,8 @@ if TYPE_CHECKING:
         NNCosNgbrUB,
         UserKNN,
     )
+    from unskew.recommend.nmf import PNMF
+    from unskew.recommend.poisson import HPF
     from unskew.recommend.presets import valcarce2018
     from unskew.recommend.registry import algorithm
     from unskew.recommend.saved_models import load_model, save_model
@@ -104,7 +113,7 @@ if TYPE_CHECKING:
         Random,
         SmoothedAverage,
     )
-    from unskew.recommend.topics import LDA, PLSA
+    from unskew.recommend.topics import LDA, PLSA, GaussianPLSA
     from unskew.runs import Run, read_run
     from unskew.scores import Scores
     from unskew.versions import show_versions
@@ -243,6 +252,19 @@ _HOME = {
     "pairs_of_systems": "unskew.bias.pairs",
     "optimal_rankings": "unskew.bias.optimal",
     "margins": "unskew.bias.margins",
+    "redraw": "unskew.data.nulls",
+    "null_experiment": "unskew.audit.null",
+    "castells2018_designs": "unskew.audit.designs",
+    "operating_characteristics": "unskew.audit.operating",
+    "truth": "unskew.audit.truth",
+    "sweep": "unskew.audit.truth",
+    "debiased_training": "unskew.audit.truth",
+    "intervention_study": "unskew.audit.interventions",
+    "EALS": "unskew.recommend.als",
+    "PZT": "unskew.recommend.als",
+    "PNMF": "unskew.recommend.nmf",
+    "HPF": "unskew.recommend.poisson",
+    "GaussianPLSA": "unskew.recommend.topics",
 }
 
 __all__ = [
@@ -376,6 +398,19 @@ __all__ = [
     "pairs_of_systems",
     "optimal_rankings",
     "margins",
+    "redraw",
+    "null_experiment",
+    "castells2018_designs",
+    "operating_characteristics",
+    "truth",
+    "sweep",
+    "debiased_training",
+    "intervention_study",
+    "EALS",
+    "PZT",
+    "PNMF",
+    "HPF",
+    "GaussianPLSA",
 ]
 
 

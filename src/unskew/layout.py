@@ -43,20 +43,35 @@ class Printed:
 
 def plain(table: pl.DataFrame, digits: int = 4) -> str:
     """Return a whole table as text: every row and column, numbers with so many decimals."""
-    import polars as pl
+    header, rows, left = cells(table, digits)
+    return as_text(header, rows, left)
 
-    with pl.Config(
-        tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1, tbl_cols=-1,
-        float_precision=digits, fmt_str_lengths=200, tbl_width_chars=10_000,
-    ):  # fmt: skip
-        return str(table)
+
+def cells(table: pl.DataFrame, digits: int = 4) -> tuple[list[str], list[list[str]], list[int]]:
+    """Return a table's header, its rows as people read them, and which columns are text."""
+    rows = [[cell(value, digits) for value in row] for row in table.iter_rows()]
+    left = [at for at, kind in enumerate(table.dtypes) if not kind.is_numeric()]
+    return table.columns, rows, left
+
+
+def cell(value: object, digits: int = 4) -> str:
+    """Return a value as people read it; a dash for what there is not."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value, digits)
+    if isinstance(value, list):
+        return ", ".join(cell(one, digits) for one in value)
+    return f"{value:,}".replace("-", "−") if isinstance(value, int) else str(value)
 
 
 def number(value: float, digits: int = 4, *, signed: bool = False) -> str:
     """Return a number with a fixed number of decimals; nothing for NaN."""
     if math.isnan(value):
         return "–"
-    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    text = f"{value:+,.{digits}f}" if signed else f"{value:,.{digits}f}"
     return text.replace("-", "−")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from unskew.charts import Figure
-from unskew.layout import as_markdown
+from unskew.layout import as_markdown, cells
 
 
 @dataclass(frozen=True)
@@ -135,24 +135,11 @@ def finite(value: Any) -> Any:
     return value
 
 
-def cell(value: object, digits: int) -> str:
-    """Return a cell of a table as people read it."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.{digits}f}".replace("-", "−")
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
 def _as_markdown(block: Block) -> list[str]:
     if isinstance(block, Words):
         return [block.text]
     if isinstance(block, Grid):
-        rows = [[cell(value, block.digits) for value in row] for row in block.frame.iter_rows()]
-        left = [at for at, kind in enumerate(block.frame.dtypes) if not kind.is_numeric()]
-        table = as_markdown(block.frame.columns, rows, left)
+        table = as_markdown(*cells(block.frame, block.digits))
         return [f"**{block.title}**", "", table, *(["", block.note] if block.note else [])]
     if isinstance(block, Code):
         return [f"**{block.title}**", "", "```", block.text, "```"]

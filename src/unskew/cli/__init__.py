@@ -12,6 +12,7 @@ import typer
 from unskew.cli import (
     algorithms,
     bias,
+    bias_audit,
     compare,
     data,
     demo,
@@ -40,6 +41,8 @@ app.command("metrics", rich_help_panel="Judge")(metrics.metrics)
 app.command("compare", rich_help_panel="Conclude")(compare.compare)
 app.command("power", rich_help_panel="Conclude")(power.power)
 app.command("robustness", rich_help_panel="Conclude")(robustness.robustness)
+bias.bias_app.command("null")(bias_audit.null)
+bias.bias_app.command("truth")(bias_audit.truth)
 app.add_typer(bias.bias_app, name="bias", rich_help_panel="Judge")
 app.command("split", rich_help_panel="Design")(split.split)
 app.command("intervene", rich_help_panel="Design")(intervene.intervene)

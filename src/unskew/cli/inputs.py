@@ -159,16 +159,19 @@ def show(
     """Print a result: as a table for people (`shown`), or for programs (`whole`)."""
     choose("format", format, FORMATS)
     lines = [] if quiet else footer
+    from unskew.layout import as_markdown, cells
+
+    header, rows, left = cells(shown, digits)
     if format == "table":
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
         table = Table(box=box.SIMPLE_HEAD)
-        for name, kind in shown.schema.items():
-            table.add_column(Text(name), justify="right" if kind.is_numeric() else "left")
-        for row in shown.iter_rows():
-            table.add_row(*(Text(_cell(value, digits)) for value in row))
+        for at, name in enumerate(header):
+            table.add_column(Text(name), justify="left" if at in left else "right")
+        for row in rows:
+            table.add_row(*map(Text, row))
         output().print(table)
         for line in lines:
             output().print(line, style="dim", markup=False, soft_wrap=True)
@@ -180,19 +183,7 @@ def show(
     elif format == "csv":
         print(whole.write_csv().rstrip("\n"))
     else:
-        from unskew.layout import as_markdown
-
-        rows = [[_cell(value, digits) for value in row] for row in shown.iter_rows()]
-        left = [at for at, kind in enumerate(shown.dtypes) if not kind.is_numeric()]
-        print(as_markdown(shown.columns, rows, left))
-
-
-def _cell(value: object, digits: int) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if isinstance(value, float):
-        return f"{value:.{digits}f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        print(as_markdown(header, rows, left))
 
 
 def _plain(row: Mapping[str, object]) -> dict[str, object]:

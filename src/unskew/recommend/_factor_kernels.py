@@ -1,11 +1,11 @@
-"""Kernels of least-squares factors: the exact step of alternating least squares."""
+"""Kernels of least-squares factors: a row at once, by conjugate gradients, or by coordinates."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.compiled import kernel
+from unskew.compiled import kernel, training_kernel
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -186,3 +186,57 @@ def conjugate_gradient(start: I64, column: I32, extra: F64, wanted: F64, Y: F64,
             length = dot(residual, residual)
             for k in range(width):
                 direction[k] = residual[k] + length / before * direction[k]
+
+
+@training_kernel
+def product(a: F64, b: F64) -> float:
+    """Return the inner product, summed in any order."""
+    total = 0.0
+    for k in range(a.size):
+        total += a[k] * b[k]
+    return total
+
+
+@training_kernel
+def slope_and_bend(gap: F64, extra: F64, z: F64) -> tuple[float, float]:
+    """Return Σ gap · z and Σ extra · z²."""
+    slope, bend = 0.0, 0.0
+    for at in range(z.size):
+        slope += gap[at] * z[at]
+        bend += extra[at] * z[at] * z[at]
+    return slope, bend
+
+
+@kernel
+def coordinate_descent(start: I64, column: I32, extra: F64, wanted: F64, Y: F64, gram: F64,
+                       missing: F64, penalty: float, low: int, out: F64) -> None:  # fmt: skip
+    """Move each coordinate of `out`, the factors of rows low, low+1, …, once to its best value.
+
+    A row x has the loss m xᵀ(gram)x + Σ (extra (x·y)² - 2 wanted x·y) + penalty ‖x‖², m being its
+    `missing`. The gaps wanted - extra x·y of its entries are kept up to date, so that a
+    coordinate costs one pass over the entries and one row of the Gram matrix.
+    """
+    width = Y.shape[1]
+    most = 0
+    for row in range(out.shape[0]):
+        most = max(most, start[low + row + 1] - start[low + row])
+    Z, across, gaps = np.empty((most, width)), np.empty(width * most), np.empty(most)
+    for row in range(out.shape[0]):
+        first, last = start[low + row], start[low + row + 1]
+        n = last - first
+        Zt = across[: width * n].reshape(width, n)
+        gap, more, m = gaps[:n], extra[first:last], missing[low + row]
+        gather(Y, column[first:last], Z, Zt)
+        x = out[row]
+        gap[:] = 0.0
+        combine(x, Zt, gap)
+        for at in range(n):
+            gap[at] = wanted[first + at] - more[at] * gap[at]
+        for k in range(width):
+            z = Zt[k]
+            slope, bend = slope_and_bend(gap, more, z)
+            slope -= m * product(gram[k], x) + penalty * x[k]
+            move = slope / (bend + m * gram[k, k] + penalty)
+            x[k] += move
+            for at in range(n):
+                gap[at] -= move * more[at] * z[at]

@@ -1,4 +1,4 @@
-"""Kernels of the topic models: expected counts of topics, and what Dirichlet posteriors need."""
+"""Kernels of the topic models: expected counts of topics, and what posteriors need."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ F64 = NDArray[np.float64]
 
 
 TINY = 1e-150  # takes part in no sum, and its square is still a normal number
+LEAST = -40.0  # logarithm of the smallest share: below it rounding errors are larger
 
 
 @kernel
@@ -101,3 +102,85 @@ def expected_logs(first: int, last: int, a: F64, total: F64, out: F64) -> None:
             largest = max(largest, out[row, z])
         for z in range(topics):
             out[row, z] = max(np.exp(out[row, z] - largest), TINY)
+
+
+@kernel
+def expected_gamma_logs(first: int, last: int, shape: F64, rate: F64, out: F64) -> None:
+    """Fill e to the expected logarithms of gamma variables, exp(ψ(shape)) / rate.
+
+    What is common to a row has no effect on shares: the largest value of a row is made 1. Rows
+    without parameters (0) give 0.
+    """
+    factors = rate.shape[1]
+    for row in range(first, last):
+        if not shape[row, 0] > 0.0:
+            continue
+        largest = -np.inf
+        for k in range(factors):
+            out[row, k] = digamma(shape[row, k]) - np.log(rate[row, k])
+            largest = max(largest, out[row, k])
+        for k in range(factors):
+            out[row, k] = max(np.exp(out[row, k] - largest), TINY)
+
+
+@kernel
+def gaussian_users(
+    first: int, last: int, start: I64, item: I32, value: F64, log_theta: F64, mu: F64,
+    half: F64, log_sigma: F64, tempering: float, evidence: F64, theta: F64,
+) -> None:  # fmt: skip
+    """Fill p(z|u), the mean share of topic z in the ratings of u, ∝ (p(z|u) N(v; μ, σ²))^β.
+
+    `half` is 1/(2σ²). Also fills the logarithm of what the shares of each rating were divided by.
+    """
+    K = theta.shape[1]
+    share = np.empty(K)
+    for u in range(first, last):
+        prior, out = log_theta[u], theta[u]
+        for row in range(start[u], start[u + 1]):
+            i, v = int(item[row]), value[row]
+            largest = -np.inf
+            for z in range(K):
+                d = v - mu[i, z]
+                share[z] = tempering * (prior[z] - log_sigma[i, z] - half[i, z] * d * d)
+                largest = max(largest, share[z])
+            total = 0.0
+            for z in range(K):
+                share[z] = np.exp(max(share[z] - largest, LEAST))
+                total += share[z]
+            evidence[row] = largest + np.log(total)
+            part = 1.0 / (total * (start[u + 1] - start[u]))
+            for z in range(K):
+                out[z] += part * share[z]
+
+
+@kernel
+def gaussian_items(
+    first: int, last: int, start: I64, user: I32, place: I64, value: F64, log_theta: F64, mu: F64,
+    half: F64, log_sigma: F64, tempering: float, evidence: F64, prior: float, new_mu: F64,
+    new_variance: F64,
+) -> None:  # fmt: skip
+    """Fill the mean and variance of each topic's share in an item's ratings.
+
+    `prior` more ratings of mean 0 and variance 1 count too. Squares are taken around the last
+    mean, so that nothing is lost when a variance is small beside its mean.
+    """
+    K = mu.shape[1]
+    mass, shift, square = np.empty(K), np.empty(K), np.empty(K)
+    for i in range(first, last):
+        for z in range(K):
+            mass[z] = prior
+            shift[z] = -prior * mu[i, z]
+            square[z] = prior * (1.0 + mu[i, z] * mu[i, z])
+        for at in range(start[i], start[i + 1]):
+            u, v, whole = int(user[at]), value[place[at]], evidence[place[at]]
+            for z in range(K):
+                d = v - mu[i, z]
+                chance = log_theta[u, z] - log_sigma[i, z] - half[i, z] * d * d
+                share = np.exp(max(tempering * chance - whole, LEAST))
+                mass[z] += share
+                shift[z] += share * d
+                square[z] += share * d * d
+        for z in range(K):
+            step = shift[z] / mass[z]
+            new_mu[i, z] = mu[i, z] + step
+            new_variance[i, z] = square[z] / mass[z] - step * step

@@ -9,8 +9,9 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from unskew.audit.sections import Block, Code, Document, Grid, Picture, Section, Words, cell
+from unskew.audit.sections import Block, Code, Document, Grid, Picture, Section, Words
 from unskew.charts import converter, script_json
+from unskew.layout import cell
 
 DOCS = "docs"
 """Where the pages are that sections point to."""

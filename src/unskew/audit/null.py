@@ -1,0 +1,366 @@
+"""`null_experiment`: what a protocol says of systems when there is nothing, or less, to say."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from statistics import stdev
+from typing import Any
+
+import polars as pl
+
+from unskew.charts import Figure, as_figure
+from unskew.comparing.distributions import student_t_quantile
+from unskew.data.nulls import DIRECTIONS, NULLS, redraw
+from unskew.data.ratings import Ratings
+from unskew.data.readers import read_ratings
+from unskew.errors import SettingError, choose
+from unskew.experiment.plan import Plan
+from unskew.experiment.results import Results, run
+from unskew.experiment.store import key_of
+from unskew.protocol.amounts import as_count
+from unskew.rng import key_of as seed_of
+
+REAL = "real"
+LEVEL = 0.95
+CLEAR = 3.0
+"""How many standard deviations (of a null value over repeats) above chance a system must be on the
+data as they are for a null share to have a meaning: else it is noise over noise."""
+KEYS = ("design", "system", "metric")
+NUMBERS = (
+    "real", "real_random", "null_value", "low", "high", "null_random", "ratio", "ratio_low",
+    "ratio_high", "null_share", "share_low", "share_high",
+)  # fmt: skip
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class NullExperiment:
+    """What every design says of every system on the data as they are and with relevance redrawn.
+
+    Made by `null_experiment`.
+    """
+
+    rows: pl.DataFrame
+    """A row per data (`real`, or the null), repeat, design, system and metric: `value` and what
+    chance scores there (`random`), means over the splits of the design."""
+    nulls: tuple[str, ...]
+    repeats: int
+    level: float = LEVEL
+    notes: tuple[str, ...] = ()
+
+    def table(self, null: str | None = None) -> pl.DataFrame:
+        """Return a row per null, design, system and metric.
+
+        Columns: `real` and `real_random`, the value on the data as they are and what chance scores
+        there; `null_value` with `low` and `high` (Student's t over repeats), and `null_random`;
+        `ratio` of the value to chance on null data, with its interval: 1 for every system if the
+        design is fair and the null leaves nothing to learn; `null_share` = (null - null random) /
+        (real - real random), the part of what a system has above chance that null data gives it
+        too, with its interval; missing where the system is not clearly away from chance.
+
+        Parameters
+        ----------
+        null
+            One of the nulls; all unless given.
+        """
+        chosen = self.nulls if null is None else (choose("null", null, self.nulls),)
+        real = {
+            tuple(row[key] for key in KEYS): row
+            for row in self.rows.filter(pl.col("data") == REAL).iter_rows(named=True)
+        }
+        rows = []
+        for kind in chosen:
+            drawn = self.rows.filter(pl.col("data") == kind)
+            for key, part in drawn.group_by(KEYS, maintain_order=True):
+                rows.append({"null": kind, **dict(zip(KEYS, key, strict=True)),
+                             **_one(part, real.get(key), self.level)})  # fmt: skip
+        schema = dict.fromkeys(("null", *KEYS), pl.String) | dict.fromkeys(NUMBERS, pl.Float64)
+        return pl.DataFrame(rows, schema=schema)
+
+    def figure(self, metric: str | None = None) -> Figure:
+        """Draw how many times above chance each system is: on null data, and as the data are.
+
+        Parameters
+        ----------
+        metric
+            The first one unless given.
+        """
+        import altair as alt
+
+        names = self.rows["metric"].unique(maintain_order=True).to_list()
+        label = choose("metric", metric or names[0], names)
+        rows = []
+        for row in self.table().filter(pl.col("metric") == label).iter_rows(named=True):
+            place = {"design": _titled(row, self.nulls), "system": row["system"]}
+            if row["ratio"] is not None:
+                rows.append({**place, "data": "null", "ratio": row["ratio"],
+                             "low": row["ratio_low"], "high": row["ratio_high"]})  # fmt: skip
+            if row["real"] is not None and row["real_random"]:
+                rows.append({**place, "data": "real", "ratio": row["real"] / row["real_random"],
+                             "low": None, "high": None})  # fmt: skip
+        rows = [row for row in rows if row["ratio"] and row["ratio"] > 0]
+        chart = alt.Chart().encode(
+            y=alt.Y("system:N", title=None, sort=None),
+        )
+        x = alt.X("ratio:Q", title=f"{label} / chance").scale(type="log")
+        points = chart.mark_point(filled=True, size=70).encode(x=x, color=alt.Color("data:N"))
+        whiskers = chart.mark_rule().encode(
+            x=alt.X("low:Q").scale(type="log"), x2="high:Q", color="data:N"
+        ).transform_filter("datum.low > 0")  # fmt: skip
+        one = alt.Chart().mark_rule(strokeDash=[4, 3], color="#999999")
+        line = one.encode(x=alt.datum(1))
+        rows_data = alt.NamedData(name="rows")
+        layers = alt.layer(line, whiskers, points, data=rows_data).properties(width=340)
+        faceted = layers.facet(row=alt.Row("design:N", title=None, sort=None))
+        note = f"{self.repeats} repeats; a fair design leaves null data at 1 (dashed)"
+        return as_figure(faceted, "The null experiment", [note], rows)
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the numbers came about."""
+        lines = [f"{null}: {NULLS[null]}" for null in self.nulls]
+        lines.append(
+            f"{self.repeats} repeats, every system trained anew; {100 * self.level:g} % intervals "
+            f"over repeats; ratio = null value / chance; null share = what null data gives of what "
+            f"the system has above chance"
+        )
+        return [*lines, *self.notes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table and how it came about as plain values."""
+        return {
+            "nulls": list(self.nulls), "repeats": self.repeats, "level": self.level,
+            "rows": self.table().to_dicts(), "notes": list(self.notes),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        shown = self.table().select(
+            "null", *KEYS, "real", "null_value", "null_random", "ratio", "ratio_low",
+            "ratio_high", "null_share",
+        )  # fmt: skip
+        shown = shown.drop([key for key in ("null", "metric") if shown[key].n_unique() == 1])
+        with pl.Config(
+            tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1,
+            tbl_cols=-1, float_precision=4, fmt_str_lengths=60, tbl_width_chars=10_000,
+        ):  # fmt: skip
+            return "\n".join([str(shown), *self.footer()])
+
+    def __repr__(self) -> str:
+        designs = self.rows["design"].n_unique()
+        return f"NullExperiment({', '.join(self.nulls)}; {designs} designs, {self.repeats} repeats)"
+
+    def _repr_html_(self) -> str:
+        foot = "<br>".join(escape(line) for line in self.footer())
+        return f"{self.table()._repr_html_()}<p>{foot}</p>"
+
+
+def null_experiment(
+    ratings: object,
+    plan: Plan | Mapping[str, Plan],
+    nulls: str | Sequence[str] = ("iid",),
+    repeats: int = 5,
+    *,
+    share: float | None = None,
+    directions: int = DIRECTIONS,
+    level: float = LEVEL,
+    store: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> NullExperiment:
+    """Run plans on data whose relevance is drawn anew: the self-test of a protocol.
+
+    Who rated what stays as it is; what they thought of it is redrawn (`redraw`), every system is
+    trained on that, and every design judges. Under `iid` all systems are equally good, so whatever
+    a design shows beyond chance is made by the design (castells2018 section 7).
+
+    Parameters
+    ----------
+    ratings
+        The data.
+    plan
+        A plan, or several by name, such as those of `castells2018_designs`.
+    nulls
+        `iid`, `within-user`, `within-item`, `clusters`; see `redraw`.
+    repeats
+        How often relevance is redrawn. Each repeat has splits of its own.
+    share
+        For `iid`: the share of liked ratings; that of the data unless given.
+    directions
+        For `clusters`.
+    level
+        Of the intervals over repeats.
+    store, workers
+        As in `run`: with a store, what was finished is not done again.
+    progress
+        Called with (done, total) after each run of a plan.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.audit.null import null_experiment
+    >>> rows = [(u, i, 1 + (u * i) % 5) for u in range(60) for i in range(40) if (u + i) % 40 >= i]
+    >>> user, item, rating = zip(*rows)
+    >>> data = us.read_ratings({"user": user, "item": item, "rating": rating})
+    >>> plan = us.Plan(algorithms=[us.Popularity()], metrics=["P@5"], users="all")
+    >>> found = null_experiment(data, plan, repeats=3)
+    >>> found.table()["ratio"][0] > 1.5  # the design favours popular items where nobody has taste
+    True
+    """
+    data = ratings if isinstance(ratings, Ratings) else read_ratings(ratings)
+    kinds = (nulls,) if isinstance(nulls, str) else tuple(dict.fromkeys(nulls))
+    for kind in kinds:
+        choose("null", kind, NULLS)
+    if not kinds:
+        raise SettingError(f"name at least one null: {', '.join(NULLS)}")
+    as_count("repeats", repeats)
+    if not 0 < level < 1:
+        raise SettingError(f"level must lie between 0 and 1, got {level!r}")
+    if share is not None and "iid" not in kinds:
+        raise SettingError("share is for the null iid")
+    groups = _together(plan)
+    total, done = len(groups) * (1 + len(kinds) * repeats), 0
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for number in range(-1, len(kinds) * repeats):
+        kind, repeat = (REAL, 0) if number < 0 else (kinds[number // repeats], number % repeats)
+        for group in groups:
+            seed = group.plan.seed
+            wanted = group.plan
+            if group.null_only and kind != "iid":
+                notes.append(f"{', '.join(group.names.values())}: for the null iid only")
+                done += 1
+                continue
+            if kind == REAL:
+                drawn = data
+            else:
+                seed = seed_of(seed, "null", kind, repeat) % (1 << 31)
+                wanted = replace(wanted, seed=seed)
+                drawn = _redrawn(data, kind, seed, share, directions, group.plan)
+            results = run(drawn, wanted, store=store, workers=workers)
+            rows += _rows(results, group, kind, repeat)
+            done += 1
+            if progress is not None:
+                progress(done, total)
+    return NullExperiment(
+        pl.DataFrame(rows, infer_schema_length=None), kinds, repeats, level,
+        tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def _redrawn(
+    data: Ratings, kind: str, seed: int, share: float | None, directions: int, plan: Plan
+) -> Ratings:
+    if kind == "clusters":
+        return redraw(data, kind, seed, directions=directions)
+    if kind == "iid" and share is not None:
+        if plan.relevance.liked is None:
+            raise SettingError("share needs a plan with relevance=us.Relevance(liked=…)")
+        return redraw(data, kind, seed, liked=plan.relevance.liked, share=share)
+    return redraw(data, kind, seed)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Plans that share everything but their targets, as one: systems are trained once."""
+
+    plan: Plan
+    names: Mapping[tuple[str, str], str]
+    """From target designs as they print, and the name of the plan they came from, to labels."""
+    null_only: bool
+
+
+def _together(plan: Plan | Mapping[str, Plan]) -> list[_Group]:
+    """Bring plans with one split and like systems together."""
+    if isinstance(plan, Plan):
+        plan = {"": plan}
+    if not isinstance(plan, Mapping) or not plan:
+        raise SettingError(f"give a plan, or plans by name; got {plan!r}")
+    groups: dict[str, dict[str, Plan]] = {}
+    for name, one in plan.items():
+        if not isinstance(one, Plan):
+            raise SettingError(f"{name}: a plan is us.Plan(…), got {one!r}")
+        told = {key: value for key, value in one.describe().items() if key != "targets"}
+        groups.setdefault(key_of(told), {})[str(name)] = one
+    made = []
+    for members in groups.values():
+        first = next(iter(members.values()))
+        targets = {repr(one): one for member in members.values() for one in member.designs}
+        names = {
+            (repr(one), name): name if len(member.designs) == 1 else f"{name} {one!r}".strip()
+            for name, member in members.items()
+            for one in member.designs
+        }
+        only = [bool(getattr(one, "null_only", False)) for one in first.splits]
+        if any(only) and not all(only):
+            raise SettingError("put splits that have a meaning on null data only in a plan alone")
+        made.append(_Group(replace(first, targets=tuple(targets.values())), names, all(only)))
+    return made
+
+
+def _rows(results: Results, group: _Group, kind: str, repeat: int) -> list[dict[str, Any]]:
+    """Return the means over the splits of each design."""
+    apart = ["split", "judgments", "intervention"]
+    long = results.table()
+    shown = [key for key in apart if long[key].n_unique() > 1]
+    means = long.group_by(["targets", *apart, "system", "metric"], maintain_order=True).agg(
+        pl.col("mean").mean(), pl.col("random").mean()
+    )
+    rows = []
+    for row in means.iter_rows(named=True):
+        more = " ".join(row[key] for key in shown)
+        for (targets, _), name in group.names.items():
+            if targets == row["targets"]:
+                own = " ".join(filter(None, [name, more])) or targets
+                rows.append(
+                    {
+                        "data": kind, "repeat": repeat, "design": own, "system": row["system"],
+                        "metric": row["metric"], "value": row["mean"], "random": row["random"],
+                    }
+                )  # fmt: skip
+    return rows
+
+
+def _one(part: pl.DataFrame, real: Mapping[str, Any] | None, level: float) -> dict[str, Any]:
+    """Return the numbers of one design, system and metric."""
+    value, random = part["value"].to_list(), part["random"].to_list()
+    mean, low, high = interval(value, level)
+    known = [one for one in random if one is not None]
+    chance = math.fsum(known) / len(known) if len(known) == len(random) else None
+    row: dict[str, Any] = dict.fromkeys(NUMBERS)
+    row |= {"null_value": mean, "low": low, "high": high, "null_random": chance}
+    if chance:
+        ratios = [v / r for v, r in zip(value, random, strict=True) if r]
+        row |= dict(zip(("ratio", "ratio_low", "ratio_high"), interval(ratios, level), strict=True))
+    if real is None:
+        return row
+    row |= {"real": real["value"], "real_random": real["random"]}
+    if chance is None or real["random"] is None:
+        return row
+    above = real["value"] - real["random"]
+    excess = [v - r for v, r in zip(value, random, strict=True)]
+    noise = stdev(excess) if len(excess) > 1 else 0.0
+    if abs(above) > CLEAR * noise:
+        shares = [one / above for one in excess]
+        names = ("null_share", "share_low", "share_high")
+        row |= dict(zip(names, interval(shares, level), strict=True))
+    return row
+
+
+def interval(values: Sequence[float], level: float) -> tuple[float | None, ...]:
+    """Return the mean and its interval by Student's t; without one for a single value."""
+    if not values:
+        return None, None, None
+    n = len(values)
+    mean = math.fsum(values) / n
+    if n == 1:
+        return mean, None, None
+    spread = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (n - 1) / n)
+    half = student_t_quantile((1 + level) / 2, n - 1) * spread
+    return mean, mean - half, mean + half
+
+
+def _titled(row: Mapping[str, Any], nulls: Sequence[str]) -> str:
+    return str(row["design"]) if len(nulls) == 1 else f"{row['design']}, {row['null']}"

@@ -1,0 +1,256 @@
+"""`unskew bias null` and `unskew bias truth`: protocols tried where the truth is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unskew.cli import inputs
+from unskew.cli.console import output, progress
+from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.errors import SettingError, choose
+
+if TYPE_CHECKING:
+    from unskew.data.dataset import Dataset
+    from unskew.recommend.model import Algorithm
+
+FORMATS = ("text", "json")
+
+Algorithms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--algorithm", "-a",
+        help="A system: NAME or NAME:SETTING=VALUE,… such as user-knn:k=50. Repeatable.",
+    ),
+]  # fmt: skip
+Liked = Annotated[
+    float | None, typer.Option(help="The smallest rating that is liked; 4 unless the data say.")
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="The folder of named data sets; default: the variable UNSKEW_DATA."),
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same numbers.")]
+Format = Annotated[str, typer.Option(help="text or json.")]
+
+NULL = """
+Run protocols on the ratings with relevance drawn anew: what they show then is their own doing.
+
+[bold]Examples[/bold]
+
+  unskew bias null ratings.csv --liked 4
+
+  unskew bias null ratings.csv --designs random,flat,test-targets -a popularity -a user-knn:k=50
+
+  unskew bias null ratings.csv --null iid --null within-item --repeats 10 --format json
+
+[bold]Nulls[/bold]
+
+  iid: all values drawn independently; within-user, within-item: values shuffled there; clusters:
+  values shuffled within groups of users x groups of items
+
+[bold]Designs[/bold]
+
+  random, flat, percentiles, judgment-bins, slices, test-targets, forced, forced-raw (castells2018)
+
+[bold]Columns[/bold]
+
+  ratio: the value on null data / what chance scores there; 1 for every system if a design is fair
+
+  null_share: how much of what a system has above chance it has on null data too
+"""
+
+TRUTH = """
+Set what protocols observe beside what is true, in a world or by ratings of random items.
+
+[bold]Examples[/bold]
+
+  unskew bias truth train.csv --random random.csv --liked 4 -m Recall@10 -m anti-P@10
+
+  unskew bias truth coat --intervention full --intervention skew --intervention wtd -m Recall@10
+
+  unskew bias truth --world inverted --users 500 --items 300 -a popularity -a average-rating
+
+The error is in percent of the truth; tau compares the order of systems with the true one.
+"""
+
+
+def null(  # noqa: D103 - its help is NULL
+    ratings: Annotated[str, typer.Argument(metavar="RATINGS", help="A file, or a named data set.")],
+    liked: Liked = None,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--null", help="Default: iid. Repeatable.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="How often relevance is drawn anew.")] = 5,
+    algorithm: Algorithms = None,
+    designs: Annotated[
+        str, typer.Option(help="Names, separated by commas.")
+    ] = "random,flat,percentiles,judgment-bins,test-targets",
+    metric: inputs.Metrics = None,
+    share: Annotated[
+        float | None, typer.Option(help="iid: the share of liked ratings; as in the data.")
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="Folds of the random split; one fifth tests unless given.")
+    ] = None,
+    users: inputs.Users = "all",
+    store: Annotated[
+        Path | None, typer.Option(help="Keep what is finished in this folder, to go on later.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes; never changes a number.")] = 1,
+    seed: Seed = 0,
+    data_dir: DataDir = None,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    figure: inputs.FigureFile = None,
+    format: Format = "text",  # noqa: A002 - the word users expect
+    quiet: Quiet = False,
+) -> None:
+    from unskew.audit.designs import castells2018_designs
+    from unskew.audit.null import null_experiment
+
+    choose("format", format, FORMATS)
+    data = _dataset(ratings, data_dir, columns, duplicates)
+    named = [name.strip() for name in designs.split(",") if name.strip()]
+    plans = castells2018_designs(
+        systems_of(algorithm), named, liked=_threshold(liked, data),
+        metrics=inputs.metric_names(metric) or ["P@10"], folds=folds, users=users, seed=seed,
+    )  # fmt: skip
+    with progress("null experiment", quiet) as moved:
+        found = null_experiment(
+            data.ratings, plans, tuple(kinds or ["iid"]), repeats, share=share, store=store,
+            workers=workers, progress=moved,
+        )  # fmt: skip
+    _show(found, figure, format)
+
+
+def truth(  # noqa: D103 - its help is TRUTH
+    ratings: Annotated[
+        str | None, typer.Argument(metavar="RATINGS", help="A file, or a named data set.")
+    ] = None,
+    random: Annotated[
+        Path | None, typer.Option(help="Ratings of randomly chosen items: the truth.")
+    ] = None,
+    world: Annotated[
+        str | None, typer.Option(help="Instead of ratings: a world, such as shop or inverted.")
+    ] = None,
+    world_users: Annotated[int | None, typer.Option("--users", help="Of the world.")] = None,
+    world_items: Annotated[int | None, typer.Option("--items", help="Of the world.")] = None,
+    liked: Liked = None,
+    algorithm: Algorithms = None,
+    metric: inputs.Metrics = None,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option(help="all-items, test-items, train-items, test-targets. Repeatable."),
+    ] = None,
+    intervention: Annotated[
+        list[str] | None,
+        typer.Option(help="Judge by a sample: full, reg, skew, wtd, wtd-h. Repeatable."),
+    ] = None,
+    test: Annotated[float, typer.Option(help="The share of ratings that test.")] = 0.2,
+    folds: Annotated[int | None, typer.Option(help="Instead: folds.")] = None,
+    overlap: Annotated[
+        str, typer.Option(help="Random ratings in training: to-training (left out) or keep.")
+    ] = "to-training",
+    average: Annotated[
+        str, typer.Option(help="Users averaged: with-test, with-relevant, with-train, all.")
+    ] = "with-test",
+    bootstrap: Annotated[int, typer.Option(help="Draws of users for the interval of tau.")] = 1_000,
+    seed: Seed = 0,
+    data_dir: DataDir = None,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    figure: inputs.FigureFile = None,
+    format: Format = "text",  # noqa: A002 - the word users expect
+    quiet: Quiet = False,
+) -> None:
+    from unskew.audit.designs import simple_systems
+    from unskew.audit.truth import truth as compare_with_truth
+    from unskew.data.relevance import Relevance
+    from unskew.experiment.plan import Plan
+    from unskew.protocol.chance import RandomSplit
+    from unskew.protocol.intervene import DESIGNS
+    from unskew.protocol.targets import BY_NAME
+
+    choose("format", format, FORMATS)
+    if (ratings is None) == (world is None):
+        raise SettingError("give either ratings or --world NAME")
+    data: Any
+    sample: Any = None
+    if world is not None:
+        from unskew.data.worlds import world as build
+
+        if random is not None or columns is not None:
+            raise SettingError("a world knows its truth: leave --random and --columns out")
+        sizes = {"users": world_users, "items": world_items}
+        data = build(world, seed=seed, **{k: v for k, v in sizes.items() if v is not None})
+    else:
+        if world_users is not None or world_items is not None:
+            raise SettingError("--users and --items are sizes of a --world")
+        data = _dataset(str(ratings), data_dir, columns, duplicates)
+        if random is not None:
+            sample = _dataset(str(random), data_dir, columns, duplicates).ratings
+    threshold = _threshold(liked, data)
+    named = [BY_NAME[choose("targets", one, BY_NAME)]() for one in targets or ["all-items"]]
+    plan = Plan(
+        RandomSplit(test=test) if folds is None else RandomSplit(folds=folds), named,
+        systems_of(algorithm) or simple_systems(threshold), Relevance(liked=threshold),
+        inputs.metric_names(metric) or ["P@10", "anti-P@10", "Recall@10", "nDCG@10"],
+        [DESIGNS[choose("intervention", one, DESIGNS)]() for one in intervention or []],
+        users=average, seed=seed,
+    )  # fmt: skip
+    with progress("observed and true", quiet) as moved:
+        found = compare_with_truth(
+            data, plan, random=sample, overlap=overlap, bootstrap=bootstrap, progress=moved
+        )
+    _show(found, figure, format)
+
+
+null.__doc__ = NULL
+truth.__doc__ = TRUTH
+
+
+def systems_of(texts: Sequence[str] | None) -> list[Algorithm] | None:
+    """Read NAME or NAME:SETTING=VALUE,SETTING=VALUE; None where nothing is said."""
+    from unskew.recommend.registry import algorithm, read_setting
+
+    if not texts:
+        return None
+    systems = []
+    for text in texts:
+        name, _, rest = text.partition(":")
+        settings = dict(read_setting(part) for part in rest.split(",") if part.strip())
+        systems.append(algorithm(name.strip(), **settings))
+    return systems
+
+
+def _dataset(source: str, data_dir: Path | None, columns: str | None, duplicates: str) -> Dataset:
+    """Read a file, or load a named data set."""
+    from unskew.data.catalog import DATASETS, load
+
+    if source.lower() in DATASETS:
+        if columns is not None or duplicates != "error":
+            raise SettingError("--columns and --duplicates are for files, not named data sets")
+        return load(source, data_dir=data_dir)
+    names = column_names(columns)
+    known = {key: names[key] for key in ("user", "item", "rating", "time") if key in names}
+    return load(source, data_dir=data_dir, duplicates=duplicates, **known)
+
+
+def _threshold(liked: float | None, data: Any) -> float:
+    if liked is not None:
+        return liked
+    return 4.0 if data.liked is None else float(data.liked)
+
+
+def _show(found: Any, figure: Path | None, format: str) -> None:  # noqa: A002
+    if figure is not None:
+        found.figure().save(figure)
+    if format == "json":
+        print(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+        return
+    output().print(str(found), markup=False, soft_wrap=True)
