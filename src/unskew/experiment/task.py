@@ -29,6 +29,9 @@ from unskew.versions import versions
 
 Card = dict[str, Any]
 
+COUNTED = ("random", "uniform", "flat", "user", "leave-out", "temporal", "forced-null")
+"""Protocols whose settings tell how many splits they make; the others are asked to make them."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -123,7 +126,7 @@ def count_splits(plan: Plan, split: int, ratings: Ratings) -> int:
     splitter: Any = plan.splits[split]
     while hasattr(splitter, "of"):
         splitter = splitter.of
-    if splitter.name in ("random", "uniform", "flat", "user", "leave-out", "temporal"):
+    if splitter.name in COUNTED:
         settings = splitter.describe()
         return int(settings.get("folds") or settings.get("repetitions") or 1)
     return sum(1 for _ in plan.splits[split].each(ratings, plan.seed))
