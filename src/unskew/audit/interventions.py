@@ -6,14 +6,12 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from unskew.audit import _judging
-from unskew.audit.truth import PLAIN
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import kendall_test
 from unskew.comparing.distributions import student_t_quantile
@@ -23,6 +21,7 @@ from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError, choose
 from unskew.experiment.plan import Plan
 from unskew.experiment.store import key_of
+from unskew.layout import Printed
 from unskew.protocol import drawing
 from unskew.protocol.amounts import as_count, as_share, portion
 from unskew.protocol.chance import RandomSplit
@@ -45,7 +44,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class InterventionStudy:
+class InterventionStudy(Printed):
     """What intervened test sets say of systems, beside random ratings.
 
     Made by `intervention_study`.
@@ -156,14 +155,6 @@ class InterventionStudy:
             "rows": self.table().to_dicts(), "agreement": self.agreement().to_dicts(),
             "facts": self.facts.to_dicts(), "level": self.level,
         }  # fmt: skip
-
-    def __str__(self) -> str:
-        with pl.Config(**PLAIN):
-            return "\n".join([str(self.table()), *self.footer()])
-
-    def _repr_html_(self) -> str:
-        foot = "<br>".join(escape(line) for line in self.footer())
-        return f"{self.table()._repr_html_()}<p>{foot}</p>"
 
     def _values(self, metric: str | None) -> dict[str, dict[str, Any]]:
         names = self.rows["metric"].unique(maintain_order=True).to_list()

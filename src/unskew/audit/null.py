@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from statistics import stdev
 from typing import Any
 
@@ -21,6 +20,7 @@ from unskew.errors import SettingError, choose
 from unskew.experiment.plan import Plan
 from unskew.experiment.results import Results, run
 from unskew.experiment.store import key_of
+from unskew.layout import Printed
 from unskew.protocol.amounts import as_count
 from unskew.rng import key_of as seed_of
 
@@ -38,7 +38,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class NullExperiment:
+class NullExperiment(Printed):
     """What every design says of every system on the data as they are and with relevance redrawn.
 
     Made by `null_experiment`.
@@ -136,25 +136,17 @@ class NullExperiment:
             "rows": self.table().to_dicts(), "notes": list(self.notes),
         }  # fmt: skip
 
-    def __str__(self) -> str:
+    def shown(self) -> pl.DataFrame:
+        """Return the columns that matter most."""
         shown = self.table().select(
             "null", *KEYS, "real", "null_value", "null_random", "ratio", "ratio_low",
             "ratio_high", "null_share",
         )  # fmt: skip
-        shown = shown.drop([key for key in ("null", "metric") if shown[key].n_unique() == 1])
-        with pl.Config(
-            tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1,
-            tbl_cols=-1, float_precision=4, fmt_str_lengths=60, tbl_width_chars=10_000,
-        ):  # fmt: skip
-            return "\n".join([str(shown), *self.footer()])
+        return shown.drop([key for key in ("null", "metric") if shown[key].n_unique() == 1])
 
     def __repr__(self) -> str:
         designs = self.rows["design"].n_unique()
         return f"NullExperiment({', '.join(self.nulls)}; {designs} designs, {self.repeats} repeats)"
-
-    def _repr_html_(self) -> str:
-        foot = "<br>".join(escape(line) for line in self.footer())
-        return f"{self.table()._repr_html_()}<p>{foot}</p>"
 
 
 def null_experiment(

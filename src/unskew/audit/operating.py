@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from unskew.audit import _judging
 from unskew.audit.null import interval
-from unskew.audit.truth import PLAIN, applied, design_name
+from unskew.audit.truth import applied, design_name
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import kendall
 from unskew.comparing.distributions import student_t_sf
@@ -25,6 +24,7 @@ from unskew.data.relevance import Relevance
 from unskew.data.worlds import World, world
 from unskew.errors import SettingError
 from unskew.experiment.plan import Plan
+from unskew.layout import Printed
 from unskew.metrics.names import parse
 from unskew.protocol.amounts import as_count
 from unskew.recommend.model import Model
@@ -68,11 +68,13 @@ class Planted:
 
 
 @dataclass(frozen=True, eq=False)
-class OperatingCharacteristics:
+class OperatingCharacteristics(Printed):
     """How often protocols find winners that are not there, and how often those that are.
 
     Made by `operating_characteristics`.
     """
+
+    digits = 3
 
     rows: pl.DataFrame
     """A row per world, repeat, design and metric: `pairs` and `false` of null data; `told` (pairs
@@ -172,14 +174,6 @@ class OperatingCharacteristics:
             "alpha": self.alpha, "repeats": self.repeats, "rows": self.table().to_dicts(),
             "power": self.power().to_dicts(),
         }  # fmt: skip
-
-    def __str__(self) -> str:
-        with pl.Config(**{**PLAIN, "float_precision": 3}):
-            return "\n".join([str(self.table()), *self.footer()])
-
-    def _repr_html_(self) -> str:
-        foot = "<br>".join(escape(line) for line in self.footer())
-        return f"{self.table()._repr_html_()}<p>{foot}</p>"
 
 
 def operating_characteristics(

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import polars as pl
@@ -21,6 +20,7 @@ from unskew.comparing.agreement import BOOTSTRAP, agreement
 from unskew.errors import SettingError, choose
 from unskew.experiment.plan import Plan, View
 from unskew.experiment.task import count_splits
+from unskew.layout import Printed
 from unskew.metrics.names import parse
 from unskew.protocol.intervene import Design, Skew, Wtd, WtdH
 from unskew.protocol.split import Split
@@ -29,15 +29,11 @@ from unskew.scores import Scores
 
 LEVEL = 0.95
 Progress = Callable[[int, int], None]
-PLAIN: dict[str, Any] = {
-    "tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True, "tbl_rows": -1,
-    "tbl_cols": -1, "float_precision": 4, "fmt_str_lengths": 60, "tbl_width_chars": 10_000,
-}  # fmt: skip
 TAUS = ("tau", "p", "low", "high", "without_low", "without_high")
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class Truth(Printed):
     """What every protocol and intervention observes of every system, beside what is true.
 
     Made by `truth`.
@@ -201,16 +197,8 @@ class Truth:
             "notes": list(self.notes),
         }  # fmt: skip
 
-    def __str__(self) -> str:
-        with pl.Config(**PLAIN):
-            return "\n".join([str(self.table()), *self.footer()])
-
     def __repr__(self) -> str:
         return f"Truth({len(self.designs)} designs, {len(self.systems)} systems; {self.meant})"
-
-    def _repr_html_(self) -> str:
-        foot = "<br>".join(escape(line) for line in self.footer())
-        return f"{self.table()._repr_html_()}<p>{foot}</p>"
 
 
 def _means(parts: Sequence[Scores]) -> dict[str, dict[str, float]]:
@@ -332,7 +320,7 @@ def design_name(plan: Plan, split: int, view: View) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class Sweep(Printed):
     """Errors of interventions by share and exponent. Made by `sweep`."""
 
     truth: Truth
@@ -384,12 +372,9 @@ class Sweep:
         """Return the table and the truth that is meant as plain values."""
         return {"truth": self.truth.meant, "rows": self.table().to_dicts()}
 
-    def __str__(self) -> str:
-        with pl.Config(**PLAIN):
-            return f"{self.table()}\ntruth: {self.truth.meant}"
-
-    def _repr_html_(self) -> str:
-        return f"{self.table()._repr_html_()}<p>truth: {escape(self.truth.meant)}</p>"
+    def footer(self) -> list[str]:
+        """Say which truth is meant."""
+        return [f"truth: {self.truth.meant}"]
 
 
 def sweep(
@@ -450,7 +435,7 @@ def sweep(
 
 
 @dataclass(frozen=True, eq=False)
-class DebiasedTraining:
+class DebiasedTraining(Printed):
     """True scores of systems trained on samples of the training ratings.
 
     Made by `debiased_training`.
@@ -499,12 +484,9 @@ class DebiasedTraining:
         """Return the table and the truth that is meant as plain values."""
         return {"truth": self.meant, "rows": self.table().to_dicts()}
 
-    def __str__(self) -> str:
-        with pl.Config(**PLAIN):
-            return f"{self.table()}\ntruth: {self.meant}"
-
-    def _repr_html_(self) -> str:
-        return f"{self.table()._repr_html_()}<p>truth: {escape(self.meant)}</p>"
+    def footer(self) -> list[str]:
+        """Say which truth is meant."""
+        return [f"truth: {self.meant}"]
 
 
 def debiased_training(
