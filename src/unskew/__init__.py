@@ -86,7 +86,9 @@ if TYPE_CHECKING:
     from unskew.recommend.factors import WRMF, PureSVD
     from unskew.recommend.graph import HittingTime
     from unskew.recommend.language import RM1, RM2, LMWSRItemBased, LMWSRUserBased, UIRItem
+    from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
     from unskew.recommend.linear import EASE, SLIM
+    from unskew.recommend.listwise import ListRankMF
     from unskew.recommend.neighbours import (
         CHI2,
         KLD,
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
         UserKNN,
     )
     from unskew.recommend.nmf import PNMF
+    from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
     from unskew.recommend.poisson import HPF
     from unskew.recommend.presets import valcarce2018
     from unskew.recommend.registry import algorithm
@@ -113,6 +116,7 @@ if TYPE_CHECKING:
         Random,
         SmoothedAverage,
     )
+    from unskew.recommend.svdpp import SVDpp
     from unskew.recommend.topics import LDA, PLSA, GaussianPLSA
     from unskew.runs import Run, read_run
     from unskew.scores import Scores
@@ -265,6 +269,14 @@ _HOME = {
     "PNMF": "unskew.recommend.nmf",
     "HPF": "unskew.recommend.poisson",
     "GaussianPLSA": "unskew.recommend.topics",
+    "LibRecItemKNN": "unskew.recommend.librec",
+    "LibRecSLIM": "unskew.recommend.librec",
+    "LibRecUserKNN": "unskew.recommend.librec",
+    "ListRankMF": "unskew.recommend.listwise",
+    "GBPR": "unskew.recommend.pairwise",
+    "WBPR": "unskew.recommend.pairwise",
+    "RankSGD": "unskew.recommend.pairwise",
+    "SVDpp": "unskew.recommend.svdpp",
 }
 
 __all__ = [
@@ -411,6 +423,14 @@ __all__ = [
     "PNMF",
     "HPF",
     "GaussianPLSA",
+    "LibRecItemKNN",
+    "LibRecSLIM",
+    "LibRecUserKNN",
+    "ListRankMF",
+    "GBPR",
+    "WBPR",
+    "RankSGD",
+    "SVDpp",
 ]
 
 

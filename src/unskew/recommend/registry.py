@@ -7,11 +7,14 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from unskew.errors import SettingError, unknown_name
+from unskew.recommend.als import EALS, PZT
 from unskew.recommend.bpr import BPRMF
 from unskew.recommend.factors import WRMF, PureSVD
 from unskew.recommend.graph import HittingTime
 from unskew.recommend.language import RM1, RM2, LMWSRItemBased, LMWSRUserBased, UIRItem
+from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 from unskew.recommend.linear import EASE, SLIM
+from unskew.recommend.listwise import ListRankMF
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import (
     CHI2,
@@ -23,6 +26,9 @@ from unskew.recommend.neighbours import (
     NNCosNgbrUB,
     UserKNN,
 )
+from unskew.recommend.nmf import PNMF
+from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
+from unskew.recommend.poisson import HPF
 from unskew.recommend.sgd import SVD, BiasedMF
 from unskew.recommend.simple import (
     AverageRating,
@@ -34,7 +40,8 @@ from unskew.recommend.simple import (
     Random,
     SmoothedAverage,
 )
-from unskew.recommend.topics import LDA, PLSA
+from unskew.recommend.svdpp import SVDpp
+from unskew.recommend.topics import LDA, PLSA, GaussianPLSA
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     kind.name: kind
@@ -43,6 +50,8 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         OptimalAntiPrecision, OptimalTrue, UserKNN, ItemKNN, NNCosNgbrUB, NNCosNgbrIB, RW, RSV,
         CHI2, KLD, RM1, RM2, LMWSRUserBased, LMWSRItemBased, UIRItem, HittingTime, SLIM, EASE,
         PureSVD, WRMF, BPRMF, SVD, BiasedMF, PLSA, LDA,
+        PZT, EALS, PNMF, HPF, GaussianPLSA,
+        LibRecUserKNN, LibRecItemKNN, LibRecSLIM, SVDpp, WBPR, GBPR, RankSGD, ListRankMF,
     )
 }  # fmt: skip
 

@@ -1,0 +1,310 @@
+"""Factors that rank rated above unrated items: WBPR, GBPR and RankSGD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings, frozen
+from unskew.protocol.amounts import as_count
+from unskew.recommend.model import Algorithm, Model, Tile, as_number
+from unskew.recommend.sgd import learned, padded
+from unskew.recommend.sparse import rated_items, rated_users, user_rows
+from unskew.threads import map_blocks
+
+I32 = NDArray[np.int32]
+F32 = NDArray[np.float32]
+
+ROUND = 10
+"""Draws of GBPR per user that are made and held at a time."""
+PART = 512
+"""Users of GBPR per task."""
+
+
+def starting_factors(
+    train: Ratings, factors: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Draw factors of users and items, normal with deviation 0.1, as LibRec does."""
+    P = rng.normal(0.0, 0.1, (len(train.users), factors))
+    return P, rng.normal(0.0, 0.1, (len(train.items), factors))
+
+
+def active_users(train: Ratings) -> I32:
+    """Return the users that have ratings."""
+    return frozen(np.flatnonzero(rated_users(train)).astype(np.int32))
+
+
+def popularity(train: Ratings) -> NDArray[np.int64]:
+    """Return how many ratings each item has."""
+    return frozen(np.bincount(train.item, minlength=len(train.items)).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class WBPR(Algorithm):
+    """Weighted BPR: rated items before unrated ones, which are drawn by their popularity.
+
+    Scores x_ui = c_i + p_u·q_i and maximises the sum of ln σ(x_ui - x_uj), less penalties, like
+    `BPRMF`, whose steps it takes; but j is drawn from the items that u did not rate with
+    probability proportional to how often others did. To be unrated says more of an item that
+    everyone knows. A user who has ratings is drawn first, then one of her ratings, then j. Every
+    rating counts as liked, whatever its value. Factors start normal with deviation 0.1, biases
+    at 0. Single precision, one thread.
+
+    LibRec 2.0.0 divides the popularities of the items that u did not rate by their sum, in place
+    in a table that all users share. The table drifts, in the end to items that hardly anyone
+    rated; the published values carry that. Not copied here.
+
+    Parameters
+    ----------
+    factors
+        Columns of factors.
+    learning_rate
+        η.
+    regularisation
+        λ of users' factors.
+    regularisation_item
+        λ of items' factors.
+    regularisation_bias
+        λ of items' biases.
+    epochs
+        Times `draws` · |users| draws.
+    draws
+        Per user and epoch.
+
+    References
+    ----------
+    Gantner, Drumond, Freudenthaler and Schmidt-Thieme 2012, Personalized ranking for non-uniformly
+    sampled items, section 4; mena2021 section 8 (WBPR).
+    """
+
+    factors: int = 128
+    learning_rate: float = 0.01
+    regularisation: float = 0.01
+    regularisation_item: float = 0.01
+    regularisation_bias: float = 0.01
+    epochs: int = 20
+    draws: int = 100
+
+    name: ClassVar[str] = "wbpr"
+
+    def __post_init__(self) -> None:
+        as_count("factors", self.factors)
+        as_number("learning_rate", self.learning_rate, above=True)
+        as_number("regularisation", self.regularisation)
+        as_number("regularisation_item", self.regularisation_item)
+        as_number("regularisation_bias", self.regularisation_bias)
+        as_count("epochs", self.epochs)
+        as_count("draws", self.draws)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+        from unskew.recommend import _pairwise_kernels as kernels
+
+        P, Q = (padded(part.astype(np.float32))
+                for part in starting_factors(train, self.factors, rng))  # fmt: skip
+        c = np.zeros(len(train.items), np.float32)
+        active = active_users(train)
+        single = np.float32
+        kernels.weighted_draws(
+            np.uint64(rng.integers(1 << 62)), self.epochs * self.draws * active.size,
+            train.start, train.item, active, train.item, popularity(train), P, Q, c,
+            single(self.learning_rate), single(self.regularisation),
+            single(self.regularisation_item), single(self.regularisation_bias),
+        )  # fmt: skip
+        return learned(train, P, Q, 0.0, c, self.factors)
+
+
+@dataclass(frozen=True)
+class GBPR(Algorithm):
+    """Group BPR: what a group of its raters makes of an item counts for the user as well.
+
+    Scores x_ui = c_i + p_u·q_i and maximises Σ ln σ(x_Gi - x_uj), less penalties, where
+    x_Gi = ρ · mean_{w ∈ G} x_wi + (1 - ρ) x_ui, and G holds u and others that rated i, or all
+    that did where they are no more than `group`. Every user with ratings has as many draws: one of
+    her items i, a group, and an item j that anyone rated but not she, all equally likely (LibRec
+    draws the users too). With e = σ(x_uj - x_Gi), for every draw
+
+        c_i ← c_i + η(e - λ_c c_i),   c_j ← c_j + η(-e - λ_c c_j),
+
+    at once, while the steps of the factors, η(e ∂(x_Gi - x_uj) - λ ·) for all that take part, are
+    added up and taken together after each epoch, as in LibRec; the paper takes them one by one.
+    Every rating counts as liked. Factors start normal with deviation 0.1, biases at 0 (in LibRec
+    uniform in [0, 1), which is soon forgotten). Single precision.
+
+    Parameters
+    ----------
+    factors
+        Columns of factors.
+    learning_rate
+        η.
+    regularisation
+        λ of users' factors.
+    regularisation_item
+        λ of items' factors.
+    regularisation_bias
+        λ_c.
+    rho
+        ρ, which may exceed 1.
+    group
+        |G|, u included.
+    epochs
+        Steps of the factors.
+    draws
+        Per user and epoch.
+
+    References
+    ----------
+    Pan and Chen 2013, GBPR: group preference based Bayesian personalized ranking for one-class
+    collaborative filtering, section 3; mena2021 section 8 (GBPR).
+    """
+
+    factors: int = 10
+    learning_rate: float = 0.01
+    regularisation: float = 0.01
+    regularisation_item: float = 0.01
+    regularisation_bias: float = 0.01
+    rho: float = 1.5
+    group: int = 2
+    epochs: int = 100
+    draws: int = 100
+
+    name: ClassVar[str] = "gbpr"
+
+    def __post_init__(self) -> None:
+        as_count("factors", self.factors)
+        as_number("learning_rate", self.learning_rate, above=True)
+        as_number("regularisation", self.regularisation)
+        as_number("regularisation_item", self.regularisation_item)
+        as_number("regularisation_bias", self.regularisation_bias)
+        as_number("rho", self.rho)
+        as_count("group", self.group)
+        as_count("epochs", self.epochs)
+        as_count("draws", self.draws)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+        P, Q = (padded(part.astype(np.float32))
+                for part in starting_factors(train, self.factors, rng))  # fmt: skip
+        c = np.zeros(len(train.items), np.float32)
+        drawn = _Groups(self, train, np.uint64(rng.integers(1 << 62)))
+        for epoch in range(self.epochs):
+            drawn.epoch(epoch, P, Q, c)
+        return learned(train, P, Q, 0.0, c, self.factors)
+
+
+class _Groups:
+    """The draws of GBPR, and what they ask of the factors.
+
+    While an epoch lasts the factors stay: draws and margins are made in parts side by side, only
+    the biases need them in order, and the gradients of users and items need not wait for each
+    other. No result depends on the parts.
+    """
+
+    def __init__(self, settings: GBPR, train: Ratings, seed: np.uint64) -> None:
+        self.settings, self.train, self.seed = settings, train, seed
+        self.active = active_users(train)
+        self.known = frozen(np.flatnonzero(rated_items(train)).astype(np.int32))
+        self.weight = frozen(rated_items(train).astype(np.int64))
+        self.there, self.rater, _ = user_rows(train).by_column()
+
+    def epoch(self, number: int, P: F32, Q: F32, c: F32) -> None:
+        """Ascend with the biases at every draw, and with the factors after all of them."""
+        one = self.settings
+        gradients = np.zeros_like(P), np.zeros_like(Q)
+        times = np.zeros(len(P), np.float32), np.zeros(len(Q), np.float32)
+        for low in range(0, one.draws, ROUND):
+            each = min(ROUND, one.draws - low)
+            first = (number * one.draws + low) * self.active.size
+            self._round(first, each, (P, Q), c, gradients, times)
+        for factors, gradient, often, penalty in zip(
+            (P, Q), gradients, times, (one.regularisation, one.regularisation_item), strict=True
+        ):
+            pull = np.float32(penalty) * often[:, np.newaxis]
+            factors += np.float32(one.learning_rate) * (gradient - pull * factors)
+
+    def _round(
+        self, first: int, each: int, factors: tuple[F32, F32], c: F32,
+        gradients: tuple[F32, F32], times: tuple[F32, F32],
+    ) -> None:  # fmt: skip
+        """Make `each` draws for every user, the first of all having the number `first`."""
+        from unskew.recommend import _pairwise_kernels as kernels
+
+        train, one, rho = self.train, self.settings, np.float32(self.settings.rho)
+        size = each * self.active.size
+        pair, margin = np.empty((size, 2), np.int32), np.zeros(size, np.float32)
+        group = np.empty((size, one.group), np.int32)
+
+        def draw(low: int) -> None:
+            part = slice(low * each, (low + PART) * each)
+            kernels.draw_groups(
+                self.seed, first + low * each, each, self.active[low : low + PART],
+                train.start, train.item, self.known, self.weight, self.there, self.rater, rho,
+                *factors, pair[part], group[part], margin[part],
+            )  # fmt: skip
+
+        map_blocks(draw, range(0, self.active.size, PART), size=size)
+        kernels.bias_steps(
+            pair, margin, c, np.float32(one.learning_rate), np.float32(one.regularisation_bias)
+        )
+
+        def add(side: int) -> None:
+            kernel = kernels.item_gradient if side else kernels.user_gradient
+            kernel(pair, group, margin, rho, factors[1 - side], gradients[side], times[side])
+
+        map_blocks(add, (0, 1), size=size)
+
+
+@dataclass(frozen=True)
+class RankSGD(Algorithm):
+    """Factors whose differences between a rated and an unrated item equal the rating.
+
+    Scores x_ui = p_u·q_i. For every training rating, by user and item, it draws an item j that u
+    did not rate, with probability proportional to its number of ratings, takes 0 as its rating,
+    and makes a step against the gradient of ½((x_ui - x_uj) - r_ui)²: with
+    e = r_ui - (x_ui - x_uj),
+
+        p_u ← p_u + η e (q_i - q_j),    q_i ← q_i + η e p_u,    q_j ← q_j - η e p_u.
+
+    A rating of 0 thus says that the item is no better than an unrated one. There is no penalty:
+    LibRec reads one and applies none. A user who rated every item takes no steps. Factors start
+    normal with deviation 0.1. Double precision, one thread.
+
+    Parameters
+    ----------
+    factors
+        Columns of factors.
+    learning_rate
+        η.
+    epochs
+        Passes over the ratings.
+
+    References
+    ----------
+    Jahrer and Töscher 2012, Collaborative filtering ensemble for ranking, section 3.2; mena2021
+    section 8 (RankSGD), where ratings 1 to 5 enter as 0, 0, 0, 1, 2.
+    """
+
+    factors: int = 10
+    learning_rate: float = 0.01
+    epochs: int = 30
+
+    name: ClassVar[str] = "rank-sgd"
+
+    def __post_init__(self) -> None:
+        as_count("factors", self.factors)
+        as_number("learning_rate", self.learning_rate, above=True)
+        as_count("epochs", self.epochs)
+
+    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+        from unskew.recommend import _pairwise_kernels as kernels
+
+        P, Q = map(padded, starting_factors(train, self.factors, rng))
+        seed, weight = np.uint64(rng.integers(1 << 62)), popularity(train)
+        for epoch in range(self.epochs):
+            kernels.ranked_epoch(
+                seed, epoch * len(train), train.start, train.user, train.item, train.value,
+                train.item, weight, P, Q, float(self.learning_rate),
+            )  # fmt: skip
+        nothing: Tile = np.zeros(len(train.items))
+        return learned(train, P, Q, 0.0, nothing, self.factors)
