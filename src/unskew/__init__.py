@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from unskew.data.observation import fit_popularity_law
     from unskew.data.ratings import Ids, Ratings
     from unskew.data.readers import read_ratings
-    from unskew.data.relevance import Relevance
+    from unskew.data.relevance import Relevance, levels
     from unskew.data.summary import summary
     from unskew.data.worlds import World, world
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
@@ -102,7 +102,13 @@ if TYPE_CHECKING:
     from unskew.recommend.nmf import PNMF
     from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
     from unskew.recommend.poisson import HPF
-    from unskew.recommend.presets import valcarce2018
+    from unskew.recommend.presets import (
+        bellogin2017,
+        carraro2020,
+        castells2018,
+        mena2021,
+        valcarce2018,
+    )
     from unskew.recommend.registry import algorithm
     from unskew.recommend.saved_models import load_model, save_model
     from unskew.recommend.sgd import SVD, BiasedMF
@@ -277,6 +283,11 @@ _HOME = {
     "WBPR": "unskew.recommend.pairwise",
     "RankSGD": "unskew.recommend.pairwise",
     "SVDpp": "unskew.recommend.svdpp",
+    "levels": "unskew.data.relevance",
+    "mena2021": "unskew.recommend.presets",
+    "castells2018": "unskew.recommend.presets",
+    "carraro2020": "unskew.recommend.presets",
+    "bellogin2017": "unskew.recommend.presets",
 }
 
 __all__ = [
@@ -431,6 +442,11 @@ __all__ = [
     "WBPR",
     "RankSGD",
     "SVDpp",
+    "levels",
+    "mena2021",
+    "castells2018",
+    "carraro2020",
+    "bellogin2017",
 ]
 
 

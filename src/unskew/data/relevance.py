@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, SettingError, choose
 
 F64 = NDArray[np.float64]
@@ -174,3 +175,18 @@ PAPERS: dict[str, Relevance] = {
     "mena2021-cm100k": Relevance(liked=3, gain="levels"),
     "castells2018": Relevance(liked=4),
 }
+
+
+def levels(ratings: Ratings, liked: float) -> Ratings:
+    """Return the ratings as levels: 0 for what is disliked, then 1, 2, … from `liked` up.
+
+    What systems learn from in mena2021. A level of 1 is liked: `us.Relevance(liked=1)`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> ratings = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]})
+    >>> us.levels(ratings, liked=4).value
+    array([2., 0., 1.])
+    """
+    return replace(ratings, value=frozen(np.maximum(ratings.value - liked + 1, 0.0)))

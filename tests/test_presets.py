@@ -1,0 +1,59 @@
+"""The papers' systems with settings: all there, all trainable, all savable in a plan."""
+
+import polars as pl
+import pytest
+
+import unskew as us
+from conftest import real_data
+from unskew.recommend.registry import ALGORITHMS
+
+PRESETS = {
+    "bellogin2017": 5, "valcarce2018": 21, "carraro2020": 5, "mena2021": 16, "castells2018": 6,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("paper", PRESETS)
+def test_every_system_is_there_and_known(paper):
+    systems = getattr(us, paper)()
+    assert len(systems) == PRESETS[paper]
+    for chosen in systems.values():
+        assert ALGORITHMS[chosen.algorithm.name] is type(chosen.algorithm)
+        assert chosen.settings in ("none", "published", "recovered", "tuned")
+    assert list(us.Plan(algorithms=systems).systems) == list(systems)
+
+
+def test_levels_start_where_liking_does():
+    ratings = us.read_ratings({"user": [1] * 5, "item": [1, 2, 3, 4, 5], "rating": [1, 2, 3, 4, 5]})
+    assert us.levels(ratings, liked=4).value.tolist() == [0, 0, 0, 1, 2]
+    assert us.levels(ratings, liked=5).value.tolist() == [0, 0, 0, 0, 1]
+    assert ratings.value.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_small_systems_of_every_paper_rank():
+    """Those that take no time; the others walk the contract with fewer factors."""
+    world = us.world("shop", users=60, items=40, ratings=600, seed=1)
+    (split,) = us.RandomSplit(test=0.3).split(world.ratings, seed=1)
+    lists = us.AllItems().lists(split, liked=4)
+    quick = {"popularity", "random", "user-knn", "item-knn", "nncosngbr-ub", "average-rating"}
+    for paper in PRESETS:
+        for name, chosen in getattr(us, paper)().items():
+            if chosen.algorithm.name in quick:
+                assert len(us.rank(chosen.fit(split.train), lists, 5)) == 60, name
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_the_systems_of_mena2021_come_in_the_published_order(tmp_path):
+    """Kendall's tau over the personalised ones but BPMF, which never learned; its five folds."""
+    ratings = us.read_ratings(real_data("ml-1m/ratings.parquet"), tags=["mena_fold"])
+    table = pl.read_csv(real_data("published/mena2021_ml-1m_at10.csv"))
+    published = dict(table.select("algorithm", "precision").rows())
+    plan = us.Plan(
+        us.Given(column="mena_fold"), us.TrainItems(), us.mena2021(), us.Relevance(liked=1), "P@10"
+    )
+    results = us.run(us.levels(ratings, liked=4), plan, store=tmp_path).summary()
+    ours = dict(results.select("system", "P@10").rows())
+    alike = {"mostpopular", "smootheditemaverage", "randomguess", "bpoissmf"}
+    names = [name for name in us.mena2021() if name not in alike]
+    assert len(names) == 12
+    assert us.kendall([ours[name] for name in names], [published[name] for name in names]) >= 0.7
