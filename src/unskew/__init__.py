@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from unskew.data.summary import summary
     from unskew.data.worlds import World, world
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
+    from unskew.estimate.bounds import bounds, judgments_needed, sensitivity
+    from unskew.estimate.propensity import Propensity, propensity
+    from unskew.estimate.simpson import propensity_strata, stratified_recall
     from unskew.evaluation import evaluate
     from unskew.expect import expected_precision, fairness, one_relevant_bounds, sparsity
     from unskew.experiment.outline import outline
@@ -288,6 +291,13 @@ _HOME = {
     "castells2018": "unskew.recommend.presets",
     "carraro2020": "unskew.recommend.presets",
     "bellogin2017": "unskew.recommend.presets",
+    "propensity": "unskew.estimate.propensity",
+    "Propensity": "unskew.estimate.propensity",
+    "bounds": "unskew.estimate.bounds",
+    "sensitivity": "unskew.estimate.bounds",
+    "judgments_needed": "unskew.estimate.bounds",
+    "propensity_strata": "unskew.estimate.simpson",
+    "stratified_recall": "unskew.estimate.simpson",
 }
 
 __all__ = [
@@ -447,6 +457,13 @@ __all__ = [
     "castells2018",
     "carraro2020",
     "bellogin2017",
+    "propensity",
+    "Propensity",
+    "bounds",
+    "sensitivity",
+    "judgments_needed",
+    "propensity_strata",
+    "stratified_recall",
 ]
 
 

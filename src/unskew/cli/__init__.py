@@ -16,6 +16,7 @@ from unskew.cli import (
     compare,
     data,
     demo,
+    estimate,
     evaluate,
     intervene,
     metrics,
@@ -37,6 +38,7 @@ app = typer.Typer(
     help="Bias-aware offline evaluation of recommender systems.",
 )
 app.command("evaluate", rich_help_panel="Judge")(evaluate.evaluate)
+app.command("estimate", rich_help_panel="Judge")(estimate.estimate)
 app.command("metrics", rich_help_panel="Judge")(metrics.metrics)
 app.command("compare", rich_help_panel="Conclude")(compare.compare)
 app.command("power", rich_help_panel="Conclude")(power.power)

@@ -1,0 +1,1 @@
+"""What systems would score were everything judged: propensities, weighted estimates, bounds."""

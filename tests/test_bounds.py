@@ -1,0 +1,333 @@
+"""Bounds by brute force, the smallest Γ against a search, and what would settle a pair."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import unskew as us
+from unskew.errors import DataError, SettingError, UnknownName
+from unskew.estimate.bounds import (
+    BOUNDED,
+    bounds,
+    judgments_needed,
+    sensitivity,
+    smallest_gamma,
+    weight_range,
+)
+from unskew.estimate.ips import estimate
+
+ITEMS = list("abcdefg")
+TEST = {"user": [1, 1, 1, 2, 2], "item": ["a", "b", "f", "c", "d"], "rating": [5, 1, 4, 5, 2]}
+RUNS = {
+    "x": {1: ["c", "a", "b"], 2: ["d", "a", "c", "e"]},
+    "y": {1: ["b", "g", "e"], 2: ["d", "b"]},
+}
+
+
+# Bounds
+
+
+@pytest.mark.filterwarnings("ignore:s. the lists hold at most")  # user 2 of y
+@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize("anti", [False, True])
+def test_no_completion_of_the_judgments_leaves_the_bounds(name, anti):
+    """Every way to fill in what is not judged: the least and the largest are the bounds."""
+    label = f"{'anti-' * anti}{name}@3"
+    how = {"liked": 4, "items": ITEMS, "gain": "binary", "loss": "binary"}
+    made = bounds(TEST, RUNS, label, **how)
+    judged = {(u, i): r for u, i, r in zip(*TEST.values(), strict=True)}
+    for system, lists in RUNS.items():
+        low, high = [], []
+        for user in (1, 2):
+            open_ = [i for i in ITEMS if (user, i) not in judged]
+            values = []
+            for bits in itertools.product([5, 1], repeat=len(open_)):
+                full = {i: r for (u, i), r in judged.items() if u == user}
+                full |= dict(zip(open_, bits, strict=True))
+                frame = {"user": [user] * 7, "item": list(full), "rating": list(full.values())}
+                one = us.evaluate(frame, {"s": {user: lists[user]}}, label, **how)
+                values.append(one.values("s", label)[0])
+            values = [v for v in values if not math.isnan(v)]
+            low.append(min(values))
+            high.append(max(values))
+        assert made.low[system, label] == pytest.approx(np.mean(low)), system
+        assert made.high[system, label] == pytest.approx(np.mean(high)), system
+
+
+def test_bounds_by_hand():
+    made = bounds(TEST, RUNS, ["P@2", "RR@2"], liked=4, items=ITEMS)
+    # x: c? a+ | d- a?; y: b- g? | d- b?
+    assert made.table().rows() == [
+        ("x", "P@2", 0.25, 0.25, 0.75), ("x", "RR@2", 0.25, 0.25, 0.75),
+        ("y", "P@2", 0.0, 0.0, 0.5), ("y", "RR@2", 0.0, 0.0, 0.5),
+    ]  # fmt: skip
+    assert made.settled("P@2") == []
+    assert len(made.figure().to_dict()["datasets"]["rows"]) == 2
+    assert "whatever the unjudged items are" in str(made)
+    assert "<table" in made._repr_html_()
+    assert repr(made) == "Bounds(2 systems, 2 metrics)"
+    assert json.loads(json.dumps(made.to_dict()))["users"] == 2
+
+
+def test_a_settled_pair_and_its_direction():
+    test = {"user": [1, 1], "item": ["a", "b"], "rating": [5, 1]}
+    runs = {"good": {1: ["a"]}, "bad": {1: ["b"]}}
+    made = bounds(test, runs, ["P@1", "anti-P@1"], liked=4)
+    assert made.settled("P@1") == [("good", "bad")]
+    assert made.settled("anti-P@1") == [("good", "bad")]
+    with pytest.raises(UnknownName):
+        made.settled("P@2")
+
+
+def test_empty_slots_cannot_be_good():
+    run = us.read_run(
+        pl.DataFrame({"user": [1, 1], "item": ["a", "c"], "rank": [1, 3]}), gaps="keep"
+    )
+    test = {"user": [1], "item": ["a"], "rating": [5]}
+    made = bounds(test, {"r": run}, "P@3", liked=4)
+    assert made.high["r", "P@3"] == pytest.approx(2 / 3)
+
+
+def test_bounds_errors():
+    for label in ("nDCG@3", "condensed-P@3", "Coverage@3"):
+        with pytest.raises(SettingError, match="no bounds here"):
+            bounds(TEST, RUNS, label, liked=4)
+    with pytest.raises(SettingError, match="need a cutoff"):
+        bounds(TEST, RUNS, "P", liked=4)
+    with pytest.raises(SettingError, match="without settings"):
+        bounds(TEST, RUNS, "P(per=list)@3", liked=4)
+
+
+# Γ
+
+
+@pytest.mark.parametrize("model", ["odds", "weights"])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_smallest_gamma_against_a_search(model, seed):
+    rng = np.random.default_rng(seed)
+    d, w = rng.normal(0.3, 1, 12), 1 / rng.uniform(0.1, 1, 12)
+    gamma = smallest_gamma(d, w, model)
+    sign = 1 if w @ d >= 0 else -1
+
+    def least(g):
+        light, heavy = weight_range(w, g, model)
+        x = sign * d
+        return float(np.where(x > 0, light, heavy) @ x)
+
+    if math.isinf(gamma):
+        assert least(1e9) > 0
+        return
+    assert gamma >= 1
+    assert least(gamma) == pytest.approx(0, abs=1e-9)
+    if gamma > 1:
+        assert least(1 + (gamma - 1) * 0.99) > 0
+
+
+def test_gamma_by_hand():
+    # Weights 2, 2 for a and 1 for b: √(4/1) = 2 where weights may change.
+    d, w = np.array([1.0, 1.0, -1.0]), np.array([2.0, 2.0, 1.0])
+    assert smallest_gamma(d, w, "weights") == pytest.approx(2)
+    # b is judged for sure (weight 1): its odds change nothing, a's weights fall to 1 at best.
+    assert smallest_gamma(d, w, "odds") == math.inf
+    # d = 1 with w = 4 against 2 x -1 with w = 1: 1 + 3/Γ = 2 at Γ = 3.
+    assert smallest_gamma(np.array([1.0, -1, -1]), np.array([4.0, 1, 1]), "odds") == pytest.approx(
+        3
+    )
+    assert smallest_gamma(np.zeros(2), np.ones(2), "weights") == 1
+    assert smallest_gamma(np.ones(2), np.ones(2), "weights") == math.inf
+
+
+CHANCE = {"a": 0.5, "b": 0.8, "c": 0.25, "d": 0.2, "f": 0.5}
+
+
+@pytest.mark.parametrize(
+    "metric", ["P@3", "DCG@3", "RBP@3", "Recall@3", "SR@3", "ADG@3", "anti-P@3"]
+)
+def test_sensitivity_agrees_with_the_estimate(metric):
+    how = {"propensity": CHANCE, "liked": 4, "items": ITEMS}
+    made = sensitivity(TEST, RUNS, metric, **how)
+    plain = estimate(TEST, RUNS, metric, mean="ratio", resamples=0, **how)
+    for system in RUNS:
+        assert made.estimates[system] == pytest.approx(plain[system, metric].ips)
+    (pair,) = made.flips
+    assert list(pair) == plain.order(metric, "ips")
+    range_ = made.interval(1.0, level=None)
+    assert range_["low"].to_list() == pytest.approx(range_["high"].to_list())
+    wide = made.interval(2.0, level=None)
+    assert (wide["low"] <= range_["low"]).all()
+    assert (wide["high"] >= range_["high"]).all()
+
+
+@pytest.mark.parametrize("metric", ["Recall@3", "ADG@3", "P@3"])
+@pytest.mark.parametrize("model", ["odds", "weights"])
+def test_the_range_at_gamma_by_brute_force(metric, model):
+    """A ratio is extreme in a corner: all light and heavy weights are tried out."""
+    made = sensitivity(TEST, RUNS, metric, propensity=CHANCE, liked=4, items=ITEMS, model=model)
+    light, heavy = weight_range(made.weight, 1.7, model)
+    shown = made.interval(1.7, level=None)
+    for row in shown.iter_rows(named=True):
+        values = []
+        for bits in itertools.product([0, 1], repeat=light.size):
+            w = np.where(bits, heavy, light)
+            bottom = made.users if made.bottom is None else w @ made.bottom
+            values.append(w @ made.contributions[row["system"]] / bottom)
+        assert row["low"] == pytest.approx(min(values))
+        assert row["high"] == pytest.approx(max(values))
+
+
+def test_sensitivity_words_and_figure():
+    made = sensitivity(TEST, RUNS, "P@3", propensity=CHANCE, liked=4, items=ITEMS)
+    assert made.table().columns == ["better", "worse", "difference", "gamma"]
+    assert "the odds of being judged" in str(made)
+    assert "<table" in made._repr_html_()
+    assert repr(made) == "Sensitivity(P@3, 2 systems)"
+    assert json.loads(json.dumps(made.to_dict()))["model"] == "odds"
+    assert len(made.figure(points=5).to_dict()["datasets"]["rows"]) == 10
+    low = made.interval(1.5, resamples=50)
+    assert low.equals(made.interval(1.5, resamples=50, threads=2))
+
+
+def test_sensitivity_errors():
+    how = {"propensity": CHANCE, "liked": 4}
+    with pytest.raises(SettingError, match="smallest Γ is known of"):
+        sensitivity(TEST, RUNS, "AP@3", **how)
+    with pytest.raises(SettingError, match="smallest Γ is known of"):
+        sensitivity(TEST, RUNS, "P(per=list)@3", **how)
+    with pytest.raises(SettingError, match="cutoff"):
+        sensitivity(TEST, RUNS, "P", **how)
+    with pytest.raises(UnknownName):
+        sensitivity(TEST, RUNS, "P@3", model="odd", **how)
+    with pytest.raises(SettingError, match="with weights take"):
+        sensitivity(TEST, RUNS, "P@3", weights=[1] * 5, liked=4)
+    assert sensitivity(TEST, RUNS, "P@3", weights=[1] * 5, liked=4, model="weights").flips
+    relative = us.read_ratings(TEST)
+    from unskew.estimate.propensity import propensity
+
+    with pytest.raises(SettingError, match="up to a factor"):
+        sensitivity(TEST, RUNS, "P@3", propensity=propensity(None, relative, exponent=0.5), liked=4)
+    with pytest.raises(DataError, match="at least 2 systems"):
+        sensitivity(TEST, {"x": RUNS["x"]}, "P@3", **how)
+    with pytest.raises(DataError, match="no judgment counts"):
+        sensitivity(TEST, RUNS, "Recall@3", propensity=CHANCE, liked=6)
+    made = sensitivity(TEST, RUNS, "P@3", **how)
+    with pytest.raises(SettingError, match="gamma"):
+        made.interval(0.5)
+    with pytest.raises(SettingError, match="level"):
+        made.interval(1.5, level=1.5)
+    with pytest.raises(SettingError, match="most"):
+        made.figure(most=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["P@5", "Recall@5"])
+def test_the_range_holds_the_truth_as_often_as_stated(metric):
+    """Assumed odds are off by up to Γ; ranges at Γ and 90 % hold the truth at least that often."""
+    rng = np.random.default_rng(21)
+    users, items, gamma, draws = 120, 30, 1.5, 120
+    inside = 0
+    for _ in range(draws):
+        taste = rng.random((users, items)) < 0.3
+        chance = rng.uniform(0.2, 0.7, (users, items))
+        odds = chance / (1 - chance) * gamma ** np.where(rng.random(chance.shape) < 0.5, -1, 1)
+        assumed = odds / (1 + odds)
+        order = np.argsort(-(taste * 0.5 + rng.random(taste.shape)), axis=1)
+        user, item = np.nonzero(rng.random(chance.shape) < chance)
+        frame = {"user": user, "item": item, "rating": np.where(taste[user, item], 5, 2)}
+        own = {"user": user, "item": item, "propensity": assumed[user, item]}
+        runs = {"r": dict(enumerate(order.tolist())), "s": dict(enumerate(order[:, ::-1].tolist()))}
+        found = np.take_along_axis(taste, order, axis=1)[:, :5]
+        true = found.mean() if metric == "P@5" else found.sum() / taste.sum()
+        made = sensitivity(frame, runs, metric, propensity=own, liked=4)
+        row = made.interval(gamma, level=0.9, resamples=200).row(0, named=True)
+        inside += row["low"] <= true <= row["high"]
+    # Never fewer than 90 % but for chance: 4.5 standard deviations.
+    assert inside >= draws * 0.9 - 4.5 * math.sqrt(draws * 0.09)
+
+
+# What would settle it
+
+
+def test_judgments_needed_by_hand():
+    test = {"user": [1, 2], "item": ["a", "c"], "rating": [5, 1]}
+    runs = {"x": {u: ["a", "b"] for u in (1, 2)}, "y": {u: ["c", "b"] for u in (1, 2)}}
+    made = judgments_needed(test, runs, "P@2", liked=4, difference=0.3, liked_share=0.5)
+    # b is in both lists at the same rank: 4 slots, each ±1/4 when liked; variance 1/32.
+    wanted = (0.3 / (1.959964 + 0.841621)) ** 2
+    needed = math.ceil(1 / (wanted / (16 / 32) + 1 / 4))
+    assert made.table().row(0) == ("x", "y", 0.3, 4, needed)
+    assert made.liked_share == 0.5
+    easy = judgments_needed(test, runs, "P@2", liked=4, difference=5.0, liked_share=0.5)
+    assert easy.table()["needed"][0] == 1
+    same = judgments_needed(test, {"x": runs["x"], "z": runs["x"]}, "P@2", liked=4, difference=0.3,
+                            liked_share=0.5)  # fmt: skip
+    assert same.table()["needed"][0] is None
+    with pytest.raises(DataError, match="nothing to draw"):
+        same.figure()
+    assert len(made.figure().to_dict()["datasets"]["rows"]) == 1
+    assert "random judgments needed" in str(made)
+    assert "<table" in made._repr_html_()
+    assert repr(made) == "JudgmentsNeeded(P@2, 1 pairs)"
+    assert json.loads(json.dumps(made.to_dict()))["power"] == 0.8
+
+
+def test_judgments_needed_from_the_estimate():
+    how = {"propensity": CHANCE, "liked": 4, "items": ITEMS}
+    made = judgments_needed(TEST, RUNS, "P@3", **how)
+    plain = estimate(TEST, RUNS, "P@3", resamples=0, **how)
+    gap = plain["x", "P@3"].snips - plain["y", "P@3"].snips
+    assert made.table()["difference"][0] == pytest.approx(gap)
+    share = (plain["x", "P@3"].snips + plain["y", "P@3"].snips) / 2
+    assert made.liked_share == pytest.approx(share)
+    for metric in ("RBP@3", "DCG@3", "anti-P@3"):
+        judgments_needed(TEST, RUNS, metric, **how)
+
+
+def test_judgments_needed_errors():
+    for metric in ("Recall@3", "P"):
+        with pytest.raises(SettingError, match="P, RBP and DCG with a cutoff"):
+            judgments_needed(TEST, RUNS, metric, liked=4)
+    for name in ("power", "alpha", "liked_share"):
+        with pytest.raises(SettingError, match=name):
+            judgments_needed(TEST, RUNS, "P@3", liked=4, **{name: 1.0})
+    with pytest.raises(DataError, match="at least 2 systems"):
+        judgments_needed(TEST, {"x": RUNS["x"]}, "P@3", liked=4)
+    data = us.read_ratings({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "rating": [5, 1, 4, 5]})
+    split = us.RandomSplit(test=0.5).split(data)[0]
+    lists = us.AllItems().lists(split, liked=4)
+    model = us.Popularity().fit(split.train, 0)
+    with pytest.raises(SettingError, match="ready-made lists"):
+        judgments_needed(lists, {"a": model, "b": model}, "P@2")
+
+
+@pytest.mark.slow
+def test_so_many_judgments_do_find_the_difference():
+    """Draw that many slots at random and judge them: the difference is found as often as said."""
+    rng = np.random.default_rng(3)
+    users, items, k = 300, 200, 5
+    taste = rng.random((users, items)) < 0.3
+    better = np.argsort(-(taste * 0.12 + rng.random(taste.shape)), axis=1)[:, :k]
+    worse = np.argsort(rng.random(taste.shape), axis=1)[:, :k]
+    runs = {"a": dict(enumerate(better.tolist())), "b": dict(enumerate(worse.tolist()))}
+    hits = [np.take_along_axis(taste, order, axis=1) for order in (better, worse)]
+    gap, share = hits[0].mean() - hits[1].mean(), (hits[0].mean() + hits[1].mean()) / 2
+    some = {"user": np.arange(users), "item": better[:, 0], "rating": np.full(users, 5)}
+    made = judgments_needed(some, runs, f"P@{k}", liked=4, difference=gap, liked_share=share)
+    needed, slots = made.table().row(0)[4], made.table().row(0)[3]
+    adds = {}
+    for sign, order in ((1, better), (-1, worse)):
+        for u in range(users):
+            for i in order[u]:
+                adds[u, i] = adds.get((u, i), 0) + sign / k / users
+    keys = [key for key, value in adds.items() if value]
+    assert len(keys) == slots
+    value = np.array([adds[key] * taste[key] for key in keys])
+    found = 0
+    for _ in range(600):
+        mine = rng.choice(value, needed, replace=False)
+        error = slots * mine.std(ddof=1) * math.sqrt(1 / needed - 1 / slots)
+        found += slots * mine.mean() > 1.959964 * error
+    assert abs(found / 600 - 0.8) < 4.5 * math.sqrt(0.16 / 600)
