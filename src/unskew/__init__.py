@@ -47,9 +47,18 @@ if TYPE_CHECKING:
     from unskew.data.summary import summary
     from unskew.data.worlds import World, world
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
+    from unskew.estimate.bandit import policy_value, read_log
     from unskew.estimate.bounds import bounds, judgments_needed, sensitivity
     from unskew.estimate.propensity import Propensity, propensity
+    from unskew.estimate.sampled import (
+        correct_sampled,
+        corrected_values,
+        expected_metrics,
+        sampled_metrics,
+    )
     from unskew.estimate.simpson import propensity_strata, stratified_recall
+    from unskew.estimate.sizes import target_sizes
+    from unskew.estimate.strata import strata
     from unskew.evaluation import evaluate
     from unskew.expect import expected_precision, fairness, one_relevant_bounds, sparsity
     from unskew.experiment.outline import outline
@@ -298,6 +307,14 @@ _HOME = {
     "judgments_needed": "unskew.estimate.bounds",
     "propensity_strata": "unskew.estimate.simpson",
     "stratified_recall": "unskew.estimate.simpson",
+    "policy_value": "unskew.estimate.bandit",
+    "read_log": "unskew.estimate.bandit",
+    "correct_sampled": "unskew.estimate.sampled",
+    "corrected_values": "unskew.estimate.sampled",
+    "expected_metrics": "unskew.estimate.sampled",
+    "sampled_metrics": "unskew.estimate.sampled",
+    "target_sizes": "unskew.estimate.sizes",
+    "strata": "unskew.estimate.strata",
 }
 
 __all__ = [
@@ -464,6 +481,14 @@ __all__ = [
     "judgments_needed",
     "propensity_strata",
     "stratified_recall",
+    "policy_value",
+    "read_log",
+    "correct_sampled",
+    "corrected_values",
+    "expected_metrics",
+    "sampled_metrics",
+    "target_sizes",
+    "strata",
 ]
 
 

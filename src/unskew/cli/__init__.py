@@ -25,6 +25,7 @@ from unskew.cli import (
     robustness,
     run,
     split,
+    strata,
     world,
 )
 from unskew.errors import DataWarning, SettingError, UnskewError
@@ -41,6 +42,7 @@ app.command("evaluate", rich_help_panel="Judge")(evaluate.evaluate)
 app.command("estimate", rich_help_panel="Judge")(estimate.estimate)
 app.command("metrics", rich_help_panel="Judge")(metrics.metrics)
 app.command("compare", rich_help_panel="Conclude")(compare.compare)
+app.command("strata", rich_help_panel="Conclude")(strata.strata)
 app.command("power", rich_help_panel="Conclude")(power.power)
 app.command("robustness", rich_help_panel="Conclude")(robustness.robustness)
 bias.bias_app.command("null")(bias_audit.null)
