@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any
@@ -27,6 +26,7 @@ from unskew.errors import DataError, SettingError, choose
 from unskew.estimate.forms import Columns, Estimand, estimands
 from unskew.estimate.ips import LEVEL, RESAMPLES, ROWS, Laid, lay, weigh
 from unskew.judge import BLOCK, Matched, Scratch
+from unskew.layout import Printed
 from unskew.metrics.block import geometric_discount, log_discount
 from unskew.metrics.names import Metric, parse
 from unskew.rng import key_of
@@ -40,17 +40,13 @@ BOUNDED = ("P", "Recall", "F1", "RBP", "DCG", "HitRate", "RR")
 SENSITIVE = ("P", "DCG", "RBP", "Recall", "SR", "ADG")
 """Metrics whose difference between systems is a sum over judgments, up to a common divisor."""
 MODELS = ("odds", "weights")
-PLAIN = {
-    "tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True, "tbl_rows": -1,
-    "tbl_cols": -1,
-}  # fmt: skip
 
 
 # Every unjudged item bad, or good
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class Bounds(Printed):
     """The least and the largest value each system can have, whatever the unjudged items are."""
 
     metrics: tuple[str, ...]
@@ -113,14 +109,8 @@ class Bounds:
         """Return everything as plain values, for JSON."""
         return {"users": self.users, "bounds": self.table().to_dicts(), "notes": list(self.notes)}
 
-    def __str__(self) -> str:
-        return _text(self.table(), self.footer())
-
     def __repr__(self) -> str:
         return f"Bounds({len(self.systems)} systems, {len(self.metrics)} metrics)"
-
-    def _repr_html_(self) -> str:
-        return _html(self.table(), self.footer())
 
 
 def bounds(
@@ -281,7 +271,7 @@ def _discount(metric: Metric, longest: int) -> F64:
 
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(Printed):
     """How wrong propensities must be for the better of two systems to be the worse.
 
     Made by `sensitivity`. With Γ, the odds of being judged (or the weights) of each judgment may be
@@ -419,14 +409,8 @@ class Sensitivity:
             "pairs": self.table().to_dicts(), "notes": list(self.notes),
         }  # fmt: skip
 
-    def __str__(self) -> str:
-        return _text(self.table(), self.footer())
-
     def __repr__(self) -> str:
         return f"Sensitivity({self.metric}, {len(self.systems)} systems)"
-
-    def _repr_html_(self) -> str:
-        return _html(self.table(), self.footer())
 
 
 def weight_range(weight: F64, gamma: float, model: str) -> tuple[F64, F64]:
@@ -621,7 +605,7 @@ def _resampled_ratio(top: F64, bottom: F64, resamples: int, seed: int, threads: 
 
 
 @dataclass(frozen=True, eq=False)
-class JudgmentsNeeded:
+class JudgmentsNeeded(Printed):
     """How many random judgments would tell each pair of systems apart. From `judgments_needed`."""
 
     metric: str
@@ -671,14 +655,8 @@ class JudgmentsNeeded:
         )
         return as_figure(bars, f"{self.metric}: what would settle it", self.footer(), rows)
 
-    def __str__(self) -> str:
-        return _text(self.table(), self.footer())
-
     def __repr__(self) -> str:
         return f"JudgmentsNeeded({self.metric}, {len(self.rows)} pairs)"
-
-    def _repr_html_(self) -> str:
-        return _html(self.table(), self.footer())
 
 
 def judgments_needed(
@@ -827,12 +805,3 @@ def _needed(adds: F64, gap: float, share: float, factor: float) -> int | None:
     wanted = (gap / factor) ** 2
     m = 1.0 / (wanted / (slots**2 * variance) + 1.0 / slots) if variance else 1.0
     return min(max(math.ceil(m - 1e-9), 1), slots)
-
-
-def _text(table: pl.DataFrame, footer: list[str]) -> str:
-    with pl.Config(**PLAIN, float_precision=4):  # type: ignore[arg-type]
-        return "\n".join([str(table), *footer])
-
-
-def _html(table: pl.DataFrame, footer: list[str]) -> str:
-    return f"{table._repr_html_()}<p>{'<br>'.join(escape(line) for line in footer)}</p>"

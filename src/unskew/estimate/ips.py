@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from itertools import combinations
 from typing import Any
 
@@ -40,6 +39,7 @@ from unskew.estimate.forms import (
 from unskew.estimate.propensity import Propensity, propensity
 from unskew.evaluation import MEMORY, memory_bytes, read_runs, relevance_for
 from unskew.judge import BLOCK, Scratch
+from unskew.layout import Printed
 from unskew.metrics.block import WHOLE, Block, ratio
 from unskew.metrics.names import Metric, parse
 from unskew.protocol.intervene import Intervened
@@ -121,7 +121,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
+class Estimates(Printed):
     """What each system is estimated to score. Made by `estimate`."""
 
     metrics: tuple[str, ...]
@@ -269,19 +269,8 @@ class Estimates:
             "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
-        with pl.Config(
-            tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=-1,
-            tbl_cols=-1, float_precision=4, tbl_width_chars=160,
-        ):  # fmt: skip
-            return "\n".join([str(self.shown()), *self.footer()])
-
     def __repr__(self) -> str:
         return f"Estimates({len(self.systems)} systems, {len(self.metrics)} metrics)"
-
-    def _repr_html_(self) -> str:
-        foot = "<br>".join(escape(line) for line in self.footer())
-        return f"{self.shown()._repr_html_()}<p>{foot}</p>"
 
 
 def estimate(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -30,16 +29,13 @@ from unskew.estimate.forms import Estimand
 from unskew.estimate.ips import Laid, lay, weigh
 from unskew.evaluation import MEMORY, evaluate, memory_bytes
 from unskew.judge import MASKED, count_labels
+from unskew.layout import Printed
 from unskew.metrics.names import Metric, parse
 from unskew.threads import resolve
 
 F64 = NDArray[np.float64]
 
 GAMMAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-PLAIN = {
-    "tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True, "tbl_rows": -1,
-    "tbl_cols": -1,
-}  # fmt: skip
 
 
 # Strata of propensity
@@ -60,7 +56,7 @@ class PropensityStratum:
 
 
 @dataclass(frozen=True, eq=False)
-class PropensityStrata:
+class PropensityStrata(Printed):
     """What systems score within strata of propensity. Made by `propensity_strata`."""
 
     metric: str
@@ -158,14 +154,8 @@ class PropensityStrata:
             "paradoxes": [list(pair) for pair in self.paradoxes()], "notes": list(self.notes),
         }  # fmt: skip
 
-    def __str__(self) -> str:
-        return _text(self.table(), self.footer())
-
     def __repr__(self) -> str:
         return f"PropensityStrata({self.metric}, {len(self.strata)} strata)"
-
-    def _repr_html_(self) -> str:
-        return _html(self.table(), self.footer())
 
 
 def propensity_strata(
@@ -288,7 +278,7 @@ def _means(
 
 
 @dataclass(frozen=True, eq=False)
-class StratifiedRecall:
+class StratifiedRecall(Printed):
     """Stratified recall of each system over γ. Made by `stratified_recall`."""
 
     cutoff: int
@@ -350,15 +340,12 @@ class StratifiedRecall:
         return {"cutoff": self.cutoff, "mean": self.mean, "values": self.table().to_dicts(),
                 "flips": [list(flip) for flip in self.flips()]}  # fmt: skip
 
-    def __str__(self) -> str:
-        wide = self.table().pivot("gamma", index="system", values="value")
-        return _text(wide, self.footer())
+    def shown(self) -> pl.DataFrame:
+        """Return a row per system, a column per gamma."""
+        return self.table().pivot("gamma", index="system", values="value")
 
     def __repr__(self) -> str:
         return f"StratifiedRecall(@{self.cutoff}, {len(self.systems)} systems)"
-
-    def _repr_html_(self) -> str:
-        return _html(self.table(), self.footer())
 
 
 def stratified_recall(
@@ -413,12 +400,3 @@ def stratified_recall(
     return StratifiedRecall(
         int(cutoff), tuple(steps), tuple(scores.systems), values, mean, scores.notes
     )
-
-
-def _text(table: pl.DataFrame, footer: list[str]) -> str:
-    with pl.Config(**PLAIN, float_precision=4):  # type: ignore[arg-type]
-        return "\n".join([str(table), *footer])
-
-
-def _html(table: pl.DataFrame, footer: list[str]) -> str:
-    return f"{table._repr_html_()}<p>{'<br>'.join(escape(line) for line in footer)}</p>"
