@@ -1,4 +1,8 @@
-"""The 21 systems of valcarce2018 on its own MovieLens 1M split: quality and time.
+"""The systems of the papers on MovieLens 1M: quality and time.
+
+    python benchmarks/recommenders.py            the 21 of valcarce2018 on its own split
+    python benchmarks/recommenders.py SLIM Pop   some of them
+    python benchmarks/recommenders.py --all      every method of all five papers on one split
 
 Needs UNSKEW_DATA with ml-1m/ratings.parquet and published/valcarce2018_ml-1m_results.csv.
 Compilation is not timed: every system first learns from a few users.
@@ -7,14 +11,15 @@ Compilation is not timed: every system first learns from a few users.
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 import unskew as us
+from unskew.recommend.model import Algorithm
 
 
 def published(home: Path) -> dict[str, tuple[float, float]]:
@@ -26,11 +31,40 @@ def published(home: Path) -> dict[str, tuple[float, float]]:
     }
 
 
-def tau_b(a: list[float], b: list[float]) -> float:
-    """Kendall's τ_b."""
-    x, y = np.array(a), np.array(b)
-    dx, dy = np.sign(x[:, None] - x), np.sign(y[:, None] - y)
-    return float((dx * dy).sum() / np.sqrt((dx**2).sum() * (dy**2).sum()))
+def methods() -> dict[str, tuple[Algorithm, bool]]:
+    """Return every method of the papers once, and whether it learns from levels (mena2021)."""
+    found: dict[str, tuple[Algorithm, bool]] = {}
+    for paper in (us.valcarce2018, us.mena2021, us.castells2018, us.carraro2020, us.bellogin2017):
+        for chosen in paper().values():
+            found.setdefault(chosen.algorithm.name, (chosen.algorithm, paper is us.mena2021))
+    for one in (us.OptimalPrecision(), us.OptimalAntiPrecision(), us.GaussianPLSA(), us.EASE()):
+        found.setdefault(one.name, (one, False))
+    return found
+
+
+def train_all(split: us.Split, few: us.Ratings) -> None:
+    """Train and rank every method on one split; print strength, time and memory."""
+    lists = us.AllItems().lists(split, liked=4)
+    levels = us.levels(split.train, liked=4)
+    total = 0.0
+    print("| method | settings | P@10 | nDCG@10 | train s | rank s |")
+    print("|---|---|---:|---:|---:|---:|")
+    for name, (one, on_levels) in methods().items():
+        train = levels if on_levels else split.train
+        one.fit(us.levels(few, liked=4) if on_levels else few)
+        begun = time.perf_counter()
+        model = one.fit(train)
+        fitted = time.perf_counter()
+        mean = us.evaluate(lists, {name: us.rank(model, lists, 100)}, ["P@10", "nDCG@10"]).mean()
+        done = time.perf_counter()
+        total += fitted - begun
+        print(
+            f"| {name} | `{one!r}`{', levels' * on_levels} | {mean[name]['P@10']:.4f} | "
+            f"{mean[name]['nDCG@10']:.4f} | {fitted - begun:.1f} | {done - fitted:.1f} |",
+            flush=True,
+        )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"\n{len(methods())} methods trained in {total:.0f} s; {peak:.1f} GiB at the peak")
 
 
 def main() -> None:
@@ -40,6 +74,9 @@ def main() -> None:
     split = us.Split(ratings.take(~test), ratings.take(test))
     lists = us.TestItems().lists(split, liked=4)
     few = ratings.take(~test & (ratings.user < 300))
+    if sys.argv[1:] == ["--all"]:
+        train_all(us.RandomSplit(test=0.2).split(ratings, seed=1)[0], few)
+        return
     theirs = published(home)
     wanted = sys.argv[1:] or list(theirs)
     total, ours = 0.0, {}
@@ -68,7 +105,7 @@ def main() -> None:
         n for n in ours if all(o >= 0.97 * t for o, t in zip(ours[n], theirs[n], strict=True))
     ]
     close = [n for n in ours if abs(ours[n][0] / theirs[n][0] - 1) <= 0.15]
-    tau = tau_b([ours[n][0] for n in close], [theirs[n][0] for n in close])
+    tau = us.kendall([ours[n][0] for n in close], [theirs[n][0] for n in close])
     print(f"\n{total:.0f} s in all; {len(enough)} of {len(ours)} reach 97 % of both values")
     print(f"tau_b over the {len(close)} systems within 15 % of their published nDCG: {tau:.3f}")
 

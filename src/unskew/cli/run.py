@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,8 @@ Carry a plan out: split, train, rank, judge; resumable.
   unskew run plan.toml --store results/
 
   unskew run plan.toml --store results/ --workers 2 --format csv -o table.csv
+
+  unskew run plan.toml --store results/ --cluster tcp://host:8786
 
 What is finished is kept in the store: a run that was stopped or killed goes on where it was.
 
@@ -63,6 +66,10 @@ def run(  # noqa: D103 - its help is EXAMPLES
     workers: Annotated[
         int, typer.Option(help="Processes side by side; never changes a number.")
     ] = 1,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="A Dask cluster instead: tcp://host:port of its scheduler, or local:4."),
+    ] = None,
     keep_going: Annotated[bool, KEEP] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")
@@ -73,18 +80,26 @@ def run(  # noqa: D103 - its help is EXAMPLES
     ] = None,
     quiet: Quiet = False,
 ) -> None:
+    from unskew.experiment.cluster import connect, workers_of
     from unskew.experiment.plan import read_plan
     from unskew.experiment.results import run as carry_out
 
     choose("format", format, FORMATS)
     if to is not None and to.suffix not in (".csv", ".parquet"):
         raise SettingError(f"--output must end in .csv or .parquet, got {to.name!r}")
+    if cluster is not None and workers != 1:
+        raise SettingError("give --workers or --cluster, not both")
     wanted, source = read_plan(plan)
     ratings = _data(plan, source, data)
-    with tasks_progress(quiet, workers) as moved:
+    with ExitStack() as stack:
+        client, running = None, workers
+        if cluster is not None:
+            client = stack.enter_context(connect(cluster))
+            running = workers_of(client)
+        moved = stack.enter_context(tasks_progress(quiet, running))
         results = carry_out(
-            ratings, wanted, store=store, workers=workers, keep_going=keep_going,
-            retry_failed=retry_failed, progress=moved,
+            ratings, wanted, store=store, workers=workers, cluster=client,
+            keep_going=keep_going, retry_failed=retry_failed, progress=moved,
         )  # fmt: skip
     if to is not None:
         from unskew.files import write_table

@@ -1,4 +1,7 @@
-"""The one seam through which tasks run: here, or in processes side by side."""
+"""The one seam through which tasks run: here, or in processes side by side.
+
+`cluster.over` is its third side, with the same outcomes: on many machines.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import pickle
 import signal
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +32,11 @@ class Outcome:
     failure: str | None = None
 
 
-def execute(
-    function: Callable[[T], Any], tasks: Iterable[T], workers: int = 1
-) -> Iterator[Outcome]:
+Outcomes = Generator[Outcome, None, None]
+"""Outcomes as they come; to close it is to give the other tasks up."""
+
+
+def execute(function: Callable[[T], Any], tasks: Iterable[T], workers: int = 1) -> Outcomes:
     """Do all tasks and yield their outcomes as they come; a failure stops none of the others.
 
     A store that cannot be read or written is no task's failure: it is raised at once.
@@ -51,7 +56,7 @@ def execute(
     work = list(tasks)
     if workers == 1 or len(work) < 2:
         for task in work:
-            yield Outcome(task, *_attempt(function, task))
+            yield Outcome(task, *attempt(function, task))
         return
     with tempfile.TemporaryDirectory(prefix="unskew-") as folder:
         # Workers read all tasks at once, so that what they share is sent once, and only numbers
@@ -110,11 +115,11 @@ def _begin(threads: int, path: str) -> None:
 
 def _attempt_number(number: int) -> tuple[Any, str | None]:
     function, work = _here
-    return _attempt(function, work[number])
+    return attempt(function, work[number])
 
 
-def _attempt(function: Callable[[T], Any], task: T) -> tuple[Any, str | None]:
-    """Return a task's result, or the report of its failure."""
+def attempt(function: Callable[[T], Any], task: T) -> tuple[Any, str | None]:
+    """Do a task; return its result, or the report of its failure."""
     try:
         return function(task), None
     except StoreError:

@@ -7,18 +7,19 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.errors import DataError, SettingError
-from unskew.experiment.execute import execute
+from unskew.experiment.cluster import connect, over_plan
+from unskew.experiment.execute import Outcomes, execute
 from unskew.experiment.plan import Custom, Plan, View
 from unskew.experiment.store import Store, data_key, key_of
 from unskew.experiment.task import (
@@ -32,6 +33,9 @@ from unskew.experiment.task import (
 )
 from unskew.layout import WIDE, plain
 from unskew.scores import RANDOM, Scores, system_of
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(frozen=True)
@@ -193,6 +197,7 @@ def run(
     *,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
+    cluster: str | Client | None = None,
     keep_going: bool = False,
     retry_failed: bool = False,
     progress: Callable[[Progress], None] | None = None,
@@ -210,6 +215,9 @@ def run(
         Without one, results are kept until they are returned.
     workers
         Processes side by side; never changes a result.
+    cluster
+        Do tasks on a Dask cluster instead: `tcp://host:port`, `local:4`, or a
+        `distributed.Client`; never changes a result. Needs `pip install 'unskew[cluster]'`.
     keep_going
         Go on when a task fails, and return what there is; else the first failure is raised when
         all running tasks are done.
@@ -227,26 +235,29 @@ def run(
     Results(1 designs and splits, 1 systems)
     """
     ratings = data if isinstance(data, Ratings) else read_ratings(data)
-    if store is None:
-        with tempfile.TemporaryDirectory(prefix="unskew-") as folder:
-            return _run(ratings, plan, Store.open(folder), workers, keep_going, False, progress)
-    return _run(ratings, plan, Store.open(store), workers, keep_going, retry_failed, progress)
-
-
-def _run(
-    ratings: Ratings, plan: Plan, store: Store, workers: int, keep_going: bool,
-    retry_failed: bool, progress: Callable[[Progress], None] | None,
-) -> Results:  # fmt: skip
-    if workers > 1:
-        _must_travel(plan)
+    if cluster is not None and workers != 1:
+        raise SettingError(f"give workers or a cluster, not both; got workers={workers}")
     with ExitStack() as stack:
+        kept = store is not None
+        opened = Store.open(stack.enter_context(_temporary()) if store is None else store)
         scratch = None
         if not all(is_storable(plan, system) for system in (None, *plan.systems)):
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-"))
-            scratch = Store.open(folder)
+            scratch = Store.open(stack.enter_context(_temporary()))
+        do: Callable[[list[Task]], Outcomes]
+        if cluster is not None:
+            client = stack.enter_context(connect(cluster))
+            do = partial(over_plan, client, shared=kept and scratch is None)
+        else:
+            if workers > 1:
+                _must_travel(plan)
+            do = partial(execute, perform, workers=workers)
         return _carry_out(
-            ratings, plan, store, scratch, workers, keep_going, retry_failed, progress
+            ratings, plan, opened, scratch, do, keep_going, retry_failed and kept, progress
         )
+
+
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="unskew-")
 
 
 def _must_travel(plan: Plan) -> None:
@@ -270,8 +281,9 @@ def _must_travel(plan: Plan) -> None:
 
 
 def _carry_out(
-    ratings: Ratings, plan: Plan, store: Store, scratch: Store | None, workers: int,
-    keep_going: bool, retry_failed: bool, progress: Callable[[Progress], None] | None,
+    ratings: Ratings, plan: Plan, store: Store, scratch: Store | None,
+    do: Callable[[list[Task]], Outcomes], keep_going: bool, retry_failed: bool,
+    progress: Callable[[Progress], None] | None,
 ) -> Results:  # fmt: skip
     key = store.put_ratings(ratings)
     tasks = tasks_of(plan, ratings, key, store, scratch)
@@ -291,18 +303,19 @@ def _carry_out(
         raise _failed(plan, failures, " in an earlier run (try again with retry_failed)")
     done = len(tasks) - len(todo) - len(failures)
     try:
-        for outcome in execute(perform, todo, workers):
-            done += 1
-            task = outcome.task
-            if outcome.failure is not None:
-                report = f"{task.label}, seed {plan.seed}, plan {plan.key}\n{outcome.failure}"
-                failures[task.label] = report
-                if task.into is None:
-                    store.put_failure(task.key, report)
-                if not keep_going:
-                    raise _failed(plan, {task.label: report}, "")
-            if progress is not None:
-                progress(Progress(done, len(tasks), len(failures), task.label))
+        with closing(do(todo)) as outcomes:
+            for outcome in outcomes:
+                done += 1
+                task = outcome.task
+                if outcome.failure is not None:
+                    report = f"{task.label}, seed {plan.seed}, plan {plan.key}\n{outcome.failure}"
+                    failures[task.label] = report
+                    if task.into is None:
+                        store.put_failure(task.key, report)
+                    if not keep_going:
+                        raise _failed(plan, {task.label: report}, "")
+                if progress is not None:
+                    progress(Progress(done, len(tasks), len(failures), task.label))
     finally:
         forget()
     return collect(plan, ratings, key, store, failures, scratch)

@@ -4,7 +4,7 @@ A result is one file: a line that names the format, a line of JSON (the key, a d
 the card) and a Parquet table. It is written under another name, synced and renamed, so that
 nothing half-written ever stands under a key; what is damaged later is found by its digest. Several
 processes and machines may share one folder: who writes a key that is there already writes the same
-bytes. Ratings lie there as Arrow files that every process maps into its memory.
+bytes. Ratings lie there as Arrow files that every process reads for itself.
 """
 
 from __future__ import annotations
@@ -87,6 +87,17 @@ class Store:
         with self._writing(self.path(key)) as part, part.open("wb") as file:
             file.write(_MAGIC + json.dumps(head, sort_keys=True, default=_refuse).encode() + b"\n")
             file.write(payload)
+
+    def content(self, key: str) -> bytes:
+        """Return the bytes of a result, to be kept in another store."""
+        return self.path(key).read_bytes()
+
+    def adopt(self, key: str, content: bytes) -> None:
+        """Keep a result as another store has it; StoreError if it is damaged."""
+        path = self.path(key)
+        _parsed(path, key, content)
+        with self._writing(path) as part:
+            part.write_bytes(content)
 
     def get(self, key: str) -> tuple[pl.DataFrame, dict[str, Any]]:
         """Return a result and its card; StoreError if it is damaged, KeyError if not there."""
@@ -209,12 +220,12 @@ class Store:
         return key
 
     def ratings(self, key: str) -> Ratings:
-        """Return kept ratings, mapped into memory."""
+        """Return kept ratings; StoreError if they are not as they were put there."""
         folder = self.home / _DATA / key
         try:
             meta = json.loads((folder / "meta.json").read_text())
             files = {name: folder / f"{name}.arrow" for name in ("ratings", "users", "items")}
-            for name, path in files.items():  # a mapped file that was cut short would crash
+            for name, path in files.items():
                 if path.stat().st_size != meta["sizes"][name]:
                     raise ValueError(f"{path.name} is cut short")
             table, users, items = (pl.read_ipc(path) for path in files.values())
@@ -238,6 +249,15 @@ class Store:
             raise StoreError(f"{folder}: the ratings are damaged; remove the folder and run again")
         return kept
 
+    def ratings_files(self, key: str) -> dict[str, bytes]:
+        """Return the files of kept ratings by their path in the store, to be put into another."""
+        folder = self.home / _DATA / key
+        names = ("ratings.arrow", "users.arrow", "items.arrow", "meta.json")
+        try:
+            return {f"{_DATA}/{key}/{name}": (folder / name).read_bytes() for name in names}
+        except OSError as problem:
+            raise StoreError(f"{folder}: the ratings cannot be read ({problem})") from None
+
     def _files(self) -> list[Path]:
         return sorted((self.home / _RESULTS).glob("*/*.result"))
 
@@ -249,23 +269,28 @@ class Store:
             raise KeyError(key) from None
         except OSError as problem:
             raise StoreError(f"{path}: cannot be read ({problem})") from None
-        try:
-            magic, head, payload = content.split(b"\n", 2)
-            facts = json.loads(head)
-            right = (
-                magic + b"\n" == _MAGIC
-                and facts["key"] == key
-                and facts["size"] == len(payload)
-                and facts["digest"] == _digest(payload)
-            )
-        except (ValueError, KeyError, TypeError):
-            right, facts, payload = False, {}, b""
-        if not right:
-            raise StoreError(f"{path}: damaged or cut short; it will be done again")
-        return facts, payload
+        return _parsed(path, key, content)
 
     def _writing(self, path: Path) -> Any:
         return _Writing(path)
+
+
+def _parsed(path: Path, key: str, content: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return head and payload of a result's bytes; StoreError if they are not as written."""
+    try:
+        magic, head, payload = content.split(b"\n", 2)
+        facts = json.loads(head)
+        right = (
+            magic + b"\n" == _MAGIC
+            and facts["key"] == key
+            and facts["size"] == len(payload)
+            and facts["digest"] == _digest(payload)
+        )
+    except (ValueError, KeyError, TypeError):
+        right, facts, payload = False, {}, b""
+    if not right:
+        raise StoreError(f"{path}: damaged or cut short; it will be done again")
+    return facts, payload
 
 
 class _Writing:
