@@ -49,6 +49,16 @@ if TYPE_CHECKING:
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
     from unskew.estimate.bandit import policy_value, read_log
     from unskew.estimate.bounds import bounds, judgments_needed, sensitivity
+    from unskew.estimate.online import (
+        Clicks,
+        Forced,
+        ab_test,
+        interleave,
+        multileave,
+        reuse_judgments,
+        top_lists,
+    )
+    from unskew.estimate.online_tests import online_tests
     from unskew.estimate.propensity import Propensity, propensity
     from unskew.estimate.sampled import (
         correct_sampled,
@@ -315,6 +325,14 @@ _HOME = {
     "sampled_metrics": "unskew.estimate.sampled",
     "target_sizes": "unskew.estimate.sizes",
     "strata": "unskew.estimate.strata",
+    "Clicks": "unskew.estimate.online",
+    "Forced": "unskew.estimate.online",
+    "ab_test": "unskew.estimate.online",
+    "interleave": "unskew.estimate.online",
+    "multileave": "unskew.estimate.online",
+    "reuse_judgments": "unskew.estimate.online",
+    "top_lists": "unskew.estimate.online",
+    "online_tests": "unskew.estimate.online_tests",
 }
 
 __all__ = [
@@ -489,6 +507,14 @@ __all__ = [
     "sampled_metrics",
     "target_sizes",
     "strata",
+    "Clicks",
+    "Forced",
+    "ab_test",
+    "interleave",
+    "multileave",
+    "reuse_judgments",
+    "top_lists",
+    "online_tests",
 ]
 
 
