@@ -15,6 +15,7 @@ from test_agreement import some_scores
 from unskew import DataError, SettingError
 from unskew.cli import power as command
 from unskew.comparing import _rank_kernels
+from unskew.comparing.distributions import wilson
 from unskew.comparing.paired import paired
 from unskew.comparing.power import (
     discriminative_power,
@@ -22,7 +23,6 @@ from unskew.comparing.power import (
     sample_size,
     swap_rate,
     type_one_error,
-    wilson,
 )
 from unskew.comparing.significance import compare
 from unskew.data.ratings import frozen

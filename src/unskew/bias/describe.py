@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from unskew.bias.dependence import Dependence, dependence_of
 from unskew.bias.pairs import Pairs, pairs_of
 from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.verdict import Verdict
+from unskew.comparing.distributions import wilson
 from unskew.errors import SettingError, choose
 from unskew.layout import as_html, as_text, number
 from unskew.protocol.distribution import gini
@@ -99,7 +99,7 @@ class BiasReport:
         rated = np.add.reduceat(part.rated[order], edges[:-1])
         liked = np.add.reduceat(part.liked[order], edges[:-1])
         items = np.diff(edges)
-        low, high = _wilson(liked, rated)
+        low, high = wilson(liked, rated, LEVEL)
         return pl.DataFrame(
             {
                 "items": items,
@@ -308,12 +308,3 @@ def _average_ranks(values: F64) -> F64:
     ends = np.cumsum(size)
     ranks: F64 = (ends - (size - 1) / 2)[place]
     return ranks
-
-
-def _wilson(good: NDArray[np.int64], all_: NDArray[np.int64]) -> tuple[F64, F64]:
-    """Return the Wilson interval of shares."""
-    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    share = good / all_
-    middle = (share + z * z / (2 * all_)) / (1 + z * z / all_)
-    half = z * np.sqrt(share * (1 - share) / all_ + z * z / (4 * all_**2)) / (1 + z * z / all_)
-    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)

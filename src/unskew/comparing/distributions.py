@@ -19,6 +19,17 @@ _TINY = 1e-300
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
+def wilson(found: ArrayLike, count: ArrayLike, level: float = 0.95) -> tuple[F64, F64]:
+    """Return Wilson's interval of shares: `found` of `count`."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    n = np.asarray(count, np.float64)
+    share = np.asarray(found, np.float64) / n
+    middle = share + z * z / (2 * n)
+    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    whole = 1 + z * z / n
+    return np.maximum((middle - half) / whole, 0.0), np.minimum((middle + half) / whole, 1.0)
+
+
 def student_t_sf(t: ArrayLike, df: ArrayLike) -> F64:
     """Return P(T > t) of Student's t with `df` degrees of freedom.
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import rounded
+from unskew.comparing.distributions import wilson
 from unskew.comparing.orders import as_number, at_least_two, chosen_metrics, reweighted
 from unskew.comparing.paired import Source, paired
 from unskew.data.ratings import frozen
@@ -33,6 +34,8 @@ PERMUTATIONS = 100_000
 SAMPLES = 1_000
 BINS = 20
 POINTS = 4_000  # of a figure's rows
+MOST_USERS = 1 << 53
+"""A difference that needs more users than this is one of rounding: no number would do."""
 
 # Discriminative power
 
@@ -483,7 +486,7 @@ class SampleSize(Printed):
                 "effect": effect.ravel(),
                 "detectable": self.detectable().ravel(),
                 "power": self.achieved().ravel(),
-                "needed": [int(n) if math.isfinite(n) else None for n in needed.tolist()],
+                "needed": [int(n) if n < MOST_USERS else None for n in needed.tolist()],
             },
             schema_overrides={"needed": pl.Int64},
         )
@@ -505,7 +508,7 @@ class SampleSize(Printed):
                 "detectable": np.median(found, axis=1),
                 "hardest": found.max(axis=1),
                 "powered": ((np.abs(self.gap) >= found) & (self.gap != 0)).mean(axis=1),
-                "needed": [math.ceil(n) if math.isfinite(n) else None for n in needed.tolist()],
+                "needed": [math.ceil(n) if n < MOST_USERS else None for n in needed.tolist()],
             },
             schema_overrides={"needed": pl.Int64},
         )
@@ -624,7 +627,7 @@ class TypeOneError(Printed):
         rows = []
         for test, p in self.p.items():
             found = int((p <= limit).sum())
-            low, high = wilson(found, p.size)
+            low, high = map(float, wilson(found, p.size))
             verdict = "too often" if low > limit else "too rarely" if high < limit else "holds"
             rows.append((test, limit, p.size, found, found / p.size, low, high, verdict))
         names = ["test", "alpha", "simulations", "rejected", "rate", "low", "high", "verdict"]
@@ -795,16 +798,6 @@ def _test(name: str, permutations: int, seed: int) -> Test:
         return tests[name](given, 0)
 
     return run
-
-
-def wilson(found: int, count: int, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval of a share."""
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share = found / count
-    middle = share + z * z / (2 * count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    whole = 1 + z * z / count
-    return max((middle - half) / whole, 0.0), min((middle + half) / whole, 1.0)
 
 
 # All of it

@@ -24,6 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import BLUE, GREY, Figure, as_figure
+from unskew.comparing.distributions import wilson
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.readers import ITEM, USER, read_ratings, read_table
 from unskew.data.relevance import Relevance
@@ -689,7 +690,7 @@ def _calibrate(model: _Model, evidence: _Evidence, notes: list[str]) -> pl.DataF
     for number in np.unique(place):
         mine = place == number
         n, share = int(mine.sum()), float(rated[mine].mean())
-        low, high = _wilson(share, n)
+        low, high = map(float, wilson(int(rated[mine].sum()), n))
         rows.append(
             {
                 "pairs": n, "predicted": float(predicted[mine].mean()), "found": share,
@@ -697,13 +698,6 @@ def _calibrate(model: _Model, evidence: _Evidence, notes: list[str]) -> pl.DataF
             }
         )  # fmt: skip
     return pl.DataFrame(rows)
-
-
-def _wilson(share: float, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share."""
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def _shown(value: object) -> str:
