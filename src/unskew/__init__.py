@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from unskew.estimate.strata import strata
     from unskew.evaluation import evaluate
     from unskew.expect import expected_precision, fairness, one_relevant_bounds, sparsity
+    from unskew.experiment.big import Estimate, FileScores, evaluate_files
     from unskew.experiment.outline import outline
     from unskew.experiment.plan import Custom, Plan, read_plan
     from unskew.experiment.results import Results, run
@@ -333,6 +334,9 @@ _HOME = {
     "reuse_judgments": "unskew.estimate.online",
     "top_lists": "unskew.estimate.online",
     "online_tests": "unskew.estimate.online_tests",
+    "Estimate": "unskew.experiment.big",
+    "FileScores": "unskew.experiment.big",
+    "evaluate_files": "unskew.experiment.big",
 }
 
 __all__ = [
@@ -515,6 +519,9 @@ __all__ = [
     "reuse_judgments",
     "top_lists",
     "online_tests",
+    "Estimate",
+    "FileScores",
+    "evaluate_files",
 ]
 
 

@@ -214,15 +214,21 @@ def lay_runs(
     relevance: Relevance,
     wanted: Mapping[str, Metric],
     depth: int | None,
+    *,
+    must_meet: bool = True,
 ) -> Bench:
-    """Number users and items of all sources alike and check that they meet."""
+    """Number users and items of all sources alike and check that they meet.
+
+    Of a part of the users, a system may rank none: then `must_meet` is False.
+    """
     _need(wanted, train)
     ratings = [tests] if train is None else [tests, train]
     sources: list[Ratings | Run] = [*ratings, *systems.values()]
     extra = [] if catalogue is None else [Ids.number(catalogue)[0]]
     users, user_tables = Ids.union(*(source.users for source in sources))
     items, item_tables = Ids.union(*(source.items for source in sources), *extra)
-    _must_meet(systems, tests, user_tables, item_tables, offset=len(ratings))
+    if must_meet:
+        _must_meet(systems, tests, user_tables, item_tables, offset=len(ratings))
     tables = list(zip(user_tables, item_tables, strict=False))
     recoded = [
         source.recode(users, user_table, items, item_table)

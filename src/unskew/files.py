@@ -16,15 +16,19 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path beside `path`; on success it takes the place of `path` at once."""
+def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Path]:
+    """Give a temporary path beside `path`; on success it takes the place of `path` at once.
+
+    Without `sync` the disk is not waited for: what was written may not survive a power cut.
+    """
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(f".{final.name}.{_writer()}-{secrets.token_hex(4)}.part")
     try:
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+        if sync:
+            with temporary.open("rb") as written:
+                os.fsync(written.fileno())
         temporary.replace(final)
     finally:
         temporary.unlink(missing_ok=True)

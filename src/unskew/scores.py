@@ -335,12 +335,12 @@ class Scores(Printed):
     def _over_lists(
         self, system: System, keep: NDArray[np.bool_], undefined: str
     ) -> dict[str, Mean]:
-        sums = _exact_sums(system.values, keep)
+        sums = exact_sums(system.values, keep)
 
         def one(row: int) -> Mean:
             total, added, missing = sums[row]
             if row in system.den:
-                bottom = _exact_sums(system.den[row][None, :], keep)[0][0]
+                bottom = exact_sums(system.den[row][None, :], keep)[0][0]
                 value = total / bottom if bottom else (0.0 if undefined == "zero" else math.nan)
                 return Mean(value, added + missing, missing)
             count = added + (missing if undefined == "zero" else 0)
@@ -450,7 +450,7 @@ def _plain(aggregates: Mapping[str, float]) -> dict[str, float | None]:
     return {label: None if math.isnan(value) else value for label, value in aggregates.items()}
 
 
-def _exact_sums(values: F64, keep: NDArray[np.bool_]) -> list[tuple[int, int, int]]:
+def exact_sums(values: F64, keep: NDArray[np.bool_]) -> list[tuple[int, int, int]]:
     """Add rows without rounding: (sum in units of 2**-1074, values defined, values NaN) of each."""
     from unskew.metrics import _kernels
 
