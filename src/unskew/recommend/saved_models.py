@@ -91,7 +91,9 @@ def load_model(path: str | os.PathLike[str], train: Ratings | None = None) -> Mo
     try:
         with zipfile.ZipFile(path) as archive:
             card = _read_card(archive, name)
-            model: Model = _put_together(card["model"], lambda key: _read_array(archive, f"{key}.npy"))
+            model: Model = _put_together(
+                card["model"], lambda key: _read_array(archive, f"{key}.npy")
+            )
     except FileNotFoundError:
         raise DataError(f"there is no model file {os.fspath(path)!r}") from None
     except zipfile.BadZipFile as problem:
