@@ -17,7 +17,8 @@ from unskew.recommend.svdpp import SVDpp
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 # How far P@10 and anti-P@10 may be from the published values, as a share of them. SLIM: more
-# penalty where zeros are kept as ratings; ListRankMF: cause unknown.
+# penalty where zeros are kept as ratings; ListRankMF: cause unknown; WBPR: seeds alone spread P@10
+# from .0846 to .0920.
 NEAR = {
     "userknn": (LibRecUserKNN(), 0.03, 0.03),
     "itemknn": (LibRecItemKNN(), 0.03, 0.03),
@@ -26,6 +27,7 @@ NEAR = {
     "ranksgd": (RankSGD(), 0.08, 0.05),
     "slim": (LibRecSLIM(), 0.13, 0.13),
     "listrankmf": (ListRankMF(), 0.04, 0.20),
+    "wbpr": (WBPR(drifting=True), 0.10, 0.10),
 }
 
 
@@ -54,6 +56,6 @@ def test_near_the_published_values(fold, name):
         assert value == pytest.approx(published, rel=bound)
 
 
-def test_the_published_wbpr_is_not_one(fold):
+def test_the_published_wbpr_is_a_defect(fold):
     """LibRec's table of popularities drifts; draws by popularity do far better."""
     assert measured(WBPR(), fold)[0] > 2 * fold[2]["wbpr"]["precision"]

@@ -1,5 +1,7 @@
 """WBPR, GBPR and RankSGD: draws against their chances, steps against plain twins and gradients."""
 
+from collections import OrderedDict
+
 import numpy as np
 import polars as pl
 import pytest
@@ -13,7 +15,7 @@ from unskew.recommend import pairwise
 from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
 
 SEED = np.uint64(12345)
-ALL = [WBPR(3, epochs=2), GBPR(3, epochs=3), RankSGD(3, epochs=3)]
+ALL = [WBPR(3, epochs=2), WBPR(3, epochs=2, drifting=True), GBPR(3, epochs=3), RankSGD(3, epochs=3)]
 
 
 def ratings(rows, users=None, items=None):
@@ -143,6 +145,127 @@ def test_wbpr_as_defined():
     c[weight == 0] = np.nan
     model = algorithm.fit(train, np.random.default_rng(5))
     np.testing.assert_allclose(everyone(model, train), P @ Q.T + c, atol=2e-5)
+
+
+class Cache:
+    """Guava's: four segments by hash, each with 50 entries, the least recently used goes first."""
+
+    def __init__(self, load):
+        self.load, self.segments, self.loads = load, [OrderedDict() for _ in range(4)], 0
+
+    def get(self, u):
+        h = u
+        h = h + ((h << 15) ^ 0xFFFFCD7D) & 0xFFFFFFFF
+        h ^= h >> 10
+        h = h + (h << 3) & 0xFFFFFFFF
+        h ^= h >> 6
+        h = h + (h << 2) + (h << 14) & 0xFFFFFFFF
+        entries = self.segments[(h ^ h >> 16) >> 30]
+        if u not in entries:
+            entries[u] = self.load(u)
+            self.loads += 1
+            if len(entries) > 50:
+                entries.popitem(last=False)
+        entries.move_to_end(u)
+        return entries[u]
+
+
+def drifting_twin(train, draws, seed):
+    """Return the triples of LibRec's loop, its cache, and how often the sum fell short."""
+    pops = [[i, float(n)] for i, n in enumerate(pairwise.popularity(train).tolist())]
+    pops.sort(key=lambda entry: -entry[1])
+    rated = [set(train.item[low:high].tolist())
+             for low, high in zip(train.start, train.start[1:], strict=False)]  # fmt: skip
+
+    def load(u):
+        own = [entry for entry in pops if entry[0] not in rated[u] and entry[1] > 0]
+        total = sum(entry[1] for entry in own)
+        for entry in own:
+            entry[1] /= total
+        return own
+
+    cache, triples, short = Cache(load), [], 0
+    active = pairwise.active_users(train)
+    for draw in range(draws):
+        state = bits(seed, draw)
+        u, row = kernels.draw_rating(state, active, train.start)
+        limit, total, j = (int(bits(state, 1)) >> 11) / 2**53, 0.0, None
+        for item, value in cache.get(u):
+            total += value
+            if total >= limit:
+                j = item
+                break
+        short += j is None
+        triples.append((u, int(train.item[row]), j or 0))
+    return triples, cache, short
+
+
+def crowd(seed=0, users=300, items=90):
+    """Make more users than a cache holds, items of two blocks, and one who rated everything."""
+    rng = np.random.default_rng(seed)
+    cells = rng.random((users, items)) < rng.beta(0.5, 3.0, items)
+    cells[:, 0], cells[7], cells[8], cells[:, 5] = True, True, False, False
+    return ratings([(u, i, 1.0) for u, i in np.argwhere(cells).tolist()], users, items)
+
+
+def test_drifting_wbpr_as_in_librec():
+    train = crowd()
+    algorithm = WBPR(3, 0.05, 0.1, 0.2, 0.3, epochs=1, draws=10, drifting=True)
+    rng = np.random.default_rng(5)
+    P, Q = rng.normal(0, 0.1, (300, 3)), rng.normal(0, 0.1, (90, 3))
+    c = rng.uniform(0, 0.01, 90)
+    draws = 10 * pairwise.active_users(train).size
+    triples, cache, short = drifting_twin(train, draws, np.uint64(rng.integers(1 << 62)))
+    assert 299 < cache.loads < draws  # some users were forgotten, some recalled
+    assert short > 0
+    assert any(i == j for _, i, j in triples)
+    for u, i, j in triples:
+        e = sigmoid(c[j] - c[i] + P[u] @ (Q[j] - Q[i]))
+        p, q, r, b, d = P[u].copy(), Q[i].copy(), Q[j].copy(), c[i], c[j]
+        P[u] += 0.05 * (e * (q - r) - 0.1 * p)
+        Q[i] += 0.05 * (e * p - 0.2 * q)
+        Q[j] += 0.05 * (-e * p - 0.2 * r)
+        c[i] += 0.05 * (e - 0.3 * b)
+        c[j] += 0.05 * (-e - 0.3 * d)
+    model = algorithm.fit(train, np.random.default_rng(5))
+    expected = P @ Q.T + c
+    expected[:, pairwise.popularity(train) == 0] = np.nan
+    expected[8] = np.nan
+    np.testing.assert_allclose(everyone(model, train), expected, atol=2e-5)
+
+
+def test_the_first_place_that_reaches_a_limit():
+    w = np.zeros(2 * kernels.BLOCK)
+    w[3:90] = np.random.default_rng(2).random(87)
+    sums = np.empty(2)
+    total = kernels.block_sums(w, sums)
+    assert total == pytest.approx(w.sum(), rel=1e-14)
+    assert sums == pytest.approx([w[:64].sum(), w[64:].sum()], rel=1e-14)
+    for share in (1e-9, 0.2, 0.7, 0.9, 1 - 1e-12):
+        expected = np.searchsorted(np.cumsum(w), share * total)
+        assert kernels.first_reaching(w, sums, share * total) == expected
+    assert kernels.first_reaching(w, sums, 0.0) == 3
+    assert kernels.first_reaching(w, sums, total * (1 + 1e-12)) == -1
+
+
+def test_when_the_common_scale_is_multiplied_in_does_not_matter(monkeypatch):
+    train, single = crowd(), [np.float32(x) for x in (0.05, 0.1, 0.2, 0.3)]
+    ranked, place, weight = pairwise.ranked_popularity(train)
+
+    def learn(kernel):
+        rng = np.random.default_rng(1)
+        found = [rng.normal(0, 0.1, shape).astype(np.float32) for shape in ((300, 8), (90, 8), 90)]
+        w = weight.copy()
+        kernel(SEED, 2000, train.start, train.item, pairwise.active_users(train), place, ranked,
+               pairwise.segments(300), pairwise.SEGMENT, w, *found, *single)  # fmt: skip
+        return [*found, w / w.sum()]
+
+    first = learn(kernels.drifting_draws)
+    drawn = kernels.random_bits
+    monkeypatch.setattr(kernels, "random_bits", lambda seed, n: np.uint64(drawn(seed, n)))
+    monkeypatch.setattr(kernels, "SMALL", 1.0)  # always, as no number is between 1 and 1
+    for one, other in zip(first, learn(kernels.drifting_draws.py_func), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,15 @@ class Words:
     text: str
     tone: str = "plain"
     """`plain`, `good`, `warning` or `answer`: how it is set off."""
+    head: str = ""
+    """What it is about, in a word or two."""
+    points: tuple[str, ...] = ()
+    """What follows, one by one."""
+
+    def __str__(self) -> str:
+        """Return it as one line of plain text."""
+        said = " ".join(filter(None, [self.text, *self.points]))
+        return f"{self.head} {said}" if self.head else said
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +95,28 @@ class Document:
             for number, picture in enumerate(pictures, start=1):
                 yield f"{section.key}-{number}", picture.figure
 
-    def to_markdown(self) -> str:
-        """Return the report as Markdown; figures by the names that `figures` gives them."""
-        lines = [f"# {self.title}", "", *(f"{words.text}\n" for words in self.lead)]
+    def to_markdown(self, folder: str | None = None) -> str:
+        """Return the report as Markdown.
+
+        Parameters
+        ----------
+        folder
+            Where its figures are, by the names that `figures` gives them, as SVG; without it
+            they are named only.
+        """
+        lines = [f"# {_safe(self.title)}", ""]
+        for words in self.lead:
+            lines += [*_as_markdown(words), ""]
         for section in self.sections:
-            lines += [f"## {section.title}", "", section.shows, ""]
+            lines += [f"## {_safe(section.title)}", "", _safe(section.shows), ""]
             drawn = 0
             for block in section.blocks:
                 if isinstance(block, Picture):
                     drawn += 1
-                    lines += [f"![{block.figure.title}]({section.key}-{drawn}.svg)", "", block.note]
+                    title = _safe(block.figure.title)
+                    place = f"{folder}/{section.key}-{drawn}.svg"
+                    lines += [f"*Figure: {title}*" if folder is None else f"![{title}]({place})"]
+                    lines += ["", _safe(block.note)] if block.note else []
                 else:
                     lines += _as_markdown(block)
                 lines.append("")
@@ -104,7 +126,7 @@ class Document:
         """Return everything but the figures as plain values, for JSON."""
         return {
             "title": self.title,
-            "answer": [words.text for words in self.lead],
+            "answer": [str(words) for words in self.lead],
             "sections": {
                 section.key: {
                     "title": section.title,
@@ -135,20 +157,38 @@ def finite(value: Any) -> Any:
     return value
 
 
+def _safe(text: str) -> str:
+    """Return text from data that Markdown shows as it is, and that cannot hold elements."""
+    for mark in ("\\", "`", "*", "<", "["):
+        text = text.replace(mark, f"\\{mark}")
+    return " ".join(text.split())
+
+
 def _as_markdown(block: Block) -> list[str]:
     if isinstance(block, Words):
-        return [block.text]
+        head = f"**{_safe(block.head)}** " if block.head else ""
+        points = [f"- {_safe(point)}" for point in block.points]
+        return [f"{head}{_safe(block.text)}".strip(), *([""] if points else []), *points]
     if isinstance(block, Grid):
-        table = as_markdown(*cells(block.frame, block.digits))
-        return [f"**{block.title}**", "", table, *(["", block.note] if block.note else [])]
+        header, rows, left = cells(block.frame, block.digits)
+        safe = [[_safe(text) for text in row] for row in rows]
+        table = as_markdown([_safe(name) for name in header], safe, left)
+        return [
+            f"**{_safe(block.title)}**",
+            "",
+            table,
+            *(["", _safe(block.note)] if block.note else []),
+        ]
     if isinstance(block, Code):
-        return [f"**{block.title}**", "", "```", block.text, "```"]
+        longest = max((len(run) for run in re.findall("`+", block.text)), default=0)
+        fence = "`" * max(3, longest + 1)
+        return [f"**{_safe(block.title)}**", "", fence, block.text, fence]
     return []
 
 
 def _plain(block: Block) -> dict[str, Any]:
     if isinstance(block, Words):
-        return {"words": block.text, "tone": block.tone}
+        return {"words": str(block), "tone": block.tone}
     if isinstance(block, Grid):
         return {"table": block.title, "rows": block.frame.to_dicts(), "note": block.note}
     if isinstance(block, Code):

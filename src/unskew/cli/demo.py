@@ -1,53 +1,82 @@
-"""`unskew demo`: the main job on built-in data."""
+"""`unskew demo`: the main job on a built-in world whose truth is known."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unskew.cli.audit import finish, shown, stages
 from unskew.cli.console import output
+from unskew.cli.options import Quiet
+
+if TYPE_CHECKING:
+    from unskew.data.worlds import World
+
+USERS, ITEMS = 1_000, 500
+SEED = 7
 
 
 def demo(
     save: Annotated[
-        Path | None,
-        typer.Option("--save", "-o", help="Also write the sample's files into this folder."),
+        Path | None, typer.Option("--save", help="Also write the world's files into this folder.")
     ] = None,
+    to: Annotated[Path, typer.Option("--output", "-o", help="The report.")] = Path(
+        "unskew-report.html"
+    ),
+    seed: Annotated[int, typer.Option(help="Another seed, another world.")] = SEED,
+    quiet: Quiet = False,
 ) -> None:
-    """Judge three built-in sample systems.
+    """Audit six systems in a simulated shop, and write a report.
+
+    People discover popular items far more often than others and rate what they discover. Because
+    the shop is simulated, what everyone truly likes is known, and the report shows what each design
+    says beside it.
 
     [bold]Examples[/bold]
 
       unskew demo
 
-      unskew demo --save sample/
+      unskew demo --save sample/ -o demo.html
     """
-    from unskew.data.sample import sample
-    from unskew.evaluation import evaluate
-    from unskew.files import write_table
-    from unskew.report.tables import as_rich
+    from unskew.audit.main_job import audit
+    from unskew.data.worlds import world
 
-    data = sample()
-    names = ["P@10", "nDCG@10", "bpref", "anti-P@10", "Judged@10", "ARP@10"]
-    scores = evaluate(data.test, data.runs, names, liked=4, train=data.train)
-    print(f"A simulated shop: {len(data.train):,} training and {len(data.test):,} test ratings.")
-    print("Three systems: random, popular (most rated first) and personal (each user's taste).")
-    output().print(as_rich(scores))
-    for line in scores.footer():
-        print(line)
-    print(
-        "\nanti-P counts recommendations that users dislike, Judged the share of the list that "
-        "anyone rated,\nARP how popular the recommended items are: a popular system is judged "
-        "more, so it scores more of both,\ngood and bad. More: unskew evaluate --help"
-    )
-    if save is not None:
-        files = {"train": data.train, "test": data.test, **data.runs}
-        for name, frame in files.items():
-            write_table(frame, save / f"{name}.csv", "csv")
-        print(f"\nThe sample is in {save}. Try:")
-        print(
-            f"unskew evaluate --judgments {save / 'test.csv'} --run {save / 'popular.csv'} "
-            f"--run {save / 'personal.csv'} --liked 4"
+    shop = world("shop", users=USERS, items=ITEMS, seed=seed)
+    if not quiet:
+        output().print(
+            f"A simulated shop: {USERS:,} users, {ITEMS:,} items, {len(shop.ratings):,} ratings. "
+            f"What everyone truly likes is known.\n",
+            markup=False,
         )
+    with stages(quiet) as moved:
+        found = audit(shop, "quick", seed=seed, progress=moved)
+    shown(found, quiet)
+    finish(found, to, "html", None, quiet)
+    if save is not None:
+        _save(shop, save, seed)
+        print(f"The ratings are in {save}. Try:")
+        print(f"unskew audit {save / 'ratings.csv'} --random {save / 'random.csv'} --quick")
+
+
+def _save(shop: World, folder: Path, seed: int) -> None:
+    """Write what a user would have: all ratings, random ones, a split, and the lists of systems."""
+    from unskew.files import write_table
+    from unskew.protocol.chance import RandomSplit
+    from unskew.protocol.targets import AllItems
+    from unskew.ranking import rank
+    from unskew.recommend.registry import algorithm
+    from unskew.rng import generator
+
+    split = RandomSplit(test=0.2).split(shop.ratings, seed)[0]
+    lists = AllItems().lists(split, liked=shop.liked)
+    parts = {
+        "ratings": shop.ratings, "random": shop.random(0.05), "train": split.train,
+        "test": split.test,
+    }  # fmt: skip
+    for name, part in parts.items():
+        write_table(part.to_polars(), folder / f"{name}.csv", "csv")
+    for file, name in (("popular", "popularity"), ("wrmf", "wrmf")):
+        model = algorithm(name).fit(split.train, generator(seed, "demo", name))
+        write_table(rank(model, lists, 50).to_polars(), folder / f"{file}.csv", "csv")

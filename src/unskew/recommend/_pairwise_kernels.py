@@ -18,7 +18,10 @@ F64 = NDArray[np.float64]
 BATCH = 1024
 TRIES = 64  # draws that may be thrown away before the unrated items are counted
 
-_HALF = np.uint64(32)
+BLOCK = 64  # popularities that are summed before their sums are
+SMALL = 1e-30  # a common scale below this, or above its inverse, is multiplied in
+
+_ELEVEN, _HALF = np.uint64(11), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
@@ -60,14 +63,40 @@ def draw_rating(state: np.uint64, active: I32, start: I64) -> tuple[int, int]:
 
 
 @kernel
+def pair_steps(
+    triples: I32, count: int, P: F32, Q: F32, b: F32,
+    rate: np.float32, of_user: np.float32, of_item: np.float32, of_bias: np.float32,
+) -> None:  # fmt: skip
+    """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the first `count` triples, one by one."""
+    one = np.float32(1)
+    keep_u, keep_i, keep_b = one - rate * of_user, one - rate * of_item, one - rate * of_bias
+    for t in range(count):
+        u, i, j = int(triples[t, 0]), int(triples[t, 1]), int(triples[t, 2])
+        if i == j:  # happens to drifting draws: the slopes cancel, both penalties stay
+            b[i] *= keep_b + keep_b - one
+            for k in range(P.shape[1]):
+                P[u, k] *= keep_u
+                Q[i, k] *= keep_i + keep_i - one
+            continue
+        x = b[i] - b[j] + dot_difference(P, u, Q, i, j)
+        e = rate / (one + np.exp(x))
+        b[i] = keep_b * b[i] + e
+        b[j] = keep_b * b[j] - e
+        of_u, of_i, of_j = P[u], Q[i], Q[j]
+        for k in range(of_u.size):
+            p, q, r = of_u[k], of_i[k], of_j[k]
+            of_u[k] = keep_u * p + e * (q - r)
+            of_i[k] = keep_i * q + e * p
+            of_j[k] = keep_i * r - e * p
+
+
+@kernel
 def weighted_draws(
     seed: np.uint64, last: int, start: I64, item: I32, active: I32,
     pool: I32, weight: I64, P: F32, Q: F32, b: F32,
     rate: np.float32, of_user: np.float32, of_item: np.float32, of_bias: np.float32,
 ) -> None:  # fmt: skip
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the draws 0, …, last - 1 of (u, i, j)."""
-    one = np.float32(1)
-    keep_u, keep_i, keep_b = one - rate * of_user, one - rate * of_item, one - rate * of_bias
     # To look up whether j is rated waits for memory; many look-ups in a row wait together.
     triples = np.empty((BATCH, 3), np.int32)
     for batch in range(0, last, BATCH):
@@ -78,18 +107,95 @@ def weighted_draws(
             j = draw_unrated(state, pool, weight, start, item, u)
             triples[count, 0], triples[count, 1], triples[count, 2] = u, item[row], j
             count += int(j >= 0)
+        pair_steps(triples, count, P, Q, b, rate, of_user, of_item, of_bias)
+
+
+# LibRec's WBPR keeps one table of popularities v, and a cache of users. A user that the cache does
+# not hold has the v of all that she did not rate divided by their sum S. Here v = scale · w: what
+# she did not rate is left alone, scale is divided by S and the w of what she rated multiplied.
+
+
+@training_kernel
+def block_sums(w: F64, sums: F64) -> float:
+    """Fill the sum of every `BLOCK` of w; return the sum of all."""
+    total = 0.0
+    for block in range(sums.size):
+        part = 0.0
+        for k in range(block * BLOCK, (block + 1) * BLOCK):
+            part += w[k]
+        sums[block] = part
+        total += part
+    return total
+
+
+@kernel
+def first_reaching(w: F64, sums: F64, limit: float) -> int:
+    """Return the first place with w > 0 up to which w sums to `limit` or more; -1 if none does."""
+    total, block = 0.0, 0
+    while block < sums.size and total + sums[block] < limit:
+        total += sums[block]
+        block += 1
+    for k in range(block * BLOCK, w.size):
+        total += w[k]
+        if w[k] > 0.0 and total >= limit:
+            return k
+    return -1
+
+
+@kernel
+def recall(held: I32, used: I64, segment: int, u: int, now: int) -> bool:
+    """Tell whether a segment of the cache holds u; if not, u replaces who was used longest ago."""
+    oldest = 0
+    for t in range(held.shape[1]):
+        if held[segment, t] == u:
+            used[segment, t] = now
+            return True
+        if used[segment, t] < used[segment, oldest]:
+            oldest = t
+    held[segment, oldest], used[segment, oldest] = u, now
+    return False
+
+
+@kernel
+def drifting_draws(
+    seed: np.uint64, last: int, start: I64, item: I32, active: I32,
+    place: I32, ranked: I32, segment: I32, size: int, w: F64, P: F32, Q: F32, b: F32,
+    rate: np.float32, of_user: np.float32, of_item: np.float32, of_bias: np.float32,
+) -> None:  # fmt: skip
+    """Do as `weighted_draws` with LibRec's draws of j.
+
+    Where a rating's item stands in w says `place`, which item stands there `ranked`; `segment` is
+    each user's part of the cache, which holds `size` users.
+    """
+    triples, sums = np.empty((BATCH, 3), np.int32), np.empty(w.size // BLOCK)
+    held = np.full((segment.max() + 1, size), -1, np.int32)
+    used = np.full(held.shape, -1, np.int64)
+    kept = np.empty(ranked.size)
+    scale = 1.0
+    for batch in range(0, last, BATCH):
+        count = min(BATCH, last - batch)
         for t in range(count):
-            u, i, j = int(triples[t, 0]), int(triples[t, 1]), int(triples[t, 2])
-            x = b[i] - b[j] + dot_difference(P, u, Q, i, j)
-            e = rate / (one + np.exp(x))
-            b[i] = keep_b * b[i] + e
-            b[j] = keep_b * b[j] - e
-            of_u, of_i, of_j = P[u], Q[i], Q[j]
-            for k in range(of_u.size):
-                p, q, r = of_u[k], of_i[k], of_j[k]
-                of_u[k] = keep_u * p + e * (q - r)
-                of_i[k] = keep_i * q + e * p
-                of_j[k] = keep_i * r - e * p
+            state = random_bits(seed, batch + t)
+            u, row = draw_rating(state, active, start)
+            low, high = start[u], start[u + 1]
+            for a in range(low, high):
+                kept[a - low] = w[place[a]]
+                w[place[a]] = 0.0
+            total = block_sums(w, sums)
+            limit = np.float64(random_bits(state, 1) >> _ELEVEN) * 2.0**-53
+            divisor = 1.0
+            if not recall(held, used, segment[u], u, batch + t) and total > 0.0:
+                divisor, scale = scale * total, 1.0 / total
+            k = first_reaching(w, sums, limit / scale)
+            for a in range(low, high):
+                w[place[a]] = kept[a - low] * divisor
+            if not SMALL < scale < 1.0 / SMALL:
+                w *= scale
+                scale = 1.0
+            # LibRec's j starts as 0 and stays so when the sum falls short of the limit.
+            j = ranked[k] if k >= 0 else 0
+            triples[t, 0], triples[t, 1], triples[t, 2] = u, item[row], j
+        pair_steps(triples, count, P, Q, b, rate, of_user, of_item, of_bias)
 
 
 @kernel

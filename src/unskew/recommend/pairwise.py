@@ -22,6 +22,8 @@ ROUND = 10
 """Draws of GBPR per user that are made and held at a time."""
 PART = 512
 """Users of GBPR per task."""
+SEGMENT = 50
+"""Users that each segment of LibRec's cache holds."""
 
 
 def starting_factors(
@@ -42,6 +44,39 @@ def popularity(train: Ratings) -> NDArray[np.int64]:
     return frozen(np.bincount(train.item, minlength=len(train.items)).astype(np.int64))
 
 
+def ranked_popularity(train: Ratings) -> tuple[I32, I32, NDArray[np.float64]]:
+    """Return items from most to fewest ratings, each rating's place among them, and the numbers.
+
+    Of the numbers there are as many as make up whole blocks, the last ones 0.
+    """
+    from unskew.recommend._pairwise_kernels import BLOCK
+
+    count = popularity(train)
+    ranked = np.argsort(-count, kind="stable")
+    place = np.empty_like(ranked)
+    place[ranked] = np.arange(ranked.size)
+    weight = np.zeros(-(-ranked.size // BLOCK) * BLOCK)
+    weight[: ranked.size] = count[ranked]
+    return frozen(ranked.astype(np.int32)), frozen(place[train.item].astype(np.int32)), weight
+
+
+def segments(users: int) -> I32:
+    """Return which of the four segments of Guava's cache holds each user.
+
+    The cache of LibRec (maximumSize=200) gives 50 places to each segment and chooses it by the
+    two highest bits of this hash. Its other limit, two minutes without use, is out of reach: a
+    user stays for some two hundred draws.
+    """
+    h = np.arange(users, dtype=np.uint32)
+    h += (h << np.uint32(15)) ^ np.uint32(0xFFFFCD7D)
+    h ^= h >> np.uint32(10)
+    h += h << np.uint32(3)
+    h ^= h >> np.uint32(6)
+    h += (h << np.uint32(2)) + (h << np.uint32(14))
+    h ^= h >> np.uint32(16)
+    return frozen((h >> np.uint32(30)).astype(np.int32))
+
+
 @dataclass(frozen=True)
 class WBPR(Algorithm):
     """Weighted BPR: rated items before unrated ones, which are drawn by their popularity.
@@ -52,10 +87,6 @@ class WBPR(Algorithm):
     everyone knows. A user who has ratings is drawn first, then one of her ratings, then j. Every
     rating counts as liked, whatever its value. Factors start normal with deviation 0.1, biases
     at 0. Single precision, one thread.
-
-    LibRec 2.0.0 divides the popularities of the items that u did not rate by their sum, in place
-    in a table that all users share. The table drifts, in the end to items that hardly anyone
-    rated; the published values carry that. Not copied here.
 
     Parameters
     ----------
@@ -73,6 +104,19 @@ class WBPR(Algorithm):
         Times `draws` · |users| draws.
     draws
         Per user and epoch.
+    drifting
+        Draw j as LibRec 2.0.0 does, defect included. Only to reproduce mena2021, whose published
+        values carry it; for anything else leave it off.
+
+        LibRec (`WBPRRecommender.getCacheItemProbs`) divides the popularities of the items that u
+        did not rate by their sum; but the entries it divides are those of the one table that all
+        users share. It does so each time that u is drawn and not among the 200 users of a cache,
+        which forgets who was drawn longest ago. What she rated keeps its entries while the rest
+        grows to fill the sum, so the entries of items that many rated dwindle, and before the first
+        epoch ends nearly all j are items that hardly anyone rated. For a user in the cache the
+        entries need not sum to 1 any more; where they fall short of the number drawn, j is the
+        first item of the data, rated or not. That is also the j of who rated everything.
+        Biases start uniform in [0, 0.01).
 
     References
     ----------
@@ -87,6 +131,7 @@ class WBPR(Algorithm):
     regularisation_bias: float = 0.01
     epochs: int = 20
     draws: int = 100
+    drifting: bool = False
 
     name: ClassVar[str] = "wbpr"
 
@@ -104,15 +149,25 @@ class WBPR(Algorithm):
 
         P, Q = (padded(part.astype(np.float32))
                 for part in starting_factors(train, self.factors, rng))  # fmt: skip
-        c = np.zeros(len(train.items), np.float32)
-        active = active_users(train)
-        single = np.float32
-        kernels.weighted_draws(
-            np.uint64(rng.integers(1 << 62)), self.epochs * self.draws * active.size,
-            train.start, train.item, active, train.item, popularity(train), P, Q, c,
+        active, single = active_users(train), np.float32
+        steps = (
             single(self.learning_rate), single(self.regularisation),
             single(self.regularisation_item), single(self.regularisation_bias),
         )  # fmt: skip
+        last = self.epochs * self.draws * active.size
+        if self.drifting:
+            c = rng.uniform(0.0, 0.01, len(train.items)).astype(np.float32)
+            ranked, place, weight = ranked_popularity(train)
+            kernels.drifting_draws(
+                np.uint64(rng.integers(1 << 62)), last, train.start, train.item, active,
+                place, ranked, segments(len(train.users)), SEGMENT, weight, P, Q, c, *steps,
+            )  # fmt: skip
+        else:
+            c = np.zeros(len(train.items), np.float32)
+            kernels.weighted_draws(
+                np.uint64(rng.integers(1 << 62)), last, train.start, train.item, active,
+                train.item, popularity(train), P, Q, c, *steps,
+            )  # fmt: skip
         return learned(train, P, Q, 0.0, c, self.factors)
 
 

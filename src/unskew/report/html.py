@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from html import escape
 from importlib import resources
 from string import Template
@@ -15,6 +16,8 @@ from unskew.layout import cell
 
 DOCS = "docs"
 """Where the pages are that sections point to."""
+SHORT = 24
+"""Texts up to this long stay on one line of a table."""
 
 
 def as_html(document: Document, docs: str = DOCS) -> bytes:
@@ -29,10 +32,7 @@ def as_html(document: Document, docs: str = DOCS) -> bytes:
     """
     specs: dict[str, Mapping[str, Any]] = {}
     body = "".join(_section(section, specs, docs) for section in document.sections)
-    bundle = ""
-    if specs:
-        convert, version = converter(next(iter(specs.values())))
-        bundle = str(convert.javascript_bundle(vl_version=version))
+    bundle = _bundle(next(iter(specs.values()))["$schema"]) if specs else ""
     return (
         Template(_part("page.html"))
         .substitute(
@@ -51,6 +51,13 @@ def as_html(document: Document, docs: str = DOCS) -> bytes:
         )
         .encode()
     )
+
+
+@cache
+def _bundle(schema: str) -> str:
+    """Return the script that draws charts of one version of the grammar; slow to make."""
+    convert, version = converter({"$schema": schema})
+    return str(convert.javascript_bundle(vl_version=version))
 
 
 def _part(name: str) -> str:
@@ -108,7 +115,14 @@ def _block(block: Block, key: str, specs: dict[str, Mapping[str, Any]]) -> str:
 
 
 def _words(words: Words) -> str:
-    return f'<p class="{escape(words.tone)}">{escape(words.text)}</p>'
+    head = f"<strong>{escape(words.head)}</strong> " if words.head else ""
+    if not words.points:
+        return f'<p class="{escape(words.tone)}">{head}{escape(words.text)}</p>'
+    points = "".join(f"<li>{escape(point)}</li>" for point in words.points)
+    return (
+        f'<div class="{escape(words.tone)} points"><p>{head}{escape(words.text)}</p>'
+        f"<ul>{points}</ul></div>"
+    )
 
 
 def _picture(block: Picture, key: str, specs: dict[str, Mapping[str, Any]]) -> str:
@@ -143,7 +157,8 @@ def _grid(block: Grid, key: str) -> str:
 
 
 def _cell(value: object, number: bool, digits: int) -> str:
-    kind = ' class="number"' if number else ""
+    short = isinstance(value, str) and len(value) <= SHORT
+    kind = ' class="number"' if number else ' class="short"' if short else ""
     raw = "" if value is None or value != value else str(value)
     return f'<td{kind} data-value="{escape(raw)}">{escape(cell(value, digits))}</td>'
 

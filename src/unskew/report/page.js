@@ -4,13 +4,17 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const hidden = new Set();
 
-  // Charts: drawn when they come near, again when systems are hidden or the scheme changes.
+  // Charts: first those that come near; again when systems are hidden or the scheme changes.
   const shade = { "#333333": "#dcdfe2", "#555555": "#a7adb5", "#EAEAEA": "#33383d" };
   function themed(spec) {
     if (!dark.matches || matchMedia("print").matches) return spec;
     const config = JSON.parse(
       JSON.stringify(spec.config || {}).replace(/#333333|#555555|#EAEAEA/g, (c) => shade[c])
     );
+    const light = shade["#333333"];
+    config.text = { color: light, ...config.text };
+    config.header = { labelColor: light, titleColor: light, ...config.header };
+    config.point = { opacity: 1, ...config.point };
     return { ...spec, background: "transparent", config };
   }
   function filtered(spec) {
@@ -47,7 +51,13 @@
       { rootMargin: "800px" }
     );
     places.forEach((place) => near.observe(place));
-  } else drawAll();
+  }
+  // The rest one by one, so that nothing waits for all of them.
+  const rest = () => {
+    const next = places.find((place) => !drawn.has(place));
+    if (next) draw(next).then(() => setTimeout(rest, 20));
+  };
+  setTimeout(rest, 200);
   window.addEventListener("beforeprint", drawAll);
   window.drawAll = drawAll;
   const again = () => drawn.forEach(draw);

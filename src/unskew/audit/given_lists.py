@@ -1,0 +1,181 @@
+"""An audit of lists that the user already has: nothing is trained, judgments are taken anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.audit.findings import (
+    Findings,
+    Progress,
+    at_least,
+    orders_systems,
+    relevance_of,
+    tried,
+)
+from unskew.audit.found import LEVEL
+from unskew.audit.levels import METRICS, Level
+from unskew.audit.null import REAL, NullExperiment
+from unskew.bias.describe import describe_bias
+from unskew.data.dataset import Dataset
+from unskew.data.nulls import redraw
+from unskew.data.ratings import Ratings
+from unskew.data.readers import read_ratings
+from unskew.data.relevance import Relevance
+from unskew.data.summary import summary
+from unskew.errors import SettingError, choose
+from unskew.evaluation import evaluate, read_runs
+from unskew.protocol.audit import audit_split
+from unskew.protocol.intervene import Skew, WtdH
+from unskew.protocol.split import Split, under_one_numbering
+from unskew.rng import key_of as seed_of
+from unskew.runs import Run
+from unskew.scores import Scores
+from unskew.versions import versions
+
+AS_GIVEN = "as-given"
+REJUDGED = {
+    AS_GIVEN: "the lists and the judgments as they are",
+    "test-items": "lists without items that nobody judged, as far as they reach",
+    "test-targets": "lists of what the user judged only, as far as they reach",
+    "skew": "judgments drawn against popularity in training",
+    "wtd-h": "judgments drawn as if items and users were chosen at random",
+}
+"""The designs of given lists: what can be done without ranking anew."""
+
+
+def of_runs(
+    judgments: object, runs: object, train: object,
+    rules: tuple[float | None, Relevance | None], level: Level, designs: Sequence[str] | None,
+    metric: str | None, seed: int, told: Progress,
+) -> dict[str, Any]:  # fmt: skip
+    """Audit given lists: what needs training is left out. Return the fields of `Found`."""
+    told("reading", 0, 1)
+    tests = judgments if isinstance(judgments, Ratings) else read_ratings(judgments)
+    trained = None if train is None else read_ratings(train)
+    if trained is not None:
+        tests, trained = under_one_numbering(tests, trained)
+    rule, assumed = relevance_of(tests, None, rules)
+    lists = read_runs(runs, None, seed, (tests.users, tests.items))
+    if len(lists) < 2:
+        raise SettingError("an audit compares systems: give the lists of at least two")
+    label = orders_systems(metric or METRICS[0])
+    metrics = METRICS if label in METRICS else (label, *METRICS)
+    skipped = {
+        "training on null data": "given lists cannot be made anew: only judgments are redrawn",
+        "designs with splits and rankings of their own": "given lists cannot be made anew",
+    }
+    scores = _rejudged(tests, lists, trained, rule, metrics, designs, seed, skipped)
+    told("designs", 1, 1)
+    found = Findings(label, level, seed, skipped, told)
+    null = found.tried(
+        "null experiment",
+        lambda: _null_of_runs(tests, lists, trained, rule, metrics, level.repeats, seed, scores),
+    )
+    told("null experiment", 1, 1)
+    common = next(iter(scores))
+    whole = tests if trained is None else _together(tests, trained)
+    dataset = Dataset("judgments", whole, None, None, rule.threshold, notes=tests.notes)
+    splits = {}
+    if trained is not None:
+        splits = {"given": audit_split(Split(trained, tests, "given"))}
+    measured = {
+        **found.of_scores(scores),
+        **found.of_lists(tests, lists, trained, None, rule),
+        "data": summary(dataset),
+        "bias": found.tried("bias", lambda: describe_bias(whole, liked=at_least(rule, whole))),
+        "splits": splits,
+    }
+    card = {
+        "data": {"judgments": len(tests), "fingerprint": tests.fingerprint,
+                 "train": None if trained is None else trained.fingerprint},
+        "systems": list(lists), "level": level.name,
+        "designs": list(scores), "relevance": rule.describe(), "metrics": list(metrics),
+        "metric": label, "seed": seed, "null": {"null": "iid", "repeats": level.repeats},
+        "permutations": level.permutations, "bootstrap": level.bootstrap, "versions": versions(),
+    }  # fmt: skip
+    return {
+        "name": "judgments", "metric": label, "systems": tuple(scores[common][0].systems),
+        "designs": {name: REJUDGED[name] for name in scores}, "scores": scores, "relevance": rule,
+        "null": null, "skipped": dict(skipped), "assumed": tuple(assumed),
+        "notes": tuple(dict.fromkeys(tests.notes)), "card": card, **measured,
+    }  # fmt: skip
+
+
+def _together(tests: Ratings, train: Ratings) -> Ratings:
+    """Return all ratings there are, those of both parts once."""
+    columns = [one.to_polars().select("user", "item", "rating") for one in (train, tests)]
+    return read_ratings(pl.concat(columns), duplicates="first")
+
+
+def _rejudged(
+    tests: Ratings, runs: Mapping[str, Run], train: Ratings | None, rule: Relevance,
+    metrics: Iterable[str], designs: Sequence[str] | None, seed: int, skipped: dict[str, str],
+) -> dict[str, tuple[Scores, ...]]:  # fmt: skip
+    """Judge given lists in several ways."""
+    for name in designs or ():
+        choose("design", name, REJUDGED)
+    wanted = tuple(dict.fromkeys(designs or REJUDGED))
+    found: dict[str, tuple[Scores, ...]] = {}
+    for name in wanted:
+
+        def judged(name: str = name) -> Scores:
+            lists: Mapping[str, Any] = runs
+            judging = tests
+            if name in ("test-items", "test-targets"):
+                keys = ["item"] if name == "test-items" else ["user", "item"]
+                known = tests.to_polars().select(keys).unique()
+                lists = {
+                    system: one.to_polars().join(known, on=keys, how="semi", maintain_order="left")
+                    .select("user", "item", pl.col("rank").rank("ordinal").over("user"))
+                    for system, one in runs.items()
+                }  # fmt: skip
+            elif name in ("skew", "wtd-h"):
+                if train is None:
+                    raise SettingError("needs the training ratings")
+                change = Skew() if name == "skew" else WtdH()
+                judging = change.sample(tests, train, seed=seed).ratings
+            return evaluate(judging, lists, list(metrics), relevance=rule, train=train, seed=seed)
+
+        if name == wanted[0]:
+            found[name] = (judged(),)
+        else:
+            made = tried(skipped, f"design {name}", judged)
+            if made is not None:
+                found[name] = (made,)
+    return found
+
+
+def _null_of_runs(
+    tests: Ratings, runs: Mapping[str, Run], train: Ratings | None, rule: Relevance,
+    metrics: Iterable[str], repeats: int, seed: int, scores: Mapping[str, tuple[Scores, ...]],
+) -> NullExperiment:  # fmt: skip
+    """Judge the same lists by judgments whose values are drawn anew."""
+    if len(np.unique(tests.value)) < 2:
+        raise SettingError("all judgments have the same value: drawing them anew changes nothing")
+    design = next(iter(scores))
+    if design != AS_GIVEN:
+        raise SettingError(f"is made for the design {AS_GIVEN}")
+    rows = _means(scores[design][0], REAL, 0, design)
+    for repeat in range(repeats):
+        own = seed_of(seed, "null", "iid", repeat) % (1 << 31)
+        drawn = redraw(tests, "iid", own)
+        made = evaluate(drawn, runs, list(metrics), relevance=rule, train=train, seed=seed)
+        rows += _means(made, "iid", repeat, design)
+    note = "the systems are those of the data as they are: only the judgments are redrawn"
+    schema = {"data": pl.String, "repeat": pl.Int64, "design": pl.String, "system": pl.String,
+              "metric": pl.String, "value": pl.Float64, "random": pl.Float64}  # fmt: skip
+    return NullExperiment(pl.DataFrame(rows, schema=schema), ("iid",), repeats, LEVEL, (note,))
+
+
+def _means(scores: Scores, kind: str, repeat: int, design: str) -> list[dict[str, Any]]:
+    chance = scores.random()
+    return [
+        {"data": kind, "repeat": repeat, "design": design, "system": system, "metric": metric,
+         "value": mean.value, "random": chance.get(metric)}
+        for system, row in scores.means().items()
+        for metric, mean in row.items()
+    ]  # fmt: skip

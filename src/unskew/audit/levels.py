@@ -1,0 +1,180 @@
+"""What an audit runs: its levels, its designs, and the plans that carry them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from unskew.data.relevance import Relevance
+from unskew.errors import SettingError, choose
+from unskew.experiment.plan import Plan, View
+from unskew.experiment.store import key_of
+from unskew.protocol.chance import RandomSplit
+from unskew.protocol.intervene import Skew, WtdH
+from unskew.protocol.popularity import UniformTest
+from unskew.protocol.split import Splitter
+from unskew.protocol.targets import AllItems, OneRelevant, Percentiles, TestItems, TestTargets
+from unskew.protocol.temporal import TemporalSplit
+from unskew.recommend.model import Algorithm
+from unskew.recommend.registry import algorithm, settings_of
+
+FEW = ("random", "popularity", "average-rating", "user-knn", "puresvd", "wrmf")
+MORE = ("item-knn", "slim", "bprmf", "plsa")
+METRICS = (
+    "P@10", "anti-P@10", "nDCG@10", "nDCL@10", "Recall@10", "AP@10", "RR@10", "P@5", "nDCG@5",
+    "P@50", "nDCG@50",
+)  # fmt: skip
+CROSSED = ("P@5", "P@10", "P@50", "nDCG@5", "nDCG@10", "nDCG@50")
+"""Two metrics at three cutoffs each: every combination, so that their shares can be told apart."""
+OTHERS = 100
+"""Items that are not liked in each list of the 1R designs (bellogin2017)."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """How much an audit does."""
+
+    name: str
+    algorithms: tuple[str, ...]
+    folds: int | None
+    """Folds of the random split; one split with a fifth of the ratings if None."""
+    repeats: int
+    """Of the null experiment."""
+    permutations: int
+    bootstrap: int
+    """Draws of users for intervals."""
+    samples: int
+    """Smaller test sets per share, for the robustness of metrics."""
+
+
+LEVELS = {
+    "quick": Level("quick", FEW, None, 3, 10_000, 500, 10),
+    "default": Level("default", (*FEW, *MORE), None, 5, 100_000, 1_000, 25),
+    "thorough": Level("thorough", (*FEW, *MORE), 5, 5, 100_000, 1_000, 50),
+}
+
+DESIGNS = {
+    "all-items": "a random fifth of the ratings tests; every item outside training is ranked",
+    "test-items": "as all-items, but only items with a test rating of anyone are ranked",
+    "1r": f"one list per liked test item: it and {OTHERS} items that are not liked",
+    "u1r": "as 1r, on a test part with as many ratings of each (popular) item",
+    "p1r": "as 1r, within ten bins of items by popularity, which count alike",
+    "test-targets": "only what the user rated in the test part is ranked",
+    "skew": "as all-items, test ratings drawn against popularity",
+    "wtd-h": "as all-items, test ratings drawn as if items and users were chosen at random",
+    "temporal": "trained on the earlier ratings, tested on the last fifth; every item is ranked",
+}
+"""By name: what is done."""
+SOURCES = {
+    "all-items": "bellogin2017", "test-items": "bellogin2017", "1r": "bellogin2017",
+    "u1r": "bellogin2017", "p1r": "bellogin2017", "test-targets": "castells2018",
+    "skew": "carraro2020", "wtd-h": "carraro2020", "temporal": "castells2018",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Way:
+    """One design of an audit: a split, and a way to judge what was trained on it."""
+
+    name: str
+    about: str
+    split: Splitter
+    view: View
+
+
+def ways_of_level(level: Level, designs: Sequence[str] | None = None) -> list[Way]:
+    """Return the designs of a level, all of them unless named; the first one is the common one."""
+    for name in designs or ():
+        choose("design", name, DESIGNS)
+    if designs is not None and not designs:
+        raise SettingError(f"name at least one design: {', '.join(DESIGNS)}")
+    folds = level.folds
+    random = RandomSplit(test=0.2) if folds is None else RandomSplit(folds=folds)
+    one = OneRelevant(OTHERS, shortage="shorten")
+    bins = Percentiles(OTHERS, shortage="shorten")
+    made = {
+        "all-items": (random, View("test", None, AllItems())),
+        "test-items": (random, View("test", None, TestItems())),
+        "1r": (random, View("test", None, one)),
+        "u1r": (UniformTest(test=0.2, repetitions=folds or 1), View("test", None, one)),
+        "p1r": (random, View("test", None, bins)),
+        "test-targets": (random, View("test", None, TestTargets("fill"))),
+        "skew": (random, View("test", Skew(), AllItems())),
+        "wtd-h": (random, View("test", WtdH(), AllItems())),
+        "temporal": (TemporalSplit(test=0.2), View("test", None, AllItems())),
+    }
+    chosen = tuple(dict.fromkeys(designs or DESIGNS))
+    return [Way(name, DESIGNS[name], *made[name]) for name in chosen]
+
+
+def ways_of_plan(plan: Plan) -> list[Way]:
+    """Return the designs of a plan, under the names by which a study of the truth calls them."""
+    from unskew.audit.truth import design_name
+
+    return [
+        Way(design_name(plan, number, view), f"{split!r}, {view.targets!r}", split, view)
+        for number, split in enumerate(plan.splits)
+        for view in plan.views()
+    ]
+
+
+def plans_of(ways: Iterable[Way], how: Plan) -> dict[Plan, list[Way]]:
+    """Bring designs together that one plan can carry out, so that systems are trained once.
+
+    A plan judges every intervention on every target: those with and those without one are apart.
+
+    Parameters
+    ----------
+    ways
+        The designs.
+    how
+        The plan whose systems, metrics, relevance and seed all take.
+    """
+    groups: dict[str, list[Way]] = {}
+    for way in ways:
+        changed = way.view.intervention is not None
+        key = {"split": way.split.describe(), "changed": changed, "by": way.view.judgments}
+        groups.setdefault(key_of(key), []).append(way)
+    made = {}
+    for members in groups.values():
+        changes = [one.view.intervention for one in members if one.view.intervention is not None]
+        plan = replace(
+            how, split=members[0].split, judgments=members[0].view.judgments,
+            targets=tuple({key_of(one.view.targets.describe()): one.view.targets
+                           for one in members}.values()),
+            interventions=tuple({key_of(one.describe()): one for one in changes}.values()),
+        )  # fmt: skip
+        made[plan] = members
+    return made
+
+
+def named_systems(
+    given: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None, level: Level, liked: float
+) -> Sequence[Algorithm] | Mapping[str, Algorithm]:
+    """Return the systems of a level, or those named; what needs a threshold takes that of likes."""
+    if isinstance(given, Mapping):
+        return given
+    return [
+        _with_threshold(one, liked) if isinstance(one, str) else one
+        for one in (level.algorithms if given is None else given)
+    ]
+
+
+def _with_threshold(name: str, liked: float) -> Algorithm:
+    made = algorithm(name)
+    own = [key for key in ("threshold", "liked") if key in settings_of(type(made))]
+    return replace(made, **dict.fromkeys(own, liked))
+
+
+def plan_of_level(
+    level: Level,
+    relevance: Relevance,
+    algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Return the plan of the common design: what all designs share, too."""
+    systems = named_systems(algorithms, level, relevance.threshold)
+    common = ways_of_level(level, ["all-items"])[0]
+    return Plan(
+        common.split, common.view.targets, systems, relevance, METRICS, seed=seed
+    )  # fmt: skip

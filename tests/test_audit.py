@@ -1,0 +1,549 @@
+"""The main job: what an audit measures, how it says it, and that it survives any data."""
+
+import json
+import re
+import tomllib
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import unskew as us
+from unskew.audit import answers, chapters, citations, levels
+from unskew.audit.main_job import Audit, audit
+from unskew.audit.sections import Grid, Picture, Words
+from unskew.audit.written import command, plan_toml
+from unskew.data.sample import sample
+from unskew.experiment.plan import plan_of
+
+SECTIONS = ["answer", "data", "designs", "decisions", "null", "good-and-bad", "metric", "unbiased",
+            "truth", "card"]  # fmt: skip
+SMALL = {"repeats": 2, "permutations": 200}
+FEW = ["random", "popularity", "average-rating"]
+
+
+@pytest.fixture(scope="module")
+def shop():
+    return us.world("shop", users=120, items=60, seed=3)
+
+
+@pytest.fixture(scope="module")
+def found(shop):
+    return audit(shop, "quick", algorithms=[*FEW, "user-knn"], **SMALL)
+
+
+@lru_cache(maxsize=2)
+def document_of(found):
+    return found.document()
+
+
+def blocks(found, key, kind):
+    section = next(one for one in document_of(found).sections if one.key == key)
+    return [block for block in section.blocks if isinstance(block, kind)]
+
+
+# What is measured
+
+
+def test_all_sections_are_there_and_say_something(found):
+    document = document_of(found)
+    assert [section.key for section in document.sections] == SECTIONS
+    for section in document.sections:
+        assert section.blocks, section.key
+        assert section.shows.endswith(".")
+        assert section.page.endswith(".md")
+    for key in ("data", "designs", "decisions", "null", "good-and-bad", "metric", "unbiased",
+                "truth"):  # fmt: skip
+        assert blocks(found, key, Picture), key
+        assert blocks(found, key, Grid), key
+
+
+def test_no_figure_is_empty(found):
+    figures = dict(document_of(found).figures())
+    assert len(figures) > 12
+    for name, figure in figures.items():
+        assert figure.spec["datasets"]["rows"], name
+        assert figure.title, name
+
+
+def test_designs_are_those_of_the_issue_where_there_is_time():
+    assert list(levels.DESIGNS) == ["all-items", "test-items", "1r", "u1r", "p1r", "test-targets",
+                                    "skew", "wtd-h", "temporal"]  # fmt: skip
+    quick, default, thorough = (levels.LEVELS[name] for name in ("quick", "default", "thorough"))
+    assert quick.algorithms == ("random", "popularity", "average-rating", "user-knn", "puresvd",
+                                "wrmf")  # fmt: skip
+    assert default.algorithms == (*quick.algorithms, "item-knn", "slim", "bprmf", "plsa")
+    assert (quick.repeats, quick.permutations, quick.folds) == (3, 10_000, None)
+    assert (default.repeats, default.permutations, default.folds) == (5, 100_000, None)
+    assert thorough.folds == 5
+
+
+def test_the_table_is_what_the_designs_gave(found, shop):
+    plan = us.Plan(
+        us.RandomSplit(test=0.2), us.AllItems(), [us.Random(), us.Popularity()],
+        us.Relevance(liked=4), ["P@10"],
+    )  # fmt: skip
+    scores = us.run(shop.ratings, plan).scores()[0]
+    mine = found.table().filter(design="all-items", system="popularity").row(0, named=True)
+    assert mine["value"] == scores.mean("P@10")["popularity"]
+    assert mine["random"] == scores.random()["P@10"]
+    values = scores.values("popularity", "P@10")[scores.averaged("popularity")]
+    half = stats.t.ppf(0.975, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
+    assert mine["high"] - mine["value"] == pytest.approx(half)
+    assert mine["value"] - mine["low"] == pytest.approx(mine["high"] - mine["value"])
+
+
+def test_places_and_consensus(found):
+    for design in found.designs:
+        part = found.table().filter(pl.col("design") == design)
+        for row in part.iter_rows(named=True):
+            assert row["place"] == 1 + (part["value"] > row["value"]).sum()
+    consensus = found.consensus()
+    assert consensus["mean_place"].is_sorted()
+    assert set(consensus["system"]) == set(found.systems)
+    assert found.order()[0] in consensus.filter(pl.col("best") == 1)["system"]
+    with pytest.raises(us.UnknownName, match="all-items"):
+        found.order("all-itms")
+
+
+def test_the_lists_are_those_that_the_designs_judged(found):
+    """Systems are trained once more for their lists: with the same bits as for the scores."""
+    ours = found.strata.whole.mean("P@10")
+    assert ours == found.scores["all-items"][0].mean("P@10")
+
+
+def test_the_truth_is_that_of_the_world(found, shop):
+    from unskew.audit.truth import truth
+
+    plan = us.Plan(
+        us.RandomSplit(test=0.2), us.AllItems(), [us.Popularity(), us.AverageRating()],
+        us.Relevance(liked=4), ["P@10"],
+    )  # fmt: skip
+    whole = truth(shop, plan, bootstrap=0).table()
+    mine = found.truth.table().filter(design="all-items", metric="P@10")
+    for name in ("popularity", "average-rating"):
+        assert mine.filter(system=name)["true"][0] == whole.filter(system=name)["true"][0]
+    assert set(found.truth.designs) == set(found.designs)
+
+
+def test_random_ratings_are_a_truth_too(shop):
+    data = us.Dataset("mine", shop.ratings, shop.random(0.2), (1, 5), 4)
+    made = audit(data, "quick", algorithms=FEW, designs=["all-items", "u1r"], **SMALL)
+    assert "randomly chosen items" in made.truth.meant
+    assert made.data.table()["part"].to_list() == ["observed", "random"]
+    other = audit(
+        shop.ratings, "quick", random=shop.random(0.2), liked=4, algorithms=FEW,
+        designs=["all-items", "u1r"], **SMALL,
+    )  # fmt: skip
+    assert other.truth.table().equals(made.truth.table())
+
+
+def test_same_seed_same_bits_whatever_the_store(shop, tmp_path):
+    how = {"algorithms": FEW, "designs": ["all-items", "1r"], **SMALL}
+    once = audit(shop, "quick", **how).document().to_json()
+    kept = audit(shop, "quick", store=tmp_path / "kept", **how).document().to_json()
+    stages = []
+    again = audit(
+        shop, "quick", store=tmp_path / "kept", **how,
+        progress=lambda stage, done, total: stages.append((stage, done, total)),
+    )  # fmt: skip
+    assert once == kept == again.document().to_json()
+    assert {stage for stage, _, _ in stages} == {
+        "reading", "designs", "null experiment", "lists", "conclusions", "diagnostics",
+    }  # fmt: skip
+    assert all(0 <= done <= total for _, done, total in stages)
+    other = audit(shop, "quick", seed=1, **how)
+    assert other.document().to_json() != once
+
+
+def test_what_is_in_the_store_is_not_trained_again(shop, tmp_path, monkeypatch):
+    how = {"algorithms": FEW, "designs": ["all-items", "1r"], "store": tmp_path / "kept", **SMALL}
+    first = audit(shop, "quick", **how)
+
+    def refuse(*_args, **_kwargs):
+        raise AssertionError("trained again")
+
+    for kind in (us.Random, us.Popularity, us.AverageRating):
+        monkeypatch.setattr(kind, "fit", refuse)
+    again = audit(shop, "quick", **how)
+    assert again.document().to_json() == first.document().to_json()
+
+
+def test_a_plan_of_ones_own(shop):
+    plan = us.Plan(
+        [us.RandomSplit(test=0.3), us.UniformTest()], [us.AllItems(), us.TestTargets()],
+        {"chance": us.Random(), "pop": us.Popularity()}, us.Relevance(liked=4), ["nDCG@5", "P@5"],
+        seed=4,
+    )  # fmt: skip
+    made = audit(shop, plan, **SMALL)
+    assert list(made.designs) == ["random AllItems()", "random TestTargets()",
+                                  "uniform AllItems()", "uniform TestTargets()"]  # fmt: skip
+    assert made.metric == "nDCG@5"
+    assert made.systems == ("chance", "pop")
+    assert "unskew run plan.toml" in command(made)
+    made.document()
+
+
+def test_folds_are_averaged(shop):
+    made = audit(
+        shop, "thorough", algorithms=FEW, designs=["all-items", "u1r"], **SMALL
+    )  # fmt: skip
+    assert {name: len(parts) for name, parts in made.scores.items()} == {"all-items": 5, "u1r": 5}
+    each = [part.mean("P@10")["popularity"] for part in made.scores["all-items"]]
+    mine = made.table().filter(design="all-items", system="popularity")["value"][0]
+    assert mine == pytest.approx(np.mean(each))
+    assert made.document().sections
+
+
+# What is said
+
+
+def test_the_answer_is_made_of_measured_values(found):
+    text = str(found)
+    best = found.order()[0]
+    assert text.startswith(f"{best} has the best P@10 under the common design (all-items)")
+    row = answers.null_row(found, best)
+    assert f"{row['null_value']:.4f} (chance: {row['null_random']:.4f}" in text
+    pair = found.margins.pair(best, found.order()[1])
+    assert f"{pair.precision:.2f} times the precision of {pair.b}" in text
+    true = found.truth.orders("P@10").filter(pl.col("true") == 1)["system"][0]
+    assert f"in truth {true}" in text
+    assert "What to do." in text
+
+
+def made_up(**changes):
+    """Return a small audit of given lists, with values of one's own."""
+    test = {"user": [1, 1, 2, 2, 3, 3], "item": list("abacbc"), "rating": [5, 2, 5, 1, 4, 2]}
+    runs = {"good": {u: ["a", "b", "c"] for u in (1, 2, 3)}, "bad": {u: ["c"] for u in (1, 2, 3)}}
+    how = {"judgments": test, "runs": runs, "plan": "quick", "liked": 4, "metric": "P@1", **SMALL}
+    return audit(**{**how, **changes})
+
+
+def test_hand_worked_lists():
+    made = made_up()
+    values = made.table().filter(pl.col("design") == "as-given").select("system", "value").rows()
+    assert values == [("good", pytest.approx(2 / 3)), ("bad", 0.0)]
+    # Without what nobody judged nothing changes; of what the user judged, user 3 has b first.
+    targets = made.table().filter(design="test-targets", system="good")["value"][0]
+    assert targets == pytest.approx(1.0)
+    assert "good has the best P@1 under the common design (as-given)" in str(made)
+    assert made.truth is None
+    assert "design skew" in made.skipped  # needs training
+    told = [one.text for one in blocks(made, "truth", Words)]
+    assert "not known" in told[0]
+
+
+def test_systems_with_equal_scores_are_not_ordered():
+    runs = {name: {u: ["a", "b"] for u in (1, 2, 3)} for name in ("x", "y")}
+    made = made_up(runs=runs)
+    assert "No design tells these 2 systems apart" in str(made)
+    assert made.document().sections
+
+
+def test_no_disagreement_is_not_called_one():
+    """One system is better for every user under every design: nothing is to be warned of."""
+    rng = np.random.default_rng(1)
+    user = np.repeat(np.arange(30), 4)
+    item = np.concatenate([rng.choice(20, 4, replace=False) for _ in range(30)])
+    rating = np.tile([5, 5, 1, 2], 30)
+    test = {"user": user, "item": item, "rating": rating}
+    liked = {u: [int(i) for i in item[4 * u : 4 * u + 2]] for u in range(30)}
+    runs = {"best": liked, "worst": {u: [int(i) for i in item[4 * u + 2 : 4 * u + 4]]
+                                     for u in range(30)}}  # fmt: skip
+    made = audit(judgments=test, runs=runs, plan="quick", liked=4, metric="P@2", **SMALL)
+    text = str(made)
+    assert "first under 3 of 3 designs" in text
+    assert "it beats the other one significantly" in text
+    assert "1 of 1 pairs of systems keep their order" in text
+    assert "Elsewhere" not in text
+    assert "Report that best leads: it does so whatever the design" in text
+
+
+def test_training_ratings_allow_more_designs():
+    parts = sample(users=150, items=80)
+    made = audit(
+        judgments=parts.test, runs=parts.runs, train=parts.train, plan="quick", liked=4, **SMALL
+    )
+    assert list(made.designs) == ["as-given", "test-items", "test-targets", "skew", "wtd-h"]
+    assert made.popularity is not None
+    assert made.null.rows.filter(pl.col("data") == "iid")["repeat"].n_unique() == 2
+    assert "--judgments FILE" in command(made)
+    assert "--train FILE" in command(made)
+
+
+def test_the_card_makes_it_again(found, shop):
+    for plan in found.plans:
+        assert plan_of(tomllib.loads(plan_toml(plan)))[0] == plan
+    card = found.card
+    assert card["data"]["fingerprint"] == shop.ratings.fingerprint
+    assert card["seed"] == 0
+    line = command(found)
+    assert line.startswith("unskew audit RATINGS --quick --algorithms random,popularity")
+    assert "--liked 4 --seed 0" in line
+
+
+def test_labels_that_toml_must_escape():
+    names = {'a "quoted" one': us.Random(), "back\\slash\nline\x7f": us.Popularity()}
+    plan = us.Plan(algorithms=names)
+    assert plan_of(tomllib.loads(plan_toml(plan)))[0] == plan
+
+
+def test_citations_are_of_what_was_used(found):
+    keys = citations.used(found)
+    assert {"bellogin2017", "valcarce2018", "castells2018", "carraro2020", "mena2021"} <= set(keys)
+    text = citations.bibtex(found)
+    assert text.count("@") == len(keys)
+    assert text.count("{") == text.count("}")
+    assert "carraro2020" not in citations.used(made_up())
+
+
+def test_nothing_of_the_machine_is_inside(found, tmp_path):
+    path = tmp_path / "secret-folder" / "ratings.csv"
+    path.parent.mkdir()
+    us.world("shop", users=60, items=40, seed=1).ratings.to_csv(path)
+    made = audit(path, "quick", algorithms=FEW, designs=["all-items", "1r"], **SMALL)
+    assert "secret-folder" not in made.document().to_json()
+    assert made.name == "ratings.csv"
+
+
+def test_in_a_notebook(found):
+    text = found._repr_html_()
+    assert text.startswith("<p>")
+    assert "<table" in text
+    assert repr(found) == f"Audit(shop: 4 systems, {len(found.designs)} designs)"
+    assert isinstance(found, Audit)
+    assert found.to_dict()["systems"] == list(found.systems)
+
+
+def test_the_metric_that_is_recommended_has_the_least_dp(found):
+    text = chapters.recommended(found)
+    table = found.power.table()
+    table = table.filter(~pl.col("metric").str.contains("anti-|nDCL")).sort("DP")
+    assert text.startswith(f"{table['metric'][0]} tells the systems apart best")
+
+
+# Data of any kind
+
+
+def pairs(users=40, items=25, seed=1):
+    rng = np.random.default_rng(seed)
+    user, item = np.nonzero(rng.random((users, items)) < 0.3)
+    return user, item, rng.integers(1, 6, user.size)
+
+
+USER, ITEM, STARS = pairs()
+HOSTILE = {
+    "one user": ({"user": [1] * 20, "item": range(20), "rating": [1, 5, 4, 2] * 5}, 4),
+    "one item": ({"user": range(20), "item": [1] * 20, "rating": [1, 5, 4, 2] * 5}, 4),
+    "all equal": ({"user": USER, "item": ITEM, "rating": [5] * USER.size}, 4),
+    "none liked": ({"user": USER, "item": ITEM, "rating": [1] * USER.size}, 4),
+    "none disliked": ({"user": USER, "item": ITEM, "rating": 4 + STARS % 2}, 4),
+    "implicit": ({"user": USER, "item": ITEM}, None),
+    "one moment": (
+        {"user": USER, "item": ITEM, "rating": STARS, "time": [5] * USER.size}, 4,
+    ),
+    "tiny": ({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 3, 2], "rating": [5, 1, 4, 2, 5]}, 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_data_give_a_whole_report(name):
+    data, liked = HOSTILE[name]
+    data = {key: list(value) for key, value in data.items()}
+    made = audit(data, "quick", liked=liked, algorithms=FEW, **SMALL)
+    document = made.document()
+    assert [section.key for section in document.sections] == SECTIONS
+    assert all(section.blocks for section in document.sections)
+    told = json.loads(document.to_json())
+    assert told["answer"]
+    assert document.to_markdown()
+    if name in ("all equal", "none liked", "implicit"):
+        assert "same value" in made.skipped["null experiment"]
+    if name == "none liked":
+        assert "No design tells" in str(made)
+    if name == "one moment":
+        assert "design temporal" in made.skipped
+
+
+def test_time_stamps_allow_the_temporal_design():
+    time = np.random.default_rng(1).integers(0, 10**9, USER.size)
+    data = {"user": USER, "item": ITEM, "rating": STARS, "time": time}
+    made = audit(data, "quick", liked=4, algorithms=FEW, designs=["all-items", "temporal"], **SMALL)
+    assert list(made.designs) == ["all-items", "temporal"]
+    assert made.splits["temporal"].before_any_train == 0
+    assert made.splits["random"].before_any_train > 0.5
+    assert any("older than" in words.text for words in blocks(made, "data", Words))
+    assert "temporal design" in str(made)
+
+
+def test_a_null_experiment_that_fails_elsewhere_is_kept_for_the_common_design(monkeypatch, shop):
+    from unskew.audit import job
+
+    real = job.null_experiment
+
+    def only_common(ratings, plans, *args, **kwargs):
+        if len(plans) > 1:
+            raise us.DataError("first line\n\nunskew.errors.DataError: asks for no list")
+        return real(ratings, plans, *args, **kwargs)
+
+    monkeypatch.setattr(job, "null_experiment", only_common)
+    made = audit(shop, "quick", algorithms=FEW, designs=["all-items", "1r"], **SMALL)
+    assert made.null.table()["design"].unique().to_list() == ["all-items"]
+    assert made.skipped["null experiment beyond all-items"] == "asks for no list"
+
+
+@pytest.mark.slow
+def test_many_systems():
+    parts = sample(users=100, items=60)
+    lists = parts.runs["personal"].drop("score")
+    runs = {
+        f"<b>system {k}</b>": lists.with_columns(
+            rank=pl.col("rank").shuffle(seed=k).over("user")
+        )
+        for k in range(200)
+    }  # fmt: skip
+    made = audit(judgments=parts.test, runs=runs, plan="quick", liked=4, **SMALL)
+    document = made.document()
+    assert len(document.systems) == 200
+    tables = [b for s in document.sections for b in s.blocks if isinstance(b, Grid)]
+    assert max(table.frame.height for table in tables) <= chapters.MOST_ROWS
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: audit(), "give ratings, or judgments"),
+        (lambda: audit({"user": [1], "item": [1], "rating": [5]}, "quik"), "Did you mean 'quick'"),
+        (lambda: audit(HOSTILE["tiny"][0], designs=["2r"]), "Did you mean '1r'"),
+        (lambda: audit(HOSTILE["tiny"][0], designs=[]), "at least one design"),
+        (lambda: audit(HOSTILE["tiny"][0], algorithms=["popularity"]), "at least two"),
+        (lambda: audit(HOSTILE["tiny"][0], algorithms=["popularty", "random"]), "popularity"),
+        (lambda: audit(HOSTILE["tiny"][0], metric="Gini@10"), "orders no systems"),
+        (lambda: audit(HOSTILE["tiny"][0], train={"user": [1], "item": [2]}), "train is for"),
+        (lambda: audit(HOSTILE["tiny"][0], liked=4, relevance=us.Relevance(liked=4)), "not both"),
+        (lambda: audit(HOSTILE["tiny"][0], us.Plan(algorithms=[us.Random()]), designs=["1r"]),
+         "designs is in the plan"),
+        (lambda: audit({"user": [1, 2], "item": [1, 2], "rating": [50, 10]}), "what counts as"),
+        (lambda: audit(runs={"a": {1: [2]}}), "both judgments"),
+        (lambda: made_up(data=HOSTILE["tiny"][0]), "data is for ratings"),
+        (lambda: made_up(plan=us.Plan(algorithms=[us.Random()])), "a plan is for ratings"),
+        (lambda: made_up(runs={"a": {1: ["a"]}}), "at least two"),
+        (lambda: made_up(workers=2), "workers is for ratings"),
+        (lambda: made_up(designs=["u1r"]), "unknown design 'u1r'"),
+    ],
+)  # fmt: skip
+def test_errors_say_what_to_do(call, says):
+    with pytest.raises(us.UnskewError, match=says):
+        call()
+
+
+# The command line
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """Call a command in an empty folder; return its exit code and output."""
+    import typer
+    from typer.testing import CliRunner
+
+    from unskew.cli import audit as audit_command
+    from unskew.cli import demo as demo_command
+
+    app = typer.Typer()
+    app.command("audit")(audit_command.audit)
+    app.command("demo")(demo_command.demo)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo_command, "USERS", 100)
+    monkeypatch.setattr(demo_command, "ITEMS", 60)
+
+    def run(*words):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done
+
+    return run
+
+
+def test_audit_command(call, tmp_path, shop):
+    shop.ratings.to_csv(tmp_path / "ratings.csv")
+    how = ["ratings.csv", "--quick", "--liked", "4", "--designs", "all-items,1r", "--algorithms",
+           "random, popularity", "--store", "kept"]  # fmt: skip
+    done = call("audit", *how)
+    assert done.exit_code == 0
+    assert "the best P@10 under the common design (all-items)" in done.stdout
+    assert "(chance)" in done.stdout
+    assert "the report is in unskew-report.html" in done.stderr
+    assert (tmp_path / "unskew-report.html").stat().st_size < 5_000_000
+    again = call("audit", *how, "--format", "json", "-o", "-", "--quiet")
+    assert "(chance)" not in again.stdout
+    assert json.loads(again.stdout[again.stdout.index("\n{") :])["systems"] == [
+        "random", "popularity",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_audit_command_writes_figures(call, tmp_path, shop):
+    shop.ratings.to_csv(tmp_path / "ratings.csv")
+    done = call("audit", "ratings.csv", "--quick", "--designs", "all-items,1r", "--algorithms",
+                "random,popularity", "--figures", "pictures", "--format", "markdown")  # fmt: skip
+    assert "its figures are in pictures" in done.stderr
+    text = (tmp_path / "unskew-report.md").read_text()
+    named = re.findall(r"\((pictures/[^)]*)\)", text)
+    assert len(named) > 10
+    assert all((tmp_path / name).exists() for name in named)
+
+
+def test_audit_command_on_lists(call, tmp_path):
+    parts = sample(users=80, items=50)
+    parts.test.write_csv(tmp_path / "test.csv")
+    for name in ("popular", "personal"):
+        parts.runs[name].write_csv(tmp_path / f"{name}.csv")
+    done = call("audit", "--judgments", "test.csv", "--run", "popular.csv", "--run",
+                "mine=personal.csv", "--quick", "-o", "lists.html")  # fmt: skip
+    assert done.exit_code == 0
+    assert "as-given" in done.stdout
+    assert "assumed: liked: ratings from 4 up" in done.stderr
+    assert "mine" in (tmp_path / "lists.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["audit"], "name ratings"),
+        (["audit", "x.csv", "--quick", "--thorough"], "not both"),
+        (["audit", "x.csv", "--judgments", "y.csv"], "not both"),
+        (["audit", "--judgments", "y.csv"], "both --judgments and --run"),
+        (["audit", "--judgments", "y.csv", "--run", "z.csv", "--random", "r.csv"], "--random is"),
+        (["audit", "--judgments", "y.csv", "--run", "z.csv", "--workers", "2"], "--workers is"),
+        (["audit", "x.csv", "--train", "y.csv"], "--train goes with"),
+        (["audit", "ml-100k", "--columns", "user=u"], "does not take"),
+        (["audit", "./x.csv", "--data-dir", "y"], "data_dir is for named"),
+        (["audit", "x.csv", "--format", "pdf"], "unknown format"),
+        (["audit", "missing.csv"], "missing.csv"),
+    ],
+)
+def test_audit_command_errors(call, words, says):
+    with pytest.raises(us.UnskewError, match=says):
+        call(*words)
+
+
+def test_demo(call, tmp_path):
+    done = call("demo", "--save", "sample")
+    assert done.exit_code == 0
+    assert "The truth. It is known here" in done.stdout
+    assert (tmp_path / "unskew-report.html").exists()
+    files = {path.stem for path in (tmp_path / "sample").iterdir()}
+    assert files == {"ratings", "random", "train", "test", "popular", "wrmf"}
+    assert us.read_ratings(tmp_path / "sample" / "ratings.csv").fingerprint
+
+
+def test_help_shows_examples_and_every_level(call):
+    text = call("audit", "--help").stdout
+    for word in ("unskew audit ratings.csv", "--quick", "--thorough", "--judgments", "--store"):
+        assert word in text
