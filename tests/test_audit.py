@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 import unskew as us
-from unskew.audit import answers, chapters, citations, levels
-from unskew.audit.main_job import Audit, audit
-from unskew.audit.sections import Grid, Picture, Words
-from unskew.audit.written import command, plan_toml
+from unskew.auditing import answers, chapters, citations, levels
+from unskew.auditing.main_job import Audit, audit
+from unskew.auditing.sections import Grid, Picture, Words
+from unskew.auditing.written import command, plan_toml
 from unskew.data.sample import sample
 from unskew.experiment.plan import plan_of
 
@@ -115,7 +115,7 @@ def test_the_lists_are_those_that_the_designs_judged(found):
 
 
 def test_the_truth_is_that_of_the_world(found, shop):
-    from unskew.audit.truth import truth
+    from unskew.auditing.truth import truth
 
     plan = us.Plan(
         us.RandomSplit(test=0.2), us.AllItems(), [us.Popularity(), us.AverageRating()],
@@ -379,7 +379,7 @@ def test_time_stamps_allow_the_temporal_design():
 
 
 def test_a_null_experiment_that_fails_elsewhere_is_kept_for_the_common_design(monkeypatch, shop):
-    from unskew.audit import job
+    from unskew.auditing import job
 
     real = job.null_experiment
 

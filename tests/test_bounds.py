@@ -10,7 +10,7 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.estimate.bounds import (
+from unskew.estimating.bounds import (
     BOUNDED,
     bounds,
     judgments_needed,
@@ -18,7 +18,7 @@ from unskew.estimate.bounds import (
     smallest_gamma,
     weight_range,
 )
-from unskew.estimate.ips import estimate
+from unskew.estimating.ips import estimate
 
 ITEMS = list("abcdefg")
 TEST = {"user": [1, 1, 1, 2, 2], "item": ["a", "b", "f", "c", "d"], "rating": [5, 1, 4, 5, 2]}
@@ -205,7 +205,7 @@ def test_sensitivity_errors():
         sensitivity(TEST, RUNS, "P@3", weights=[1] * 5, liked=4)
     assert sensitivity(TEST, RUNS, "P@3", weights=[1] * 5, liked=4, model="weights").flips
     relative = us.read_ratings(TEST)
-    from unskew.estimate.propensity import propensity
+    from unskew.estimating.propensity import propensity
 
     with pytest.raises(SettingError, match="up to a factor"):
         sensitivity(TEST, RUNS, "P@3", propensity=propensity(None, relative, exponent=0.5), liked=4)

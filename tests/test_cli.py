@@ -198,11 +198,3 @@ def test_metrics_command(call):
     assert code == 0
     assert "nDCG" in out
     assert "Formula" in call("metrics", "Fallout@5")[1]
-
-
-def test_demo_saves_files_that_evaluate_reads(tmp_path, call):
-    assert call("demo", "--save", tmp_path)[0] == 0
-    code, out, _ = call("evaluate", "-j", tmp_path / "test.csv", "-r", tmp_path / "popular.csv",
-                        "--train", tmp_path / "train.csv", "--format", "json", "-q")  # fmt: skip
-    assert code == 0
-    assert json.loads(out)["popular"]["P@10"]["users"] == 568

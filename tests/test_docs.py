@@ -37,10 +37,12 @@ def test_python_examples_run(page, tmp_path, monkeypatch, capsys):
         exec(compile(code, str(page), "exec"), names)
 
 
-def test_the_table_in_the_readme_is_what_the_demo_prints(capsys):
+def test_the_table_in_the_readme_is_what_the_demo_prints(capsys, tmp_path):
     from unskew.cli import demo
 
-    demo.demo()
+    demo.demo(to=tmp_path / "report.html", save=tmp_path / "files")
+    kept = {path.stem for path in (tmp_path / "files").iterdir()}
+    assert {"ratings", "random", "train", "test"} <= kept
     printed = {line.strip() for line in capsys.readouterr().out.splitlines()}
     text = (ROOT / "README.md").read_text()
     shown = re.search(r"<!-- output: unskew demo -->\n```\n(.*?)```", text, re.S)[1]

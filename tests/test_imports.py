@@ -17,8 +17,8 @@ ORDER = [
     {"errors"}, {"rng"}, {"compiled"}, {"_rng"}, {"threads"}, {"files"}, {"versions"},
     {"charts", "layout"}, {"data"}, {"order"}, {"runs"}, {"protocol"}, {"recommend"},
     {"ranking", "_rank"}, {"judge", "_judge"}, {"metrics"}, {"scores"}, {"bench"},
-    {"expect", "_expect"}, {"evaluation"}, {"comparing"}, {"bias"}, {"estimate"}, {"experiment"},
-    {"audit"}, {"report"}, {"studies"}, {"cli"}, {"__main__"},
+    {"expect", "_expect"}, {"evaluation"}, {"comparing"}, {"bias"}, {"estimating"}, {"experiment"},
+    {"auditing"}, {"reporting"}, {"studies"}, {"cli"}, {"__main__"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 # The package itself is the public face of everything: only the command line may look at it.

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import unskew as us
 from conftest import as_ratings, random_case, real_data
 from unskew.errors import DataError, DataWarning, SettingError, UnknownName
-from unskew.estimate.forms import REFUSED, estimands
-from unskew.estimate.ips import Weights, clipped_weights, estimate
-from unskew.estimate.propensity import propensity
+from unskew.estimating.forms import REFUSED, estimands
+from unskew.estimating.ips import Weights, clipped_weights, estimate
+from unskew.estimating.propensity import propensity
 from unskew.protocol.split import shared_rows, under_one_numbering
 
 TEST = {"user": [1, 1, 1, 2, 2], "item": ["a", "b", "c", "a", "d"], "rating": [5, 1, 4, 2, 5]}

@@ -14,15 +14,15 @@ from typer.testing import CliRunner
 
 import unskew as us
 from conftest import real_data
-from unskew.audit.designs import (
+from unskew.auditing.designs import (
     DESIGNS,
     ForcedNull,
     Slices,
     castells2018_designs,
     simple_systems,
 )
-from unskew.audit.null import interval, null_experiment
-from unskew.audit.operating import Planted, differences, operating_characteristics
+from unskew.auditing.null import interval, null_experiment
+from unskew.auditing.operating import Planted, differences, operating_characteristics
 from unskew.data.nulls import NULLS, co_clusters, forced_judgments, redraw, uniform
 from unskew.data.worlds import World, world
 from unskew.rng import draw, key_of

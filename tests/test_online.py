@@ -13,8 +13,8 @@ from scipy import stats
 import unskew as us
 from unskew import DataError, SettingError, UnknownName
 from unskew.data.ratings import frozen
-from unskew.estimate import online
-from unskew.estimate.online import (
+from unskew.estimating import online
+from unskew.estimating.online import (
     Clicks,
     Forced,
     Shown,
@@ -31,7 +31,7 @@ from unskew.estimate.online import (
     verdict_of_wins,
     wins_of,
 )
-from unskew.estimate.online_tests import OnlineTests, online_tests, share_interval
+from unskew.estimating.online_tests import OnlineTests, online_tests, share_interval
 from unskew.rng import draw, key_of
 
 SYSTEMS = [us.Random(), us.Popularity(), us.AverageRating()]
@@ -209,7 +209,7 @@ def test_balanced_interleaving_is_its_plain_twin(shown, feedback, seed):
 @given(some_lists(), st.integers(0, 999))
 def test_merged_lists_hold_each_item_once_and_teams_are_even(shown, seed):
     from unskew._rng import first
-    from unskew.estimate import _online_kernels
+    from unskew.estimating import _online_kernels
 
     k = shown.k
     mixed, team, source = (np.empty(k, np.int32) for _ in range(3))
@@ -229,7 +229,7 @@ def test_merged_lists_hold_each_item_once_and_teams_are_even(shown, seed):
 
 
 def test_balanced_lists_by_hand():
-    from unskew.estimate import _online_kernels
+    from unskew.estimating import _online_kernels
 
     a, b = np.array([1, 2, 3, 4], np.int32), np.array([5, 1, 6, 2], np.int32)
     mixed = np.empty(4, np.int32)
@@ -697,7 +697,7 @@ def test_worlds_by_name_and_designs_by_name(shop):
 
 
 def test_what_cannot_be_tried(shop):
-    from unskew.audit.designs import ForcedNull
+    from unskew.auditing.designs import ForcedNull
 
     def refused(match, *arguments, **more):
         with pytest.raises(SettingError, match=match):

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.audit.main_job import audit
-from unskew.audit.sections import Code, Document, Grid, Picture, Section, Words, finite
+from unskew.auditing.main_job import audit
+from unskew.auditing.sections import Code, Document, Grid, Picture, Section, Words, finite
 from unskew.charts import Figure
-from unskew.report.html import as_html
-from unskew.report.write import embedded, report, save_figures, written
+from unskew.reporting.html import as_html
+from unskew.reporting.write import embedded, report, save_figures, written
 
 EVIL = "<script>alert(1)</script>\"'😀" + "x" * 200
 SMALL = {"repeats": 2, "permutations": 200}

@@ -13,8 +13,8 @@ import unskew as us
 from conftest import real_data
 from unskew import DataError, SettingError
 from unskew.comparing.correlation import kendall
-from unskew.estimate import sampled
-from unskew.estimate.sampled import (
+from unskew.estimating import sampled
+from unskew.estimating.sampled import (
     ESTIMATORS,
     OF_RANK,
     correct_sampled,
@@ -25,7 +25,7 @@ from unskew.estimate.sampled import (
     sampled_metrics,
     value_at,
 )
-from unskew.estimate.sizes import target_sizes
+from unskew.estimating.sizes import target_sizes
 from unskew.ranking import ranks_of
 
 LABELS = ["P@3", "Recall@3", "HitRate@2", "F1@3", "Rprec", "AP", "AP@3", "RR@4", "DCG@3", "nDCG",

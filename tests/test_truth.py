@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 
 import unskew as us
 from conftest import real_data
-from unskew.audit import _judging
-from unskew.audit.interventions import (
+from unskew.auditing import _judging
+from unskew.auditing.interventions import (
     _parted,
     _relative,
     carraro2020_interventions,
     carraro2020_systems,
     intervention_study,
 )
-from unskew.audit.truth import debiased_training, sweep, truth
+from unskew.auditing.truth import debiased_training, sweep, truth
 from unskew.data import worlds
 from unskew.data.dataset import Dataset
 from unskew.data.worlds import World, world

@@ -12,11 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unskew.audit.designs import castells2018_designs
-    from unskew.audit.interventions import intervention_study
-    from unskew.audit.null import null_experiment
-    from unskew.audit.operating import operating_characteristics
-    from unskew.audit.truth import debiased_training, sweep, truth
+    from unskew.auditing.designs import castells2018_designs
+    from unskew.auditing.interventions import intervention_study
+    from unskew.auditing.main_job import Audit, audit
+    from unskew.auditing.null import null_experiment
+    from unskew.auditing.operating import operating_characteristics
+    from unskew.auditing.truth import debiased_training, sweep, truth
     from unskew.bias.describe import describe_bias
     from unskew.bias.margins import margins
     from unskew.bias.optimal import optimal_rankings
@@ -47,9 +48,10 @@ if TYPE_CHECKING:
     from unskew.data.summary import summary
     from unskew.data.worlds import World, world
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
-    from unskew.estimate.bandit import policy_value, read_log
-    from unskew.estimate.bounds import bounds, judgments_needed, sensitivity
-    from unskew.estimate.online import (
+    from unskew.estimating.bandit import policy_value, read_log
+    from unskew.estimating.bounds import bounds, judgments_needed, sensitivity
+    from unskew.estimating.ips import estimate
+    from unskew.estimating.online import (
         Clicks,
         Forced,
         ab_test,
@@ -58,17 +60,17 @@ if TYPE_CHECKING:
         reuse_judgments,
         top_lists,
     )
-    from unskew.estimate.online_tests import online_tests
-    from unskew.estimate.propensity import Propensity, propensity
-    from unskew.estimate.sampled import (
+    from unskew.estimating.online_tests import online_tests
+    from unskew.estimating.propensity import Propensity, propensity
+    from unskew.estimating.sampled import (
         correct_sampled,
         corrected_values,
         expected_metrics,
         sampled_metrics,
     )
-    from unskew.estimate.simpson import propensity_strata, stratified_recall
-    from unskew.estimate.sizes import target_sizes
-    from unskew.estimate.strata import strata
+    from unskew.estimating.simpson import propensity_strata, stratified_recall
+    from unskew.estimating.sizes import target_sizes
+    from unskew.estimating.strata import strata
     from unskew.evaluation import evaluate
     from unskew.expect import expected_precision, fairness, one_relevant_bounds, sparsity
     from unskew.experiment.big import Estimate, FileScores, evaluate_files
@@ -147,6 +149,7 @@ if TYPE_CHECKING:
     )
     from unskew.recommend.svdpp import SVDpp
     from unskew.recommend.topics import LDA, PLSA, GaussianPLSA
+    from unskew.reporting.write import embedded, report
     from unskew.runs import Run, read_run
     from unskew.scores import Scores
     from unskew.versions import show_versions
@@ -286,13 +289,13 @@ _HOME = {
     "optimal_rankings": "unskew.bias.optimal",
     "margins": "unskew.bias.margins",
     "redraw": "unskew.data.nulls",
-    "null_experiment": "unskew.audit.null",
-    "castells2018_designs": "unskew.audit.designs",
-    "operating_characteristics": "unskew.audit.operating",
-    "truth": "unskew.audit.truth",
-    "sweep": "unskew.audit.truth",
-    "debiased_training": "unskew.audit.truth",
-    "intervention_study": "unskew.audit.interventions",
+    "null_experiment": "unskew.auditing.null",
+    "castells2018_designs": "unskew.auditing.designs",
+    "operating_characteristics": "unskew.auditing.operating",
+    "truth": "unskew.auditing.truth",
+    "sweep": "unskew.auditing.truth",
+    "debiased_training": "unskew.auditing.truth",
+    "intervention_study": "unskew.auditing.interventions",
     "EALS": "unskew.recommend.als",
     "PZT": "unskew.recommend.als",
     "PNMF": "unskew.recommend.nmf",
@@ -311,32 +314,37 @@ _HOME = {
     "castells2018": "unskew.recommend.presets",
     "carraro2020": "unskew.recommend.presets",
     "bellogin2017": "unskew.recommend.presets",
-    "propensity": "unskew.estimate.propensity",
-    "Propensity": "unskew.estimate.propensity",
-    "bounds": "unskew.estimate.bounds",
-    "sensitivity": "unskew.estimate.bounds",
-    "judgments_needed": "unskew.estimate.bounds",
-    "propensity_strata": "unskew.estimate.simpson",
-    "stratified_recall": "unskew.estimate.simpson",
-    "policy_value": "unskew.estimate.bandit",
-    "read_log": "unskew.estimate.bandit",
-    "correct_sampled": "unskew.estimate.sampled",
-    "corrected_values": "unskew.estimate.sampled",
-    "expected_metrics": "unskew.estimate.sampled",
-    "sampled_metrics": "unskew.estimate.sampled",
-    "target_sizes": "unskew.estimate.sizes",
-    "strata": "unskew.estimate.strata",
-    "Clicks": "unskew.estimate.online",
-    "Forced": "unskew.estimate.online",
-    "ab_test": "unskew.estimate.online",
-    "interleave": "unskew.estimate.online",
-    "multileave": "unskew.estimate.online",
-    "reuse_judgments": "unskew.estimate.online",
-    "top_lists": "unskew.estimate.online",
-    "online_tests": "unskew.estimate.online_tests",
+    "propensity": "unskew.estimating.propensity",
+    "Propensity": "unskew.estimating.propensity",
+    "bounds": "unskew.estimating.bounds",
+    "sensitivity": "unskew.estimating.bounds",
+    "judgments_needed": "unskew.estimating.bounds",
+    "propensity_strata": "unskew.estimating.simpson",
+    "stratified_recall": "unskew.estimating.simpson",
+    "policy_value": "unskew.estimating.bandit",
+    "read_log": "unskew.estimating.bandit",
+    "correct_sampled": "unskew.estimating.sampled",
+    "corrected_values": "unskew.estimating.sampled",
+    "expected_metrics": "unskew.estimating.sampled",
+    "sampled_metrics": "unskew.estimating.sampled",
+    "target_sizes": "unskew.estimating.sizes",
+    "strata": "unskew.estimating.strata",
+    "Clicks": "unskew.estimating.online",
+    "Forced": "unskew.estimating.online",
+    "ab_test": "unskew.estimating.online",
+    "interleave": "unskew.estimating.online",
+    "multileave": "unskew.estimating.online",
+    "reuse_judgments": "unskew.estimating.online",
+    "top_lists": "unskew.estimating.online",
+    "online_tests": "unskew.estimating.online_tests",
     "Estimate": "unskew.experiment.big",
     "FileScores": "unskew.experiment.big",
     "evaluate_files": "unskew.experiment.big",
+    "audit": "unskew.auditing.main_job",
+    "Audit": "unskew.auditing.main_job",
+    "report": "unskew.reporting.write",
+    "embedded": "unskew.reporting.write",
+    "estimate": "unskew.estimating.ips",
 }
 
 __all__ = [
@@ -522,6 +530,11 @@ __all__ = [
     "Estimate",
     "FileScores",
     "evaluate_files",
+    "audit",
+    "Audit",
+    "report",
+    "embedded",
+    "estimate",
 ]
 
 

@@ -11,6 +11,7 @@ import typer
 
 from unskew.cli import (
     algorithms,
+    audit,
     bias,
     bias_audit,
     compare,
@@ -57,6 +58,7 @@ app.command("run", rich_help_panel="Experiment")(run.run)
 app.add_typer(run.plan_app, name="plan", rich_help_panel="Experiment")
 app.add_typer(run.store_app, name="store", rich_help_panel="Experiment")
 app.command("demo", rich_help_panel="Start here")(demo.demo)
+app.command("audit", rich_help_panel="Start here")(audit.audit)
 app.add_typer(data.data_app, name="data", rich_help_panel="Start here")
 
 

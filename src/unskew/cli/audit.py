@@ -16,7 +16,7 @@ from unskew.cli.options import Columns, Duplicates, Quiet, column_names
 from unskew.errors import SettingError, choose
 
 if TYPE_CHECKING:
-    from unskew.audit.main_job import Audit
+    from unskew.auditing.main_job import Audit
 
 EXAMPLES = """
 Tell how far an evaluation can be trusted, and write a report.
@@ -109,7 +109,7 @@ def audit(  # noqa: D103 - its help is EXAMPLES
     duplicates: Duplicates = "error",
     quiet: Quiet = False,
 ) -> None:
-    from unskew.audit.main_job import audit as carry_out
+    from unskew.auditing.main_job import audit as carry_out
 
     choose("format", format, FORMATS)
     if quick and thorough:
@@ -262,7 +262,7 @@ def finish(
     quiet: bool,
 ) -> None:
     """Write the report and say where it is."""
-    from unskew.report.write import report, written
+    from unskew.reporting.write import report, written
 
     if to is not None and str(to) == "-":
         sys.stdout.write(written(found.document(), format, figures).decode())

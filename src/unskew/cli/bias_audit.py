@@ -110,8 +110,8 @@ def null(  # noqa: D103 - its help is NULL
     format: Format = "text",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
-    from unskew.audit.designs import castells2018_designs
-    from unskew.audit.null import null_experiment
+    from unskew.auditing.designs import castells2018_designs
+    from unskew.auditing.null import null_experiment
 
     choose("format", format, FORMATS)
     data = _dataset(ratings, data_dir, columns, duplicates)
@@ -168,8 +168,8 @@ def truth(  # noqa: D103 - its help is TRUTH
     format: Format = "text",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
-    from unskew.audit.designs import simple_systems
-    from unskew.audit.truth import truth as compare_with_truth
+    from unskew.auditing.designs import simple_systems
+    from unskew.auditing.truth import truth as compare_with_truth
     from unskew.data.relevance import Relevance
     from unskew.experiment.plan import Plan
     from unskew.protocol.chance import RandomSplit

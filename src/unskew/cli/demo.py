@@ -40,7 +40,7 @@ def demo(
 
       unskew demo --save sample/ -o demo.html
     """
-    from unskew.audit.main_job import audit
+    from unskew.auditing.main_job import audit
     from unskew.data.worlds import world
 
     shop = world("shop", users=USERS, items=ITEMS, seed=seed)

@@ -111,9 +111,9 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
     quiet: Quiet = False,
 ) -> None:
     from unskew.data.readers import read_ratings
-    from unskew.estimate import bounds as limits
-    from unskew.estimate import ips
-    from unskew.estimate.propensity import propensity as chances
+    from unskew.estimating import bounds as limits
+    from unskew.estimating import ips
+    from unskew.estimating.propensity import propensity as chances
 
     choose("format", format, inputs.FORMATS)
     if sensitivity and bounds:

@@ -139,7 +139,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     from unskew.evaluation import MEMORY, METRICS
     from unskew.evaluation import evaluate as judge
     from unskew.files import write_table
-    from unskew.report import tables
+    from unskew.reporting import tables
 
     choose("format", format, tables.FORMATS)
     if per_user is not None and per_user.suffix not in (".parquet", ".csv"):

@@ -84,7 +84,7 @@ def strata(  # noqa: D103 - its help is EXAMPLES
     threads: inputs.Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.estimate import strata as library
+    from unskew.estimating import strata as library
 
     choose("format", format, inputs.FORMATS)
     if judgments is None or not run:
@@ -109,7 +109,7 @@ def strata(  # noqa: D103 - its help is EXAMPLES
 def _groups(by: str) -> Any:
     """Return the name of what strata go by, or the table of groups in a file."""
     from unskew.data.readers import read_table
-    from unskew.estimate.strata import BY
+    from unskew.estimating.strata import BY
 
     if by in BY:
         return by

@@ -10,7 +10,7 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from unskew.audit.sections import Block, Code, Document, Grid, Picture, Section, Words
+from unskew.auditing.sections import Block, Code, Document, Grid, Picture, Section, Words
 from unskew.charts import converter, script_json
 from unskew.layout import cell
 
@@ -61,7 +61,7 @@ def _bundle(schema: str) -> str:
 
 
 def _part(name: str) -> str:
-    return resources.files("unskew.report").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("unskew.reporting").joinpath(name).read_text(encoding="utf-8")
 
 
 def _closed(script: str) -> str:

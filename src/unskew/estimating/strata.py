@@ -346,7 +346,7 @@ def strata(
 
     Examples
     --------
-    >>> from unskew.estimate.strata import strata
+    >>> from unskew.estimating.strata import strata
     >>> train = {"user": [1, 2, 3, 3], "item": ["a", "a", "a", "b"], "rating": [5, 5, 5, 5]}
     >>> test = {"user": [1, 2, 2], "item": ["b", "b", "c"], "rating": [4, 5, 5]}
     >>> runs = {"mine": {1: ["b", "c"], 2: ["c", "d"]}}

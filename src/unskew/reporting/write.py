@@ -8,11 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import Protocol
 
-from unskew.audit.sections import Document
+from unskew.auditing.sections import Document
 from unskew.errors import SettingError, choose
 from unskew.files import replacing
 from unskew.protocol.amounts import as_count
-from unskew.report.html import DOCS, as_html
+from unskew.reporting.html import DOCS, as_html
 
 ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 FORMATS = ("html", "markdown", "json")
@@ -53,8 +53,8 @@ def report(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from unskew.audit.sections import Document, Words
-    >>> from unskew.report.write import report
+    >>> from unskew.auditing.sections import Document, Words
+    >>> from unskew.reporting.write import report
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     report(Document("A title", (Words("The answer."),), ()), Path(folder) / "report.md")
     ...     print(Path(folder, "report.md").read_text().strip())

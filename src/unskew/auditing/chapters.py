@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from unskew.audit import drawings
-from unskew.audit.answers import LEAK, answer
-from unskew.audit.citations import bibtex
-from unskew.audit.sections import (
+from unskew.auditing import drawings
+from unskew.auditing.answers import LEAK, answer
+from unskew.auditing.citations import bibtex
+from unskew.auditing.sections import (
     Block,
     Code,
     Document,
@@ -25,7 +25,7 @@ from unskew.charts import Figure
 from unskew.errors import UnskewError
 
 if TYPE_CHECKING:
-    from unskew.audit.found import Found
+    from unskew.auditing.found import Found
 
 MOST_ROWS = 300
 """The most rows of a table: pairs of many systems are cut, and counted."""
@@ -395,7 +395,7 @@ def _truth(found: Found) -> Section:
 
 
 def _card(found: Found) -> Section:
-    from unskew.audit.written import command, plan_toml
+    from unskew.auditing.written import command, plan_toml
 
     card = found.card
     blocks: list[Block] = [_grid("What everything rests on", _flat(card))]

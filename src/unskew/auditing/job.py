@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.audit import _judging
-from unskew.audit.findings import (
+from unskew.auditing import _judging
+from unskew.auditing.findings import (
     Findings,
     Progress,
     Rules,
@@ -22,10 +22,10 @@ from unskew.audit.findings import (
     relevance_of,
     tried,
 )
-from unskew.audit.found import LEVEL
-from unskew.audit.levels import Level, Way, plan_of_level, plans_of, ways_of_level, ways_of_plan
-from unskew.audit.null import NullExperiment, null_experiment
-from unskew.audit.truth import Truth
+from unskew.auditing.found import LEVEL
+from unskew.auditing.levels import Level, Way, plan_of_level, plans_of, ways_of_level, ways_of_plan
+from unskew.auditing.null import NullExperiment, null_experiment
+from unskew.auditing.truth import Truth
 from unskew.bias.describe import describe_bias
 from unskew.data.catalog import load
 from unskew.data.dataset import Dataset

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from unskew.audit import _judging
+from unskew.auditing import _judging
 from unskew.charts import MOST_ROWS, Figure, as_figure
 from unskew.comparing.agreement import BOOTSTRAP, agreement
 from unskew.errors import SettingError, choose
@@ -257,7 +257,7 @@ def truth(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.audit.truth import truth
+    >>> from unskew.auditing.truth import truth
     >>> shop = us.world("shop", users=120, items=60, seed=1)
     >>> plan = us.Plan(algorithms=[us.Random(), us.Popularity()], metrics=["P@5", "anti-P@5"])
     >>> found = truth(shop, plan, bootstrap=0)
@@ -406,7 +406,7 @@ def sweep(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.audit.truth import sweep
+    >>> from unskew.auditing.truth import sweep
     >>> shop = us.world("shop", users=120, items=60, seed=1)
     >>> plan = us.Plan(algorithms=[us.Random(), us.Popularity()], metrics=["Recall@5"])
     >>> sweep(shop, plan, sizes=[0.5], exponents=[0, 1]).table().height
@@ -513,7 +513,7 @@ def debiased_training(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.audit.truth import debiased_training
+    >>> from unskew.auditing.truth import debiased_training
     >>> shop = us.world("shop", users=120, items=60, seed=1)
     >>> plan = us.Plan(algorithms=[us.Popularity()], metrics=["P@5"], interventions=[us.Skew()])
     >>> debiased_training(shop, plan).table()["training"].to_list()

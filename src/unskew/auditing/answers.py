@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from unskew.audit.sections import Words
+from unskew.auditing.sections import Words
 
 if TYPE_CHECKING:
-    from unskew.audit.found import Found
+    from unskew.auditing.found import Found
 
 HALF = 0.5
 SMALL = 0.2

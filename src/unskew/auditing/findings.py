@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from unskew.audit.found import LEVEL
-from unskew.audit.levels import CROSSED, Level
+from unskew.auditing.found import LEVEL
+from unskew.auditing.levels import CROSSED, Level
 from unskew.bias.margins import Margins, margins
 from unskew.comparing.agreement import agreement
 from unskew.comparing.comparison import Comparison
@@ -23,9 +23,9 @@ from unskew.comparing.stability import Stability, score_table, stability
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import SettingError, UnskewError
-from unskew.estimate.bounds import judgments_needed, sensitivity
-from unskew.estimate.ips import estimate
-from unskew.estimate.strata import strata
+from unskew.estimating.bounds import judgments_needed, sensitivity
+from unskew.estimating.ips import estimate
+from unskew.estimating.strata import strata
 from unskew.evaluation import relevance_for
 from unskew.metrics.names import parse
 from unskew.runs import Run

@@ -23,8 +23,8 @@ from unskew.comparing.orders import as_number, at_least_two
 from unskew.data.ratings import frozen
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, SettingError, choose
-from unskew.estimate.forms import Columns, Estimand, estimands
-from unskew.estimate.ips import LEVEL, RESAMPLES, ROWS, Laid, lay, weigh
+from unskew.estimating.forms import Columns, Estimand, estimands
+from unskew.estimating.ips import LEVEL, RESAMPLES, ROWS, Laid, lay, weigh
 from unskew.judge import BLOCK, Matched, Scratch
 from unskew.layout import Printed
 from unskew.metrics.block import geometric_discount, log_discount
@@ -146,7 +146,7 @@ def bounds(
 
     Examples
     --------
-    >>> from unskew.estimate.bounds import bounds
+    >>> from unskew.estimating.bounds import bounds
     >>> test = {"user": [1, 1], "item": ["a", "b"], "rating": [5, 1]}
     >>> print(bounds(test, {"mine": {1: ["a", "b", "c"]}}, "P@3", liked=4).table().rows()[0][2:])
     (0.3333333333333333, 0.3333333333333333, 0.6666666666666666)
@@ -197,7 +197,7 @@ def _must_be_bounded(label: str, metric: Metric) -> None:
 
 def _limits(laid: Laid, matched: Matched, metric: Metric) -> tuple[F64, F64, F64]:
     """Return the observed, the least and the largest value of each list."""
-    from unskew.estimate import _kernels
+    from unskew.estimating import _kernels
 
     judged, cutoff = laid.bench.judged, metric.whole_cutoff
     view = judged.view.anti if metric.anti else judged.view
@@ -489,7 +489,7 @@ def sensitivity(
 
     Examples
     --------
-    >>> from unskew.estimate.bounds import sensitivity
+    >>> from unskew.estimating.bounds import sensitivity
     >>> test = {"user": [1, 1, 2], "item": ["a", "b", "a"], "rating": [5, 4, 5]}
     >>> runs = {"x": {1: ["a"], 2: ["a"]}, "y": {1: ["b"], 2: ["c"]}}
     >>> found = sensitivity(test, runs, "P@1", model="weights", liked=4,
@@ -709,13 +709,13 @@ def judgments_needed(
 
     Examples
     --------
-    >>> from unskew.estimate.bounds import judgments_needed
+    >>> from unskew.estimating.bounds import judgments_needed
     >>> test = {"user": [1, 2], "item": ["a", "c"], "rating": [5, 1]}
     >>> runs = {"x": {u: ["a", "b"] for u in (1, 2)}, "y": {u: ["c", "d"] for u in (1, 2)}}
     >>> judgments_needed(test, runs, "P@2", liked=4, difference=0.5, liked_share=0.5).table().rows()
     [('x', 'y', 0.5, 8, 8)]
     """
-    from unskew.estimate.ips import estimate
+    from unskew.estimating.ips import estimate
 
     one = next(iter(estimands(metric).values()))
     if one.metric.name not in ("P", "RBP", "DCG") or one.metric.cutoff is None:

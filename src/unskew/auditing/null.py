@@ -192,7 +192,7 @@ def null_experiment(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.audit.null import null_experiment
+    >>> from unskew.auditing.null import null_experiment
     >>> rows = [(u, i, 1 + (u * i) % 5) for u in range(60) for i in range(40) if (u + i) % 40 >= i]
     >>> user, item, rating = zip(*rows)
     >>> data = us.read_ratings({"user": user, "item": item, "rating": rating})

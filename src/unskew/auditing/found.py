@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.audit.null import NullExperiment
-from unskew.audit.truth import Truth
+from unskew.auditing.null import NullExperiment
+from unskew.auditing.truth import Truth
 from unskew.bias.describe import BiasReport
 from unskew.bias.margins import Margins
 from unskew.comparing.agreement import Agreement
@@ -24,9 +24,9 @@ from unskew.comparing.stability import Stability
 from unskew.data.relevance import Relevance
 from unskew.data.summary import Summary
 from unskew.errors import choose
-from unskew.estimate.bounds import JudgmentsNeeded, Sensitivity
-from unskew.estimate.ips import Estimates
-from unskew.estimate.strata import StrataReport
+from unskew.estimating.bounds import JudgmentsNeeded, Sensitivity
+from unskew.estimating.ips import Estimates
+from unskew.estimating.strata import StrataReport
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.protocol.audit import SplitAudit

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.audit import _judging
+from unskew.auditing import _judging
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import kendall_test
 from unskew.comparing.distributions import student_t_quantile
@@ -252,7 +252,7 @@ def intervention_study(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.audit.interventions import intervention_study
+    >>> from unskew.auditing.interventions import intervention_study
     >>> shop = us.world("shop", users=120, items=60, seed=1)
     >>> found = intervention_study(
     ...     shop.ratings, shop.random(0.2), {"pop": us.Popularity(), "avg": us.AverageRating()},

@@ -25,8 +25,8 @@ from unskew.comparing.orders import as_number, at_least_two
 from unskew.data.ratings import frozen
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, SettingError, choose
-from unskew.estimate.forms import Estimand
-from unskew.estimate.ips import Laid, lay, weigh
+from unskew.estimating.forms import Estimand
+from unskew.estimating.ips import Laid, lay, weigh
 from unskew.evaluation import MEMORY, evaluate, memory_bytes
 from unskew.judge import MASKED, count_labels
 from unskew.layout import Printed
@@ -207,7 +207,7 @@ def propensity_strata(
 
     Examples
     --------
-    >>> from unskew.estimate.simpson import propensity_strata
+    >>> from unskew.estimating.simpson import propensity_strata
     >>> test = {"user": [1, 1, 2], "item": ["hit", "rare", "hit"], "rating": [5, 5, 5]}
     >>> runs = {"x": {1: ["hit"], 2: ["hit"]}, "y": {1: ["rare"], 2: ["rare"]}}
     >>> found = propensity_strata(test, runs, "P@1", liked=4, propensity={"hit": 0.9, "rare": 0.1})
@@ -381,7 +381,7 @@ def stratified_recall(
 
     Examples
     --------
-    >>> from unskew.estimate.simpson import stratified_recall
+    >>> from unskew.estimating.simpson import stratified_recall
     >>> test = {"user": [1, 2, 3, 3], "item": ["a", "a", "a", "b"], "rating": [5, 5, 5, 5]}
     >>> runs = {"x": {u: ["a"] for u in (1, 2, 3)}, "y": {u: ["b"] for u in (1, 2, 3)}}
     >>> made = stratified_recall(test, runs, 1, [0, 1], mean="ratio", liked=4)

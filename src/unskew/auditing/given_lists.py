@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.audit.findings import (
+from unskew.auditing.findings import (
     Findings,
     Progress,
     at_least,
@@ -16,9 +16,9 @@ from unskew.audit.findings import (
     relevance_of,
     tried,
 )
-from unskew.audit.found import LEVEL
-from unskew.audit.levels import METRICS, Level
-from unskew.audit.null import REAL, NullExperiment
+from unskew.auditing.found import LEVEL
+from unskew.auditing.levels import METRICS, Level
+from unskew.auditing.null import REAL, NullExperiment
 from unskew.bias.describe import describe_bias
 from unskew.data.dataset import Dataset
 from unskew.data.nulls import redraw

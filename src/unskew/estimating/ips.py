@@ -26,7 +26,7 @@ from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, DataWarning, SettingError, choose
-from unskew.estimate.forms import (
+from unskew.estimating.forms import (
     Columns,
     Estimand,
     Seen,
@@ -36,7 +36,7 @@ from unskew.estimate.forms import (
     plain_dcg,
     with_dcg,
 )
-from unskew.estimate.propensity import Propensity, propensity
+from unskew.estimating.propensity import Propensity, propensity
 from unskew.evaluation import MEMORY, memory_bytes, read_runs, relevance_for
 from unskew.judge import BLOCK, Scratch
 from unskew.layout import Printed
@@ -353,7 +353,7 @@ def estimate(
 
     Examples
     --------
-    >>> from unskew.estimate.ips import estimate
+    >>> from unskew.estimating.ips import estimate
     >>> test = {"user": [1, 1, 2, 2], "item": ["a", "b", "a", "c"], "rating": [5, 1, 4, 2]}
     >>> lists = {"mine": {1: ["a", "c"], 2: ["b", "a"]}}
     >>> p = {"a": 0.5, "b": 1.0, "c": 0.5}

@@ -108,7 +108,7 @@ def estimands(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Estim
 
     Examples
     --------
-    >>> from unskew.estimate.forms import estimands
+    >>> from unskew.estimating.forms import estimands
     >>> list(estimands(["P@10", "ADG@10", "ATOP"]))
     ['P@10', 'ADG@10', 'ATOP']
     """
@@ -240,7 +240,7 @@ class Seen:
         shared = self.block.shared
         if memo not in shared:
             judged = self.block.judged
-            from unskew.estimate import _kernels
+            from unskew.estimating import _kernels
 
             shared[memo] = _kernels.weighted_ideal(
                 judged.lists.user, judged.judgments.start, key, gain, key is gain,
@@ -251,7 +251,7 @@ class Seen:
 
     def precisions(self, cutoffs: I64) -> F64:
         """Sum of the precision at each liked item, pairs weighted by the product."""
-        from unskew.estimate import _kernels
+        from unskew.estimating import _kernels
 
         out = np.empty((cutoffs.size, self.block.hi - self.block.lo))
         hits, column = self.block.hits, self.columns.of("liked", self.anti)

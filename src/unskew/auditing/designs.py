@@ -164,7 +164,7 @@ def castells2018_designs(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.audit.designs import castells2018_designs
+    >>> from unskew.auditing.designs import castells2018_designs
     >>> plans = castells2018_designs(designs=["random", "flat"])
     >>> plans["flat"].splits
     (FlatTest(t=10, test=None, min_ratings=20, repetitions=1),)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unskew.audit.levels import SOURCES
+from unskew.auditing.levels import SOURCES
 
 if TYPE_CHECKING:
-    from unskew.audit.found import Found
+    from unskew.auditing.found import Found
 
 PAPERS = {
     "bellogin2017": """@article{bellogin2017,

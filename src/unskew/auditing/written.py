@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from unskew.experiment.plan import Plan
 
 if TYPE_CHECKING:
-    from unskew.audit.found import Found
+    from unskew.auditing.found import Found
 
 
 def plan_toml(plan: Plan) -> str:
@@ -21,7 +21,7 @@ def plan_toml(plan: Plan) -> str:
     --------
     >>> import tomllib
     >>> import unskew as us
-    >>> from unskew.audit.written import plan_toml
+    >>> from unskew.auditing.written import plan_toml
     >>> from unskew.experiment.plan import plan_of
     >>> plan = us.Plan(algorithms=[us.Popularity()], metrics=["P@5"], seed=3)
     >>> plan_of(tomllib.loads(plan_toml(plan)))[0] == plan

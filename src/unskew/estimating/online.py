@@ -103,7 +103,7 @@ class Clicks:
 
     Examples
     --------
-    >>> from unskew.estimate.online import Clicks
+    >>> from unskew.estimating.online import Clicks
     >>> Clicks(position=1, engagement=0.5).places(4).round(3).tolist()
     [1.0, 0.5, 0.333, 0.25]
     """
@@ -198,7 +198,7 @@ class Forced:
 
     Examples
     --------
-    >>> from unskew.estimate.online import Forced
+    >>> from unskew.estimating.online import Forced
     >>> Forced()
     Forced()
     """
@@ -259,7 +259,7 @@ class Shown:
         Examples
         --------
         >>> import unskew as us
-        >>> from unskew.estimate.online import top_lists
+        >>> from unskew.estimating.online import top_lists
         >>> shop = us.world("shop", users=50, items=40, seed=1)
         >>> top_lists(shop, [us.Random(), us.Popularity()], k=3).only(["random"]).systems
         ('random',)
@@ -301,7 +301,7 @@ def top_lists(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.estimate.online import top_lists
+    >>> from unskew.estimating.online import top_lists
     >>> shop = us.world("shop", users=50, items=40, seed=1)
     >>> top_lists(shop, [us.Random(), us.Popularity()], k=3)
     Shown(random, popularity: top 3 of 50 users)
@@ -590,7 +590,7 @@ def ab_test(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.estimate.online import Forced, ab_test
+    >>> from unskew.estimating.online import Forced, ab_test
     >>> shop = us.world("shop", users=200, items=80, seed=1)
     >>> test = ab_test(shop, [us.Random(), us.Popularity()], None, Forced(), k=5)
     >>> test.rates().tolist() == test.table()["true"].to_list()
@@ -613,7 +613,7 @@ def ab_test(
 
 def ab_counts(shown: Shown, behaviour: Behaviour, seed: int, lo: int, hi: int) -> I64:
     """Return lists, clicks and squared clicks of each system in impressions lo to hi."""
-    from unskew.estimate import _online_kernels
+    from unskew.estimating import _online_kernels
 
     key = np.uint64(key_of(seed, "online/ab", *shown.systems))
 
@@ -630,7 +630,7 @@ def ab_counts(shown: Shown, behaviour: Behaviour, seed: int, lo: int, hi: int) -
 
 def log_of(shown: Shown, behaviour: Behaviour, seed: int, impressions: int | None) -> U8:
     """Return what an A/B test showed, systems x users x k: 0 never, 1 shown, 2 and clicked."""
-    from unskew.estimate import _online_kernels
+    from unskew.estimating import _online_kernels
 
     key = np.uint64(key_of(seed, "online/ab", *shown.systems))
     mark = np.zeros(shown.item.shape, np.uint8)
@@ -778,7 +778,7 @@ def interleave(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.estimate.online import interleave
+    >>> from unskew.estimating.online import interleave
     >>> shop = us.world("shop", users=200, items=80, seed=1)
     >>> test = interleave(shop, [us.Random(), us.Popularity()], 5_000)
     >>> test.table()["winner"].to_list(), test.table()["better"].to_list()
@@ -812,7 +812,7 @@ def multileave(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.estimate.online import multileave
+    >>> from unskew.estimating.online import multileave
     >>> shop = us.world("shop", users=200, items=80, seed=1)
     >>> systems = [us.Random(), us.Popularity(), us.AverageRating()]
     >>> multileave(shop, systems, 2_000).table().height
@@ -837,7 +837,7 @@ def _merged(
 
 def wins_of(shown: Shown, behaviour: Behaviour, method: str, seed: int, lo: int, hi: int) -> I64:
     """Return in how many of impressions lo to hi each system beats each other."""
-    from unskew.estimate import _online_kernels
+    from unskew.estimating import _online_kernels
 
     key = np.uint64(key_of(seed, f"online/{method}", *shown.systems))
     balanced = method == "balanced"
@@ -968,7 +968,7 @@ def reuse_judgments(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.estimate.online import reuse_judgments
+    >>> from unskew.estimating.online import reuse_judgments
     >>> shop = us.world("shop", users=200, items=80, seed=1)
     >>> systems = [us.Random(), us.Popularity(), us.AverageRating()]
     >>> found = reuse_judgments(shop, systems, ["random", "popularity"])
@@ -990,7 +990,7 @@ def reuse_judgments(
 
 
 def _judged_again(every: Shown, part: Shown, mark: U8, feedback: Feedback, level: float) -> Reuse:
-    from unskew.estimate import _online_kernels
+    from unskew.estimating import _online_kernels
 
     found = np.zeros(every.item.shape, np.uint8)
     _online_kernels.look_up(part.item, frozen(mark), every.item, found)

@@ -22,7 +22,7 @@ from unskew.comparing.power import discriminative_power
 from unskew.comparing.significance import compare
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, DataWarning
-from unskew.estimate.sampled import BOOTSTRAP, LEVEL, SIZES, interval, null
+from unskew.estimating.sampled import BOOTSTRAP, LEVEL, SIZES, interval, null
 from unskew.evaluation import evaluate
 from unskew.layout import Printed
 from unskew.metrics.block import WHOLE
@@ -198,7 +198,7 @@ def target_sizes(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.estimate.sizes import target_sizes
+    >>> from unskew.estimating.sizes import target_sizes
     >>> pairs = [(u, i) for u in range(20) for i in range(40) if (u * 7 + i * 11) % 9 < 3]
     >>> user, item = zip(*pairs)
     >>> split = us.RandomSplit(test=0.3).split(us.read_ratings({"user": user, "item": item}))[0]

@@ -110,7 +110,7 @@ def read_log(
 
     Examples
     --------
-    >>> from unskew.estimate.bandit import read_log
+    >>> from unskew.estimating.bandit import read_log
     >>> read_log(
     ...     {"item_id": [1, 2, 1], "position": [1, 2, 1], "click": [0, 1, 0],
     ...      "propensity_score": [0.5, 0.25, 0.5]}
@@ -484,7 +484,7 @@ def policy_value(
 
     Examples
     --------
-    >>> from unskew.estimate.bandit import policy_value, read_log
+    >>> from unskew.estimating.bandit import policy_value, read_log
     >>> log = read_log({"action": ["a", "b", "a", "b"], "reward": [1, 0, 1, 1],
     ...                 "propensity": [0.5, 0.5, 0.5, 0.5]})
     >>> policy_value(log, {"a": 0.75, "b": 0.25}, estimators=["ips", "snips"], bootstrap=0)

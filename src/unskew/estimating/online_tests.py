@@ -24,7 +24,7 @@ from unskew.comparing.distributions import student_t_quantile
 from unskew.comparing.paired import paired
 from unskew.data.worlds import World
 from unskew.errors import DataWarning, SettingError, choose
-from unskew.estimate.online import (
+from unskew.estimating.online import (
     LEVEL,
     Behaviour,
     Clicks,
@@ -310,7 +310,7 @@ def online_tests(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.estimate.online_tests import online_tests
+    >>> from unskew.estimating.online_tests import online_tests
     >>> shop = us.world("shop", users=100, items=60, seed=1)
     >>> found = online_tests(
     ...     shop, [us.Random(), us.Popularity()], 500, methods=["ab", "team-draft"], repeats=2, k=5
@@ -543,7 +543,7 @@ def share_interval(marks: NDArray[np.bool_], repeat: NDArray[Any], level: float)
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.estimate.online_tests import share_interval
+    >>> from unskew.estimating.online_tests import share_interval
     >>> marks, repeat = np.array([True] * 20), np.repeat(np.arange(10), 2)
     >>> share, low, high = share_interval(marks, repeat, 0.95)
     >>> share, round(low, 3), high

@@ -70,7 +70,7 @@ def value_at(metric: str | Metric, rank: ArrayLike, items: int) -> F64:
 
     Examples
     --------
-    >>> from unskew.estimate.sampled import value_at
+    >>> from unskew.estimating.sampled import value_at
     >>> value_at("RR@10", [1, 4, 11], items=100).tolist()
     [1.0, 0.25, 0.0]
     """
@@ -130,7 +130,7 @@ def rank_distribution(rank: ArrayLike, items: int, n: int, *, replacement: bool 
 
     Examples
     --------
-    >>> from unskew.estimate.sampled import rank_distribution
+    >>> from unskew.estimating.sampled import rank_distribution
     >>> rank_distribution(3, items=5, n=2).round(4).tolist()
     [[0.1667, 0.6667, 0.1667]]
     """
@@ -138,7 +138,7 @@ def rank_distribution(rank: ArrayLike, items: int, n: int, *, replacement: bool 
     _check_sample(items, n, replacement)
     if ranks.dtype.kind not in "iu" or ranks.min(initial=1) < 1 or ranks.max(initial=1) > items:
         raise DataError(f"true ranks are whole numbers from 1 to {items:,} (items)")
-    from unskew.estimate import _sampled_kernels
+    from unskew.estimating import _sampled_kernels
 
     out = np.empty((ranks.size, n + 1))
     rows = frozen(ranks.astype(np.int64))
@@ -164,7 +164,7 @@ def expected_sampled(
 
     Examples
     --------
-    >>> from unskew.estimate.sampled import expected_sampled
+    >>> from unskew.estimating.sampled import expected_sampled
     >>> expected_sampled("Recall@1", [1, 2, 51], items=101, n=1).round(12).tolist()
     [1.0, 0.99, 0.5]
     """
@@ -208,7 +208,7 @@ def corrected_values(
     One of two others is drawn. Recall@1 is 1 at rank 1 and 0 at ranks 2 and 3; of these, rank 2 is
     seen as first half of the time.
 
-    >>> from unskew.estimate.sampled import corrected_values
+    >>> from unskew.estimating.sampled import corrected_values
     >>> corrected_values("Recall@1", items=3, n=1, estimator="bias").round(4).tolist()
     [[0.8, 0.0]]
     """
@@ -514,7 +514,7 @@ def sampled_metrics(
 
     Examples
     --------
-    >>> from unskew.estimate.sampled import sampled_metrics
+    >>> from unskew.estimating.sampled import sampled_metrics
     >>> found = sampled_metrics([1, 1, 2, 30], "Recall@10", items=1000, n=99, bootstrap=0)
     >>> found.value[0, :2, 0].tolist()  # plain; that of the estimated ranks 1, 1, 11 …, 294 …
     [0.75, 0.5]
@@ -753,7 +753,7 @@ def correct_sampled(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.estimate.sampled import correct_sampled
+    >>> from unskew.estimating.sampled import correct_sampled
     >>> pairs = [(u, i) for u in range(20) for i in range(50) if (u * 7 + i * 11) % 9 < 3]
     >>> user, item = zip(*pairs)
     >>> split = us.RandomSplit(test=0.3).split(us.read_ratings({"user": user, "item": item}))[0]
@@ -946,7 +946,7 @@ def expected_metrics(
     One system ranks every relevant item 100th, the other half of them 10th and half 400th. The
     second is better; a small sample says the opposite.
 
-    >>> from unskew.estimate.sampled import expected_metrics
+    >>> from unskew.estimating.sampled import expected_metrics
     >>> ranks = {"steady": [100, 100], "bold": [10, 400]}
     >>> found = expected_metrics(ranks, "Recall@10", items=1000, sizes=[20, 999])
     >>> found.value[0].round(3).tolist()

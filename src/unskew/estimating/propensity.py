@@ -187,7 +187,7 @@ def propensity(
 
     Examples
     --------
-    >>> from unskew.estimate.propensity import propensity
+    >>> from unskew.estimating.propensity import propensity
     >>> train = {"user": [1, 2], "item": ["a", "a"], "rating": [5, 4]}
     >>> test = {"user": [3, 4], "item": ["a", "b"], "rating": [5, 2]}
     >>> p = propensity(train, test).table()["propensity"]  # σ = 1/2; p(rated) = 3/4 and 1/4

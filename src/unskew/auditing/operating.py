@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.audit import _judging
-from unskew.audit.null import interval
-from unskew.audit.truth import applied, design_name
+from unskew.auditing import _judging
+from unskew.auditing.null import interval
+from unskew.auditing.truth import applied, design_name
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import kendall
 from unskew.comparing.distributions import student_t_sf
@@ -214,7 +214,7 @@ def operating_characteristics(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.audit.operating import operating_characteristics
+    >>> from unskew.auditing.operating import operating_characteristics
     >>> shop = us.world("shop", users=100, items=60, seed=1)
     >>> plan = us.Plan(algorithms=[us.Random(), us.Popularity()], metrics=["P@5"])
     >>> found = operating_characteristics(shop, plan, repeats=2, strengths=[1])

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
-from unskew.audit.answers import answer
-from unskew.audit.chapters import document
-from unskew.audit.findings import Progress, refuse
-from unskew.audit.found import Found
-from unskew.audit.given_lists import of_runs
-from unskew.audit.job import Job
-from unskew.audit.levels import LEVELS
-from unskew.audit.sections import Document
+from unskew.auditing.answers import answer
+from unskew.auditing.chapters import document
+from unskew.auditing.findings import Progress, refuse
+from unskew.auditing.found import Found
+from unskew.auditing.given_lists import of_runs
+from unskew.auditing.job import Job
+from unskew.auditing.levels import LEVELS
+from unskew.auditing.sections import Document
 from unskew.data.relevance import Relevance
 from unskew.errors import DataWarning, SettingError, choose
 from unskew.experiment.plan import Plan
@@ -114,7 +114,7 @@ def audit(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.audit.main_job import audit
+    >>> from unskew.auditing.main_job import audit
     >>> shop = us.world("shop", users=60, items=40, seed=3)
     >>> found = audit(shop, "quick", algorithms=["random", "popularity"],
     ...               designs=["all-items", "test-targets"], repeats=2, permutations=200)
