@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
 WORKERS ?= 2
 
 .PHONY: demo test test-all check format docs bench bench-peers bench-recommend clean
@@ -25,9 +26,12 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(READY)
+docs: $(DOCS_READY)
 	$(BIN)/python docs/metrics.py
 	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/cli.py
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/docs
+	@echo pages: build/docs/index.html
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
@@ -43,5 +47,10 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
+# Only the pages need these packages, so only they install them.
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-peers-* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build $(VENV) .venv-peers-* .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,117 @@
+"""Write docs/cli.md from the commands themselves: python docs/cli.py [--check]."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from unskew.cli import app
+
+HEAD = """# Command line
+
+Written from the help of the commands by `docs/cli.py`; do not edit.
+
+`unskew COMMAND --help` says the same in a terminal; `unskew --version` tells the version. Results
+go to standard output, warnings and errors to standard error. Exit codes: 0 done, 1 data that cannot
+be used, 2 a command or setting that is not right, 130 stopped.
+"""
+# What a reader meets first; a panel that is not named here follows in the order of the program.
+PANELS = ("Start here", "Design", "Recommend", "Judge", "Conclude", "Experiment")
+# What Markdown would take for its own.
+MARKS = re.compile(r"([\\|*_<\[\]`])")
+
+
+def page() -> str:
+    """Return the page."""
+    panels: dict[str, list[str]] = {panel: [] for panel in PANELS}
+    summary = ["| command | what it does |", "|---|---|"]
+    for name, command, panel in commands():
+        panels.setdefault(panel, []).append(section(name, command))
+    for panel in panels:
+        summary += [
+            f"| [`{name}`](#{name.replace(' ', '-')}) | {escaped(first_line(command))} |"
+            for name, command, of in commands()
+            if of == panel
+        ]
+    parts = [HEAD, "\n".join([*summary, ""])]
+    for panel, sections in panels.items():
+        parts += [f"## {panel}\n", *sections]
+    return "\n".join(parts)
+
+
+def commands(group: Any = None, before: str = "unskew", panel: str = "") -> Iterator[Any]:
+    """Give every command that can be run: its whole name, itself, and the panel it stands in."""
+    for name, command in (get_command(app) if group is None else group).commands.items():
+        where = panel or command.rich_help_panel
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{before} {name}", where)
+        elif not command.hidden:
+            yield f"{before} {name}", command, where
+
+
+def section(name: str, command: Any) -> str:
+    """Return a command's section: its help, then what it takes."""
+    lines = [f"### {name}\n", prose(command.help or ""), ""]
+    for kind, title in (("argument", "argument"), ("option", "option")):
+        rows = [row(one) for one in command.params if one.param_type_name == kind]
+        if rows:
+            lines += [f"| {title} | what it is | default |", "|---|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def row(one: Any) -> str:
+    """Return the line of an argument or option."""
+    argument = one.param_type_name == "argument"
+    names = [one.name.upper()] if argument else [*one.opts, *one.secondary_opts]
+    told = " ".join(f"`{name}`" for name in names)
+    return f"| {told} | {escaped(one.help or '')} | {default(one)} |"
+
+
+def default(one: Any) -> str:
+    """Return what holds when nothing is said."""
+    if one.required:
+        return "required"
+    if one.default is None or one.default is False or one.default == []:
+        return ""
+    return f"`{one.default}`"
+
+
+def first_line(command: Any) -> str:
+    """Return the first sentence of a command's help."""
+    return " ".join((command.help or "").strip().partition("\n\n")[0].split())
+
+
+def prose(text: str) -> str:
+    """Return help text as Markdown: headings bold, what is indented kept as it stands."""
+    parts: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", text.strip("\n")):
+        if paragraph.startswith("  "):
+            # A command over several lines needs what a shell asks for.
+            joint = " \\\n    " if paragraph.startswith("  unskew ") else "\n"
+            kept = joint.join(line.removeprefix("  ") for line in paragraph.splitlines())
+            if parts and parts[-1].startswith("```"):  # one block for all that follow each other
+                parts[-1] = f"{parts[-1].removesuffix('```')}{kept}\n```"
+            else:
+                parts.append(f"```\n{kept}\n```")
+        elif heading := re.fullmatch(r"\[bold\](.+)\[/bold\]", paragraph.strip()):
+            parts.append(f"**{heading[1]}**")
+        else:
+            pieces = re.split(r"\[bold\](.+?)\[/bold\]", paragraph.strip())
+            told = [f"`{x}`" if at % 2 else escaped(x) for at, x in enumerate(pieces)]
+            parts.append("".join(told))
+    return "\n\n".join(parts)
+
+
+def escaped(text: str) -> str:
+    """Return text that Markdown shows as it is, on one line of a table too."""
+    return MARKS.sub(r"\\\1", text)
+
+
+if __name__ == "__main__":
+    target = Path(__file__).with_suffix(".md")
+    if "--check" in sys.argv:
+        sys.exit(0 if target.read_text() == page() else "docs/cli.md is stale: make docs")
+    target.write_text(page())

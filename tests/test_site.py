@@ -1,0 +1,167 @@
+"""The documentation as a site: pages reachable, links and commands right, the shell tour runs."""
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+import unskew as us
+from unskew.cli import app, main
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
+
+
+def cli_page():
+    spec = importlib.util.spec_from_file_location("cli_page", DOCS / "cli.py")
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
+    return page
+
+
+def commands(group=None, before="unskew"):
+    """Every command by its whole name, found without the code that writes the page."""
+    found = {}
+    for name, command in (group or get_command(app)).commands.items():
+        inner = getattr(command, "commands", None)
+        found |= commands(command, f"{before} {name}") if inner else {f"{before} {name}": command}
+    return found
+
+
+def shell_lines(text, languages=("", "sh")):
+    """Every command in the shell blocks of a page, without comments and line ends."""
+    for language, code in FENCE.findall(text):
+        if language in languages:
+            for line in code.replace("\\\n", " ").splitlines():
+                if line.startswith("unskew "):
+                    yield shlex.split(line, comments=True)
+
+
+def done(words):
+    with pytest.raises(SystemExit) as ended:
+        main(words[1:])
+    assert ended.value.code == 0, words
+
+
+def slugs(text):
+    """The anchors that headings have, here and where repositories are shown."""
+    plain = re.sub(FENCE, "", text)
+    titles = re.findall(r"^#+ (.+)$", plain, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_cli_page_is_up_to_date():
+    assert (DOCS / "cli.md").read_text() == cli_page().page(), "run: make docs"
+
+
+def test_every_command_and_option_is_on_the_cli_page():
+    text = (DOCS / "cli.md").read_text()
+    sections = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", text, re.M | re.S))
+    every = commands()
+    assert set(sections) == set(every)
+    for name, command in every.items():
+        assert f"](#{name.replace(' ', '-')})" in text
+        for one in command.params:
+            names = one.opts + one.secondary_opts
+            wanted = [one.name.upper()] if one.param_type_name == "argument" else names
+            assert all(f"`{word}`" in sections[name] for word in wanted), (name, one.name)
+            assert one.help, f"{name}: {one.name} has no help"
+
+
+def test_help_becomes_markdown():
+    page = cli_page()
+    text = """
+Do it.
+
+[bold]Examples[/bold]
+
+  unskew a -o b
+  --c d
+
+  unskew e
+
+See [bold]f[/bold] a_b|c.
+"""
+    shown = """Do it.
+
+**Examples**
+
+```
+unskew a -o b \\
+    --c d
+unskew e
+```
+
+See `f` a\\_b\\|c."""
+    assert page.prose(text) == shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_on_the_page_exist(page):
+    every = commands()
+    for words in shell_lines(page.read_text()):
+        name = next((n for n in (" ".join(words[:3]), " ".join(words[:2])) if n in every), None)
+        assert name is not None, " ".join(words)
+        known = {opt for one in every[name].params for opt in one.opts + one.secondary_opts}
+        options = [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+        assert set(options) <= known | {"--help", "-h"}, " ".join(words)
+
+
+def test_every_page_is_in_the_contents():
+    blocks = re.findall(r"^```\{toctree\}\n(.*?)^```", (DOCS / "index.md").read_text(), re.M | re.S)
+    lines = [line for block in blocks for line in block.splitlines()]
+    entries = [line for line in lines if line and not line.startswith(":")]
+    listed = [re.sub(r".*<(.+)>", r"\1", entry) for entry in entries]  # TITLE <page>, or page
+    assert sorted([*listed, "index"]) == sorted(page.stem for page in DOCS.glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_sections_exist(page):
+    text = re.sub(FENCE, "", page.read_text())
+    for target, section in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", text):
+        there = page if not target else (page.parent / target)
+        assert section in slugs(there.read_text()), f"{page.name}: {target}#{section}"
+
+
+def test_the_tour_in_the_shell_says_what_it_says_in_python(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "tour.md").read_text()
+    for words in shell_lines(text, ["sh"]):
+        if words[1] != "audit":
+            done(words)
+    names = {}
+    for language, code in FENCE.findall(text):
+        if language == "python" and "us.audit(" not in code and "us.report(" not in code:
+            exec(compile(code, "tour.md", "exec"), names)
+    in_shell = us.read_ratings("parts/test.parquet").to_polars()
+    assert in_shell.equals(names["split"].test.to_polars())
+    for metric in ("P@10", "nDCG@10", "anti-P@10"):
+        assert us.Scores.load("scores").mean(metric) == names["scores"].mean(metric)
+
+
+@pytest.mark.slow
+def test_the_audit_of_the_tour_writes_its_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for words in shell_lines((DOCS / "tour.md").read_text(), ["sh"]):
+        if words[1] in ("world", "audit"):
+            done(words)
+    assert Path("report.html").exists()
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_warnings(tmp_path):
+    for package in ("sphinx", "myst_parser", "furo"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed: make docs installs it")
+    build = [sys.executable, "-m", "sphinx", "-q", "-W", "-d", str(tmp_path / "doctrees")]
+    subprocess.run([*build, str(DOCS), str(tmp_path / "site")], check=True)
+    shown = (tmp_path / "site" / "readme.html").read_text()
+    assert 'href="audit.html"' in shown
+    assert 'href="readme.html#draw-a-conclusion"' in (tmp_path / "site" / "tour.html").read_text()
