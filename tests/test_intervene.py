@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import unskew as us
 from conftest import real_data
 from unskew import DataError, DataWarning, SettingError
+from unskew.data.ratings import under_one_numbering
 from unskew.protocol import drawing
 from unskew.protocol.intervene import DESIGNS, METHODS, Evidence, Full, Reg, Skew, Wtd, WtdH
 from unskew.protocol.randomness import chi_square_tail, cochran, looks_random
-from unskew.protocol.split import under_one_numbering
 from unskew.protocol.subsample import random_parts
 
 

@@ -12,8 +12,9 @@ import pytest
 
 import unskew as us
 from unskew.auditing.main_job import audit
-from unskew.auditing.sections import Code, Document, Grid, Picture, Section, Words, finite
+from unskew.auditing.sections import Code, Document, Grid, Picture, Section, Words
 from unskew.charts import Figure
+from unskew.layout import finite
 from unskew.reporting.html import as_html
 from unskew.reporting.write import embedded, report, save_figures, written
 

@@ -15,9 +15,9 @@ from unskew import DataError, SettingError
 from unskew.cli import robustness as command
 from unskew.comparing.correlation import kendall
 from unskew.comparing.robustness import Robustness, _slot, robustness, user_robustness
-from unskew.data.ratings import frozen
+from unskew.data.ratings import frozen, under_one_numbering
 from unskew.metrics.names import parse
-from unskew.protocol.split import Split, under_one_numbering
+from unskew.protocol.split import Split
 
 METRICS = [
     "P@5", "P", "set_P", "P(per=list)@7", "Recall@5", "AP", "AP@3", "RR", "nDCG", "nDCG@5", "DCG@4",

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import unskew as us
 from conftest import real_data
 from unskew import DataError, Ratings, SettingError
+from unskew.data.distribution import divergence, gini
 from unskew.protocol import drawing
 from unskew.protocol.amounts import as_share, portion
 from unskew.protocol.audit import audit_split
 from unskew.protocol.chance import RandomSplit
-from unskew.protocol.distribution import divergence, gini
 from unskew.protocol.events import EventSplit, read_events
 from unskew.protocol.familiar import FamiliarTraining
 from unskew.protocol.given import ForcedTest, Given

@@ -12,14 +12,14 @@ import numpy as np
 import polars as pl
 
 from unskew.bench import Bench, lay_lists, lay_runs, remarks
-from unskew.data.ratings import Ids, Ratings
+from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, SettingError, choose
 from unskew.expect import DRAWS, chance_scores
 from unskew.metrics.names import Metric, parse
 from unskew.order import TIES
-from unskew.protocol.split import Split, under_one_numbering
+from unskew.protocol.split import Split
 from unskew.protocol.targets import BY_NAME, TargetLists, Targets
 from unskew.ranking import TIES as RANK_TIES
 from unskew.recommend.adapt import as_model, can_score

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,6 +66,24 @@ def cell(value: object, digits: int = 4) -> str:
     if isinstance(value, list):
         return ", ".join(cell(one, digits) for one in value)
     return f"{value:,}".replace("-", "−") if isinstance(value, int) else str(value)
+
+
+def finite(value: Any) -> Any:
+    """Return a nest of plain values in which what is not a number is None."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return value
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """Return a nest of plain values as JSON: what is not a number is null, as JSON has no NaN."""
+    return json.dumps(
+        finite(value), ensure_ascii=False, indent=indent, allow_nan=False, default=str
+    )
 
 
 def number(value: float, digits: int = 4, *, signed: bool = False) -> str:

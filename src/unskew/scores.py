@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, choose, unknown_name
 from unskew.files import replacing, write_table
-from unskew.layout import Printed
+from unskew.layout import Printed, finite
 from unskew.metrics.names import Metric, parse
 from unskew.threads import map_blocks
 
@@ -236,7 +236,7 @@ class Scores(Printed):
         content = {
             "format": FORMAT,
             "systems": [
-                {"name": n, "file": f, "aggregates": _plain(self.systems[n].aggregates)}
+                {"name": n, "file": f, "aggregates": finite(self.systems[n].aggregates)}
                 for n, f in names.items()
             ],
             "labels": self.labels,
@@ -247,7 +247,7 @@ class Scores(Printed):
             "relevance": self.relevance,
             "over": self.over,
             "simulated": dict(self.simulated),
-            "chance": None if self.chance is None else _plain(self.chance.aggregates),
+            "chance": None if self.chance is None else finite(self.chance.aggregates),
             "card": self.card,
         }
         with replacing(home / "card.json") as part:
@@ -444,10 +444,6 @@ def system_of(
     }
     whole = {label: math.nan if value is None else value for label, value in aggregates.items()}
     return System(values.reshape(len(labels), table.height), den, table["depth"].to_numpy(), whole)
-
-
-def _plain(aggregates: Mapping[str, float]) -> dict[str, float | None]:
-    return {label: None if math.isnan(value) else value for label, value in aggregates.items()}
 
 
 def exact_sums(values: F64, keep: NDArray[np.bool_]) -> list[tuple[int, int, int]]:

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.dataset import Dataset
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.worlds import World
 from unskew.errors import DataError, DataWarning, SettingError, choose
@@ -21,7 +21,7 @@ from unskew.experiment.store import key_of
 from unskew.metrics.names import parse
 from unskew.protocol import drawing
 from unskew.protocol.amounts import as_share
-from unskew.protocol.split import Split, under_one_numbering, without_overlap
+from unskew.protocol.split import Split, without_overlap
 from unskew.protocol.targets import AllItems, TargetLists, Targets
 from unskew.recommend.model import Algorithm, Model, Tile
 from unskew.rng import generator

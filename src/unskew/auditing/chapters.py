@@ -19,10 +19,10 @@ from unskew.auditing.sections import (
     Picture,
     Section,
     Words,
-    finite,
 )
 from unskew.charts import Figure
 from unskew.errors import UnskewError
+from unskew.layout import finite
 
 if TYPE_CHECKING:
     from unskew.auditing.found import Found

@@ -22,7 +22,7 @@ from unskew.auditing.null import REAL, NullExperiment
 from unskew.bias.describe import describe_bias
 from unskew.data.dataset import Dataset
 from unskew.data.nulls import redraw
-from unskew.data.ratings import Ratings
+from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.data.summary import summary
@@ -30,7 +30,7 @@ from unskew.errors import SettingError, choose
 from unskew.evaluation import evaluate, read_runs
 from unskew.protocol.audit import audit_split
 from unskew.protocol.intervene import Skew, WtdH
-from unskew.protocol.split import Split, under_one_numbering
+from unskew.protocol.split import Split
 from unskew.rng import key_of as seed_of
 from unskew.runs import Run
 from unskew.scores import Scores

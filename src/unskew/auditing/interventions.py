@@ -15,7 +15,7 @@ from unskew.auditing import _judging
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import kendall_test
 from unskew.comparing.distributions import student_t_quantile
-from unskew.data.ratings import Ratings
+from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError, choose
@@ -26,7 +26,7 @@ from unskew.protocol import drawing
 from unskew.protocol.amounts import as_count, as_share, portion
 from unskew.protocol.chance import RandomSplit
 from unskew.protocol.intervene import Design, Full, Reg, Skew, Wtd, WtdH
-from unskew.protocol.split import Split, under_one_numbering, without_overlap
+from unskew.protocol.split import Split, without_overlap
 from unskew.protocol.targets import AllItems
 from unskew.recommend.als import PZT
 from unskew.recommend.model import Algorithm, Model

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from unskew.charts import Figure
-from unskew.layout import as_markdown, cells
+from unskew.layout import as_json, as_markdown, cells
 
 
 @dataclass(frozen=True)
@@ -141,20 +139,7 @@ class Document:
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON; what is not a number is null."""
-        return json.dumps(
-            finite(self.to_dict()), ensure_ascii=False, indent=1, allow_nan=False, default=str
-        )
-
-
-def finite(value: Any) -> Any:
-    """Return a nest of plain values in which what is not a number is None."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
-    return value
+        return as_json(self.to_dict(), indent=1)
 
 
 def _safe(text: str) -> str:

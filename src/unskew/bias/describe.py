@@ -17,9 +17,9 @@ from unskew.bias.pairs import Pairs, pairs_of
 from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.verdict import Verdict
 from unskew.comparing.distributions import wilson
+from unskew.data.distribution import gini
 from unskew.errors import SettingError, choose
 from unskew.layout import as_html, as_text, number
-from unskew.protocol.distribution import gini
 from unskew.protocol.popularity import by_popularity
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from unskew.data.dataset import Dataset
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.worlds import World
 from unskew.errors import DataError, SettingError
 from unskew.evaluation import relevance_for
 from unskew.protocol.popularity import item_counts
-from unskew.protocol.split import shared_rows, under_one_numbering
+from unskew.protocol.split import shared_rows
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unskew.cli import inputs
 from unskew.cli.console import messages, output
 from unskew.cli.inputs import read_files
 from unskew.cli.options import Columns, Duplicates, Quiet, column_names
@@ -137,7 +138,7 @@ def audit(  # noqa: D103 - its help is EXAMPLES
         if train is not None:
             raise SettingError("--train goes with --judgments and --run: ratings are split here")
         given = {
-            "data": _loaded(ratings, data_dir, columns, duplicates),
+            "data": inputs.loaded(ratings, data_dir, columns, duplicates),
             "random": _random(random, columns, duplicates),
             "algorithms": between_commas(algorithms), "store": store, "workers": workers,
         }  # fmt: skip
@@ -161,17 +162,6 @@ def _without(**given: object) -> None:
             raise SettingError(
                 f"--{name.replace('_', '-')} is for ratings: leave it out with --judgments"
             )
-
-
-def _loaded(ratings: str, data_dir: Path | None, columns: str | None, duplicates: str) -> Any:
-    """Load a data set by its name, or a file; what does not go with it is refused there."""
-    from unskew.data.catalog import DATASETS, load
-
-    options = column_names(columns)
-    if duplicates != "error":
-        options["duplicates"] = duplicates
-    named = ratings.lower() in DATASETS and not Path(ratings).is_file()
-    return load(ratings if named else Path(ratings), data_dir=data_dir, **options)
 
 
 def _random(path: Path | None, columns: str | None, duplicates: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from unskew.cli.options import Columns, Duplicates, column_names
 from unskew.errors import SettingError, choose
+from unskew.layout import as_json
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
@@ -85,7 +85,7 @@ def describe(
         lines = [*report.header(), *report.footer(), str(report.verdict)]
         print("\n".join([*tables, "\n\n".join(lines)]))
     else:
-        print(json.dumps(report.to_dict(), ensure_ascii=False) if format == "json" else str(report))
+        print(as_json(report.to_dict()) if format == "json" else str(report))
 
 
 @bias_app.command("pairs")
@@ -145,7 +145,7 @@ def pairs(
         lines = [*found.footer(), str(found.verdict)]
         print("\n".join([f"{as_markdown(*found.grid())}\n", "\n\n".join(lines)]))
     else:
-        print(json.dumps(found.to_dict(), ensure_ascii=False) if format == "json" else str(found))
+        print(as_json(found.to_dict()) if format == "json" else str(found))
 
 
 def _both(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,11 +10,11 @@ import typer
 
 from unskew.cli import inputs
 from unskew.cli.console import output, progress
-from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.cli.options import Columns, Duplicates, Quiet
 from unskew.errors import SettingError, choose
+from unskew.layout import as_json
 
 if TYPE_CHECKING:
-    from unskew.data.dataset import Dataset
     from unskew.recommend.model import Algorithm
 
 FORMATS = ("text", "json")
@@ -114,7 +113,7 @@ def null(  # noqa: D103 - its help is NULL
     from unskew.auditing.null import null_experiment
 
     choose("format", format, FORMATS)
-    data = _dataset(ratings, data_dir, columns, duplicates)
+    data = inputs.loaded(ratings, data_dir, columns, duplicates)
     named = [name.strip() for name in designs.split(",") if name.strip()]
     plans = castells2018_designs(
         systems_of(algorithm), named, liked=_threshold(liked, data),
@@ -191,9 +190,9 @@ def truth(  # noqa: D103 - its help is TRUTH
     else:
         if world_users is not None or world_items is not None:
             raise SettingError("--users and --items are sizes of a --world")
-        data = _dataset(str(ratings), data_dir, columns, duplicates)
+        data = inputs.loaded(str(ratings), data_dir, columns, duplicates)
         if random is not None:
-            sample = _dataset(str(random), data_dir, columns, duplicates).ratings
+            sample = inputs.loaded(str(random), data_dir, columns, duplicates).ratings
     threshold = _threshold(liked, data)
     named = [BY_NAME[choose("targets", one, BY_NAME)]() for one in targets or ["all-items"]]
     plan = Plan(
@@ -228,19 +227,6 @@ def systems_of(texts: Sequence[str] | None) -> list[Algorithm] | None:
     return systems
 
 
-def _dataset(source: str, data_dir: Path | None, columns: str | None, duplicates: str) -> Dataset:
-    """Read a file, or load a named data set."""
-    from unskew.data.catalog import DATASETS, load
-
-    if source.lower() in DATASETS:
-        if columns is not None or duplicates != "error":
-            raise SettingError("--columns and --duplicates are for files, not named data sets")
-        return load(source, data_dir=data_dir)
-    names = column_names(columns)
-    known = {key: names[key] for key in ("user", "item", "rating", "time") if key in names}
-    return load(source, data_dir=data_dir, duplicates=duplicates, **known)
-
-
 def _threshold(liked: float | None, data: Any) -> float:
     if liked is not None:
         return liked
@@ -251,6 +237,6 @@ def _show(found: Any, figure: Path | None, format: str) -> None:  # noqa: A002
     if figure is not None:
         found.figure().save(figure)
     if format == "json":
-        print(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+        print(as_json(found.to_dict()))
         return
     output().print(str(found), markup=False, soft_wrap=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +11,7 @@ from unskew.cli import inputs
 from unskew.cli.console import output, progress
 from unskew.cli.options import Columns, Duplicates, Quiet
 from unskew.errors import choose
+from unskew.layout import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,14 +152,6 @@ compare.__doc__ = EXAMPLES
 
 def _as_json(result: Comparison) -> str:
     """Return the pairs, and how they were compared; what is not a number is null."""
-
-    def plain(value: Any) -> Any:
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    pairs = [
-        {name: plain(value) for name, value in row.items()}
-        for row in result.table().iter_rows(named=True)
-    ]
     content = {
         "systems": result.systems,
         "metrics": {
@@ -190,7 +181,7 @@ def _as_json(result: Comparison) -> str:
         "reference": result.reference,
         "rope": result.rope,
         "seed": result.seed,
-        "pairs": pairs,
+        "pairs": result.table().to_dicts(),
         "notes": result.notes,
     }
-    return json.dumps(content, ensure_ascii=False, allow_nan=False)
+    return as_json(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from unskew.cli.console import messages, output, progress
 from unskew.cli.inputs import show
 from unskew.cli.options import Columns, Duplicates, Quiet, column_names
 from unskew.errors import SettingError, choose
+from unskew.layout import as_json
 
 data_app = typer.Typer(no_args_is_help=True, help="Named data sets, and what is in a file.")
 
@@ -143,7 +143,7 @@ def info(
     if figure is not None:
         told.figure().save(figure)
     if format == "json":
-        print(json.dumps(told.to_dict(), ensure_ascii=False))
+        print(as_json(told.to_dict()))
     else:
         output().print(str(told), markup=False, soft_wrap=True)
 

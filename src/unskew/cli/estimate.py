@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from unskew.cli import inputs
 from unskew.cli.options import Columns, Duplicates, Quiet
 from unskew.errors import SettingError, choose
+from unskew.layout import as_json
 
 EXAMPLES = """
 Estimate what systems would score were everything judged: each judgment counts 1/propensity times.
@@ -154,7 +154,7 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
     if figure is not None:
         result.figure().save(figure)
     if format == "json":
-        print(json.dumps(result.to_dict(), ensure_ascii=False))
+        print(as_json(result.to_dict()))
         return
     inputs.show(
         shown, result.table(), format=format, digits=digits, footer=result.footer(), quiet=quiet,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -159,7 +157,7 @@ def show(
     """Print a result: as a table for people (`shown`), or for programs (`whole`)."""
     choose("format", format, FORMATS)
     lines = [] if quiet else footer
-    from unskew.layout import as_markdown, cells
+    from unskew.layout import as_json, as_markdown, cells
 
     header, rows, left = cells(shown, digits)
     if format == "table":
@@ -179,15 +177,19 @@ def show(
     for line in lines:
         messages().print(line, style="dim", markup=False)
     if format == "json":
-        print(json.dumps([_plain(row) for row in whole.to_dicts()], ensure_ascii=False))
+        print(as_json(whole.to_dicts()))
     elif format == "csv":
         print(whole.write_csv().rstrip("\n"))
     else:
         print(as_markdown(header, rows, left))
 
 
-def _plain(row: Mapping[str, object]) -> dict[str, object]:
-    return {
-        key: None if isinstance(value, float) and math.isnan(value) else value
-        for key, value in row.items()
-    }
+def loaded(ratings: str, data_dir: Path | None, columns: str | None, duplicates: str) -> Any:
+    """Load a data set by its name, or a file; what does not go with it is refused there."""
+    from unskew.data.catalog import DATASETS, load
+
+    options = column_names(columns)
+    if duplicates != "error":
+        options["duplicates"] = duplicates
+    named = ratings.lower() in DATASETS and not Path(ratings).is_file()
+    return load(ratings if named else Path(ratings), data_dir=data_dir, **options)

@@ -70,8 +70,9 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
 ) -> None:
     from time import perf_counter
 
+    from unskew.data.ratings import under_one_numbering
     from unskew.data.readers import read_ratings
-    from unskew.protocol.split import Split, under_one_numbering
+    from unskew.protocol.split import Split
     from unskew.protocol.targets import BY_NAME
     from unskew.ranking import rank
     from unskew.recommend.registry import algorithm as build

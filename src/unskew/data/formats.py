@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.data.ratings import Ids, Ratings
+from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.errors import DataError, choose
 
@@ -46,13 +46,7 @@ class Parts:
         """Return both parts under one numbering of users and items."""
         if self.random is None:
             return self
-        both = (self.ratings, self.random)
-        users, of_users = Ids.union(*(part.users for part in both))
-        items, of_items = Ids.union(*(part.items for part in both))
-        ratings, random = (
-            part.recode(users, u, items, i)
-            for part, u, i in zip(both, of_users, of_items, strict=True)
-        )
+        ratings, random = under_one_numbering(self.ratings, self.random)
         return replace(self, ratings=ratings, random=random)
 
     def settle_overlap(self, overlap: str) -> Parts:

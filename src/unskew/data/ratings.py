@@ -485,6 +485,14 @@ class Ratings:
         return replace(merged, notes=(*self.notes, note))
 
 
+def under_one_numbering(*parts: Ratings) -> list[Ratings]:
+    """Return ratings from several sources under common ids."""
+    users, user_tables = Ids.union(*(part.users for part in parts))
+    items, item_tables = Ids.union(*(part.items for part in parts))
+    tables = zip(parts, user_tables, item_tables, strict=True)
+    return [part.recode(users, u, items, i) for part, u, i in tables]
+
+
 def write_trec(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write columns as TREC files have them, separated by blanks."""
     for name in ("user", "item"):

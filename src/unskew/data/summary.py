@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.dataset import Dataset
+from unskew.data.distribution import gini
 from unskew.data.ratings import Ratings
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _part(name: str, part: Ratings, per_item: I64, liked: float | None) -> PartS
     times = [None, None] if part.time is None else [part.time.min(), part.time.max()]
     first, last = (None if at is None else _moment(int(at)) for at in times)
     return PartSummary(
-        name, len(part), users, rated.size, len(part) / (users * rated.size), _gini(rated),
+        name, len(part), users, rated.size, len(part) / (users * rated.size), gini(rated),
         float(part.value.min()), float(part.value.max()), float(part.value.mean()),
         None if liked is None else float((part.value >= liked).mean()), first, last,
     )  # fmt: skip
@@ -161,9 +162,3 @@ def _part(name: str, part: Ratings, per_item: I64, liked: float | None) -> PartS
 
 def _moment(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds // 10**6, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _gini(counts: I64) -> float:
-    rising = np.sort(counts).astype(np.float64)
-    n = rising.size
-    return float(2 * (np.arange(1, n + 1) @ rising) / (n * rising.sum()) - (n + 1) / n)

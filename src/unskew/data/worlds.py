@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.data import distribution
 from unskew.data._truth import Drawn, Known, Reach, Simulated, Truth
 from unskew.data.dataset import Dataset
 from unskew.data.named_worlds import WORLDS
@@ -620,7 +621,7 @@ class World:
 
 
 def gini(counts: NDArray[Any]) -> float:
-    """Return the Gini coefficient of counts: 0 if all are equal, near 1 if one has all.
+    """Return the Gini index of counts, 0 where there are none: a world may be empty.
 
     Examples
     --------
@@ -629,12 +630,8 @@ def gini(counts: NDArray[Any]) -> float:
     >>> gini(np.array([3, 3, 3])), gini(np.array([0, 0, 0, 8]))
     (0.0, 0.75)
     """
-    rising = np.sort(counts).astype(np.float64)
-    total = float(rising.sum())
-    if not total:
-        return 0.0
-    rank = np.arange(1, rising.size + 1)
-    return float((2 * rank - rising.size - 1) @ rising) / (rising.size * total)
+    known = distribution.gini(counts)
+    return 0.0 if math.isnan(known) else known
 
 
 def world(

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from unskew.charts import BLUE, GREY, Figure, as_figure
 from unskew.comparing.distributions import wilson
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
 from unskew.data.readers import ITEM, USER, read_ratings, read_table
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError, choose
 from unskew.evaluation import relevance_for
 from unskew.protocol.popularity import item_counts
-from unskew.protocol.split import shared_rows, under_one_numbering
+from unskew.protocol.split import shared_rows
 from unskew.ranking import tile_users
 from unskew.rng import draw
 from unskew.runs import read_run

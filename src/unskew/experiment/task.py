@@ -18,6 +18,7 @@ from unskew.evaluation import MEMORY, forgiving
 from unskew.expect import chance_scores
 from unskew.experiment.plan import STAGES, Custom, Plan, View, label_of
 from unskew.experiment.store import Store, key_of
+from unskew.layout import finite
 from unskew.metrics.names import Metric, parse
 from unskew.protocol.split import Split
 from unskew.protocol.targets import TargetLists
@@ -202,7 +203,7 @@ def _system_result(
         users: [note.removeprefix(": ") for note in remarks(bench, wanted, users)]
         for users in USERS
     }
-    return _table(scored, wanted), {"aggregates": _plain(scored.aggregates), "notes": notes}
+    return _table(scored, wanted), {"aggregates": finite(scored.aggregates), "notes": notes}
 
 
 def _lists_result(
@@ -221,7 +222,7 @@ def _lists_result(
         }
     ).rename(lambda name: f"list {name}")  # fmt: skip
     card = {
-        "aggregates": _plain(chance.aggregates), "simulated": simulated,
+        "aggregates": finite(chance.aggregates), "simulated": simulated,
         "notes": list(lists.notes), "facts": dict(lists.facts), "strata": lists.strata,
     }  # fmt: skip
     return pl.concat([facts, _table(chance, wanted)], how="horizontal"), card
@@ -235,7 +236,3 @@ def _table(system: System, wanted: Mapping[str, Metric]) -> pl.DataFrame:
         if row in system.den:
             columns[f"{label}/den"] = system.den[row]
     return pl.DataFrame(columns)
-
-
-def _plain(aggregates: Mapping[str, float]) -> dict[str, float | None]:
-    return {label: None if np.isnan(value) else value for label, value in aggregates.items()}

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.data.distribution import gini
 from unskew.data.ratings import frozen
 from unskew.errors import DataError
-from unskew.protocol.distribution import gini
 from unskew.protocol.popularity import item_counts
 from unskew.protocol.split import Split, shared_rows
 

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data import readers
-from unskew.data.ratings import Ids, Ratings, id_column
+from unskew.data.ratings import Ids, Ratings, id_column, under_one_numbering
 from unskew.errors import SettingError, choose
 from unskew.protocol.amounts import as_share
 from unskew.protocol.split import (
@@ -23,7 +23,6 @@ from unskew.protocol.split import (
     assemble,
     empty,
     time_of,
-    under_one_numbering,
     without_overlap,
 )
 from unskew.protocol.temporal import TIES, cut_in_time, moment, time_hint

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from unskew.data.ratings import Ratings
+from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.errors import DataError, SettingError, choose
 from unskew.protocol.split import (
     OVERLAP,
@@ -18,7 +18,6 @@ from unskew.protocol.split import (
     by_mask,
     tag_of,
     truth,
-    under_one_numbering,
     without_overlap,
 )
 

@@ -18,12 +18,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen
+from unskew.data.distribution import divergence, gini
+from unskew.data.ratings import Ratings, frozen, under_one_numbering
 from unskew.errors import DataError, DataWarning, SettingError, choose
 from unskew.protocol import drawing
 from unskew.protocol.amounts import as_share, portion
-from unskew.protocol.distribution import divergence, gini
-from unskew.protocol.split import under_one_numbering
 from unskew.rng import draw
 
 F64 = NDArray[np.float64]

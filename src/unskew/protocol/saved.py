@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +12,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.data.ratings import Ratings
+from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
 from unskew.files import replacing, write_table
+from unskew.layout import finite
 from unskew.protocol.audit import audit_split
 from unskew.protocol.events import Events, EventSplit
 from unskew.protocol.intervene import Intervened
 from unskew.protocol.registry import protocol
-from unskew.protocol.split import Split, Splitter, under_one_numbering
+from unskew.protocol.split import Split, Splitter
 from unskew.versions import versions
 
 FORMAT = 1
@@ -82,9 +82,7 @@ def save_splits(
                 "folder": place,
                 "files": {f"{name}.parquet": len(rows) for name, rows in parts.items()},
                 "facts": facts,
-                "audit": {
-                    key: _finite(fact) for key, fact in audit_split(split).describe().items()
-                },
+                "audit": {key: finite(fact) for key, fact in audit_split(split).describe().items()},
             }
         )
     settings = how.describe()
@@ -199,7 +197,7 @@ def save_intervened(
         "format": FORMAT,
         **done.design,
         "data": {role: _data_of(rows) for role, rows in sources.items()},
-        "facts": {key: _finite(value) for key, value in done.facts.items()},
+        "facts": {key: finite(value) for key, value in done.facts.items()},
         "files": {"test.parquet": frame.height},
         "versions": versions(),
     }
@@ -296,8 +294,3 @@ def _count_liked(parts: Mapping[str, Ratings], liked: float) -> dict[str, int]:
         f"{name}_liked": int(np.count_nonzero(rule.is_liked(rows.value)))
         for name, rows in parts.items()
     }
-
-
-def _finite(value: Any) -> Any:
-    """Return a fact as JSON knows it: what is undefined is null."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.data.ratings import Ids, Ratings
+from unskew.data.ratings import Ratings
 from unskew.errors import DataError, choose
 
 Mask = NDArray[np.bool_]
@@ -138,14 +138,6 @@ def shared_rows(ratings: Ratings, other: Ratings) -> Mask:
 
     mark = _kernels.shared(ratings.start, ratings.item, other.start, other.item)
     return mark.view(np.bool_)
-
-
-def under_one_numbering(*parts: Ratings) -> list[Ratings]:
-    """Return ratings from several sources under common ids."""
-    users, user_tables = Ids.union(*(part.users for part in parts))
-    items, item_tables = Ids.union(*(part.items for part in parts))
-    tables = zip(parts, user_tables, item_tables, strict=True)
-    return [part.recode(users, u, items, i) for part, u, i in tables]
 
 
 def without_overlap(train: Ratings, test: Ratings, overlap: str) -> tuple[Ratings, Ratings, int]:
