@@ -152,6 +152,7 @@ if TYPE_CHECKING:
     from unskew.reporting.write import embedded, report
     from unskew.runs import Run, read_run
     from unskew.scores import Scores
+    from unskew.studies.study import StudyResult, study
     from unskew.versions import show_versions
 
 __version__ = "0.1.0"
@@ -343,6 +344,8 @@ _HOME = {
     "audit": "unskew.auditing.main_job",
     "Audit": "unskew.auditing.main_job",
     "report": "unskew.reporting.write",
+    "StudyResult": "unskew.studies.study",
+    "study": "unskew.studies.study",
     "embedded": "unskew.reporting.write",
     "estimate": "unskew.estimating.ips",
 }
@@ -535,6 +538,8 @@ __all__ = [
     "report",
     "embedded",
     "estimate",
+    "StudyResult",
+    "study",
 ]
 
 

@@ -27,6 +27,7 @@ from unskew.cli import (
     run,
     split,
     strata,
+    study,
     world,
 )
 from unskew.errors import DataWarning, SettingError, UnskewError
@@ -57,6 +58,7 @@ app.command("algorithms", rich_help_panel="Recommend")(algorithms.algorithms)
 app.command("run", rich_help_panel="Experiment")(run.run)
 app.add_typer(run.plan_app, name="plan", rich_help_panel="Experiment")
 app.add_typer(run.store_app, name="store", rich_help_panel="Experiment")
+app.add_typer(study.study_app, name="study", rich_help_panel="Conclude")
 app.command("demo", rich_help_panel="Start here")(demo.demo)
 app.command("audit", rich_help_panel="Start here")(audit.audit)
 app.add_typer(data.data_app, name="data", rich_help_panel="Start here")

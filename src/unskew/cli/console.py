@@ -57,3 +57,14 @@ def tasks_progress(quiet: bool, workers: int = 1) -> Iterator[Callable[[Any], No
                 move(completed=state.done, total=state.total, description=text)
 
         yield move and moved
+
+
+@contextmanager
+def progress_of(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show what is being done and what part is; give what takes both, or None."""
+    with _bar("", quiet) as move:
+        yield move and (
+            lambda what, done, total: move(
+                completed=done, total=total, **({"description": what} if what else {})
+            )
+        )

@@ -1,0 +1,219 @@
+"""`unskew study`: the papers, run again, with a verdict on each of their claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unskew.cli import inputs
+from unskew.cli.audit import ENDINGS, FORMATS, between_commas
+from unskew.cli.console import messages, output, progress_of
+from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.errors import SettingError, choose
+from unskew.layout import as_json
+
+if TYPE_CHECKING:
+    from unskew.data.dataset import Dataset
+    from unskew.studies.study import StudyResult
+
+study_app = typer.Typer(no_args_is_help=True, help="Run a paper again, claim by claim.")
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="The folder of named data sets; default: the variable UNSKEW_DATA."),
+]
+
+RUN = """
+Run a paper's experiments again, and say of each of its claims whether it holds.
+
+Takes the paper's own data where the data folder has them, else a small built-in world. Writes one
+HTML page: verdicts, figures beside what was published, the ledger, the card.
+
+[bold]Examples[/bold]
+
+  unskew study run mena2021
+
+  unskew study run valcarce2018 --data-dir data/ --workers 2 --store studies/ --csv numbers/
+
+  unskew study run bellogin2017 --claims 0-01,0-02,0-09
+
+  unskew study run castells2018 --data my.parquet --liked 4 --quick
+
+  unskew study run carraro2020 --data chosen.csv --random random.csv
+
+With --data, the claims become questions about your data.
+"""
+LIST = """
+Show which studies there are and what they can check with the data at hand, or a study's claims.
+
+[bold]Examples[/bold]
+
+  unskew study list
+
+  unskew study list mena2021 --data-dir data/
+"""
+
+
+def run(  # noqa: D103 - its help is RUN
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The paper: see unskew study list.")],
+    data: Annotated[
+        str | None, typer.Option(help="Your own ratings: a file, or the name of a data set.")
+    ] = None,
+    random: Annotated[
+        Path | None, typer.Option(help="With --data: ratings of randomly chosen items.")
+    ] = None,
+    data_dir: DataDir = None,
+    stand_in: Annotated[
+        bool, typer.Option("--stand-in", help="Take the small built-in world.")
+    ] = False,
+    quick: Annotated[
+        bool | None, typer.Option("--quick/--full", help="Fewer repetitions, or as the paper.")
+    ] = None,
+    amount: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=NUMBER, such as permutations=1000. Repeatable."),
+    ] = None,
+    claims: Annotated[str | None, typer.Option(help="Only these claims, between commas.")] = None,
+    liked: Annotated[float | None, typer.Option(help="The smallest rating that is liked.")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The page. Default: NAME.html.")
+    ] = None,
+    format: Annotated[str, typer.Option(help="html, markdown or json.")] = "html",  # noqa: A002
+    csv: Annotated[Path | None, typer.Option(help="Also write all numbers here, as CSV.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also write every figure here, as SVG and PNG.")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="A folder that keeps what is finished, to go on later.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes; never changes a number.")] = 1,
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    quiet: Quiet = False,
+) -> None:
+    from unskew.reporting.write import ENDINGS as KNOWN
+    from unskew.reporting.write import report
+    from unskew.studies.study import study
+
+    choose("format", format, FORMATS)
+    kind = format if to is None or format != "html" else KNOWN.get(to.suffix.lower(), format)
+    given = None if data is None else _given(data, data_dir, columns, duplicates)
+    other = None
+    if random is not None:
+        from unskew.data.readers import read_ratings
+
+        other = read_ratings(random, duplicates=duplicates, **column_names(columns))
+    with progress_of(quiet) as moved:
+        found = study(
+            name, given, random=other, data_dir=data_dir, stand_in=stand_in, quick=quick,
+            amounts=_amounts(amount), claims=between_commas(claims), liked=liked, seed=seed,
+            store=store, workers=workers, progress=moved,
+        )  # fmt: skip
+    shown(found, quiet)
+    target = to or Path(f"{name}{ENDINGS[kind]}")
+    report(found, target, format=kind, figures=figures)
+    if csv is not None:
+        found.to_csv(csv)
+    if not quiet:
+        messages().print(f"the page is in {target}", markup=False)
+        if csv is not None:
+            messages().print(f"all numbers are in {csv}", markup=False)
+
+
+run.__doc__ = RUN
+
+
+def list_(  # noqa: D103 - its help is LIST
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show the claims of this study.")
+    ] = None,
+    data_dir: DataDir = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",  # noqa: A002
+) -> None:
+    from unskew.layout import cells
+    from unskew.studies import study
+
+    choose("format", format, ("text", "json"))
+    frame = study.overview(data_dir) if name is None else study.claims_of(name, data_dir)
+    if format == "json":
+        print(as_json(frame.to_dicts(), indent=1))
+        return
+    _table(*cells(frame))
+    if name is None:
+        return
+    for one, amount in study.named(name).amounts.items():
+        text = f"--amount {one}={amount.paper} ({amount.quick} if quick): {amount.what}"
+        output().print(text, markup=False)
+
+
+list_.__doc__ = LIST
+study_app.command("run")(run)
+study_app.command("list")(list_)
+
+
+def _given(data: str, data_dir: Path | None, columns: str | None, duplicates: str) -> str | Dataset:
+    """Load a file; the name of a data set stays one, as studies load those in their own way."""
+    from unskew.data.catalog import DATASETS
+
+    if data.lower() in DATASETS and not Path(data).is_file():
+        if columns is not None or duplicates != "error":
+            raise SettingError("--columns and --duplicates are for files, not named data sets")
+        return data.lower()
+    if data_dir is not None and not Path(data).is_file():
+        raise SettingError(f"--data {data}: no such file, and no data set of that name")
+    loaded: Dataset = inputs.loaded(data, None, columns, duplicates)
+    return loaded
+
+
+def _amounts(given: list[str] | None) -> dict[str, int]:
+    result = {}
+    for text in given or []:
+        name, _, value = text.partition("=")
+        if not value.strip().replace("_", "").isdigit():
+            raise SettingError(f"--amount {text!r}: write NAME=NUMBER, such as permutations=1000")
+        result[name.strip()] = int(value)
+    return result
+
+
+def _table(header: list[str], rows: list[list[str]], left: list[int]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for at, column in enumerate(header):
+        table.add_column(column, justify="left" if at in left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    output().print(table)
+
+
+def shown(found: StudyResult, quiet: bool) -> None:
+    """Print the verdicts, and below them what differs or contradicts, in full."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    styles = {"holds": "green", "differs": "yellow", "contradicts": "red"}
+    screen = output()
+    if not quiet:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in found.shown().columns:
+            table.add_column(column, overflow="fold")
+        for row in found.shown().iter_rows():
+            table.add_row(*map(Text, row[:-1]), Text(row[-1], style=styles.get(row[-1], "dim")))
+        screen.print(table)
+        for claim in found.ledger.iter_rows(named=True):
+            if claim["verdict"] in ("differs", "contradicts"):
+                text = f"{claim['claim']} {claim['verdict']}: {claim['says']} {claim['note']}"
+                screen.print(Text(text.strip(), style=styles[claim["verdict"]]))
+        for place, why in found.left_out.items():
+            messages().print(f"not drawn: {place}: {why}", style="dim", markup=False)
+    screen.print(found.summary(), markup=False)
+    if found.own and not quiet:
+        messages().print(
+            "not the paper's own data: its claims are questions about these", style="dim"
+        )

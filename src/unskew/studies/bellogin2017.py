@@ -1,0 +1,36 @@
+"""bellogin2017: sparsity and popularity biases of ranking metrics for recommender systems."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unskew.data.dataset import Dataset
+from unskew.data.worlds import world
+from unskew.studies.bellogin2017_claims import CLAIMS
+from unskew.studies.bellogin2017_figures import EXHIBITS
+from unskew.studies.bellogin2017_measures import LASTFM, MOVIELENS, NETFLIX
+from unskew.studies.lab import Amount
+from unskew.studies.paper import STAND_IN, Study
+
+
+def stand_in(seed: int) -> Dataset:
+    """Make a small shop."""
+    made = world("shop", users=400, items=300, seed=seed)
+    return replace(made.dataset(), name=STAND_IN, random=None)
+
+
+STUDY = Study(
+    name="bellogin2017",
+    title="Statistical biases in Information Retrieval metrics for recommender systems",
+    reference="A. Bellogín, P. Castells, I. Cantador: Statistical biases in Information Retrieval "
+    "metrics for recommender systems. Information Retrieval Journal 20, 2017",
+    data=(MOVIELENS, LASTFM, NETFLIX),
+    amounts={
+        "folds": Amount(5, 2, "folds of five, and repetitions of the uniform test"),
+        "curves": Amount(2, 1, "folds of five along the curves of Figs. 3 and 4"),
+        "skews": Amount(6, 3, "simulated data sets, of skew 0 to 2"),
+    },
+    exhibits=tuple(EXHIBITS),
+    claims=CLAIMS,
+    stand_in=stand_in,
+)

@@ -1,0 +1,304 @@
+"""bellogin2017, its figures again, with what the paper prints beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from unskew.auditing.sections import Block, Grid, Picture, Words
+from unskew.layout import p_value
+from unskew.protocol.audit import audit_split
+from unskew.studies import drawn
+from unskew.studies.bellogin2017_measures import (
+    AP,
+    AR,
+    AR_FIXED,
+    BPREF,
+    HEADLESS,
+    INFAP,
+    LASTFM,
+    MOVIELENS,
+    NDCG,
+    ONE,
+    PERCENTILES,
+    RECALL,
+    RR,
+    STRATIFIED,
+    U1R,
+    U1R_ALL,
+    UAR,
+    UAR_ALL,
+    P,
+    bounds,
+    configurations,
+    counted,
+    cumulated,
+    folds,
+    larger,
+    ratio_by_popularity,
+    remedies,
+    significance,
+    simulated,
+    sparser,
+    uniform,
+    uniform_designs,
+)
+from unskew.studies.lab import Lab
+from unskew.studies.paper import Exhibit
+
+PRINTED = {
+    (MOVIELENS, AR, "popularity"): "0.08", (LASTFM, AR, "popularity"): "0.35",
+    (MOVIELENS, ONE, "random"): "0.0100", (LASTFM, ONE, "random"): "0.0100",
+}  # fmt: skip
+"""Precision that the text prints (section 3.3 and Eq. 5); the bars of Fig. 2 have no numbers."""
+PRINTED_SIMULATED = {("popularity", 0.0): "0.0077", ("random", 0.0): "0.0100"}
+"""1R precision that the text prints for simulated data (section 5.2)."""
+TREC = (
+    "The paper sets the judgments of 30 TREC tracks beside these curves: 87.2 % of their relevant "
+    "documents are relevant to one query, and none to more than 25 of 703 (3.6 %). The most liked "
+    "item is liked by 20.1 % of users in Netflix, 32.7 % in MovieLens and 73 % in Last.fm."
+)
+
+
+def means(frame: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """Return the mean over folds, and its least and largest fold."""
+    return frame.group_by(*by, maintain_order=True).agg(
+        pl.col("value").mean(), pl.col("value").min().alias("low"),
+        pl.col("value").max().alias("high"), pl.col("random").mean(),
+    )  # fmt: skip
+
+
+def beside(frame: pl.DataFrame, row: str, column: str, value: str = "value") -> pl.DataFrame:
+    """Return a table with a row and a column for each name."""
+    return frame.pivot(column, index=row, values=value, maintain_order=True)
+
+
+def figure_2(lab: Lab, on: str) -> list[Block]:
+    """Draw precision under AR and 1R, and which systems differ."""
+    table = lab.table(configurations, on).filter(pl.col("metric") == P)
+    shown = means(table, "design", "system")
+    said = shown.with_columns(
+        printed=pl.Series(
+            [PRINTED.get((on, *pair), "") for pair in shown.select("design", "system").iter_rows()]
+        )
+    )
+    figure = drawn.bars(
+        shown, "system", "value", title="P@10 of systems under AR and 1R", panel="design",
+        low="low", high="high", up="P@10", notes=["whiskers: least and largest fold"],
+    )  # fmt: skip
+    pairs = lab.table(significance, on).select(
+        "design", "a", "b", "difference", "low", "high",
+        pl.col("p").fill_null(float("nan")).map_elements(p_value, pl.String),
+    )  # fmt: skip
+    return [
+        Picture(figure),
+        Grid("P@10, and what the paper prints",
+             said.select("design", "system", "value", "random", "printed"),
+             note="random: what a random order of the same targets is expected to score"),
+        Grid("Differences of P@10, and p by Wilcoxon's test", pairs),
+    ]  # fmt: skip
+
+
+def figure_3(lab: Lab, on: str) -> list[Block]:
+    """Draw 1R precision between its bounds."""
+    table = lab.table(bounds, on).filter(pl.col("along") != "one each")
+    blocks: list[Block] = []
+    for along, title, across in (
+        ("kept", "1RP@10 and its bounds over test ratings kept", "share of test ratings kept"),
+        ("targets", "1RP@10 and its bounds over the size of target sets", "|T|"),
+    ):
+        rows = table.filter((pl.col("along") == along) & (pl.col("system") != "random"))
+        each = rows.group_by("system", "at", maintain_order=True).agg(
+            pl.col("low", "value", "high").mean()
+        )
+        long = each.unpivot(index=["system", "at"], variable_name="line", value_name="P@10")
+        names = {"low": "lower bound", "value": "1RP@10", "high": "upper bound"}
+        long = long.with_columns(pl.col("line").replace_strict(names))
+        figure = drawn.lines(
+            long, "at", "P@10", title=title, by="line", panel="system", across=across, columns=2
+        )
+        blocks += [Picture(figure), Grid(title, each.rename({"at": across}))]
+    return blocks
+
+
+def figure_4(lab: Lab, on: str) -> list[Block]:
+    """Draw precision over test ratings kept, in AR and 1R, and over the size of target sets."""
+    table = lab.table(sparser, on).filter(pl.col("metric") == P)
+    shares = means(table, "design", "kept", "system")
+    targets = means(lab.table(larger, on), "targets", "system")
+    return [
+        Picture(
+            drawn.lines(
+                shares, "kept", "value", title="P@10 with fewer test ratings", by="system",
+                panel="design", across="share of test ratings kept", up="P@10", columns=2,
+            )
+        ),
+        Grid("AR: P@10 by share of test ratings kept",
+             beside(shares.filter(pl.col("design") == AR), "kept", "system")),
+        Grid("1R: P@10 by share of test ratings kept",
+             beside(shares.filter(pl.col("design") == ONE), "kept", "system")),
+        Picture(
+            drawn.lines(
+                targets, "targets", "value", title="1RP@10 with larger target sets", by="system",
+                across="|T|", up="P@10", log_x=True, log_y=True,
+            )
+        ),
+        Grid("1R: P@10 by size of target sets", beside(targets, "targets", "system"),
+             note="Random is expected to have 1/|T|."),
+    ]  # fmt: skip
+
+
+def figure_5(lab: Lab, on: str) -> list[Block]:
+    """Draw simulated popularity, precision over its skew, and the data's own distribution."""
+    curves = lab.table(cumulated, on)
+    table = lab.table(simulated, on).filter(pl.col("metric") == P)
+    one = table.filter(pl.col("design") == ONE)
+    said = one.filter(pl.col("alpha") == 0).select(
+        "system", pl.col("value").alias("ours"), pl.col("random").alias("expected of chance")
+    )
+    printed = [PRINTED_SIMULATED.get((name, 0.0), "") for name in said["system"]]
+    top = lab.table(counted, on).filter(pl.col("what").str.contains("most liked"))["value"][0]
+    simulated_only = pl.col("of").str.starts_with("α")
+    across, up = "share of items, the most popular first", "share of ratings"
+    return [
+        Picture(
+            drawn.lines(
+                curves.filter(simulated_only), "items", "share", by="of",
+                title="Simulated popularity: what the first items hold", across=across, up=up,
+            )
+        ),
+        Picture(
+            drawn.lines(
+                table, "alpha", "value", title="P@10 on simulated data", by="system",
+                panel="design", across="skew α", up="P@10", columns=2,
+            )
+        ),
+        Grid("1R: P@10 by α", beside(one, "alpha", "system")),
+        Grid("1R at α = 0, and what the paper prints",
+             said.with_columns(printed=pl.Series(printed))),
+        Grid("AR: P@10 by α", beside(table.filter(pl.col("design") == AR), "alpha", "system")),
+        Picture(
+            drawn.lines(
+                curves.filter(~simulated_only), "items", "share",
+                title=f"Liked ratings of {on}: what the first items hold", across=across, up=up,
+            )
+        ),
+        Words(f"The most liked item is liked by {100 * top:.1f} % of users here. {TREC}"),
+    ]  # fmt: skip
+
+
+def figure_6(lab: Lab, on: str) -> list[Block]:
+    """Draw the training and test ratings of items in a random split and in a uniform test."""
+    return [
+        Picture(audit_split(folds(lab, on)[0]).figure(scale="log"), "A random split."),
+        Picture(audit_split(uniform(lab, on)[0]).figure(scale="log"), "A uniform test."),
+    ]
+
+
+def figure_7(lab: Lab, on: str) -> list[Block]:
+    """Draw the share of positive ratings over popularity."""
+    table = lab.table(ratio_by_popularity, on)
+    figure = drawn.lines(
+        table, "segment", "ratio", title="Positive ratings by popularity",
+        across="segments of items, the most popular first", up="mean of |PR(i)| / |R(i)|",
+    )  # fmt: skip
+    tenths = table.with_columns(tenth=(pl.col("segment") - 1) * 10 // table.height + 1)
+    grid = tenths.group_by("tenth", maintain_order=True).agg(
+        pl.col("items").sum(), pl.col("ratings", "ratio").mean()
+    )
+    return [Picture(figure), Grid("Mean ratings and positive ratio by tenth of the items", grid)]
+
+
+def figure_8(lab: Lab, on: str) -> list[Block]:
+    """Draw systems under the remedies, by precision and nDCG, and popularity by other metrics."""
+    order = (AR_FIXED, UAR, UAR_ALL, ONE, HEADLESS, PERCENTILES, U1R, U1R_ALL)
+    columns = ("design", "fold", "system", "metric", "value", "random")
+    parts = [lab.table(one, on).select(columns) for one in (configurations, remedies)]
+    table = pl.concat([*parts, lab.table(uniform_designs, on).select(columns)])
+    place = {name: number for number, name in enumerate(order)}
+    table = table.filter(pl.col("design").is_in(order)).sort(
+        pl.col("design").replace_strict(place), maintain_order=True
+    )
+    blocks: list[Block] = []
+    for metric in (P, NDCG):
+        shown = means(table.filter(pl.col("metric") == metric), "design", "system")
+        figure = drawn.bars(
+            shown, "system", "value", title=f"{metric} under the remedies", panel="design",
+            low="low", high="high", up=metric, columns=4,
+        )  # fmt: skip
+        chance = shown.group_by("design", maintain_order=True).agg(pl.col("random").first())
+        grid = beside(shown, "design", "system").join(chance, on="design", suffix=", expected")
+        blocks += [Picture(figure), Grid(f"{metric} by design and system", grid)]
+    popular = table.filter(
+        (pl.col("system") == "popularity") & pl.col("metric").is_in([P, NDCG, RECALL, AP, RR])
+    )
+    over = means(popular, "design", "metric").with_columns(pl.col("value") / pl.col("random"))
+    return [*blocks, Grid("Popularity by what random is expected to score",
+                          beside(over, "design", "metric"))]  # fmt: skip
+
+
+def figure_9(lab: Lab, on: str) -> list[Block]:
+    """Draw systems by bpref, infAP and stratified recall."""
+    table = lab.table(configurations, on)
+    blocks: list[Block] = []
+    for metric in (BPREF, INFAP, STRATIFIED):
+        rows = table.filter(pl.col("metric") == metric)
+        if metric == BPREF:  # in 1R it says nothing: see the paper's section 7
+            rows = rows.filter(pl.col("design") != ONE)
+        shown = means(rows, "design", "system")
+        figure = drawn.bars(
+            shown, "system", "value", title=metric, panel="design", low="low", high="high",
+            up=metric,
+        )  # fmt: skip
+        blocks += [Picture(figure), Grid(metric, beside(shown, "system", "design"))]
+    return blocks
+
+
+EXHIBITS: Sequence[Exhibit] = (
+    Exhibit(
+        "Fig. 2", "Systems under AR and 1R",
+        "The same systems and the same metric give other values, and another order, with every "
+        "configuration of the experiment.",
+        figure_2, (MOVIELENS, LASTFM),
+    ),
+    Exhibit(
+        "Fig. 3", "1R precision and its bounds",
+        "1R precision is tied to AR precision: it lies between two bounds that close in as targets "
+        "get many or test ratings few.",
+        figure_3, (MOVIELENS,),
+    ),
+    Exhibit(
+        "Fig. 4", "The sparsity bias",
+        "AR precision measures how many test ratings there are as much as the system; 1R precision "
+        "measures how many targets there are.",
+        figure_4, (MOVIELENS,),
+    ),
+    Exhibit(
+        "Fig. 5", "Popularity, simulated and real",
+        "Without any taste in the data, popularity is rewarded for the skew alone.",
+        figure_5, (MOVIELENS,),
+    ),
+    Exhibit(
+        "Fig. 6", "Ratings per item in both splits",
+        "A random split tests popular items most; a uniform test gives each of its items the same "
+        "number of test ratings.",
+        figure_6, (MOVIELENS,),
+    ),
+    Exhibit(
+        "Fig. 7", "Popular items are liked more often",
+        "What a uniform test leaves of popularity's advantage comes partly from here.",
+        figure_7, (MOVIELENS,),
+    ),
+    Exhibit(
+        "Fig. 8", "Remedies",
+        "Percentiles and uniform tests take most of popularity's advantage away, and more than "
+        "removing the most popular items does.",
+        figure_8, (MOVIELENS,),
+    ),
+    Exhibit(
+        "Fig. 9", "bpref, infAP and stratified recall",
+        "Metrics made for incomplete judgments change the order too, but not for popularity alone.",
+        figure_9, (MOVIELENS, LASTFM),
+    ),
+)  # fmt: skip

@@ -1,0 +1,394 @@
+"""castells2018 on data: the null experiment of Fig. 2, design by design, and what splits do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.auditing.designs import castells2018_designs, simple_systems
+from unskew.auditing.null import null_experiment
+from unskew.data.nulls import forced_judgments, redraw
+from unskew.data.ratings import Ratings, frozen
+from unskew.data.relevance import Relevance
+from unskew.errors import DataError
+from unskew.expect import fairness
+from unskew.experiment.plan import Plan
+from unskew.protocol.chance import RandomSplit
+from unskew.protocol.familiar import FamiliarTraining
+from unskew.protocol.popularity import FlatTest, by_popularity, item_counts
+from unskew.protocol.strata import Strata, judgment_bins, percentiles
+from unskew.protocol.targets import AllItems, TestTargets, UserFlat
+from unskew.protocol.temporal import TemporalSplit
+from unskew.recommend.factors import WRMF
+from unskew.recommend.model import Algorithm
+from unskew.recommend.neighbours import UserKNN
+from unskew.recommend.presets import castells2018
+from unskew.recommend.simple import PositivePopularity, SmoothedAverage
+from unskew.studies.lab import Lab, NotAtHandError, measurement
+
+I64 = NDArray[np.int64]
+
+LIKED = 4.0
+SHARE = 0.57
+"""p(R) of Fig. 2: the share of liked ratings in the null data of the paper."""
+DENSITY = 0.5
+"""p(J) of Fig. 2: the density of forced judgments."""
+BINS = 10
+CUTOFF = 10
+METRICS = (f"P@{CUTOFF}", f"Recall@{CUTOFF}")
+TARGETS = (100, 300, 1000)
+"""Sampled targets per user in user-flat designs."""
+FREE = ("popularity", "positive popularity", "kNN", "iMF")
+"""The systems that free judgments are said to favour."""
+AVERAGE, AVERAGE_OF_ONE = "average rating", "average rating, μ = 1"
+KNN, ALL_NEIGHBOURS, IMF = "kNN", "kNN, all neighbours", "iMF"
+
+
+def systems(liked: float, factors: int = 50) -> dict[str, Algorithm]:
+    """Return the systems of Fig. 2 for a threshold of liked ratings.
+
+    Parameters
+    ----------
+    liked
+        The smallest rating that is liked.
+    factors
+        Of matrix factorisation.
+    """
+    made = {name: one.algorithm for name, one in castells2018().items()}
+    return made | {
+        "positive popularity": PositivePopularity(liked),
+        AVERAGE: SmoothedAverage("mean", "liked", liked),
+        IMF: replace(cast("WRMF", made[IMF]), factors=factors),
+    }
+
+
+def _systems(lab: Lab, on: str) -> dict[str, Algorithm]:
+    return systems(_liked(lab, on), lab.amount("factors"))
+
+
+def _lift(lab: Lab, on: str) -> float:
+    """Return by how much ratings are lifted: matrix factorisation takes them as weights."""
+    least = float(lab.data(on).ratings.value.min(initial=0.0))
+    return 1.0 - least if least < 0 else 0.0
+
+
+def _liked(lab: Lab, on: str) -> float:
+    return lab.threshold(on, paper=LIKED) + _lift(lab, on)
+
+
+def _ratings(lab: Lab, on: str) -> Ratings:
+    """Return the ratings, lifted above 0 where some are negative."""
+    ratings, lift = lab.data(on).ratings, _lift(lab, on)
+    return replace(ratings, value=frozen(ratings.value + lift)) if lift else ratings
+
+
+def _plan(
+    lab: Lab, on: str, design: str, own: Mapping[str, Algorithm], folds: int | None = None
+) -> Plan:
+    """Return a design of Fig. 2, with one random fifth as test unless folds are given."""
+    made = castells2018_designs(
+        own, [design], liked=_liked(lab, on), metrics=METRICS, folds=folds, seed=lab.seed
+    )
+    return made[design]
+
+
+def _simple(lab: Lab, on: str) -> Plan:
+    """Return one random fifth and the systems without taste: for designs beside Fig. 2."""
+    names = ("random", "popularity", "positive popularity", AVERAGE)
+    own = dict(zip(names, simple_systems(_liked(lab, on)), strict=True))
+    return _plan(lab, on, "random", own)
+
+
+def _null(lab: Lab, on: str, plans: Mapping[str, Plan], splits: int) -> pl.DataFrame:
+    """Run plans on the data as they are and with relevance drawn anew.
+
+    `lists` is how many lists are behind each value on null data.
+    """
+    ratings, repeats = _ratings(lab, on), lab.amount("repeats")
+    try:
+        found = null_experiment(
+            ratings, plans, repeats=repeats, share=None if lab.own else SHARE,
+            store=lab.store.home, workers=lab.workers,
+            progress=lambda done, total: lab.told(f"{', '.join(plans)} ({on}): {done} of {total}"),
+        )  # fmt: skip
+    except DataError as problem:
+        # A task that failed reports where, line by line; its last line says why.
+        why = str(problem).strip().splitlines()[-1]
+        raise DataError(why.removeprefix("unskew.errors.DataError: ")) from problem
+    lists = len(ratings.users) * splits * repeats
+    return found.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
+
+
+@measurement("null experiment, random split with full and with test targets")
+def null_random(lab: Lab, on: str) -> pl.DataFrame:
+    """Random split, all items and test targets, ranked by all systems.
+
+    Both share their training. kNN with all users as neighbours takes the place of kNN under test
+    targets, and the smoothed average with μ = 1 stands beside that of the authors' code.
+    """
+    own = _systems(lab, on) | {
+        ALL_NEIGHBOURS: UserKNN(k=None),
+        AVERAGE_OF_ONE: SmoothedAverage(1.0, "liked", _liked(lab, on)),
+    }
+    full = _plan(lab, on, "random", own, lab.amount("folds"))
+    plans = {"random": full, "test-targets": replace(full, targets=TestTargets("fill"))}
+    found = _null(lab, on, plans, lab.amount("folds"))
+    other = {"random": ALL_NEIGHBOURS, "test-targets": KNN}
+    kept = found.filter(pl.col("system") != pl.col("design").replace_strict(other))
+    return kept.with_columns(pl.col("system").replace({ALL_NEIGHBOURS: KNN}))
+
+
+@measurement("null experiment, flat test")
+def null_flat(lab: Lab, on: str) -> pl.DataFrame:
+    """Ten test ratings of each item, all items ranked."""
+    return _null(lab, on, {"flat": _plan(lab, on, "flat", _systems(lab, on))}, 1)
+
+
+@measurement("null experiment, popularity bins")
+def null_slices(lab: Lab, on: str) -> pl.DataFrame:
+    """Bins of equal numbers of liked judgments, each training and testing on its own.
+
+    One random fifth tests: with folds every system would be trained fifty times.
+    """
+    return _null(lab, on, {"slices": _plan(lab, on, "slices", _systems(lab, on))}, BINS)
+
+
+@measurement("null experiment, forced judgments")
+def null_forced(lab: Lab, on: str) -> pl.DataFrame:
+    """Judgments forced on random pairs: thinned as in section 5.2.2, and as they come."""
+    own = _systems(lab, on)
+    return _null(lab, on, {name: _plan(lab, on, name, own) for name in ("forced", "forced-raw")}, 1)
+
+
+@measurement("null experiment, bins that train on everything")
+def null_bins(lab: Lab, on: str) -> pl.DataFrame:
+    """Lists within bins of items and of judgments, of systems that train on all ratings."""
+    plan = _simple(lab, on)
+    ways = {"percentiles": "items", "judgment-bins": "judgments"}
+    plans = {
+        name: replace(plan, targets=AllItems(strata=BINS, strata_by=by))
+        for name, by in ways.items()
+    }
+    return _null(lab, on, plans, BINS)
+
+
+@measurement("null experiment, user-flat targets")
+def null_user_flat(lab: Lab, on: str) -> pl.DataFrame:
+    """The user's test items and a number of others, and all others."""
+    ratings = lab.data(on).ratings
+    free = len(ratings.items) - int(np.diff(ratings.start).max(initial=0))
+    if free < CUTOFF:
+        raise DataError(f"some users leave only {free} items unrated: none can be sampled")
+    sizes = [size for size in TARGETS if size <= free] or [free]
+    plan = _simple(lab, on)
+    plans = {"others 0": replace(plan, targets=TestTargets("fill"))}
+    plans |= {f"others {size}": replace(plan, targets=UserFlat(size)) for size in sizes}
+    return _null(lab, on, plans | {"others all": plan}, 1)
+
+
+@measurement("null experiment, temporal split")
+def null_temporal(lab: Lab, on: str) -> pl.DataFrame:
+    """The last fifth of the ratings tests, beside a random fifth."""
+    if lab.data(on).ratings.time is None:
+        raise NotAtHandError(f"{on} comes without time stamps")
+    plan = _simple(lab, on)
+    return _null(lab, on, {"random": plan, "temporal": replace(plan, split=TemporalSplit())}, 1)
+
+
+def cell(
+    table: pl.DataFrame, design: str, system: str, metric: str = METRICS[0]
+) -> dict[str, float | None]:
+    """Return the row of a design, system and metric.
+
+    Parameters
+    ----------
+    table
+        Of a null experiment.
+    design, system, metric
+        Which row.
+    """
+    found: dict[str, float | None] = table.row(
+        by_predicate=(pl.col("design") == design)
+        & (pl.col("system") == system)
+        & (pl.col("metric") == metric),
+        named=True,
+    )
+    return found
+
+
+def times_chance(table: pl.DataFrame, design: str, system: str, metric: str = METRICS[0]) -> float:
+    """Return how many times chance a system scores on null data; NaN where chance scores nothing.
+
+    Parameters
+    ----------
+    table, design, system, metric
+        As in `cell`.
+    """
+    ratio = cell(table, design, system, metric)["ratio"]
+    return math.nan if ratio is None else float(ratio)
+
+
+def sigma(table: pl.DataFrame, design: str, system: str) -> float:
+    """Return the standard error of `times_chance` for precision if the design is fair.
+
+    Places of the lists are then hits with the probability of chance, independently: relevance was
+    drawn so.
+
+    Parameters
+    ----------
+    table, design, system
+        As in `cell`.
+    """
+    row = cell(table, design, system)
+    chance, lists = float(row["null_random"] or 0.0), float(row["lists"] or 0.0)
+    return math.sqrt((1 - chance) / (chance * CUTOFF * lists)) if chance > 0 else math.nan
+
+
+def largest_z(table: pl.DataFrame, design: str) -> tuple[float, str]:
+    """Return how far the system farthest from chance is from it, in standard errors, and its name.
+
+    Parameters
+    ----------
+    table, design
+        As in `cell`.
+    """
+    names = table.filter(pl.col("design") == design)["system"].unique(maintain_order=True)
+    found = [(_z(table, design, name), str(name)) for name in names if name != AVERAGE_OF_ONE]
+    return max(found, key=lambda one: abs(one[0]) if not math.isnan(one[0]) else math.inf)
+
+
+def _z(table: pl.DataFrame, design: str, system: str) -> float:
+    error = sigma(table, design, system)
+    return (times_chance(table, design, system) - 1) / error if error > 0 else math.nan
+
+
+@measurement("popularity within bins")
+def bin_spread(lab: Lab, on: str) -> pl.DataFrame:
+    """How much liked training ratings per item vary, within each bin and over all items."""
+    rule = Relevance(liked=_liked(lab, on))
+    split = RandomSplit(folds=lab.amount("folds")).split(_ratings(lab, on), lab.seed)[0]
+    liked = item_counts(split.train.take(rule.is_liked(split.train.value)))
+    ways = {
+        "judgments": judgment_bins(split.train, rule, BINS),
+        "items": percentiles(item_counts(split.train) + item_counts(split.test), BINS),
+    }
+    rows = [_spread("all items", 0, liked)]
+    for name, strata in ways.items():
+        rows += [_spread(name, 1 + number, part) for number, part in _bins_of(strata, liked)]
+    return pl.DataFrame(rows)
+
+
+def _bins_of(strata: Strata, counts: I64) -> list[tuple[int, I64]]:
+    return [
+        (number, counts[strata.stratum == number])
+        for number in range(strata.m)
+        if (strata.stratum == number).any()
+    ]
+
+
+def _spread(bins: str, number: int, counts: I64) -> dict[str, float | str | int]:
+    mean, deviation = float(counts.mean()), float(counts.std())
+    return {
+        "bins": bins, "bin": number, "items": counts.size, "judgments": int(counts.sum()),
+        "mean": mean, "deviation": deviation,
+        "coefficient": deviation / mean if mean > 0 else 0.0,
+    }  # fmt: skip
+
+
+@measurement("density of forced judgments")
+def forced_density(lab: Lab, on: str) -> pl.DataFrame:
+    """Return for each item the density of its forced judgments, and its distance from p(J) in σ."""
+    liked, ratings = _liked(lab, on), _ratings(lab, on)
+    share = None if lab.own else SHARE
+    drawn = redraw(ratings, "iid", lab.seed, liked=None if share is None else liked, share=share)
+    judged = forced_judgments(drawn, DENSITY, lab.seed)
+    users = len(ratings.users)
+    familiar = judged.tags["familiar"].to_numpy()
+    trained = np.bincount(judged.item[familiar], minlength=len(ratings.items)) / users
+    density = item_counts(judged) / users
+    chance = np.clip((DENSITY - trained) / np.maximum(1 - trained, 1e-12), 0, 1)
+    error = np.sqrt(np.maximum((1 - trained) * chance * (1 - chance) / users, 1e-12))
+    return pl.DataFrame(
+        {
+            "item": np.arange(len(ratings.items)), "trained": trained, "density": density,
+            "z": (density - DENSITY) / error,
+        }
+    )  # fmt: skip
+
+
+@measurement("chance to be judged, by popularity")
+def factors(lab: Lab, on: str) -> pl.DataFrame:
+    """Return p(test | not in training, i) by tenths of the items: random split and flat test."""
+    ratings = lab.data(on).ratings
+    ways = {"random split": RandomSplit(test=0.2), "flat test": FlatTest(10, min_ratings=20)}
+    rows = []
+    for name, how in ways.items():
+        found = fairness(how.split(ratings, lab.seed)[0])
+        known = np.flatnonzero(~np.isnan(found.factor) & (found.factor > 0))
+        order = known[by_popularity(found.popularity[known])]
+        mean = float(found.factor[known].mean()) if known.size else math.nan
+        for number, part in enumerate(np.array_split(order, BINS), 1):
+            if part.size:
+                factor = float(found.factor[part].mean())
+                rows.append({"split": name, "tenth": number, "factor": factor,
+                             "over mean": factor / mean})  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+@measurement("overlap of free and random judgments taken from training")
+def overlap_factor(lab: Lab, on: str) -> pl.DataFrame:
+    """Return p(test | liked, not in training, i) where the overlap leaves training.
+
+    Section 5.2.1: q / (1 - p_i (1 - q)), with q the density of random judgments and p_i the share
+    of users who rated the item, liked or not.
+    """
+    data = lab.data(on)
+    if data.random is None or not len(data.random):
+        raise NotAtHandError(f"{on} has no ratings of randomly chosen items (--random)")
+    users, items = len(data.ratings.users), len(data.ratings.items)
+    q = len(data.random) / (users * items)
+    rated = item_counts(data.ratings)
+    return pl.DataFrame(
+        {
+            "item": np.arange(items), "rated": rated / users, "density": np.full(items, q),
+            "factor": q / (1 - rated / users * (1 - q)),
+        }
+    ).sort("rated", descending=True, maintain_order=True)  # fmt: skip
+
+
+def thinned(judgments: Ratings, liked: float, seed: int) -> pl.DataFrame:
+    """Thin judgments as in section 5.2.2, with shares as counted and with smoothed ones.
+
+    Parameters
+    ----------
+    judgments
+        Of random pairs, with a tag for the familiar ones.
+    liked
+        The smallest rating that is liked.
+    seed
+        Which judgments stay.
+    """
+    rows = []
+    for name, smoothing in (("as counted", 0.0), ("smoothed", None)):
+        how = FamiliarTraining(folds=None, fair=True, liked=liked, smoothing=smoothing)
+        try:
+            facts = how.split(judgments, seed)[0].facts
+            rows.append({"shares": name, "T": facts["T"], "kept": facts["kept_share"]})
+        except DataError as problem:
+            if "T = " not in str(problem):
+                raise
+            rows.append({"shares": name, "T": 1.0, "kept": 0.0})
+    return pl.DataFrame(rows, schema={"shares": pl.String, "T": pl.Float64, "kept": pl.Float64})
+
+
+@measurement("test judgments left by the sampling of section 5.2.2")
+def thinning(lab: Lab, on: str) -> pl.DataFrame:
+    """Return how much of the data's own random judgments the sampling leaves."""
+    liked = lab.threshold(on, paper=LIKED if lab.own else None)
+    return thinned(lab.data(on).ratings, liked, lab.seed)

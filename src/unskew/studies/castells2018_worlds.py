@@ -1,0 +1,404 @@
+"""castells2018 in worlds whose truth is known, and its formulas worked through exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.auditing.designs import castells2018_designs, simple_systems
+from unskew.auditing.null import null_experiment
+from unskew.auditing.truth import truth
+from unskew.data.ratings import Ratings
+from unskew.data.readers import read_ratings
+from unskew.data.relevance import Relevance
+from unskew.data.worlds import World, world
+from unskew.estimating.online import Clicks, Forced, ab_test, top_lists
+from unskew.estimating.online_tests import OnlineTests, online_tests
+from unskew.evaluation import evaluate
+from unskew.expect import fairness
+from unskew.experiment.plan import Plan
+from unskew.protocol.chance import RandomSplit
+from unskew.protocol.given import ForcedTest, Given
+from unskew.protocol.popularity import FlatTest
+from unskew.protocol.split import Split, shared_rows
+from unskew.protocol.targets import AllItems, Targets, TestTargets
+from unskew.protocol.temporal import TemporalSplit
+from unskew.protocol.users import UserSplit
+from unskew.recommend.factors import PureSVD
+from unskew.recommend.model import Algorithm
+from unskew.recommend.neighbours import UserKNN
+from unskew.recommend.simple import AverageRating, Popularity, Random
+from unskew.studies.castells2018_measures import thinned
+from unskew.studies.lab import Lab, measurement
+
+CM100K = (1_054, 1_084, 103_584, 11_594)
+"""Users, items, judgments and familiar judgments of CM100k."""
+FAMILIAR_WORLDS = (
+    "shop", "null", "relevance-only", "item-only", "popular-good", "inverted",
+)  # fmt: skip
+"""Worlds in which users know some items: by chance, by liking, by item."""
+SPARSE = (0.2, 0.02, 0.005)
+"""Densities of forced tests."""
+TRENDY = 0.5
+
+# Formulas, on small tables of probabilities
+
+_GRID = [Fraction(k, 12) for k in range(1, 12)]
+
+
+def chance_of_test(tested: Fraction, trained: Fraction) -> Fraction:
+    """Return p(test | liked, target, i) of Eq. 2 from p(test | liked, i) and p(train | liked, i).
+
+    Parameters
+    ----------
+    tested, trained
+        Both probabilities; they exclude each other.
+    """
+    return tested / (1 - trained)
+
+
+def rises(values: Iterable[Fraction]) -> bool:
+    """Tell whether each value is larger than the one before.
+
+    Parameters
+    ----------
+    values
+        In order.
+    """
+    return all(a < b for a, b in pairwise(values))
+
+
+def random_split_rises() -> bool:
+    """Tell whether Eq. 3 is what Eq. 2 gives, and rises with p(judged | liked, i)."""
+    for share in _GRID:
+        found = [chance_of_test(share * p, (1 - share) * p) for p in _GRID]
+        printed = [share * p / (1 - (1 - share) * p) for p in _GRID]
+        if found != printed or not rises(found):
+            return False
+    return True
+
+
+def flat_test(judged: Fraction, judged_if_liked: Fraction, tested: Fraction) -> Fraction:
+    """Return p(test | liked, target, i) of a flat test: Eq. 2 with the split of Eq. 4.
+
+    Parameters
+    ----------
+    judged, judged_if_liked
+        p(judged | i) and p(judged | liked, i).
+    tested
+        p(test | i), the same for all items.
+    """
+    share = tested / judged
+    return chance_of_test(judged_if_liked * share, judged_if_liked * (1 - share))
+
+
+def flat_test_both_ways() -> bool:
+    """Tell whether Eq. 4 orders items as printed, and turns round as the paper says."""
+    tested = Fraction(1, 24)
+    pairs = [(q, p) for q in _GRID for p in _GRID]
+    exact = {one: flat_test(*one, tested) for one in pairs}
+    printed = {(q, p): 1 / (q * (1 / p - 1)) for q, p in pairs}
+    same = rises_alike([exact[one] for one in pairs], [printed[one] for one in pairs])
+    down = all(rises(exact[q, p] for q in reversed(_GRID)) for p in _GRID)
+    return same and down and rises(exact[p, p] for p in _GRID)
+
+
+def rises_alike(one: list[Fraction], other: list[Fraction]) -> bool:
+    """Tell whether two lists of values have the same order, ties included.
+
+    Parameters
+    ----------
+    one, other
+        Values of the same things.
+    """
+    return all(
+        (a < c) == (b < d)
+        for a, b in zip(one, other, strict=True)
+        for c, d in zip(one, other, strict=True)
+    )
+
+
+def thinning_is_even() -> bool:
+    """Tell whether the sampling of section 5.2.2 is fair, and no larger one is.
+
+    For every set of training shares: p(test | liked, not in training, i) is p (1-T) / (1-T p) for
+    all items, no probability exceeds 1, and the item with the largest share keeps everything, so
+    that it bounds the constant.
+    """
+    for p in _GRID:
+        for most in range(1, len(_GRID) + 1):
+            shares = _GRID[:most]
+            top = shares[-1]
+            keep = [(1 - top) / (1 - top * p) * (1 - t * p) / (1 - t) for t in shares]
+            found = [
+                chance_of_test(p * (1 - t) * k, p * t) for t, k in zip(shares, keep, strict=True)
+            ]
+            wanted = p * (1 - top) / (1 - top * p)
+            if set(found) != {wanted} or max(keep) != 1 or keep[-1] != 1:
+                return False
+    return True
+
+
+def printed_precision() -> tuple[Fraction, Fraction]:
+    """Return p(liked | recommended) and what section 3.1 prints for it, on three pairs."""
+    recommended, liked = {("u", "a"), ("u", "b")}, {("u", "a"), ("u", "c"), ("u", "d")}
+    both = len(recommended & liked)
+    return Fraction(both, len(recommended)), Fraction(both, len(liked))
+
+
+def order_of_test_targets() -> dict[str, tuple[float, float]]:
+    """Return P@1 over test targets, and over all items, of two systems in a world of six users.
+
+    Item a is liked by users 1 to 4 and rated by all; b is liked by users 5 and 6, the only ones
+    who rate it. All have c in training.
+    """
+    liked = [(user, "a" if user <= 4 else "b") for user in range(1, 7)]
+    pairs = [(user, item) for user in range(1, 7) for item in "ab"]
+    rated = [pair for pair in pairs if pair[1] == "a" or pair in liked]
+    train = _ratings([(user, "c") for user in range(1, 7)], liked)
+
+    def precision(tests: list[tuple[int, str]], targets: Targets) -> dict[str, float]:
+        split = Given(test=_ratings(tests, liked)).split(train)[0]
+        first = {"a": [1.0, 0.0, 0.0], "b": [0.0, 1.0, 0.0]}
+        runs = {name: _same_for_all(scores) for name, scores in first.items()}
+        scores = evaluate(targets.lists(split, liked=1.0), runs, "P@1", users="all")
+        return {name: float(scores.values(name, "P@1").mean()) for name in runs}
+
+    tested, true = precision(rated, TestTargets("fill")), precision(pairs, AllItems())
+    return {name: (tested[name], true[name]) for name in tested}
+
+
+def _ratings(pairs: list[tuple[int, str]], liked: list[tuple[int, str]]) -> Ratings:
+    user, item = zip(*pairs, strict=True)
+    return read_ratings(
+        {"user": user, "item": item, "rating": [int(one in liked) for one in pairs]}
+    )
+
+
+def _same_for_all(scores: list[float]) -> Callable[[NDArray[np.int32]], NDArray[np.float64]]:
+    return lambda users: np.tile(scores, (users.size, 1))
+
+
+# Simulations
+
+
+def _named(liked: float) -> dict[str, Algorithm]:
+    names = ("random", "popularity", "positive popularity", "average rating")
+    return dict(zip(names, simple_systems(liked), strict=True))
+
+
+@measurement("a flat test in two worlds")
+def flat_worlds(lab: Lab, _on: str) -> pl.DataFrame:
+    """Mean chance of liked targets to be judged, in the popular and the other half of the items.
+
+    Where judging depends on liking only, and where it depends on the item only.
+    """
+    rows = []
+    for name in ("relevance-only", "item-only"):
+        made = world(name, users=lab.amount("users") // 10, items=200, seed=lab.seed, density=0.1)
+        split = FlatTest(10, min_ratings=20).split(made.ratings, lab.seed)[0]
+        found = fairness(split, truth=made.truth(), relevance=Relevance(liked=made.liked))
+        known = np.flatnonzero(~np.isnan(found.factor) & (found.popularity > 0))
+        order = known[np.argsort(-found.popularity[known], kind="stable")]
+        top, low = (found.factor[part] for part in np.array_split(order, 2))
+        error = math.sqrt(top.var(ddof=1) / top.size + low.var(ddof=1) / low.size)
+        gap = float(top.mean() - low.mean())
+        rows.append(
+            {
+                "world": name, "popular half": float(top.mean()), "other half": float(low.mean()),
+                "ratio": float(top.mean() / low.mean()), "z": gap / error,
+            }
+        )  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+@measurement("forced tests, where the overlap goes")
+def overlap(lab: Lab, _on: str) -> pl.DataFrame:
+    """Popularity against chance in a null world with a forced test, by density and overlap."""
+    made = world("null", users=lab.amount("users"), items=200, seed=lab.seed)
+    rows = []
+    for density in SPARSE:
+        random = made.random(density, seed=lab.seed)
+        for where in ("to-test", "to-training"):
+            split = ForcedTest(random, where).split(made.ratings, lab.seed)[0]
+            lists = AllItems().lists(split, liked=made.liked)
+            model = Popularity().fit(split.train)
+            scores = evaluate(lists, {"popularity": model}, "P@10", users="all")
+            chance = float(scores.random()["P@10"] or math.nan)
+            value = scores.values("popularity", "P@10")
+            error = float(value.std()) / math.sqrt(value.size) / chance
+            rows.append(
+                {
+                    "test density": density, "overlap": where, "chance": chance,
+                    "popularity": float(value.mean()), "ratio": float(value.mean()) / chance,
+                    "error": error,
+                }
+            )  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+@measurement("test targets under four splits")
+def splits_with_test_targets(lab: Lab, _on: str) -> pl.DataFrame:
+    """Null values of systems without taste, by split, over test targets."""
+    made = world("ageing", users=lab.amount("users") // 20, items=200, seed=lab.seed, density=0.25)
+    ways = {
+        "random": RandomSplit(test=0.2), "flat": FlatTest(10, min_ratings=20),
+        "per user": UserSplit(test=0.2), "temporal": TemporalSplit(),
+    }  # fmt: skip
+    plan = castells2018_designs(_named(made.liked), ["random"], liked=made.liked, seed=lab.seed)
+    one = replace(plan["random"], targets=TestTargets("fill"))
+    repeats = lab.amount("repeats")
+    found = null_experiment(
+        made.ratings, {name: replace(one, split=how) for name, how in ways.items()},
+        repeats=repeats, store=lab.store.home, workers=lab.workers,
+    )  # fmt: skip
+    lists = len(made.users) * repeats
+    return found.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
+
+
+@measurement("precision and recall with random judgments")
+def recall_in_a_world(lab: Lab, _on: str) -> pl.DataFrame:
+    """Estimates over true values, of systems trained alike: a uniform test and a random split.
+
+    Pooled over users, as the paper writes both metrics. z is the distance of a ratio from that of
+    chance's own, the share of liked targets that are judged.
+    """
+    made = world("shop", users=lab.amount("users") // 10, items=200, seed=lab.seed, density=0.1)
+    held = RandomSplit(test=0.2).split(made.ratings, lab.seed)[0]
+    whole = ForcedTest(made.truth()).split(held.train, lab.seed)[0]
+    tests = {
+        "uniform": ForcedTest(made.random(0.3, seed=lab.seed)).split(held.train, lab.seed)[0],
+        "random split": held,
+    }
+    models = {name: one.fit(held.train) for name, one in _named(made.liked).items()}
+    hits, liked = _pooled(whole, models, made)
+    rows = []
+    for name, split in tests.items():
+        found, judged = _pooled(split, models, made)
+        share = judged / liked
+        for system in models:
+            ratio = found[system] / hits[system]
+            error = math.sqrt(share * (1 - share) / hits[system])
+            rows.append(
+                {
+                    "test": name, "system": system, "true recall": hits[system] / liked,
+                    "recall": found[system] / judged, "precision ratio": ratio,
+                    "recall ratio": ratio / share, "z": (ratio - share) / error,
+                }
+            )  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def _pooled(
+    split: Split, models: Mapping[str, object], made: World
+) -> tuple[dict[str, float], int]:
+    """Return the liked items in the top 10 of all users by system, and all liked judgments."""
+    lists = AllItems().lists(split, liked=made.liked)
+    scores = evaluate(lists, models, "P@10", users="all")
+    hits = {name: float(10 * scores.values(name, "P@10").sum()) for name in models}
+    return hits, int(np.count_nonzero(split.test.value >= made.liked))
+
+
+@measurement("clustered judgments")
+def clustered(lab: Lab, _on: str) -> pl.DataFrame:
+    """Observed and true precision where items are judged alike, pairs of user and item not."""
+    made = world("clustered", users=lab.amount("users") // 20, items=400, seed=lab.seed)
+    own = {"random": Random(), "popularity": Popularity(), "kNN": UserKNN(k=50)}
+    how = RandomSplit(test=0.2)
+    rule = Relevance(liked=made.liked)
+    plan = Plan(how, AllItems(), own, rule, ("P@10",), users="all", seed=lab.seed)
+    found = truth(made, plan, bootstrap=0).table()
+    spread = fairness(how.split(made.ratings, lab.seed)[0], propensity=made.observation)
+    return found.drop("design", "metric").with_columns(
+        pl.lit(len(made.users)).alias("users"), pl.lit(spread.spread).alias("spread over items"),
+        pl.lit(spread.pair_spread).alias("spread over pairs"),
+    )  # fmt: skip
+
+
+@measurement("test targets and the truth")
+def targets_and_truth(lab: Lab, _on: str) -> pl.DataFrame:
+    """Kendall's τ of designs to the truth over all items outside training, in two worlds."""
+    rows = []
+    for name in ("shop", "inverted"):
+        made = world(name, users=lab.amount("users") // 40, items=200, seed=lab.seed, density=0.2)
+        own = _named(made.liked) | {"kNN": UserKNN(k=50)}
+        plan = Plan(
+            RandomSplit(test=0.2), [AllItems(), TestTargets("fill")], own,
+            Relevance(liked=made.liked), ("P@5",), users="all", seed=lab.seed,
+        )  # fmt: skip
+        found = truth(made, plan, bootstrap=200).agreement()
+        for row, targets in zip(found.iter_rows(named=True), ("full", "test"), strict=True):
+            picked = {key: row[key] for key in ("tau", "low", "high", "swaps")}
+            rows.append({"world": name, "targets": targets, **picked})
+    return pl.DataFrame(rows)
+
+
+@measurement("sampling of section 5.2.2 on data of the size of CM100k")
+def thinning_by_world(lab: Lab, _on: str) -> pl.DataFrame:
+    """Thin random judgments, of which as many are familiar as in CM100k, in several worlds."""
+    users, items, judged, familiar = CM100K
+    parts = []
+    for name in FAMILIAR_WORLDS:
+        made = world(name, users=users, items=items, seed=lab.seed, density=familiar / judged)
+        drawn = made.random(judged / (users * items), seed=lab.seed)
+        known = pl.Series(shared_rows(drawn, made.ratings))
+        found = thinned(replace(drawn, tags={"familiar": known}), made.liked, lab.seed)
+        parts.append(found.select(pl.lit(name).alias("world"), pl.all()))
+    return pl.concat(parts)
+
+
+_ONLINE: dict[str, Algorithm] = {
+    "random": Random(), "popularity": Popularity(), "average rating": AverageRating(),
+    "kNN": UserKNN(k=50), "PureSVD": PureSVD(factors=10),
+}  # fmt: skip
+
+
+def _shop(lab: Lab) -> World:
+    users = lab.amount("users") // 40
+    return world("shop", users=users, items=users * 2 // 5, seed=lab.seed, density=0.15)
+
+
+@measurement("forced judgments of all that is shown")
+def forced_online(lab: Lab, _on: str) -> pl.DataFrame:
+    """Estimated and true precision where every user judges every system's list."""
+    made = _shop(lab)
+    test = ab_test(made, top_lists(made, _ONLINE, k=5, seed=lab.seed), None, Forced())
+    return test.table().select("system", "rate", "true")
+
+
+def _tests(lab: Lab) -> OnlineTests:
+    """Do online tests with free clicks: as users like things, and as things are in fashion."""
+    feedback = {"plain": Clicks(), "trendy": Clicks(engagement=TRENDY)}
+
+    def done() -> OnlineTests:
+        return online_tests(
+            _shop(lab), _ONLINE, 30_000, feedback, methods=("ab", "team-draft", "multileave"),
+            designs={}, k=5, repeats=lab.amount("worlds"), seed=lab.seed,
+        )  # fmt: skip
+
+    return lab.once("online tests", "", done)
+
+
+@measurement("online tests with free clicks")
+def online(lab: Lab, _on: str) -> pl.DataFrame:
+    """How many pairs of systems each kind of test tells right and wrong."""
+    return _tests(lab).table()
+
+
+@measurement("online tests with free clicks, by pair of systems")
+def online_pairs(lab: Lab, _on: str) -> pl.DataFrame:
+    """What each kind of test tells of each pair of systems, and what is true."""
+    return _tests(lab).pairs()
+
+
+@measurement("judgments of online tests used again")
+def reused(lab: Lab, _on: str) -> pl.DataFrame:
+    """A system left out of an A/B test, judged by what the test gathered."""
+    return _tests(lab).reuse()

@@ -1,0 +1,123 @@
+"""What a study found: the ledger of verdicts, the exhibits, and every number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from unskew.auditing.sections import Block
+from unskew.files import replacing
+from unskew.layout import Printed
+from unskew.studies.claims import VERDICTS, Verdict, shown
+from unskew.studies.paper import RELEASED, SYNTHETIC, Exhibit, Study
+
+
+@dataclass(frozen=True, eq=False)
+class Found(Printed):
+    """What a study found, before it is put on a page."""
+
+    study: Study
+    verdicts: tuple[Verdict, ...]
+    exhibits: tuple[tuple[Exhibit, str, tuple[Block, ...]], ...]
+    """Each exhibit with the data it is of and its blocks."""
+    left_out: Mapping[str, str]
+    """Exhibits that could not be drawn, and why."""
+    tables: Mapping[tuple[str, str], pl.DataFrame]
+    """Everything that was measured, by measurement and data set."""
+    card: Mapping[str, Any]
+    own: bool
+    """Whether it ran on other data than the paper's."""
+
+    @cached_property
+    def ledger(self) -> pl.DataFrame:
+        """A row per claim and data set: what is claimed, what was measured, the verdict."""
+        return pl.DataFrame([_ledger_row(one, self.own) for one in self.verdicts], schema=LEDGER)
+
+    def table(self) -> pl.DataFrame:
+        """Return the ledger."""
+        return self.ledger
+
+    def shown(self) -> pl.DataFrame:
+        """Return the ledger as people read it, without the statements in full."""
+        return self.ledger.select("claim", "place", "data", "published", "measured", "verdict")
+
+    def counts(self) -> dict[str, int]:
+        """Return how many claims have each verdict."""
+        found = [one.verdict for one in self.verdicts]
+        return {verdict: found.count(verdict) for verdict in VERDICTS}
+
+    def footer(self) -> list[str]:
+        """Return how many claims have each verdict, in words."""
+        return [self.summary()]
+
+    def summary(self) -> str:
+        """Return the verdicts in a sentence."""
+        return f"{self.study.name}, {self.card['on']}: {self.tally()}."
+
+    def tally(self) -> str:
+        """Return the number of each verdict, such as `31 hold, 1 differs`."""
+        parts = []
+        for verdict, number in self.counts().items():
+            word = verdict.removesuffix("s") if number > 1 else verdict
+            parts += [f"{number} {word}"] if number else []
+        return ", ".join(parts)
+
+    def to_csv(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write every number as CSV: `ledger.csv`, and a file per measurement and data set."""
+        home = Path(folder)
+        home.mkdir(parents=True, exist_ok=True)
+        files = {"ledger.csv": self.ledger}
+        for (what, on), table in self.tables.items():
+            files[f"{what}-{Path(on).stem}.csv" if on else f"{what}.csv"] = _flat(table)
+        for name, table in files.items():
+            with replacing(home / name) as part:
+                table.write_csv(part)
+        return [home / name for name in files]
+
+
+LEDGER = {
+    "claim": pl.String, "place": pl.String, "says": pl.String, "data": pl.String,
+    "published": pl.String, "measured": pl.String, "value": pl.Float64, "low": pl.Float64,
+    "high": pl.Float64, "as_defined": pl.Float64, "accepted": pl.String, "why": pl.String,
+    "verdict": pl.String, "note": pl.String,
+}  # fmt: skip
+
+
+def _ledger_row(one: Verdict, own: bool) -> dict[str, Any]:
+    claim, measured = one.claim, one.measured
+    asked = own and one.data not in (RELEASED, SYNTHETIC) and claim.question
+    row: dict[str, Any] = {
+        "claim": claim.key, "place": claim.place, "says": claim.question if asked else claim.says,
+        "data": one.data, "published": claim.published, "measured": "",
+        "accepted": str(one.rule or claim.rule), "why": claim.why, "verdict": one.verdict,
+        "note": one.why,
+    }  # fmt: skip
+    if measured is None:
+        return row
+    text = str(measured)
+    if measured.low is not None and measured.high is not None:
+        text += f" [{shown(measured.low)}, {shown(measured.high)}]"
+    if measured.as_defined is not None:
+        text += f" (as defined: {shown(measured.as_defined)})"
+    numbers = {
+        "value": float(measured.value), "low": measured.low, "high": measured.high,
+        "as_defined": measured.as_defined,
+    }  # fmt: skip
+    note = one.why or measured.note
+    if one.doubtful:
+        note = f"{note} Its interval also holds values that would not agree.".strip()
+    return row | numbers | {"measured": text, "note": note}
+
+
+def _flat(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table that CSV can hold: lists as text."""
+    lists = [name for name, kind in table.schema.items() if kind == pl.List]
+    return table.with_columns(
+        pl.col(name).cast(pl.List(pl.String)).list.join(" ").alias(name) for name in lists
+    )

@@ -1,0 +1,239 @@
+"""`Lab`: what a study works with: the data at hand, its amounts, and what is measured already."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import polars as pl
+
+from unskew.data.catalog import DATASETS, data_folder, is_there, load
+from unskew.data.dataset import Dataset
+from unskew.errors import SettingError, UnskewError, unknown_name
+from unskew.experiment.plan import STAGES, Plan
+from unskew.experiment.results import Results, run
+from unskew.experiment.store import Store, key_of
+
+PUBLISHED = "published"
+"""The folder of the data folder that holds tables of released results."""
+
+Kept = TypeVar("Kept")
+Told = Callable[[str], None]
+
+
+class NotAtHandError(UnskewError):
+    """What a measurement needs is not there; the message says what and where it would be found."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much of something a study takes: as the paper, and in a quick run."""
+
+    paper: int
+    quick: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A table that a study measures on one data set. Made by `measurement`."""
+
+    name: str
+    study: str
+    what: str
+    version: int
+    function: Callable[[Lab, str], pl.DataFrame]
+
+
+def measurement(
+    what: str, version: int = 1
+) -> Callable[[Callable[[Lab, str], pl.DataFrame]], Measurement]:
+    """Make a function from lab and data name to a table a measurement, kept once it is made.
+
+    Parameters
+    ----------
+    what
+        What its table holds, in a few words.
+    version
+        Another number makes it anew where a store has it already: raise it when the function
+        changes what it returns.
+    """
+
+    def made(function: Callable[[Lab, str], pl.DataFrame]) -> Measurement:
+        study = function.__module__.rsplit(".", 1)[-1].removesuffix("_claims")
+        return Measurement(function.__name__, study, what, version, function)
+
+    return made
+
+
+@dataclass(eq=False)
+class Lab:
+    """What a study works with. Made by `opened`; use it in a `with` statement."""
+
+    sets: Mapping[str, Dataset]
+    """The data sets at hand, by name."""
+    own: bool
+    """Whether they are the user's own (or a stand-in), not those of the paper."""
+    folder: Path
+    """Where named data sets and released results are."""
+    amounts: Mapping[str, int]
+    quick: bool
+    seed: int
+    workers: int
+    store: Store
+    told: Told
+    """Called with what is being done."""
+    liked: float | None = None
+    """The smallest rating that is liked, where the user says so."""
+    tables: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict)
+    """What has been measured, by measurement and data set."""
+    _kept: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def data(self, on: str) -> Dataset:
+        """Return a data set at hand; NotAtHandError if it is not."""
+        if on not in self.sets:
+            raise NotAtHandError(f"needs {on} (unskew data list tells how to get it)")
+        return self.sets[on]
+
+    def amount(self, name: str) -> int:
+        """Return how much of something to take."""
+        return self.amounts[name]
+
+    def threshold(self, on: str, paper: float | None = None) -> float:
+        """Return the smallest liked rating: the user's, the paper's, or the data set's.
+
+        On data of the user's own that have no 1-5 scale, what the paper took is meaningless: the
+        user has to say.
+        """
+        if self.liked is not None:
+            return self.liked
+        data = self.data(on)
+        if not self.own and paper is not None:
+            return paper
+        if data.liked is not None:
+            return data.liked
+        low, high = float(data.ratings.value.min()), float(data.ratings.value.max())
+        if paper is not None and low >= 0.5 and 4.0 < high <= 5.0:
+            return paper
+        raise SettingError(
+            f"{on}: ratings go from {low:g} to {high:g}; say from which one on they are liked "
+            "(liked=…, --liked)"
+        )
+
+    def table(self, what: Measurement, on: str = "") -> pl.DataFrame:
+        """Return a measurement's table: from memory, from the store, or measured now."""
+        place = (what.name, on)
+        if place not in self.tables:
+            key = key_of(
+                {
+                    "kind": "study", "study": what.study, "measurement": what.name,
+                    "version": what.version, "stages": dict(STAGES), "seed": self.seed,
+                    "amounts": dict(self.amounts), "liked": self.liked, "own": self.own,
+                    "data": self._marks(on),
+                }
+            )  # fmt: skip
+            if self.store.has(key):
+                self.tables[place] = self.store.get(key)[0]
+            else:
+                self.told(f"{what.what} ({on})" if on else what.what)
+                made = what.function(self, on)
+                self.store.put(key, made, {"study": what.study, "measurement": what.name})
+                self.tables[place] = made
+        return self.tables[place]
+
+    def once(self, name: str, on: str, make: Callable[[], Kept]) -> Kept:
+        """Return what `make` returns, made once: for what is no table, such as splits."""
+        place = (name, on)
+        if place not in self._kept:
+            self._kept[place] = make()
+        kept: Kept = self._kept[place]
+        return kept
+
+    def run(self, on: str, plan: Plan) -> Results:
+        """Carry out a plan on a data set; what the store has is not done again."""
+        self.told(f"running {len(plan.algorithms)} systems ({on})")
+        return run(self.data(on).ratings, plan, store=self.store.home, workers=self.workers)
+
+    def published(self, file: str) -> pl.DataFrame:
+        """Return a table of released results; NotAtHandError if it is not there."""
+        path = self.folder / PUBLISHED / file
+        if not path.is_file():
+            raise NotAtHandError(f"needs {PUBLISHED}/{file} in the data folder")
+        frame: pl.DataFrame = self.once(file, "", lambda: pl.read_csv(path))
+        return frame
+
+    def _marks(self, on: str) -> list[str]:
+        if not on:
+            return []
+        data = self.data(on)
+        parts = [data.ratings, *([data.random] if data.random is not None else [])]
+        tags = [f"{name}={values.dtype}" for name, values in sorted(data.ratings.tags.items())]
+        return [on, *(one.fingerprint for one in parts), *tags]
+
+
+def at_hand(
+    names: tuple[str, ...],
+    data_dir: str | os.PathLike[str] | None,
+    options: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Dataset]:
+    """Load those of the named data sets that are in the data folder."""
+    return {
+        name: load(name, data_dir=data_dir, **options.get(name, {}))
+        for name in names
+        if is_there(DATASETS[name], data_dir)
+    }
+
+
+def amounts_of(
+    known: Mapping[str, Amount], quick: bool, given: Mapping[str, int] | None
+) -> dict[str, int]:
+    """Return how much of everything: as the paper or quick, but for what is given."""
+    result = {name: one.quick if quick else one.paper for name, one in known.items()}
+    for name, value in (given or {}).items():
+        if name not in known:
+            raise unknown_name("amount", name, known)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise SettingError(f"{name}={value!r}: {known[name].what}, a whole number from 1 on")
+        result[name] = value
+    return result
+
+
+def opened(
+    sets: Mapping[str, Dataset],
+    *,
+    own: bool,
+    amounts: Mapping[str, int],
+    quick: bool,
+    seed: int = 0,
+    workers: int = 1,
+    store: str | os.PathLike[str] | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    liked: float | None = None,
+    told: Told | None = None,
+) -> Lab:
+    """Open a lab; without a store what it makes is gone when it is closed."""
+    stack = ExitStack()
+    if store is None:
+        store = stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-"))
+    return Lab(
+        sets, own, data_folder(data_dir), amounts, quick, seed, workers, Store.open(store),
+        told or (lambda _what: None), liked, _stack=stack,
+    )  # fmt: skip

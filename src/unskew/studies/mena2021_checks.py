@@ -1,0 +1,615 @@
+"""mena2021, how each claim is measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from unskew.bias.margins import Margins, margins
+from unskew.bias.pairs import item_pairs
+from unskew.comparing.correlation import kendall
+from unskew.data.worlds import world
+from unskew.layout import number
+from unskew.protocol.familiar import FamiliarTraining
+from unskew.protocol.temporal import TemporalSplit
+from unskew.studies import mena2021_printed as printed
+from unskew.studies.claims import Measure, Measured
+from unskew.studies.lab import Lab, NotAtHandError
+from unskew.studies.mena2021_measures import (
+    BEST_ANTI,
+    BEST_P,
+    BEST_TRUE,
+    CONDENSED,
+    PAIRS,
+    PERSONAL,
+    SIXTEEN,
+    UNPOPULAR,
+    Tau,
+    half_width,
+    is_survey,
+    means,
+    observed_part,
+    place,
+    random_part,
+    released,
+    released_tau,
+    scores,
+    share,
+    sizes,
+    tau,
+    temporal,
+    turned,
+)
+from unskew.studies.mena2021_theory import (
+    at_random,
+    extent,
+    lemma_2,
+    lemma_worlds,
+    p_of_tau,
+    rates_order_alike,
+    toys,
+    truth_tables,
+)
+
+MEANT = "As defined: BPMF learns, which in the paper it never did"
+PLAIN = ("Pop", "Avg", "Rnd")
+"""The systems that look at no user."""
+FIRST = ("P", "Recall")
+MORE = ("nDCG", "MRR")
+CASES = ("agree, steeper", "agree, not steeper", "disagree, steeper", "disagree, not steeper")
+
+
+# The data and their item pairs
+
+
+def same_sizes(lab: Lab, on: str) -> Measured:
+    """Count the sizes that are not as printed."""
+    found = dict(lab.table(sizes, on).rows())
+    wrong = sum(found.get(what) != size for what, size in printed.SIZES[on].items())
+    return Measured(wrong, text=", ".join(f"{value:,} {what}" for what, value in found.items()))
+
+
+def percent(what: str, note: str = "") -> Measure:
+    """Return the measure of a share of item pairs; `note`, of the paper's data, may name it."""
+
+    def measure(lab: Lab, on: str) -> Measured:
+        found = 100 * share(lab, on, what)
+        return Measured(found, note="" if lab.own else note.format(value=found))
+
+    return measure
+
+
+def plain(what: str) -> Measure:
+    """Return the measure of a number of the item pairs."""
+    return lambda lab, on: Measured(share(lab, on, what))
+
+
+def four_cases(prefix: str) -> Measure:
+    """Return the measure of the four cases: how far they are from those printed.
+
+    On other data: whether the first one is the most frequent.
+    """
+
+    def measure(lab: Lab, on: str) -> Measured:
+        found = [100 * share(lab, on, f"{prefix}cases/{case}") for case in CASES]
+        text = " / ".join(number(one, 2) for one in found) + " %"
+        if lab.own:
+            return Measured(found[0] == max(found), text=text)
+        return Measured(_furthest(found, printed.CASES[on]), text=text)
+
+    return measure
+
+
+def cases_add_up(lab: Lab, on: str) -> Measured:
+    """Return the distance between the cases that disagree and the pairs that do."""
+    first, third = (share(lab, on, f"cases/{CASES[at]}") for at in (0, 2))
+    strict, ties = share(lab, on, "disagree"), share(lab, on, "ties")
+    text = f"{100 * (first + third):.2f} % and {100 * strict:.2f} %"
+    note = f"With ties counted as disagreement the pairs are {100 * (strict + ties):.2f} %."
+    return Measured(100 * abs(first + third - strict), text=text, note=note)
+
+
+def what_optima_follow(lab: Lab, on: str) -> Measured:
+    """Compare Pearson's correlations with those printed.
+
+    On other data: whether both optimal rankings follow popularity more than ratings.
+    """
+    found = {key: share(lab, on, f"pearson/{key}") for key in printed.PEARSON}
+    text = " / ".join(number(one, 2) for one in found.values())
+    if not lab.own:
+        return Measured(_furthest(found.values(), printed.PEARSON.values()), text=text)
+    more = all(
+        abs(found[f"{phi}/popularity"]) > abs(found[f"{phi}/rating"])
+        for phi in ("phi_P", "phi_antiP")
+    )
+    return Measured(more, text=text)
+
+
+def lemma_3_shares(lab: Lab, on: str) -> Measured:
+    """Compare the shares of pairs that do as Lemma 3 says; on other data: the smaller one."""
+    found = [100 * share(lab, on, f"truth/lemma3/{metric}") for metric in ("P", "anti-P")]
+    text = f"{found[0]:.2f} % (P), {found[1]:.2f} % (anti-P)"
+    if lab.own:
+        return Measured(min(found), text=text)
+    note = f"For anti-precision {found[1]:.1f} % is right."
+    return Measured(_furthest(found, (81.2, 75.3)), text=text, note=note)
+
+
+def popular_and_steep(lab: Lab, on: str) -> Measured:
+    """Compare how often popularity and relevance agree, and its odds are steeper."""
+    agreeing = 100 * share(lab, on, "truth/popularity_and_relevance_agree")
+    steeper = 100 * share(lab, on, "truth/steeper/non-relevance")
+    text = f"{agreeing:.1f} % agree, {steeper:.1f} % steeper"
+    if lab.own:
+        return Measured(min(agreeing, steeper), text=text)
+    return Measured(_furthest((agreeing, steeper), (69, 90)), text=text,
+                    note="Steeper than non-relevance, the condition of Lemma 3 (a).")  # fmt: skip
+
+
+def depends_on_item(lab: Lab, on: str) -> Measured:
+    """Tell whether ratings are nearer to relevance independence, and liked items rated more."""
+    above = share(lab, on, "dependence/share_above")
+    relevance = share(lab, on, "dependence/to_relevance_independence")
+    item = share(lab, on, "dependence/to_item_independence")
+    holds = above > (0.5 if lab.own else 0.9) and relevance < item
+    text = f"{100 * above:.1f} % above; mean distance {relevance:.3f} against {item:.3f}"
+    return Measured(holds, text=text)
+
+
+def residual(lab: Lab, on: str) -> Measured:
+    """Return how much likelier a familiar item is to test, in percent."""
+    if not is_survey(lab, on):
+        raise NotAtHandError(f"{on}: needs a survey that says which items users knew")
+    split = next(FamiliarTraining(folds=5).each(random_part(lab, on), lab.seed))
+    gap = split.facts["residual"]
+    note = "Training takes familiar items out of the lists: what is left of them is tested more."
+    return Measured(math.nan if gap is None else 100 * gap, note=note)
+
+
+def liked_from_4(lab: Lab, on: str) -> Measured:
+    """Return the share of random judgments that are 4 or more, in percent."""
+    value = random_part(lab, on).value
+    note = f"From 3 on it is {100 * float((value >= 3).mean()):.1f} %: the released data take 3."
+    return Measured(100 * float((value >= 4).mean()), note=note)
+
+
+def _furthest(found: Iterable[float], said: Iterable[float]) -> float:
+    return max(abs(ours - theirs) for ours, theirs in zip(found, said, strict=True))
+
+
+# Orders of systems
+
+
+def twins(table: pl.DataFrame, names: Sequence[str], judgments: str = "observed",
+          sets: Mapping[str, tuple[str, str]] = PAIRS) -> dict[str, Tau]:  # fmt: skip
+    """Return τ of each metric and its twin of false positives."""
+    return {
+        name: tau(table, (judgments, sets[name][0]), (judgments, sets[name][1])) for name in names
+    }
+
+
+def kept(table: pl.DataFrame, names: Sequence[str], side: int) -> dict[str, Tau]:
+    """Return τ of each metric (side 0) or twin (side 1), as observed and by the truth."""
+    return {
+        name: tau(table, ("observed", PAIRS[name][side]), ("true", PAIRS[name][side]))
+        for name in names
+    }
+
+
+def listed(taus: Mapping[str, Tau]) -> str:
+    """Return every τ as text."""
+    return ", ".join(f"{name} {number(one.value, 2)}" for name, one in taus.items())
+
+
+def _extreme(taus: Mapping[str, Tau], on: str, sign: int) -> Measured:
+    """Return the largest τ, or with a sign of -1 the smallest, with its interval."""
+    far = max(
+        taus.values(), key=lambda one: math.inf if math.isnan(one.value) else sign * one.value
+    )
+    meant = sign * max(sign * one.meant for one in taus.values())
+    note = f"{MEANT}{', and liked from 4' if on == 'yahoo-r3' else ''}."
+    return Measured(far.value, far.low, far.high, as_defined=meant, text=listed(taus), note=note)
+
+
+def twins_disagree(names: Sequence[str] = FIRST) -> Measure:
+    """Return the measure of the least τ of metrics and their twins, as observed."""
+    return lambda lab, on: _extreme(twins(_truthless(lab, on), names), on, -1)
+
+
+def twins_agree(names: Sequence[str] = FIRST) -> Measure:
+    """Return the measure of the largest τ of metrics and their twins, by the truth."""
+    return lambda lab, on: _extreme(twins(_truthful(lab, on), names, "true"), on, 1)
+
+
+def hits_kept(lab: Lab, on: str) -> Measured:
+    """Return the least τ of precision and recall as observed and by the truth."""
+    return _extreme(kept(_truthful(lab, on), FIRST, 0), on, -1)
+
+
+def false_turned(lab: Lab, on: str) -> Measured:
+    """Return the largest τ of anti-precision and fallout as observed and by the truth."""
+    return _extreme(kept(_truthful(lab, on), FIRST, 1), on, 1)
+
+
+def more_metrics(lab: Lab, on: str) -> Measured:
+    """Tell whether nDCG and MRR keep the true order and their twins turn it round."""
+    table = _truthful(lab, on)
+    hits, false = kept(table, MORE, 0), kept(table, MORE, 1)
+    least = 0.0 if lab.own else 0.6
+    right = all(one.value > least for one in hits.values())
+    right &= all(one.value < 0 for one in false.values())
+    return Measured(right, text=f"{listed(hits)}; twins: {listed(false)}")
+
+
+def condensed_and_full(names: Sequence[str], least: float) -> Measure:
+    """Return the measure of whether twins agree on condensed rankings and disagree on full ones."""
+
+    def measure(lab: Lab, on: str) -> Measured:
+        table = _truthless(lab, on)
+        short, full = twins(table, names, sets=CONDENSED), twins(table, names)
+        right = all(one.value < -least for one in short.values())
+        right &= all(one.value > least for one in full.values())
+        rest = ", ".join(f"{name} {number(_without_slim(table, name), 2)}" for name in names)
+        text = f"condensed: {listed(short)}; full: {listed(full)}"
+        return Measured(right, text=text, note=f"Condensed without SLIM, whose lists may be short: "
+                        f"{rest}.")  # fmt: skip
+
+    return measure
+
+
+def _without_slim(table: pl.DataFrame, name: str) -> float:
+    hits, false = (means(table, "observed", one) for one in CONDENSED[name])
+    names = [one for one in SIXTEEN if one != "SLIM"]
+    return kendall([hits[one] for one in names], [false[one] for one in names])
+
+
+def _truthless(lab: Lab, on: str) -> pl.DataFrame:
+    return lab.table(scores, on)
+
+
+def _truthful(lab: Lab, on: str) -> pl.DataFrame:
+    random_part(lab, on)  # says what is missing
+    return lab.table(scores, on)
+
+
+def turned_round(names: Sequence[str] = FIRST, least: float = 0.3) -> Measure:
+    """Return the measure of whether hits mislead and false positives are right (8.5)."""
+
+    def measure(lab: Lab, on: str) -> Measured:
+        table = lab.table(turned, on)
+        hits, false = kept(table, names, 0), kept(table, names, 1)
+        right = all(one.value < -least for one in hits.values())
+        right &= all(one.value > least for one in false.values())
+        return Measured(right, text=f"{listed(hits)}; twins: {listed(false)}")
+
+    return measure
+
+
+def false_positives_better(lab: Lab, on: str) -> Measured:
+    """Return how much more of the true order false positives keep than hits do (τ less τ)."""
+    table = lab.table(turned, on)
+    hits, false = kept(table, FIRST, 0), kept(table, FIRST, 1)
+    gap = min(one.value for one in false.values()) - max(one.value for one in hits.values())
+    note = "Here systems learn personal tastes, which keeps hits from turning all of it round."
+    text = f"{listed(hits)}; twins: {listed(false)}"
+    return Measured(gap, text=text, note=note if max(h.value for h in hits.values()) > 0 else "")
+
+
+def misled(lab: Lab, on: str) -> Measured:
+    """Tell whether GBPR, WBPR and SLIM seem the best and are among the worst."""
+    table, best = lab.table(turned, on), ("GBPR", "WBPR", "SLIM")
+    seen, real = means(table, "observed", "P@10"), means(table, "true", "P@10")
+    first = [place(seen, name, PERSONAL) for name in best]
+    last = [place(real, name, SIXTEEN, lowest=True) for name in (*best, "PNMF", "Pop")]
+    text = f"places as observed {first}, from the end by the truth {last}"
+    return Measured(max(first) <= 4 and max(last) <= 6, text=text)
+
+
+def worse_than_random(lab: Lab, on: str) -> Measured:
+    """Tell whether of the personalised only SVD++, and hardly BPMF and RSGD, beat random."""
+    real = means(lab.table(turned, on), "true", "P@10")
+    above = [name for name in PERSONAL if real[name] > real["Rnd"]]
+    text = f"above random: {', '.join(above) or 'none'}"
+    return Measured("SVD++" in above and set(above) <= {"SVD++", "BPMF", "RSGD"}, text=text)
+
+
+def weak_in_time(lab: Lab, on: str) -> Measured:
+    """Return the largest size of τ of a metric and its twin by a split in time."""
+    found = twins(lab.table(temporal, on), list(PAIRS))
+    far = max(abs(one.value) for one in found.values())
+    meant = max(abs(one.meant) for one in found.values())
+    note = f"{MEANT}, and nDCG has the gains of the text. {_known_in_time(lab, on)}"
+    return Measured(far, as_defined=meant, text=listed(found), note=note)
+
+
+def _known_in_time(lab: Lab, on: str) -> str:
+    """Say how many test users a split in time leaves with training ratings."""
+    (split,) = TemporalSplit(test=0.2).split(observed_part(lab, on))
+    tested = np.unique(split.test.user)
+    known = np.isin(tested, split.train.user).sum()
+    return f"{known:,} of {tested.size:,} test users have training ratings."
+
+
+def corners_in_time(lab: Lab, on: str) -> Measured:
+    """Tell whether the average and chance are best by false positives and worst by hits."""
+    table = lab.table(temporal, on)
+    best, worst, corner = [], [], []
+    for hits, false in PAIRS.values():
+        good, bad = (means(table, "observed", metric) for metric in (hits, false))
+        best += [place(bad, name, SIXTEEN, lowest=True) for name in ("Avg", "Rnd")]
+        worst += [place(good, name, SIXTEEN, lowest=True) for name in ("Avg", "Rnd")]
+        corner += [place(good, "Pop", SIXTEEN), place(bad, "Pop", SIXTEEN)]
+    right = max(best) <= 3 and max(worst) <= 3 and max(corner) <= len(SIXTEEN) // 2
+    text = f"by false positives {best}, from the end by hits {worst}, Pop {corner}"
+    return Measured(right, text=text, note=_known_in_time(lab, on))
+
+
+# Single systems
+
+
+def complementary(lab: Lab, on: str) -> Measured:
+    """Return how far condensed precision and anti-precision are from adding up to 1."""
+    hits, false = (means(_truthless(lab, on), "observed", one) for one in CONDENSED["P"])
+    far = max(abs(hits[name] + false[name] - 1) for name in hits if not math.isnan(hits[name]))
+    return Measured(far, text=f"{far:.1e}")
+
+
+def with_residual(lab: Lab, on: str) -> Measured:
+    """Return how far precision, anti-precision and the unjudged share are from adding up to 1."""
+    parts = [means(_truthless(lab, on), "observed", one) for one in (*PAIRS["P"], "Residual@10")]
+    short = [1 - sum(part[name] for part in parts) for name in SIXTEEN]
+    far = max(abs(one) for one in short)
+    note = "Lists shorter than ten, where there are few items, leave places empty."
+    return Measured(far, text=f"{far:.1e}", note=note if far > 1e-9 else "")
+
+
+def near_optimal(lab: Lab, on: str) -> Measured:
+    """Return popularity's precision in percent of that of the optimal ranking."""
+    table = _truthless(lab, on)
+    value, half = _ratio(table, "Pop", BEST_P)
+    bad = means(table, "observed", "anti-P@10")
+    at = place(bad, "Pop", (*PLAIN, BEST_P, BEST_ANTI))
+    text = f"{100 * value:.1f} %; by anti-precision number {at} from the end of five"
+    return Measured(100 * value, 100 * (value - half), 100 * (value + half), text=text)
+
+
+def _ratio(table: pl.DataFrame, name: str, other: str) -> tuple[float, float]:
+    """Return the ratio of two precisions, and half its interval from folds."""
+
+    def of(part: pl.DataFrame) -> float:
+        found = means(part, "observed", "P@10")
+        return found[name] / found[other] if found[other] else math.nan
+
+    each = [of(part) for part in table.partition_by("fold")]
+    return of(table), half_width([one for one in each if not math.isnan(one)])
+
+
+def opposite_ends(lab: Lab, on: str) -> Measured:
+    """Tell whether what is optimal for one metric is worst, or nearly, for the other."""
+    table, five = _truthless(lab, on), (*PLAIN, BEST_P, BEST_ANTI)
+    good, bad = (means(table, "observed", one) for one in PAIRS["P"])
+    last, high = place(good, BEST_ANTI, five, lowest=True), place(bad, BEST_P, five)
+    overall = place(bad, BEST_P, (*SIXTEEN, BEST_P, BEST_ANTI))
+    text = f"number {last} and {high} from the end of five; of all eighteen {overall}"
+    return Measured(last == 1 and high <= 2, text=text)
+
+
+def bound(lab: Lab, on: str) -> Measured:
+    """Tell whether the optimal rankings bound what looks at no user, each by its own metric."""
+    table = _truthless(lab, on)
+    good, bad = (means(table, "observed", one) for one in PAIRS["P"])
+    best, least = max(good[name] for name in PLAIN), min(bad[name] for name in PLAIN)
+    text = (
+        f"P {good[BEST_P]:.4f} against {best:.4f}, anti-P {bad[BEST_ANTI]:.4f} against {least:.4f}"
+    )
+    return Measured(good[BEST_P] >= best and bad[BEST_ANTI] <= least, text=text)
+
+
+def true_bound(lab: Lab, on: str) -> Measured:
+    """Tell whether the real optimal ranking bounds what looks at no user, by both metrics."""
+    table = _truthful(lab, on)
+    good, bad = (means(table, "true", one) for one in PAIRS["P"])
+    right = all(good[BEST_TRUE] >= good[name] and bad[BEST_TRUE] <= bad[name] for name in PLAIN)
+    return Measured(right, text=f"P {good[BEST_TRUE]:.4f}, anti-P {bad[BEST_TRUE]:.4f}")
+
+
+def beats_optimal(lab: Lab, on: str) -> Measured:
+    """Tell whether a personalised system beats the optimal ranking where the paper says so."""
+    found = means(_truthless(lab, on), "observed", "P@10")
+    best = max(PERSONAL, key=lambda name: found[name])
+    text = f"{best} {found[best]:.4f} against {found[BEST_P]:.4f}"
+    return Measured((found[best] > found[BEST_P]) == (on == "yahoo-r3"), text=text)
+
+
+def best_and_nearly_worst(lab: Lab, on: str) -> Measured:
+    """Tell whether WRMF is the best by precision and second worst by anti-precision."""
+    table = _truthless(lab, on)
+    good, bad = (means(table, "observed", one) for one in PAIRS["P"])
+    first, last = place(good, "WRMF", SIXTEEN), place(bad, "WRMF", SIXTEEN)
+    return Measured(first == 1 and last == 2, text=f"number {first}, and {last} from the end")
+
+
+def favours_unpopular(lab: Lab, on: str) -> Measured:
+    """Tell whether ranking by falling popularity is worse than chance, by rising is better."""
+    table = _truthless(lab, on)
+    good, bad = (means(table, "observed", one) for one in PAIRS["P"])
+    right = bad[UNPOPULAR] < bad["Rnd"] < bad["Pop"] and good[UNPOPULAR] < good["Rnd"] < good["Pop"]
+    three = (UNPOPULAR, "Rnd", "Pop")
+    text = f"anti-P {[round(bad[n], 4) for n in three]}, P {[round(good[n], 4) for n in three]}"
+    return Measured(right, text=text)
+
+
+def coverage(judgments: str, said: Mapping[str, float]) -> Measure:
+    """Return the measure of how far judged items are from the printed share, in percent of it."""
+
+    def measure(lab: Lab, on: str) -> Measured:
+        table = _truthful(lab, on) if judgments == "true" else _truthless(lab, on)
+        found = 100 * _judged(*(means(table, judgments, one) for one in PAIRS["P"]))
+        text = f"{found:.2f} % against {said[on]:.2f} %"
+        return Measured(100 * abs(found / said[on] - 1), text=text)
+
+    return measure
+
+
+def _judged(good: Mapping[str, float], bad: Mapping[str, float]) -> float:
+    names = (*SIXTEEN, BEST_P, BEST_ANTI)
+    return sum(good[name] + bad[name] for name in names) / len(names)
+
+
+def simple_means(lab: Lab, on: str) -> Measured:
+    """Return how far precisions of what looks at no user are from those released."""
+    theirs = dict(released(lab).select("system", "precision").rows())
+    ours = means(_truthless(lab, on), "observed", "P@10")
+    text = ", ".join(f"{name} {ours[name]:.4f} ({theirs[name]:.4f})" for name in PLAIN)
+    return Measured(max(abs(ours[name] - theirs[name]) for name in PLAIN), text=text)
+
+
+def same_order(lab: Lab, on: str) -> Measured:
+    """Return τ of our precisions of the personalised systems and those released."""
+    theirs = dict(released(lab).select("system", "precision").rows())
+    ours = means(_truthless(lab, on), "observed", "P@10")
+    names = [name for name in PERSONAL if name != "BPMF"]
+    value = kendall([ours[name] for name in names], [theirs[name] for name in names])
+    far = max(names, key=lambda name: abs(ours[name] / theirs[name] - 1))
+    note = (
+        f"Furthest: {far}, {ours[far]:.4f} against {theirs[far]:.4f}. BPMF, which is chance, aside."
+    )
+    return Measured(value, note=note)
+
+
+def judged_or_liked(lab: Lab, on: str) -> Measured:
+    """Return how much more precision follows being judged than being liked (τ less τ)."""
+    table = _truthless(lab, on)
+    good, bad = (means(table, "observed", one) for one in PAIRS["P"])
+    found = margins({name: (good[name], bad[name]) for name in SIXTEEN})
+    judged, liked = found.tau("P", "judged"), found.tau("P", "liked")
+    right, all_pairs = _foretold(found), len(found.pairs)
+    text = f"τ {number(judged, 2)} with judged, {number(liked, 2)} with liked"
+    return Measured(judged - liked, text=f"{text}; the condition on {right} of {all_pairs} pairs")
+
+
+def _foretold(found: Margins) -> int:
+    return sum(pair.disagree == pair.foretold for pair in found.pairs)
+
+
+# Released values
+
+
+def fig_1(lab: Lab, _on: str) -> Measured:
+    """Return how far τ of the released values are from those printed in Fig. 1."""
+    columns = [("precision_c", "antiprecision_c"), ("recall_c", "fallout_c"),
+               ("precision", "antiprecision"), ("recall", "fallout")]  # fmt: skip
+    found = [released_tau(lab, *both) for both in columns]
+    said = [*printed.CONDENSED.values(), *printed.OBSERVED["ml-1m"].values()]
+    return Measured(_furthest(found, said), text=" / ".join(number(one, 2) for one in found))
+
+
+def unjudged(lab: Lab, _on: str) -> Measured:
+    """Return the mean share of recommended items that nobody judged."""
+    table = released(lab).filter(pl.col("system").is_in(SIXTEEN))
+    gap = 1 - table["precision"] - table["antiprecision"]
+    return Measured(float(gap.to_numpy().mean()))
+
+
+def released_coverage(lab: Lab, _on: str) -> Measured:
+    """Return the judged share of the first ten over systems and optimal rankings, in percent."""
+    columns = (
+        dict(released(lab).select("system", name).rows()) for name in ("precision", "antiprecision")
+    )
+    return Measured(100 * _judged(*columns))
+
+
+def condensed_recall(lab: Lab, _on: str) -> Measured:
+    """Return τ of released recall and fallout on condensed rankings."""
+    return Measured(released_tau(lab, "recall_c", "fallout_c"))
+
+
+def lemma_of_systems(lab: Lab, _on: str) -> Measured:
+    """Count the pairs of released systems on which the condition tells whether metrics disagree."""
+    table = released(lab).filter(pl.col("system").is_in(SIXTEEN))
+    rows = table.select("system", "precision", "antiprecision").rows()
+    found = margins({name: (good, bad) for name, good, bad in rows})
+    judged, liked = found.tau("P", "judged"), found.tau("P", "liked")
+    text = (
+        f"{_foretold(found)} of {len(found.pairs)} pairs; τ {judged:.2f} with judged, {liked:.2f}"
+    )
+    return Measured(_foretold(found), text=f"{text} with liked")
+
+
+# Theory
+
+
+def least_significant(_lab: Lab, _on: str) -> Measured:
+    """Return the largest p-value of a printed τ of sixteen systems."""
+    weakest = min(printed.correlations(), key=abs)
+    note = f"That of τ = {number(weakest, 2)}, anti-MRR on CM100k in Fig. 17."
+    return Measured(p_of_tau(weakest), note=note)
+
+
+def truth_tables_hold(lab: Lab, _on: str) -> Measured:
+    """Return the least share of pairs on which a row of the truth tables holds."""
+    table = lab.table(truth_tables)
+    least = float(table["holds"].to_numpy().min())
+    return Measured(least, text=f"all {table.height} rows" if least == 1 else "")
+
+
+def toy_numbers(*places: str) -> Measure:
+    """Return the measure of the largest distance of a toy's number from the printed one."""
+
+    def measure(lab: Lab, _on: str) -> Measured:
+        table = lab.table(toys).filter(pl.col("place").str.slice(0, 6).is_in(places))
+        far = float((table["printed"] - table["found"]).abs().to_numpy().max())
+        return Measured(far, text=f"{table.height} numbers, at most {far:.4f} apart")
+
+    return measure
+
+
+def rates_alike(_lab: Lab, _on: str) -> Measured:
+    """Return on which share of all small functions the two rates order alike."""
+    return Measured(rates_order_alike())
+
+
+def lemma_2_as_printed(lab: Lab, _on: str) -> Measured:
+    """Return on which share of pairs Table 4's first row holds under its printed condition."""
+    found = item_pairs(lemma_2(lab.seed, also_disliked=False)).lemma2
+    note = "p(train|¬rel,i) has to be the same for all items too, as the proof has it; then all do."
+    return Measured(found, note=note)
+
+
+def lemma_2_constants(_lab: Lab, _on: str) -> Measured:
+    """Return for which share of items the decomposition of popularity holds as printed."""
+    counts = lemma_2()
+    liking, other = 1 / 2, 1 / 4
+    right = np.isclose(counts.p_train, other + (liking - other) * counts.p_rel).mean()
+    wrong = np.isclose(counts.p_train, liking + (other - liking) * counts.p_rel).mean()
+    note = f"a and b are swapped; with a = p(train|rel), b = p(train|¬rel): {right:.0%} of items."
+    return Measured(float(wrong), note=note)
+
+
+def lemma_3_on_finite_data(lab: Lab, _on: str) -> Measured:
+    """Return on which share of pairs Lemma 3 holds in a world of its premise."""
+    found = item_pairs(world("item-only", **extent(lab), seed=lab.seed), seed=lab.seed).lemma3
+    text = f"{100 * found['P']:.1f} % (P), {100 * found['anti-P']:.1f} % (anti-P)"
+    note = "p(rel|train,i) = p(rel|i) has to hold exactly; a sample of users makes it hold nearly."
+    return Measured(min(found.values()), text=text, note=note)
+
+
+def lemmas_in_worlds(lab: Lab, _on: str) -> Measured:
+    """Tell whether observed orders side with the truth as Lemmas 2 and 3 say, in their worlds."""
+    table = lab.table(lemma_worlds)
+    told = {"relevance-only": (True, True), "popular-good": (True, False),
+            "inverted": (False, True)}  # fmt: skip
+    right, words = True, []
+    for name, (hits, false) in told.items():
+        shares = dict(table.filter(world=name).select("metric", "consistent").rows())
+        right &= (shares["P"] > 0.5) == hits and (shares["anti-P"] > 0.5) == false
+        words.append(f"{name} {100 * shares['P']:.0f} and {100 * shares['anti-P']:.0f} %")
+    return Measured(right, text=", ".join(words))
+
+
+def unbiased_at_random(lab: Lab, _on: str) -> Measured:
+    """Return the largest distance from what an unbiased sample gives, in standard deviations."""
+    return Measured(float(lab.table(at_random)["z"].abs().to_numpy().max()))

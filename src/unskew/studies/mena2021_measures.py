@@ -1,0 +1,481 @@
+"""mena2021, what is measured: items and pairs of items, systems as observed and by the truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import stdev
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.auditing.truth import Truth, truth
+from unskew.bias.describe import BiasReport, describe_bias, pearson
+from unskew.bias.steepness import dense_ranks
+from unskew.comparing.correlation import kendall
+from unskew.comparing.distributions import student_t_quantile
+from unskew.data.observation import AgainstRelevance
+from unskew.data.ratings import Ratings
+from unskew.data.relevance import Relevance, levels
+from unskew.data.worlds import World, world
+from unskew.experiment.plan import Custom, Plan
+from unskew.experiment.results import Results, run
+from unskew.experiment.store import key_of
+from unskew.protocol.chance import RandomSplit
+from unskew.protocol.familiar import FamiliarTraining
+from unskew.protocol.given import Given
+from unskew.protocol.split import Splitter, shared_rows
+from unskew.protocol.targets import TrainItems
+from unskew.protocol.temporal import TemporalSplit
+from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.presets import mena2021
+from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random
+from unskew.scores import Scores
+from unskew.studies.lab import Lab, NotAtHandError, measurement
+from unskew.studies.mena2021_theory import extent
+
+NAMES = {
+    "wrmf": "WRMF", "gbpr": "GBPR", "plsa": "GPLSA", "eals": "EALS", "slim": "SLIM",
+    "ranksgd": "RSGD", "userknn": "UserKNN", "mostpopular": "Pop", "pnmf": "PNMF",
+    "itemknn": "ItemKNN", "listrankmf": "LRMF", "svdpp": "SVD++", "wbpr": "WBPR",
+    "smootheditemaverage": "Avg", "bpoissmf": "BPMF", "randomguess": "Rnd",
+}  # fmt: skip
+"""The sixteen systems: what the released results and what the figures call them."""
+BEST_P, BEST_ANTI, BEST_TRUE = "optimal P", "optimal anti-P", "optimal true"
+LEARNED = "BPMF, learned"
+"""The method behind BPMF as it was meant; the library that was used never updates it."""
+UNPOPULAR = "unpopular first"
+SIXTEEN = tuple(NAMES.values())
+MEANT = tuple(LEARNED if name == "BPMF" else name for name in SIXTEEN)
+"""The sixteen with BPMF learning."""
+PERSONAL = tuple(name for name in SIXTEEN if name not in ("Pop", "Avg", "Rnd"))
+RELEASED_AT_10 = "mena2021_ml-1m_at10.csv"
+
+PAIRS = {
+    "P": ("P@10", "anti-P@10"),
+    "Recall": ("Recall@10", "anti-Recall@10"),
+    "nDCG": ("nDCG@10", "anti-nDCG@10"),
+    "MRR": ("RR@10", "anti-RR@10"),
+}
+"""A metric of hits, and its twin of false positives: anti-precision, fallout, nDCL, anti-MRR."""
+CONDENSED = {
+    "P": ("condensed-P(per=list)@10", "anti-condensed-P(per=list)@10"),
+    "Recall": ("condensed-Recall@10", "anti-condensed-Recall@10"),
+    "nDCG": ("condensed-nDCG@10", "anti-condensed-nDCG@10"),
+    "MRR": ("condensed-RR@10", "anti-condensed-RR@10"),
+}
+"""The same on condensed rankings: without what is not judged."""
+FULL = [name for both in PAIRS.values() for name in both]
+METRICS = [*FULL, "Residual@10", *(name for both in CONDENSED.values() for name in both)]
+
+LIKED = {"yahoo-r3": 3.0, "cm100k": 3.0}
+"""From which rating on the published numbers count as liked; 4 on other data."""
+GAINS = {1.0: 0.0, 2.0: 0.0, 3.0: 1.0, 4.0: 2.0, 5.0: 5.0}
+LOSSES = {1.0: 2.0, 2.0: 1.0, 3.0: 0.0, 4.0: 0.0, 5.0: 0.0}
+"""Gains and losses of five stars behind the published nDCG: a slip took them for four stars."""
+PUBLISHED, TEXT = "published", "text"
+"""Two procedures: that of the published numbers, and that of the text."""
+
+
+# The systems
+
+
+def learned(name: str, liked: float, train: Ratings, rng: np.random.Generator) -> Model:
+    """Fit a system of the paper to levels: 0 for what is disliked, then 1, 2, …."""
+    return mena2021()[name].algorithm.fit(levels(train, liked), rng)
+
+
+def never_learned(train: Ratings, rng: np.random.Generator) -> Model:
+    """Fit nothing: what the library that was used makes of BPMF."""
+    return Random().fit(train, rng)
+
+
+def unpopular(train: Ratings, _rng: np.random.Generator) -> object:
+    """Rank by how few users rated an item."""
+    return -np.bincount(train.item, minlength=len(train.items)).astype(np.float64)
+
+
+def systems(liked: float, random: Ratings | None = None) -> dict[str, Algorithm]:
+    """Return the sixteen systems, BPMF as it was meant, and the optimal rankings.
+
+    Parameters
+    ----------
+    liked
+        The smallest rating that is liked: systems learn from levels above it.
+    random
+        Judgments of random items, for the optimal ranking of the truth.
+    """
+    made: dict[str, Algorithm] = {}
+    for name, short in NAMES.items():
+        told = key_of({**mena2021()[name].algorithm.describe(), "levels": liked})
+        label = LEARNED if short == "BPMF" else short
+        made[label] = Custom(label, partial(learned, name, liked), version=told)
+    made["BPMF"] = Custom("BPMF", never_learned, version=1)
+    made[UNPOPULAR] = Custom(UNPOPULAR, unpopular, version=1)
+    made |= {BEST_P: OptimalPrecision(liked=liked), BEST_ANTI: OptimalAntiPrecision(liked=liked)}
+    if random is not None:
+        made[BEST_TRUE] = OptimalTrue(truth=random, liked=liked)
+    return made
+
+
+# The data
+
+
+def threshold(lab: Lab, on: str, rule: str = PUBLISHED) -> float:
+    """Return the smallest liked rating: the text takes 4 for Yahoo! R3, its numbers take 3."""
+    paper = 4.0 if on == "yahoo-r3" and rule == TEXT else LIKED.get(on, 4.0)
+    return lab.threshold(on, paper=paper)
+
+
+def is_survey(lab: Lab, on: str) -> bool:
+    """Tell whether random items were judged and a tag says which the user knew (CM100k)."""
+    return "familiar" in lab.data(on).ratings.tags
+
+
+def knows_truth(lab: Lab, on: str) -> bool:
+    """Tell whether there are judgments of random items."""
+    return is_survey(lab, on) or lab.data(on).random is not None
+
+
+def observed_part(lab: Lab, on: str) -> Ratings:
+    """Return what users chose to rate; of a survey, what they knew before."""
+    ratings = lab.data(on).ratings
+    if ratings.implicit:
+        raise NotAtHandError(f"{on}: needs ratings that also say what users disliked")
+    if not is_survey(lab, on):
+        return ratings
+    return ratings.take(ratings.tags["familiar"].to_numpy().astype(bool))
+
+
+def random_part(lab: Lab, on: str) -> Ratings:
+    """Return judgments of random items; NotAtHandError if there are none."""
+    data = lab.data(on)
+    if is_survey(lab, on):
+        return data.ratings
+    if data.random is None:
+        raise NotAtHandError(f"{on}: needs ratings of randomly chosen items (random=…)")
+    return data.random
+
+
+def bias(lab: Lab, on: str) -> BiasReport:
+    """Describe popularity, ratings and, where it is known, relevance: all ratings, no split."""
+
+    def make() -> BiasReport:
+        random = random_part(lab, on) if knows_truth(lab, on) else None
+        return describe_bias(
+            observed_part(lab, on), liked=threshold(lab, on), random=random, seed=lab.seed
+        )
+
+    return lab.once("bias", on, make)
+
+
+@measurement("the size of the data")
+def sizes(lab: Lab, on: str) -> pl.DataFrame:
+    """Return the number of ratings of each part, and of users and items in all."""
+    data = lab.data(on)
+    seen = data.ratings
+    rows = [("users", len(seen.users)), ("items", len(seen.items))]
+    if is_survey(lab, on):
+        known = len(observed_part(lab, on))
+        rows += [("familiar", known), ("not familiar", len(seen) - known)]
+    else:
+        rows.append(("ratings", len(seen)))
+    if data.random is not None:
+        rows.append(("random", len(data.random)))
+    return pl.DataFrame(rows, schema={"what": pl.String, "number": pl.Int64}, orient="row")
+
+
+@measurement("items: popularity, average rating, optimal rankings")
+def items(lab: Lab, on: str) -> pl.DataFrame:
+    """Return a row per item."""
+    return bias(lab, on).items()
+
+
+@measurement("pairs of items")
+def pairs(lab: Lab, on: str) -> pl.DataFrame:
+    """Return every share of pairs, with and without the truth, and the correlations of Fig. 7."""
+    report = bias(lab, on)
+    found = dict(_numbers(report.pairs.to_dict()))
+    for row in report.correlations.iter_rows(named=True):
+        found[f"pearson/{row['ranking']}/{row['with']}"] = row["pearson"]
+    if report.dependence is not None:
+        found |= {f"dependence/{key}": one for key, one in _numbers(report.dependence.to_dict())}
+    part = report.counts.take(report.counts.identified)
+    if part.asked is not None and part.asked_liked is not None and len(part.items) > 1:
+        found["truth/pearson"] = pearson(part.p_train, part.p_rel)
+        liked, disliked = part.asked_liked, part.asked - part.asked_liked
+        best, worst = (_order(top, part.asked) for top in (liked, disliked))
+        found["truth/real orders"] = kendall(best, -worst)
+    schema = {"what": pl.String, "value": pl.Float64}
+    return pl.DataFrame(list(found.items()), schema=schema, orient="row")
+
+
+def _order(top: NDArray[np.int64], bottom: NDArray[np.int64]) -> NDArray[np.int32]:
+    return dense_ranks(top.astype(object), bottom.astype(object))
+
+
+def _numbers(told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Yield every number of a nested dictionary under its path."""
+    for key, value in told.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{prefix}{key}/")
+        elif isinstance(value, int | float):
+            yield prefix + key, float(value)
+
+
+# Systems on data
+
+
+def folds(lab: Lab, on: str) -> Splitter:
+    """Return the split: the authors' own folds where the data have them, else random ones."""
+    number = lab.amount("folds")
+    tags = lab.data(on).ratings.tags
+    if is_survey(lab, on):
+        return FamiliarTraining(folds=number)
+    if "mena_fold" in tags and tags["mena_fold"].n_unique() == number:
+        return Given(column="mena_fold")
+    return RandomSplit(folds=number)
+
+
+def plan(
+    split: Splitter,
+    liked: float,
+    *,
+    random: Ratings | None = None,
+    metrics: Sequence[str] = METRICS,
+    mapped: bool = False,
+    seed: int = 0,
+) -> Plan:
+    """Return the experiment of section 8: items with training ratings, lists of ten.
+
+    Parameters
+    ----------
+    split
+        The split.
+    liked
+        The smallest liked rating.
+    random
+        Judgments of random items, for the optimal ranking of the truth.
+    metrics
+        What to compute.
+    mapped
+        Whether nDCG and nDCL take the gains and losses behind the published numbers.
+    seed
+        Everything random follows from it.
+    """
+    rule = Relevance(liked=liked, gain="levels")
+    if mapped:
+        rule = Relevance(liked=liked, gain=GAINS, loss=LOSSES)
+    both = isinstance(split, FamiliarTraining)
+    return Plan(
+        split, TrainItems(), systems(liked, random), rule, metrics,
+        judgments=("observed", "true") if both else "test", draws=1, seed=seed,
+    )  # fmt: skip
+
+
+def procedures(lab: Lab, on: str, *differing: str) -> tuple[str, ...]:
+    """Return the procedures to follow: both where they differ on these data."""
+    return (PUBLISHED, TEXT) if on in differing and lab.liked is None else (PUBLISHED,)
+
+
+@measurement("systems by random folds, as observed and by the truth")
+def scores(lab: Lab, on: str) -> pl.DataFrame:
+    """Return a row per procedure, judgments, fold, system and metric."""
+    observed_part(lab, on)  # says so where nothing is disliked
+    random = random_part(lab, on) if knows_truth(lab, on) else None
+    parts = []
+    for rule in procedures(lab, on, "yahoo-r3"):
+        made = plan(
+            folds(lab, on), threshold(lab, on, rule), random=random,
+            mapped=on == "yahoo-r3" and rule == PUBLISHED, seed=lab.seed,
+        )  # fmt: skip
+        if lab.data(on).random is None:
+            long = _of_results(lab.run(on, made))
+        else:
+            lab.told(f"running {len(made.systems)} systems, judged twice ({on})")
+            long = _of_truth(truth(lab.data(on), made, targets=TrainItems(), bootstrap=0))
+        parts.append(long.select(pl.lit(rule).alias("rule"), pl.all()))
+    return pl.concat(parts)
+
+
+KINDS = {
+    **dict.fromkeys(("judgments", "fold", "system", "metric"), pl.String), "mean": pl.Float64,
+}  # fmt: skip
+
+
+def _of_results(results: Results) -> pl.DataFrame:
+    rows = [
+        (part.view.judgments.replace("test", "observed"), part.fold, *row)
+        for part in results
+        for row in _means_of(part.scores)
+    ]
+    return pl.DataFrame(rows, schema=KINDS, orient="row")
+
+
+def _of_truth(found: Truth) -> pl.DataFrame:
+    rows = [
+        (name, f"fold{number}", *row)
+        for name, parts in (("observed", found.observed), ("true", found.true))
+        for number, fold in enumerate(next(iter(parts.values())), start=1)
+        for row in _means_of(fold)
+    ]
+    return pl.DataFrame(rows, schema=KINDS, orient="row")
+
+
+def _means_of(found: Scores) -> Iterator[tuple[str, str, float]]:
+    """Yield system, metric and mean; condensed precision of users with a judged item."""
+    for system, own in found.means().items():
+        for metric, mean in own.items():
+            if metric not in CONDENSED["P"]:
+                yield system, metric, mean.value
+                continue
+            judged = sum(found.values(system, one) for one in CONDENSED["P"]) > 0
+            kept = found.values(system, metric)[judged & found.averaged(system)]
+            yield system, metric, float(kept.mean()) if kept.size else math.nan
+
+
+@measurement("systems by a split in time")
+def temporal(lab: Lab, on: str) -> pl.DataFrame:
+    """Return a row per procedure, system and metric.
+
+    As in the authors' code no system has a list for users without training ratings: they count 0
+    for precision and recall, and not at all for nDCG and MRR.
+    """
+    if observed_part(lab, on).time is None:
+        raise NotAtHandError(f"{on}: needs ratings with time stamps")
+    parts = []
+    for rule in procedures(lab, on, "ml-1m", "ml-100k"):
+        stars = on in ("ml-1m", "ml-100k") and rule == PUBLISHED
+        made = plan(
+            TemporalSplit(test=0.2), threshold(lab, on), metrics=FULL, mapped=stars, seed=lab.seed
+        )
+        found: Scores = lab.run(on, made).scores()[0]
+        rows = [
+            ("observed", "temporal", system, metric,
+             _in_time(found, system, metric, skip=name in ("nDCG", "MRR")))
+            for name, both in PAIRS.items() for metric in both for system in made.systems
+        ]  # fmt: skip
+        long = pl.DataFrame(rows, schema=KINDS, orient="row")
+        parts.append(long.select(pl.lit(rule).alias("rule"), pl.all()))
+    return pl.concat(parts)
+
+
+def _in_time(found: Scores, system: str, metric: str, *, skip: bool) -> float:
+    trained = found.averaged(system, "with-train")
+    kept = found.averaged(system, "both" if skip else "with-test")
+    if skip:
+        kept = kept & trained
+    value = np.where(trained, np.nan_to_num(found.values(system, metric)), 0.0)[kept]
+    return float(value.mean()) if value.size else math.nan
+
+
+@measurement("systems where popularity goes against relevance")
+def turned(lab: Lab, on: str) -> pl.DataFrame:
+    """Deal the familiarity of items anew, most to what is liked least, and run again (8.5).
+
+    On a survey. Without data: the built-in world `inverted`.
+    """
+    if not on:
+        upside = world("inverted", **extent(lab, "inverted"), seed=lab.seed)
+        made = plan(RandomSplit(folds=lab.amount("folds")), upside.liked, metrics=FULL,
+                    seed=lab.seed)  # fmt: skip
+        long = _of_truth(truth(upside, made, bootstrap=0))
+    else:
+        if not is_survey(lab, on):
+            raise NotAtHandError(f"{on}: needs a survey that says which items users knew")
+        asked, liked = random_part(lab, on), threshold(lab, on)
+        dealt = World.of_matrix(
+            asked, liked, AgainstRelevance(), familiar="familiar", seed=lab.seed
+        )
+        mark = pl.Series("familiar", shared_rows(asked, dealt.ratings))
+        data = replace(asked, tags={**asked.tags, "familiar": mark})
+        made = plan(FamiliarTraining(folds=lab.amount("folds")), liked, random=asked, metrics=FULL,
+                    seed=lab.seed)  # fmt: skip
+        lab.told(f"running {len(made.systems)} systems, familiarity dealt anew ({on})")
+        long = _of_results(run(data, made, store=lab.store.home, workers=lab.workers))
+    return long.select(pl.lit(PUBLISHED).alias("rule"), pl.all())
+
+
+# What is read off the tables
+
+
+@dataclass(frozen=True)
+class Tau:
+    """Kendall's τ_b of systems in two orders."""
+
+    value: float
+    low: float | None
+    high: float | None
+    """Its 95 % interval, from the τ of the folds; None where there is one."""
+    meant: float
+    """The same by the text: BPMF learning, and the text's own threshold and gains."""
+
+
+Side = tuple[str, str]
+"""Judgments (`observed` or `true`) and metric."""
+
+
+def means(table: pl.DataFrame, judgments: str, metric: str, rule: str = PUBLISHED
+          ) -> dict[str, float]:  # fmt: skip
+    """Return the mean over folds of every system, the best precision first."""
+    part = table.filter(rule=rule, judgments=judgments, metric=metric)
+    return dict(part.group_by("system", maintain_order=True).agg(pl.col("mean").mean()).rows())
+
+
+def tau(table: pl.DataFrame, first: Side, second: Side) -> Tau:
+    """Return how alike two metrics order the sixteen systems."""
+
+    def of(part: pl.DataFrame, rule: str, names: Sequence[str]) -> float:
+        a, b = (means(part, *side, rule) for side in (first, second))
+        return kendall([a[name] for name in names], [b[name] for name in names])
+
+    value = of(table, PUBLISHED, SIXTEEN)
+    rules = table["rule"].unique().to_list()
+    meant = of(table, TEXT if TEXT in rules else PUBLISHED, MEANT)
+    single = [of(part, PUBLISHED, SIXTEEN) for part in table.partition_by("fold")]
+    half = half_width([one for one in single if not math.isnan(one)])
+    if len(single) < 2:
+        return Tau(value, None, None, meant)
+    return Tau(value, max(value - half, -1.0), min(value + half, 1.0), meant)
+
+
+def half_width(values: Sequence[float]) -> float:
+    """Return half the 95 % interval of a mean, by Student's t; 0 where there is one value."""
+    if len(values) < 2:
+        return 0.0
+    return student_t_quantile(0.975, len(values) - 1) * stdev(values) / math.sqrt(len(values))
+
+
+def place(scores_of: Mapping[str, float], name: str, among: Sequence[str], *, lowest: bool = False
+          ) -> int:  # fmt: skip
+    """Return the place of a system, 1 for the highest value (or, `lowest`, the smallest)."""
+    mine = scores_of[name]
+    ahead = [one for one in among if (scores_of[one] < mine if lowest else scores_of[one] > mine)]
+    return 1 + len(ahead)
+
+
+def share(lab: Lab, on: str, what: str) -> float:
+    """Return a number of the pairs of items; NotAtHandError where there is none."""
+    found = lab.table(pairs, on).filter(what=what)["value"]
+    if not found.len():
+        random_part(lab, on)  # says what is missing
+        raise NotAtHandError(f"{on}: undefined on these items")
+    return float(found[0])
+
+
+def released(lab: Lab) -> pl.DataFrame:
+    """Return the released values of ML-1M: the sixteen systems and both optimal rankings."""
+    names = {**NAMES, "optimalobservedprecision": BEST_P,
+             "optimalobservedantiprecision": BEST_ANTI}  # fmt: skip
+    table = lab.published(RELEASED_AT_10).filter(pl.col("algorithm").is_in(list(names)))
+    return table.with_columns(system=pl.col("algorithm").replace_strict(names))
+
+
+def released_tau(lab: Lab, first: str, second: str) -> float:
+    """Return τ_b of two released columns over the sixteen systems."""
+    table = released(lab).filter(pl.col("system").is_in(SIXTEEN))
+    return kendall(table[first].to_numpy(), table[second].to_numpy())

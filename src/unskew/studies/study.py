@@ -1,0 +1,319 @@
+"""`study`: run a paper again, and say of each of its claims whether it holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from unskew.auditing.sections import Document
+from unskew.data.catalog import DATASETS, data_folder, is_there, load
+from unskew.data.dataset import Dataset
+from unskew.data.ratings import Ratings, under_one_numbering
+from unskew.data.readers import read_ratings
+from unskew.errors import SettingError, UnskewError, choose, unknown_name
+from unskew.studies.claims import NOT_CHECKABLE, Claim, Rule, Verdict, judge
+from unskew.studies.found import Found
+from unskew.studies.lab import PUBLISHED, Lab, amounts_of, at_hand, opened
+from unskew.studies.pages import document
+from unskew.studies.paper import RELEASED, STAND_IN, SYNTHETIC, Exhibit, Study
+from unskew.versions import versions
+
+STUDIES = ("bellogin2017", "valcarce2018", "carraro2020", "mena2021", "castells2018")
+Progress = Callable[[str, int, int], None]
+
+
+def named(name: str) -> Study:
+    """Return a study by the name of its paper."""
+    choose("study", name, STUDIES)
+    found: Study = import_module(f"unskew.studies.{name}").STUDY
+    return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StudyResult(Found):
+    """What a study found. Made by `study`.
+
+    Print it for the verdicts; `document()` is the whole page, `to_csv` writes every number.
+    """
+
+    def document(self) -> Document:
+        """Return the page: verdicts first, the exhibits, the ledger in full, and the card."""
+        return document(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the page as plain values, for JSON."""
+        return self.document().to_dict()
+
+    def __repr__(self) -> str:
+        return f"StudyResult({self.study.name}: {len(self.verdicts)} verdicts)"
+
+
+def study(
+    name: str,
+    data: object = None,
+    *,
+    random: object = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    stand_in: bool = False,
+    quick: bool | None = None,
+    amounts: Mapping[str, int] | None = None,
+    claims: Sequence[str] | None = None,
+    exhibits: bool = True,
+    liked: float | None = None,
+    seed: int = 0,
+    store: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Run a paper's experiments again and say of each of its claims whether it holds.
+
+    Parameters
+    ----------
+    name
+        The paper: `bellogin2017`, `valcarce2018`, `carraro2020`, `mena2021` or `castells2018`.
+    data
+        Your own ratings (a file, a table, a `Dataset`), of which its claims become questions.
+        Without them, the paper's own data where the data folder has them, else a small built-in
+        world.
+    random
+        With your own ratings: those of randomly chosen items, where a study needs the truth.
+    data_dir
+        Where named data sets are, and released results in its folder `published`; default:
+        `$UNSKEW_DATA`, or `~/.local/share/unskew`.
+    stand_in
+        Take the built-in world whatever is at hand.
+    quick
+        Take fewer repetitions than the paper; so it is on the built-in world unless given.
+    amounts
+        How much of something, by name, instead: `unskew study list NAME` shows what there is.
+    claims
+        Check these only, by their keys; no exhibits are drawn then.
+    exhibits
+        Whether to draw the paper's tables and figures.
+    liked
+        The smallest rating that is liked, where the data do not say.
+    seed
+        Everything random follows from it.
+    store
+        A folder that keeps what is finished: a study that was stopped goes on where it was.
+    workers
+        Processes side by side; never changes a number.
+    progress
+        Called with what is being done, how many claims and exhibits are done, and of how many.
+
+    Examples
+    --------
+    >>> from unskew.studies.study import study
+    >>> found = study("mena2021", stand_in=True, claims=["3-40"])
+    >>> found.counts()["holds"]
+    1
+    """
+    paper = named(name)
+    sets, own = _sets(paper, data, random, data_dir, stand_in, seed)
+    fast = (own and data is None) if quick is None else quick
+    wanted = _wanted(paper, claims)
+    state = _State(progress or (lambda _what, _done, _total: None))
+    with opened(
+        sets, own=own, amounts=amounts_of(paper.amounts, fast, amounts), quick=fast, seed=seed,
+        workers=workers, store=store, data_dir=data_dir, liked=liked, told=state.say,
+    ) as lab:  # fmt: skip
+        places = _places(paper, lab, data is not None) if exhibits and claims is None else []
+        state.total = len(wanted) + len(places)
+        verdicts = []
+        for claim in wanted:
+            verdicts += _checked(claim, lab, data is not None)
+            state.step()
+        drawn, left_out = [], {}
+        for exhibit, on in places:
+            try:
+                blocks = tuple(exhibit.draw(lab, on))
+                drawn.append((exhibit, on or _source(exhibit.files), blocks))
+            except UnskewError as problem:
+                left_out[f"{exhibit.place} ({on})" if on else exhibit.place] = _reason(problem)
+            state.step()
+        return StudyResult(
+            paper, tuple(verdicts), tuple(drawn), left_out, dict(lab.tables), _card(paper, lab), own
+        )
+
+
+@dataclass
+class _State:
+    """Where a study is."""
+
+    told: Progress
+    done: int = 0
+    total: int = 0
+
+    def say(self, what: str) -> None:
+        self.told(what, self.done, self.total)
+
+    def step(self) -> None:
+        self.done += 1
+        self.say("")
+
+
+def _sets(
+    paper: Study, data: object, random: object, data_dir: Any, stand_in: bool, seed: int
+) -> tuple[dict[str, Dataset], bool]:
+    """Return the data sets to run on, and whether they are other than the paper's."""
+    if data is not None:
+        if stand_in:
+            raise SettingError("give data or stand_in, not both")
+        return _own(paper, data, random, data_dir)
+    if random is not None:
+        raise SettingError("random goes with data: the named data sets bring their own")
+    found = {} if stand_in else at_hand(paper.data, data_dir, paper.options)
+    if found:
+        return found, False
+    return {STAND_IN: paper.stand_in(seed)}, True
+
+
+def _own(
+    paper: Study, data: object, random: object, data_dir: Any
+) -> tuple[dict[str, Dataset], bool]:
+    """Load the user's data; a name of the paper's own data sets runs the paper on that one."""
+    known = isinstance(data, str) and data.lower() in DATASETS and not Path(data).is_file()
+    if known:
+        options = paper.options.get(str(data).lower(), {})
+        loaded = load(data, data_dir=data_dir, **options)
+    else:
+        loaded = load(data)
+    if random is not None:
+        other = random if isinstance(random, Ratings) else read_ratings(random)
+        ratings, other = under_one_numbering(loaded.ratings, other)
+        loaded = replace(loaded, ratings=ratings, random=other)
+    return {loaded.name: loaded}, loaded.name not in paper.data
+
+
+def _wanted(paper: Study, claims: Sequence[str] | None) -> list[Claim]:
+    if claims is None:
+        return list(paper.claims)
+    known = {claim.key: claim for claim in paper.claims}
+    for key in claims:
+        if key not in known:
+            raise unknown_name("claim", key, known)
+    return [claim for claim in paper.claims if claim.key in set(claims)]
+
+
+def _checked(claim: Claim, lab: Lab, of_users: bool) -> list[Verdict]:
+    """Measure a claim wherever it can be, and set it beside what the paper says."""
+    if claim.measure is None:
+        return [Verdict(claim, "", NOT_CHECKABLE, why=claim.needs)]
+    found = []
+    for on, rule in _where(claim, lab, of_users):
+        label = on or _source(claim.files)
+        try:
+            measured = claim.measure(lab, on)
+        except UnskewError as problem:
+            found.append(Verdict(claim, label, NOT_CHECKABLE, why=_reason(problem), rule=rule))
+        else:
+            found.append(judge(claim, rule, label, measured))
+    if found:
+        return found
+    if not claim.data:
+        why = "does not speak of any one data set"
+        return [Verdict(claim, _source(claim.files), NOT_CHECKABLE, why=why)]
+    why = "speaks of the paper's own data" if of_users else _absent(claim.data)
+    return [Verdict(claim, " or ".join(claim.data), NOT_CHECKABLE, why=why)]
+
+
+def _where(claim: Claim, lab: Lab, of_users: bool) -> list[tuple[str, Rule]]:
+    """Return the data sets on which a claim is measured, with what agrees there."""
+    if not claim.data:
+        return [] if of_users and lab.own else [("", claim.rule)]
+    if lab.own:
+        return [(on, claim.asks) for on in lab.sets if claim.asks is not None]
+    return [(on, claim.rule) for on in claim.data if on in lab.sets]
+
+
+def _reason(problem: UnskewError) -> str:
+    """Return why in a line; a task that failed reports every step, and in the last one why."""
+    return [line.strip() for line in str(problem).splitlines() if line.strip()][-1]
+
+
+def _source(files: Sequence[str]) -> str:
+    return RELEASED if files else SYNTHETIC
+
+
+def _absent(names: Sequence[str]) -> str:
+    return f"needs {' or '.join(names)}, which the data folder does not have"
+
+
+def _places(paper: Study, lab: Lab, of_users: bool) -> list[tuple[Exhibit, str]]:
+    """Return which exhibits to draw, and on which data; users' own have nothing but their own."""
+    places: list[tuple[Exhibit, str]] = []
+    for exhibit in paper.exhibits:
+        if not exhibit.data:
+            places += [] if of_users and lab.own else [(exhibit, "")]
+        elif lab.own:
+            places += [(exhibit, on) for on in lab.sets if exhibit.anywhere]
+        else:
+            places += [(exhibit, on) for on in exhibit.data if on in lab.sets]
+    return places
+
+
+def _card(paper: Study, lab: Lab) -> dict[str, Any]:
+    return {
+        "study": paper.name, "reference": paper.reference, "on": ", ".join(lab.sets),
+        "data": {
+            name: {
+                "ratings": len(one.ratings), "users": len(one.ratings.users),
+                "items": len(one.ratings.items), "fingerprint": one.ratings.fingerprint,
+                "random": None if one.random is None else one.random.fingerprint,
+            }
+            for name, one in lab.sets.items()
+        },
+        "amounts": dict(lab.amounts), "quick": lab.quick, "seed": lab.seed, "liked": lab.liked,
+        "versions": versions(),
+    }  # fmt: skip
+
+
+def overview(data_dir: str | os.PathLike[str] | None = None) -> pl.DataFrame:
+    """Return what every study can do with the data at hand: a row each."""
+    rows = []
+    home = data_folder(data_dir)
+    for name in STUDIES:
+        paper = named(name)
+        there = [one for one in paper.data if is_there(DATASETS[one], data_dir)]
+        able = [claim for claim in paper.claims if _possible(claim, there, home)]
+        rows.append(
+            {
+                "study": name, "title": paper.title, "at hand": ", ".join(there) or STAND_IN,
+                "missing": ", ".join(one for one in paper.data if one not in there),
+                "claims": len(paper.claims), "checkable": len(able),
+            }
+        )  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def _possible(claim: Claim, there: Sequence[str], home: Path) -> bool:
+    """Tell whether a claim can be measured with what is at hand."""
+    if claim.measure is None:
+        return False
+    if not all((home / PUBLISHED / file).is_file() for file in claim.files):
+        return False
+    if not claim.data:
+        return True
+    return any(one in there for one in claim.data) or (not there and claim.asks is not None)
+
+
+def claims_of(name: str, data_dir: str | os.PathLike[str] | None = None) -> pl.DataFrame:
+    """Return the claims of a study: a row each, with what it needs."""
+    paper, home = named(name), data_folder(data_dir)
+    there = [one for one in paper.data if is_there(DATASETS[one], data_dir)]
+    rows = [
+        {
+            "claim": claim.key, "place": claim.place, "says": claim.says,
+            "needs": claim.needs or ", ".join([*claim.data, *claim.files]) or SYNTHETIC,
+            "agrees": str(claim.rule), "of your data": claim.asks is not None,
+            "checkable": _possible(claim, there, home),
+        }
+        for claim in paper.claims
+    ]  # fmt: skip
+    return pl.DataFrame(rows)

@@ -1,0 +1,34 @@
+"""valcarce2018: which metrics and cutoffs are robust, and which tell systems apart."""
+
+from __future__ import annotations
+
+from unskew.data.dataset import Dataset
+from unskew.data.worlds import world
+from unskew.studies.lab import Amount
+from unskew.studies.paper import STAND_IN, Study
+from unskew.studies.valcarce2018_claims import CLAIMS
+from unskew.studies.valcarce2018_exhibits import EXHIBITS
+from unskew.studies.valcarce2018_printed import SETS
+
+
+def stand_in(seed: int) -> Dataset:
+    """Make a small shop, with more items than a list holds."""
+    made = world("shop", users=300, items=250, seed=seed)
+    return Dataset(STAND_IN, made.ratings, scale=made.scale, liked=made.liked)
+
+
+STUDY = Study(
+    name="valcarce2018",
+    title="Robustness and discriminative power of metrics",
+    reference="D. Valcarce, A. Bellogín, J. Parapar, P. Castells, On the robustness and "
+    "discriminative power of information retrieval metrics for top-N recommendation, RecSys 2018",
+    data=tuple(SETS),
+    amounts={
+        "permutations": Amount(100_000, 2_000, "random sign flips of each test"),
+        "samples": Amount(50, 5, "random test sets for each of 20 shares (50: 1,000 in all)"),
+        "bootstrap": Amount(1_000, 50, "draws of users for the intervals of τ"),
+    },
+    exhibits=EXHIBITS,
+    claims=CLAIMS,
+    stand_in=stand_in,
+)

@@ -1,0 +1,261 @@
+"""Tables and figures of valcarce2018: from the released results, and from our runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import polars as pl
+
+from unskew.auditing.sections import Block, Grid, Picture, Words
+from unskew.charts import Figure
+from unskew.comparing.power import discriminative_power
+from unskew.recommend.presets import valcarce2018
+from unskew.studies import drawn
+from unskew.studies.lab import Lab, NotAtHandError
+from unskew.studies.paper import Exhibit
+from unskew.studies.valcarce2018_measures import (
+    Evidence,
+    Own,
+    Released,
+    apart,
+    needs_depth,
+    powers,
+    pvalues_file,
+    results_file,
+    sizes,
+    sparsity,
+)
+from unskew.studies.valcarce2018_printed import (
+    FIGURE_1,
+    FIGURE_5,
+    SETS,
+    SEVEN,
+    TABLE_2,
+    TABLE_3,
+    as_pairs,
+    cutoffs,
+)
+
+ML = "ml-1m"
+NDCG = cutoffs("nDCG")
+PRINTED = "as printed"
+CURVE = 0.005
+"""The p down to which p-value curves are shown: further ones are next to 0."""
+
+Draw = Callable[[Lab, str], Sequence[Block]]
+
+
+def _tables(lab: Lab, on: str) -> Sequence[Block]:
+    row = lab.table(sizes, on).row(0, named=True)
+    names = ("users", "items", "ratings", "density", "gini")
+    columns = {"": list(names), "here": [float(row[name]) for name in names]}
+    if on in TABLE_2:
+        columns[PRINTED] = list(map(float, TABLE_2[on]))
+    return [Grid(f"Table 2 ({on}): density in %, Gini over items", pl.DataFrame(columns))]
+
+
+def _systems(lab: Lab, on: str) -> Sequence[Block]:
+    told = {name: one.settings for name, one in valcarce2018().items()}
+    shown = {"nDCG": pl.col("ndcg"), "P@10": pl.col("P_10")}
+    settings = pl.col("system").replace_strict(told).alias("settings")
+    ours = Own(lab, on).means.select("system", settings, **shown)
+    try:
+        theirs = {f"released {name}": column for name, column in shown.items()}
+        ours = ours.join(Released(lab, on).means.select("system", **theirs), on="system")
+    except NotAtHandError:
+        pass  # ours alone
+    ours = ours.sort("nDCG", descending=True)
+    note = (
+        "The paper publishes no settings. Recovered ones were fitted to the released values on "
+        "MovieLens 1M."
+    )
+    return [Grid("The 21 systems", ours, note=note)]
+
+
+def _taus(
+    evidence: Evidence,
+    here: str,
+    columns: Mapping[str, str],
+    printed: Sequence[Sequence[float]] | None,
+    title: str,
+) -> Sequence[Block]:
+    """Draw a matrix of τ, beside the printed one where there is one."""
+    found = evidence.taus(columns)
+    parts = [found.select("a", "b", "tau", panel=pl.lit(here))]
+    if printed is not None:
+        parts.append(as_pairs(printed, list(columns)).with_columns(panel=pl.lit(PRINTED)))
+    frame = pl.concat(parts)
+    blocks: list[Block] = [
+        Picture(drawn.matrix(frame, "a", "b", "tau", title=title, panel="panel", columns=1))
+    ]
+    if printed is not None:
+        both = found.join(as_pairs(printed, list(columns)), on=["a", "b"], suffix="_printed")
+        gap = (both["tau"] - both["tau_printed"]).abs()
+        same = int((gap <= 0.005 + 1e-9).sum())
+        blocks.append(Words(f"{same} of {both.height} values are as printed to two decimals."))
+    if found["low"].drop_nulls().len():
+        table = apart(found).sort("tau").head(5)
+        blocks.append(Grid("The smallest τ, with intervals over users (95 %)", table))
+    return blocks
+
+
+def _curve(table: pl.DataFrame, columns: Mapping[str, str], title: str, across: str) -> Figure:
+    """Draw τ over what is taken away, a line per metric or cutoff."""
+    names = {column: name for name, column in columns.items()}
+    part = table.filter(pl.col("metric").is_in(list(names)))
+    frame = part.select(
+        pl.col("metric").replace_strict(names).alias("metric"),
+        removed=(100 * (1 - pl.col("share"))).round(6), tau="tau",
+    )  # fmt: skip
+    order = pl.DataFrame({"metric": list(columns), "place": range(len(columns))})
+    frame = frame.join(order, on="metric").sort("place", "removed").drop("place")
+    return drawn.lines(
+        frame, "removed", "tau", title=title, by="metric", across=across,
+        up="τ with the full test set", zero=False,
+    )  # fmt: skip
+
+
+def _robustness(
+    table: pl.DataFrame, columns: Mapping[str, str], title: str, of: str
+) -> list[Block]:
+    names = {column: name for name, column in columns.items()}
+    part = table.filter((pl.col("share") < 1) & pl.col("metric").is_in(list(names)))
+    means = part.group_by("metric", maintain_order=True).agg(
+        pl.col("tau").mean().alias("mean τ"), pl.col("tau").min().alias("least τ")
+    )
+    means = means.with_columns(pl.col("metric").replace_strict(names))
+    return [
+        Picture(_curve(table, columns, title, f"{of} taken away (%)")),
+        Grid("τ averaged over what is left", means.sort("mean τ", descending=True)),
+    ]
+
+
+def _power(evidence: Evidence, columns: Mapping[str, str], title: str) -> list[Block]:
+    """Draw p-value curves, over ordered pairs as the paper, and list DP."""
+    chosen = evidence.pvalues.select("a", "b", **{name: pl.col(c) for name, c in columns.items()})
+    found = discriminative_power(chosen, ordered=True)
+    curves = found.curves()
+    last = curves.filter(pl.col("p") >= CURVE)["rank"].max() or curves["rank"].max()
+    curves = curves.filter(pl.col("rank") <= last)
+    figure = drawn.lines(
+        curves, "rank", "p", title=title, by="metric", up="p", across="pairs, the largest p first",
+        notes=found.footer(),
+    )  # fmt: skip
+    once = (
+        discriminative_power(chosen).table().select("metric", pl.col("DP").alias("DP as defined"))
+    )
+    table = found.table().select("metric", "DP", "median_p", "ratio").join(once, on="metric")
+    note = "DP adds up ordered pairs, as the paper's table does; as defined, each pair counts once."
+    return [Picture(figure), Grid("Discriminative power: the lower the better", table, note=note)]
+
+
+def _table_3(evidence: Evidence, here: str, name: str) -> Sequence[Block]:
+    twice, once = (powers(evidence.pvalues, SEVEN, ordered=ordered) for ordered in (True, False))
+    columns: dict[str, Sequence[object]] = {"metric": list(SEVEN)}
+    if name in TABLE_3:
+        columns[PRINTED] = TABLE_3[name]
+    columns |= {here: list(twice.values()), "as defined": list(once.values())}
+    note = "Printed values add up 420 ordered pairs; as defined, each pair counts once."
+    return [Grid("DP (the lower the better)", pl.DataFrame(columns), digits=2, note=note)]
+
+
+def _of_released(draw: Callable[[Released], Sequence[Block]], name: str = ML) -> Draw:
+    return lambda lab, _on: draw(Released(lab, name))
+
+
+def _of_own(draw: Callable[[Own], Sequence[Block]], *, deep: bool = False) -> Draw:
+    def made(lab: Lab, on: str) -> Sequence[Block]:
+        if deep:
+            needs_depth(lab, on)
+        return draw(Own(lab, on))
+
+    return made
+
+
+def _sparse(columns: Mapping[str, str], title: str) -> Callable[[Own], Sequence[Block]]:
+    def made(own: Own) -> Sequence[Block]:
+        return _robustness(own.lab.table(sparsity, own.on), columns, title, "test ratings")
+
+    return made
+
+
+def _popular(columns: Mapping[str, str], title: str) -> Callable[[Evidence], Sequence[Block]]:
+    return lambda evidence: _robustness(evidence.popularity, columns, title, "most popular items")
+
+
+def _figure_1_of_ours(own: Own) -> Sequence[Block]:
+    printed = FIGURE_1 if own.on == ML else None
+    return _taus(own, "our systems", NDCG, printed, "τ between cutoffs of nDCG")
+
+
+def _figure_5_of_ours(own: Own) -> Sequence[Block]:
+    return _taus(own, "our systems", SEVEN, FIGURE_5.get(own.on), "τ between metrics")
+
+
+def _figure_5_as_released(of: Released) -> Sequence[Block]:
+    return _taus(of, "released scores", SEVEN, FIGURE_5[of.name], "τ between metrics")
+
+
+def _released(letter: str, name: str) -> tuple[Exhibit, ...]:
+    """Return what the released results of a data set show of the seven metrics."""
+    results, pvalues, of = (results_file(name),), (pvalues_file(name),), f"released, {SETS[name]}"
+    popular = _popular(SEVEN, "Metrics without popular items")
+    return (
+        Exhibit(f"Fig. 5{letter}", f"metrics, {of}", FIG_5,
+                _of_released(_figure_5_as_released, name), files=results),
+        Exhibit(f"Fig. 7{letter}", f"metrics under popularity cuts, {of}", FIG_7,
+                _of_released(popular, name), files=results),
+        Exhibit(f"Fig. 8{letter}", f"discriminative power of metrics, {of}", FIG_8,
+                _of_released(lambda e: _power(e, SEVEN, "p-values by metric"), name),
+                files=pvalues),
+        Exhibit("Table 3", f"DP, {of}", TAB_3,
+                _of_released(lambda e: _table_3(e, "released p-values", name), name),
+                files=pvalues),
+    )  # fmt: skip
+
+
+RESULTS, PVALUES = (results_file(ML),), (pvalues_file(ML),)
+DATA = tuple(SETS)
+FIG_1 = (
+    "How alike the cutoffs of nDCG order the systems: where τ is high, the choice hardly counts."
+)
+FIG_2 = "How far each cutoff of nDCG keeps the order of systems when test ratings are taken away."
+FIG_3 = "How far each cutoff of nDCG keeps the order of systems without the most popular items."
+FIG_4 = "How surely each cutoff of nDCG tells systems apart: the closer to the origin, the better."
+FIG_5 = "How alike the seven metrics order the systems: low τ means that the choice decides."
+FIG_6 = "How far each metric keeps the order of systems when test ratings are taken away."
+FIG_7 = "How far each metric keeps the order of systems without the most popular items."
+FIG_8 = "How surely each metric tells systems apart: the closer to the origin, the better."
+TAB_3 = "How surely each metric tells systems apart, in one number: the sum of all p-values."
+
+EXHIBITS = (
+    Exhibit("Table 2", "data", "How large and how skewed the data are.", _tables, DATA),
+    Exhibit("Systems", "the 21 systems here and as released",
+            "How strong each system is: metrics can be compared only on systems that differ.",
+            _systems, DATA),
+    Exhibit("Fig. 1", "cutoffs of nDCG, released", FIG_1,
+            _of_released(lambda e: _taus(e, "released scores", NDCG, FIGURE_1,
+                                         "τ between cutoffs of nDCG")), files=RESULTS),
+    Exhibit("Fig. 1", "cutoffs of nDCG, our systems", FIG_1,
+            _of_own(_figure_1_of_ours, deep=True), DATA),
+    Exhibit("Fig. 2", "cutoffs under sparsity, our systems", FIG_2,
+            _of_own(_sparse(NDCG, "Cutoffs of nDCG under sparsity"), deep=True), DATA),
+    Exhibit("Fig. 3", "cutoffs under popularity cuts, released", FIG_3,
+            _of_released(_popular(NDCG, "Cutoffs of nDCG without popular items")), files=RESULTS),
+    Exhibit("Fig. 3", "cutoffs under popularity cuts, our systems", FIG_3,
+            _of_own(_popular(NDCG, "Cutoffs of nDCG without popular items"), deep=True), DATA),
+    Exhibit("Fig. 4", "discriminative power of cutoffs, released", FIG_4,
+            _of_released(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG")), files=PVALUES),
+    Exhibit("Fig. 4", "discriminative power of cutoffs, our systems", FIG_4,
+            _of_own(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG"), deep=True), DATA),
+    *(one for letter, name in zip("abc", SETS, strict=True) for one in _released(letter, name)),
+    Exhibit("Fig. 5", "metrics, our systems", FIG_5, _of_own(_figure_5_of_ours), DATA),
+    Exhibit("Fig. 6", "metrics under sparsity, our systems", FIG_6,
+            _of_own(_sparse(SEVEN, "Metrics under sparsity")), DATA),
+    Exhibit("Fig. 7", "metrics under popularity cuts, our systems", FIG_7,
+            _of_own(_popular(SEVEN, "Metrics without popular items")), DATA),
+    Exhibit("Fig. 8", "discriminative power of metrics, our systems", FIG_8,
+            _of_own(lambda e: _power(e, SEVEN, "p-values by metric")), DATA),
+    Exhibit("Table 3", "DP, our systems", TAB_3,
+            _of_own(lambda own: _table_3(own, "our systems", own.on)), DATA),
+)  # fmt: skip

@@ -1,0 +1,174 @@
+"""Facts of valcarce2018's data, split, systems and methods that need no comparison of metrics."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+
+from unskew.comparing.power import discriminative_power
+from unskew.evaluation import evaluate
+from unskew.protocol.targets import AllItems, TargetLists, Targets, TestItems
+from unskew.studies.claims import Measure, Measured
+from unskew.studies.lab import Lab
+from unskew.studies.valcarce2018_measures import (
+    DEPTH,
+    Evidence,
+    Own,
+    Released,
+    authors_split,
+    means_of,
+    relevance,
+    run_of,
+    sizes,
+)
+from unskew.studies.valcarce2018_printed import COLUMNS, SEVEN, TABLE_2
+
+ERRORS = {0.05: 0.001, 0.01: 0.00045}
+"""The error that the paper gives for p-values of 100,000 permutations."""
+
+
+def table_2(lab: Lab, on: str) -> Measured:
+    """Tell whether users, items, ratings and density are as printed."""
+    row = lab.table(sizes, on).row(0, named=True)
+    users, items, ratings, density, _ = TABLE_2[on]
+    counts = (row["users"], row["items"], row["ratings"])
+    right = counts == (users, items, ratings) and abs(row["density"] - density) <= 0.0005
+    text = f"{counts[0]:,} x {counts[1]:,}, {counts[2]:,} ratings, {row['density']:.3f} %"
+    return Measured(right, text=text)
+
+
+def gini_of_items(lab: Lab, on: str) -> Measured:
+    """Return how far the Gini index of ratings over items is from the printed one."""
+    gini = lab.table(sizes, on)["gini"][0]
+    return Measured(abs(gini - TABLE_2[on][-1]), text=f"{gini:.4f}")
+
+
+def floor_rule(lab: Lab, on: str) -> Measured:
+    """Return the share of users of whom floor(0.2 n) ratings are in the authors' test set."""
+    split, people = authors_split(lab, on), len(lab.data(on).ratings.users)
+    train, test = (np.bincount(part.user, minlength=people) for part in (split.train, split.test))
+    share = float(np.mean(test == (train + test) // 5))
+    return Measured(share, text=f"{share:.2%} of {people:,} users")
+
+
+def popularity_values(lab: Lab, on: str) -> Measured:
+    """Return the largest difference between our popularity run and the released one."""
+    test = authors_split(lab, on).test
+    theirs = Released(lab, on).means.filter(pl.col("system") == "Pop")
+    shared = [column for column in COLUMNS if column in theirs.columns]
+    run = {"Pop": run_of(lab, on, "Pop")}
+    ours = means_of(evaluate(test, run, shared, relevance=relevance(lab, on)))["Pop"]
+    gaps = {column: abs(ours[column] - theirs[column][0]) for column in shared}
+    worst = max(gaps, key=lambda column: gaps[column])
+    text = f"{len(shared)} metrics, largest difference {gaps[worst]:.6f} ({worst})"
+    note = f"On {len(test):,} test ratings; the released values have four decimals."
+    return Measured(gaps[worst], text=text, note=note)
+
+
+def twins(evidence: Evidence) -> Measured:
+    """Return the larger difference in nDCG of UIR and Pop, and of RSV and RW."""
+    ndcg = dict(evidence.means.select("system", "ndcg").iter_rows())
+    pairs = (("UIR", "Pop"), ("RSV", "RW"))
+    text = ", ".join(f"{a} {ndcg[a]:.4f} – {b} {ndcg[b]:.4f}" for a, b in pairs)
+    return Measured(max(abs(ndcg[a] - ndcg[b]) for a, b in pairs), text=text)
+
+
+def places_moved(lab: Lab, on: str) -> Measured:
+    """Return by how many places our systems are off the released order by nDCG, at most."""
+    theirs, ours = (_order(one.means) for one in (Released(lab, on), Own(lab, on)))
+    moved = {name: ours.index(name) - place for place, name in enumerate(theirs)}
+    most = max(abs(places) for places in moved.values())
+    away = [f"{name} {places:+d}" for name, places in moved.items() if places]
+    note = "Ours: " + ", ".join(ours) + "."
+    return Measured(most, text=f"at most {most} ({', '.join(away) or 'the same order'})", note=note)
+
+
+def best_by_ndcg(system: str, name: str) -> Measure:
+    """Return the measure of whether a system has the best nDCG in released results."""
+
+    def measure(lab: Lab, _on: str) -> Measured:
+        means = Released(lab, name).means.sort("ndcg", descending=True)
+        first, value = means.select("system", "ndcg").row(0)
+        return Measured(first == system, text=f"{first} {value:.4f}")
+
+    return measure
+
+
+def significant_pairs(evidence: Evidence) -> Measured:
+    """Return how far the shares of significant pairs by nDCG and MRR are from .983 and .919."""
+    wanted = {"nDCG": 0.983, "MRR": 0.919}
+    chosen = evidence.pvalues.select("a", "b", *(SEVEN[name] for name in wanted))
+    table = discriminative_power(chosen, ordered=True).table()
+    found = dict(zip(wanted, table["ratio"], strict=True))
+    gap = max(abs(round(found[name], 3) - share) for name, share in wanted.items())
+    return Measured(gap, text=", ".join(f"{name} {share:.4f}" for name, share in found.items()))
+
+
+def permutations_used(evidence: Evidence) -> Measured:
+    """Return the number of permutations that the grid of the p-values tells."""
+    values = evidence.pvalues.select(pl.col(pl.Float64)).to_numpy().ravel()
+    for number in (1_000, 10_000, 100_000):
+        if np.abs(values * number - np.round(values * number)).max() < 1e-6:
+            note = f"Every released p-value is a multiple of 1/{number:,}."
+            return Measured(number, note=note)
+    return Measured(math.nan, note="the p-values lie on no grid up to 1/100,000")
+
+
+def monte_carlo_error(_lab: Lab, _on: str) -> Measured:
+    """Return the standard error of a Monte-Carlo p-value, relative to what the paper gives."""
+    errors = {p: math.sqrt(p * (1 - p) / 100_000) for p in ERRORS}
+    ratio = max(errors[p] / given for p, given in ERRORS.items())
+    text = ", ".join(f"{error:.5f} at p = {p:g}" for p, error in errors.items())
+    note = f"The paper's errors are {1 / ratio:.1f} standard errors, less than a 95 % interval."
+    return Measured(ratio, text=text, note=note)
+
+
+def inferred_is_average(lab: Lab, _on: str) -> Measured:
+    """Return the largest difference between infAP and AP where every item is judged."""
+    rng = np.random.default_rng(lab.seed)
+    users, items = 200, 40
+    grid = {"user": np.repeat(np.arange(users), items), "item": np.tile(np.arange(items), users)}
+    judged = pl.DataFrame({**grid, "rating": rng.integers(1, 6, users * items)})
+    run = {user: rng.permutation(items).tolist() for user in range(users)}
+    found = evaluate(judged, {"run": run}, ["infAP2", "AP"], liked=4)
+    inferred, average = found.systems["run"].values
+    gap = float(np.nanmax(np.abs(inferred - average)))
+    return Measured(gap, text=f"at most {gap:.1e} apart")
+
+
+def random_of_all_items(lab: Lab, on: str) -> Measured:
+    """Return how many standard errors the released Random run is from ranking all items.
+
+    P@100 of a random order of N targets, K of them liked, has the variance of a hypergeometric
+    draw. What rounding to four decimals could do is taken off.
+    """
+    split = authors_split(lab, on)
+    released = Released(lab, on).means.filter(pl.col("system") == "Random")["P_100"][0]
+    away, rule = {}, relevance(lab, on)
+    designs: dict[str, Targets] = {"all items": AllItems(), "items of the test set": TestItems()}
+    for name, design in designs.items():
+        expected, error = _chance(design.lists(split, relevance=rule))
+        away[name] = max(abs(released - expected) - 5e-5, 0) / error, expected, error
+    text = "; ".join(
+        f"{name}: {expected:.5f} ± {error:.5f}" for name, (_, expected, error) in away.items()
+    )
+    best = min(away, key=lambda name: away[name][0])
+    note = f"The released run has P@100 {released:.4f}: candidates were the {best}."
+    return Measured(away["all items"][0], text=text, note=note)
+
+
+def _chance(lists: TargetLists) -> tuple[float, float]:
+    """Return mean and standard error of P@100 of a random order of the targets."""
+    test = lists.tests
+    liked = np.bincount(test.user[lists.relevance.is_liked(test.value)], minlength=len(test.users))
+    size, good = lists.size.astype(float), liked[lists.user].astype(float)
+    drawn = np.minimum(DEPTH, size)
+    share = good / size
+    spread = drawn * share * (1 - share) * (size - drawn) / (size - 1)
+    return float(np.mean(drawn * share)) / DEPTH, math.sqrt(spread.sum()) / DEPTH / len(size)
+
+
+def _order(means: pl.DataFrame) -> list[str]:
+    return means.sort("ndcg", descending=True, maintain_order=True)["system"].to_list()

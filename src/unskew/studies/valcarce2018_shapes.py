@@ -1,0 +1,480 @@
+"""What valcarce2018 says of its results, asked of the released tables or of our own runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from unskew.comparing.correlation import kendall
+from unskew.errors import DataError
+from unskew.studies.claims import Measure, Measured
+from unskew.studies.lab import Lab, NotAtHandError
+from unskew.studies.valcarce2018_measures import (
+    DEPTH,
+    Evidence,
+    Own,
+    Released,
+    apart,
+    designs,
+    gains,
+    ideal,
+    mean_taus,
+    needs_depth,
+    powers,
+    scores,
+    sparsity,
+)
+from unskew.studies.valcarce2018_printed import (
+    CUTOFFS,
+    DEFINED,
+    FAMILIES,
+    FIGURE_5,
+    SETS,
+    SEVEN,
+    TABLE_3,
+    as_pairs,
+    cutoffs,
+)
+
+Shape = Callable[[Evidence], Measured]
+
+
+def released(shape: Shape, name: str = "ml-1m") -> Measure:
+    """Return the measure of a shape on the released results of a data set."""
+    return lambda lab, _on: shape(Released(lab, name))
+
+
+def own(shape: Shape) -> Measure:
+    """Return the measure of a shape on our runs."""
+    return lambda lab, on: shape(Own(lab, on))
+
+
+def own_cutoffs(shape: Shape) -> Measure:
+    """Return the measure of a shape of cutoffs on our runs, whose lists have to be long enough."""
+
+    def measure(lab: Lab, on: str) -> Measured:
+        needs_depth(lab, on)
+        return shape(Own(lab, on))
+
+    return measure
+
+
+# Correlations
+
+
+def furthest(found: pl.DataFrame, printed: pl.DataFrame) -> Measured:
+    """Return the largest difference between τ as found and as printed."""
+    both = found.join(printed, on=["a", "b"], suffix="_printed")
+    gap = (both["tau"] - both["tau_printed"]).abs()
+    same = int((gap <= 0.005 + 1e-9).sum())
+    most = _number(gap.max())
+    text = f"{same} of {both.height} equal to two decimals, largest difference {most:.4f}"
+    return Measured(most, text=text)
+
+
+def figure_5(name: str) -> Measure:
+    """Return the measure of Fig. 5 as printed for a data set."""
+    printed = as_pairs(FIGURE_5[name], list(SEVEN))
+
+    def shape(evidence: Evidence) -> Measured:
+        defined = furthest(evidence.taus(DEFINED), printed)
+        return replace(furthest(evidence.taus(SEVEN), printed), as_defined=defined.value)
+
+    return released(shape, name)
+
+
+def least_of_ndcg(evidence: Evidence) -> Measured:
+    """Return the smallest τ between cutoffs of nDCG."""
+    return _least(apart(evidence.taus(cutoffs("nDCG"))))
+
+
+def least_of_cutoffs(evidence: Evidence) -> Measured:
+    """Return the smallest τ between two cutoffs of a metric."""
+    found = {family: _least(apart(evidence.taus(cutoffs(family)))) for family in FAMILIES}
+    least = min(found.values(), key=lambda one: one.value)
+    text = "; ".join(f"{family} {one}" for family, one in found.items())
+    return Measured(least.value, least.low, least.high, text=text)
+
+
+def above_085(evidence: Evidence) -> Measured:
+    """Return the share of τ between cutoffs above 0.85, of the metric with the smallest share."""
+    shares = {
+        family: _share_above(apart(evidence.taus(cutoffs(family))), 0.85) for family in FAMILIES
+    }
+    return Measured(min(shares.values()), text=_listed(shares))
+
+
+def deep_above_09(several: Sequence[Evidence]) -> Measured:
+    """Return the share of τ above 0.9 between cutoffs above 20, over metrics and data sets."""
+    deep = [f"@{k}" for k in CUTOFFS if k > 20]
+    pairs = [
+        apart(evidence.taus(cutoffs(family))).filter(
+            pl.col("a").is_in(deep) & pl.col("b").is_in(deep)
+        )
+        for evidence in several
+        for family in FAMILIES
+    ]
+    found = pl.concat(pairs)
+    known = found["tau"].drop_nans()
+    return Measured(
+        _share_above(found, 0.9), text=f"{_share_above(found, 0.9):.1%} of {found.height}",
+        note=f"The smallest is {_number(known.min()):.3f}.",
+    )  # fmt: skip
+
+
+def taus_by_set(lab: Lab, names: Sequence[str]) -> tuple[dict[str, pl.DataFrame], str]:
+    """Return τ between the seven metrics by data set: from released scores, or as printed."""
+    found, printed = {}, []
+    for name in names:
+        try:
+            taus = Released(lab, name).taus(SEVEN)
+        except NotAtHandError:
+            taus = as_pairs(FIGURE_5[name], list(SEVEN))
+            printed.append(SETS[name])
+        found[SETS[name]] = apart(taus)
+    return found, _only_printed(printed, "Fig. 5")
+
+
+def least_tau(name: str) -> Measure:
+    """Return the measure of the smallest τ between two of the seven metrics."""
+
+    def measure(lab: Lab, _on: str) -> Measured:
+        found, note = taus_by_set(lab, [name])
+        least = _least(found[SETS[name]])
+        return Measured(least.value, text=str(least), note=note)
+
+    return measure
+
+
+def below_08(names: Sequence[str]) -> Measure:
+    """Return the measure of how many pairs of metrics have τ below 0.8, in the set with fewest."""
+
+    def measure(lab: Lab, _on: str) -> Measured:
+        found, note = taus_by_set(lab, names)
+        counts = {title: float((taus["tau"] < 0.8).sum()) for title, taus in found.items()}
+        return Measured(min(counts.values()), text=_listed(counts, 0), note=note)
+
+    return measure
+
+
+def tau_between(a: str, b: str, names: Sequence[str], worst: Callable[..., float]) -> Measure:
+    """Return the measure of τ between two metrics, in the worst of some data sets."""
+
+    def measure(lab: Lab, _on: str) -> Measured:
+        found, note = taus_by_set(lab, names)
+        both = (pl.col("a") == a) & (pl.col("b") == b)
+        values = {title: float(taus.filter(both)["tau"][0]) for title, taus in found.items()}
+        return Measured(worst(values.values()), text=_listed(values), note=note)
+
+    return measure
+
+
+def mrr_outlier_of(names: Sequence[str]) -> Measure:
+    """Return the measure of whether MRR has the lowest mean τ with the others in every set."""
+
+    def measure(lab: Lab, _on: str) -> Measured:
+        found, note = taus_by_set(lab, names)
+        means = {title: _mean_with_others(taus) for title, taus in found.items()}
+        text = "; ".join(f"{title}: {_listed(values, 3)}" for title, values in means.items())
+        return Measured(all(_last(one) == "MRR" for one in means.values()), text=text, note=note)
+
+    return measure
+
+
+def map_and_ndcg(evidence: Evidence) -> Measured:
+    """Return τ between MAP and nDCG."""
+    row = apart(evidence.taus(SEVEN)).filter((pl.col("a") == "MAP") & (pl.col("b") == "nDCG"))
+    return _measured(row.row(0, named=True))
+
+
+def mrr_is_the_outlier(evidence: Evidence) -> Measured:
+    """Tell whether MRR has the lowest mean τ with the other metrics."""
+    means = _mean_with_others(apart(evidence.taus(SEVEN)))
+    return Measured(_last(means) == "MRR", text=_listed(means, 3))
+
+
+# Robustness
+
+
+def deeper_under_sparsity(lab: Lab, on: str) -> Measured:
+    """Correlate the cutoff of nDCG with its mean τ when test ratings are taken away."""
+    needs_depth(lab, on)
+    return _deeper(mean_taus(lab.table(sparsity, on), cutoffs("nDCG")))
+
+
+def deeper_under_popularity(evidence: Evidence) -> Measured:
+    """Correlate the cutoff of nDCG with its mean τ when popular items are taken away."""
+    return _deeper(mean_taus(evidence.popularity, cutoffs("nDCG")))
+
+
+def both_deeper(lab: Lab, _on: str) -> Measured:
+    """Do the same on the released results of the two other data sets; return the smaller."""
+    found = [
+        deeper_under_popularity(Released(lab, name)) for name in ("librarything", "beeradvocate")
+    ]
+    return Measured(min(one.value for one in found), text="; ".join(map(str, found)))
+
+
+def half_the_test_set(lab: Lab, on: str) -> Measured:
+    """Return the smallest mean τ of the seven metrics with half of the test ratings."""
+    half = lab.table(sparsity, on).filter((pl.col("share") - 0.5).abs() < 1e-9)
+    rows = {
+        name: half.filter(pl.col("metric") == column).row(0, named=True)
+        for name, column in SEVEN.items()
+    }
+    if any(row["tau"] is None for row in rows.values()):
+        raise DataError(f"{on}: all systems are equal on half of the test set")
+    worst = min(rows.values(), key=lambda row: row["tau"])
+    error = 1.96 * (worst["sd"] or 0.0) / math.sqrt(worst["samples"])
+    means = _sorted({name: float(row["tau"]) for name, row in rows.items()})
+    value = float(worst["tau"])
+    return Measured(value, value - error, value + error, text=_listed(means, 3))
+
+
+def order_under_sparsity(lab: Lab, on: str) -> Measured:
+    """Tell whether P and nDCG are the most robust to sparsity and bpref the least."""
+    means = _sorted(mean_taus(lab.table(sparsity, on), SEVEN))
+    order = list(means)
+    right = set(order[:2]) == {"P", "nDCG"} and order[-1] == "bpref"
+    note = f"{order[0]} and {order[1]} are the most robust, {order[-1]} the least."
+    return Measured(right, text=_listed(means, 3), note=note)
+
+
+def p_best_mrr_worst(evidence: Evidence) -> Measured:
+    """Tell whether P is the most robust to popularity and MRR the least."""
+    means = _sorted(mean_taus(evidence.popularity, SEVEN))
+    order = list(means)
+    right = order[0] == "P" and order[-1] == "MRR"
+    note = "" if right else f"{order[0]} is the most robust, {order[-1]} the least."
+    return Measured(right, text=_listed(means, 3), note=note)
+
+
+def collapse(evidence: Evidence) -> Measured:
+    """Tell whether τ is below 0.5 once 1 % of the items are gone, and below 0 later."""
+    part = evidence.popularity.filter(pl.col("metric").is_in(list(SEVEN.values())))
+    first = part.filter((pl.col("share") - 0.99).abs() < 1e-9)["tau"]
+    least = _number(part["tau"].min())
+    right = _number(first.min()) < 0.5 and least < 0
+    text = f"{_number(first.min()):.2f} to {_number(first.max()):.2f} at 99 %, down to {least:.2f}"
+    return Measured(right, text=text)
+
+
+# Discriminative power
+
+
+def table_3(name: str) -> Measure:
+    """Return the measure of Table 3 for a data set: the largest difference to what is printed."""
+
+    def shape(evidence: Evidence) -> Measured:
+        twice = powers(evidence.pvalues, SEVEN)
+        once = powers(evidence.pvalues, SEVEN, ordered=False)
+        printed = dict(zip(SEVEN, TABLE_3[name], strict=True))
+        gap, defined = (
+            max(abs(round(found[one], 1) - printed[one]) for one in SEVEN)
+            for found in (twice, once)
+        )
+        note = (
+            "The table adds up 420 ordered pairs, so every pair twice; over pairs as the text "
+            f"defines it DP is {_listed(once, 2)}."
+        )
+        return Measured(gap, as_defined=defined, text=_listed(twice, 2), note=note)
+
+    return released(shape, name)
+
+
+def deeper_power(evidence: Evidence) -> Measured:
+    """Return mean DP of nDCG at cutoffs from 50 on, divided by that at cutoffs up to 20."""
+    found = powers(evidence.pvalues, cutoffs("nDCG"))
+    return Measured(_ratio(found), text=f"{_ratio(found):.2f}", note=f"DP: {_listed(found, 2)}.")
+
+
+def deeper_power_everywhere(lab: Lab, _on: str) -> Measured:
+    """Do the same for four metrics on three data sets; return the largest ratio."""
+    ratios = {
+        f"{family} {SETS[name]}": _ratio(powers(Released(lab, name).pvalues, cutoffs(family)))
+        for name in SETS
+        for family in FAMILIES
+    }
+    worse = [name for name, ratio in ratios.items() if not ratio < 1]
+    note = f"Deeper cutoffs are no better for {', '.join(worse)}." if worse else ""
+    return Measured(max(ratios.values()), text=_listed(ratios, 2), note=note)
+
+
+def power_by_set(lab: Lab) -> tuple[dict[str, dict[str, float]], str]:
+    """Return DP of the seven metrics by data set, from released p-values or as printed."""
+    found, printed = {}, []
+    for name, title in SETS.items():
+        try:
+            found[title] = powers(Released(lab, name).pvalues, SEVEN)
+        except NotAtHandError:
+            found[title] = dict(zip(SEVEN, TABLE_3[name], strict=True))
+            printed.append(title)
+    return found, _only_printed(printed, "Table 3")
+
+
+def ndcg_then_p(lab: Lab, _on: str) -> Measured:
+    """Tell whether nDCG has the best mean place by DP over the data sets, and P the next."""
+    found, note = power_by_set(lab)
+    places = {name: np.mean([_place(powers, name) for powers in found.values()]) for name in SEVEN}
+    order = sorted(places, key=lambda name: places[name])
+    text = _listed({name: float(places[name]) for name in order}, 2)
+    return Measured(order[:2] == ["nDCG", "P"], text=text, note=note)
+
+
+def bpref_among_the_worst(lab: Lab, _on: str) -> Measured:
+    """Return the best place from the end that bpref has by DP in any data set."""
+    found, note = power_by_set(lab)
+    places = {title: 8 - _place(powers, "bpref") for title, powers in found.items()}
+    return Measured(max(places.values()), text=_listed(places, 0), note=note)
+
+
+def own_ndcg_and_p(evidence: Evidence) -> Measured:
+    """Tell whether nDCG and P have the smallest DP."""
+    found = _sorted(powers(evidence.pvalues, SEVEN), falling=False)
+    right = set(list(found)[:2]) == {"nDCG", "P"}
+    hard = evidence.pvalues.sort("ndcg", descending=True).select("a", "b", "ndcg").head(3)
+    pairs = {f"{a} and {b}": float(p) for a, b, p in hard.iter_rows()}
+    note = f"{_once(evidence)} The largest p by nDCG: {_listed(pairs)}."
+    return Measured(right, text=_listed(found, 2), note=note)
+
+
+def own_bpref(evidence: Evidence) -> Measured:
+    """Return the place from the end that bpref has by DP."""
+    found = powers(evidence.pvalues, SEVEN)
+    text = _listed(_sorted(found, falling=False), 2)
+    return Measured(8 - _place(found, "bpref"), text=text, note=_once(evidence))
+
+
+def _once(evidence: Evidence) -> str:
+    once = powers(evidence.pvalues, SEVEN, ordered=False)
+    return f"DP over ordered pairs, as the paper's table; over pairs {_listed(once, 2)}."
+
+
+# Metrics and designs
+
+
+def within_0_and_1(lab: Lab, on: str) -> Measured:
+    """Tell whether every value of every user, system and metric lies between 0 and 1."""
+    table = lab.table(scores, on)
+    least, most = _number(table["least"].min()), _number(table["most"].max())
+    right = least >= 0 and most <= 1 + 1e-9
+    return Measured(right, text=f"{least:.3g} to {most:.3g}")
+
+
+def ideal_reaches_1(lab: Lab, on: str) -> Measured:
+    """Return the smallest of the seven means of a recommender that knows the test set."""
+    table = lab.table(ideal, on)
+    means = dict(table.select("metric", "mean").iter_rows())
+    note = (
+        f"P@{DEPTH} is at most the number of liked test items over {DEPTH}, Recall@{DEPTH} falls "
+        "short for users who like more, and users who like nothing in the test count 0."
+    )
+    return Measured(min(means.values()), text=_listed(means, 3), note=note)
+
+
+def released_gains(evidence: Evidence) -> Measured:
+    """Return the smallest τ of nDCG with the released variants of its gain."""
+    means = evidence.means
+    found = {name: kendall(means["ndcg"], means[name]) for name in ("ndcg2", "ndcg45")}
+    cut = min(
+        kendall(means[f"ndcg_cut_{k}"], means[f"{name}_cut_{k}"]) for name in found for k in CUTOFFS
+    )
+    note = f"At cutoffs it is smaller, down to {cut:.2f}."
+    return Measured(min(found.values()), text=_listed(found, 2), note=note)
+
+
+def own_gains(lab: Lab, on: str) -> Measured:
+    """Return the smallest τ of nDCG between two gains."""
+    table = lab.table(gains, on)
+    means = table.pivot("gain", index="system", values="mean")
+    first, *others = (one for one in means.columns if one != "system")
+    found = {f"{first}–{name}": kendall(means[first], means[name]) for name in others}
+    return Measured(min(found.values()), text=_listed(found, 2))
+
+
+def other_designs(lab: Lab, on: str) -> Measured:
+    """Return the smallest τ of nDCG@10 between AllItems and another design."""
+    table = lab.table(designs, on)
+    found = {}
+    for metric in table["metric"].unique(maintain_order=True):
+        part = table.filter(pl.col("metric") == metric)
+        means = part.pivot("design", index="system", values="mean")
+        found[metric] = {
+            name: kendall(means["AllItems"], means[name])
+            for name in means.columns
+            if name not in ("system", "AllItems")
+        }
+    chosen, *others = found
+    note = "; ".join(f"{metric}: {_listed(found[metric], 2)}" for metric in others)
+    return Measured(min(found[chosen].values()), text=_listed(found[chosen], 2), note=f"{note}.")
+
+
+# Small parts
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _measured(row: Mapping[str, float | None]) -> Measured:
+    low, high = row.get("low"), row.get("high")
+    known = low is not None and high is not None and not math.isnan(low)
+    return Measured(_number(row["tau"]), low if known else None, high if known else None)
+
+
+def _least(pairs: pl.DataFrame) -> Measured:
+    row = pairs.sort("tau").row(0, named=True)
+    one = _measured(row)
+    text = f"{one.value:.4f} ({row['a']} and {row['b']})"
+    return Measured(one.value, one.low, one.high, text=text)
+
+
+def _share_above(pairs: pl.DataFrame, limit: float) -> float:
+    return float((pairs["tau"] > limit).sum()) / pairs.height
+
+
+def _mean_with_others(pairs: pl.DataFrame) -> dict[str, float]:
+    """Return the mean τ of each metric with the others, the highest first."""
+    means = {}
+    for name in SEVEN:
+        own = pairs.filter((pl.col("a") == name) | (pl.col("b") == name))
+        means[name] = _number(own["tau"].mean())
+    return _sorted(means)
+
+
+def _last(means: Mapping[str, float]) -> str:
+    return list(means)[-1]
+
+
+def _deeper(means: Mapping[str, float]) -> Measured:
+    values = pl.DataFrame({"cutoff": CUTOFFS, "tau": list(means.values())})
+    value = values.select(pl.corr("cutoff", "tau", method="spearman")).item()
+    names = list(means)
+    text = f"{value:.2f} (τ {means[names[0]]:.3f} {names[0]} … {means[names[-1]]:.3f} {names[-1]})"
+    return Measured(_number(value), text=text)
+
+
+def _ratio(found: Mapping[str, float]) -> float:
+    deep = np.mean([found[f"@{k}"] for k in CUTOFFS if k >= 50])
+    shallow = np.mean([found[f"@{k}"] for k in CUTOFFS if k <= 20])
+    return float(deep / shallow) if shallow else math.nan
+
+
+def _place(found: Mapping[str, float], name: str) -> int:
+    return 1 + sum(value < found[name] for value in found.values())
+
+
+def _sorted(means: Mapping[str, float], *, falling: bool = True) -> dict[str, float]:
+    return dict(sorted(means.items(), key=lambda one: one[1], reverse=falling))
+
+
+def _listed(values: Mapping[str, float], digits: int = 2) -> str:
+    return ", ".join(f"{name} {value:.{digits}f}" for name, value in values.items())
+
+
+def _only_printed(titles: Sequence[str], place: str) -> str:
+    return f"{' and '.join(titles)}: from {place} as printed." if titles else ""

@@ -1,0 +1,296 @@
+"""What the studies share: rules, verdicts, the lab, the page; every claim has what it needs."""
+
+import json
+import math
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import unskew as us
+from unskew.auditing.sections import Grid, Words
+from unskew.cli import app
+from unskew.data.catalog import DATASETS
+from unskew.data.worlds import world
+from unskew.errors import DataError, SettingError, UnknownName
+from unskew.studies import pages
+from unskew.studies import study as studies
+from unskew.studies.claims import (
+    CONTRADICTS,
+    DIFFERS,
+    HOLDS,
+    NOT_CHECKABLE,
+    Claim,
+    Measured,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    exactly,
+    judge,
+    near,
+    true,
+)
+from unskew.studies.lab import Amount, NotAtHandError, amounts_of, measurement, opened
+from unskew.studies.paper import Exhibit, Study
+
+calls = []
+
+
+@measurement("sizes of the data")
+def sizes(lab, on):
+    calls.append(on)
+    return pl.DataFrame({"ratings": [len(lab.data(on).ratings)], "names": [["a", "b"]]})
+
+
+def size(lab, on):
+    return Measured(lab.table(sizes, on)["ratings"][0])
+
+
+def lost(_lab, _on):
+    raise DataError("no rating is liked")
+
+
+def absent(lab, _on):
+    return Measured(lab.published("nobody.csv").height)
+
+
+CLAIMS = (
+    Claim("9-1", "§1", "There are many ratings.", size, exactly(7), "a count", "7",
+          data=("ml-1m",), asks=above(10), question="Are there more than ten ratings?"),
+    Claim("9-2", "§2", "It fails.", lost, true(), "none", data=("ml-1m",), asks=true()),
+    Claim("9-3", "§3", "Two is even.", lambda _l, _o: Measured(value=True), true(), "arithmetic"),
+    Claim("9-4", "§4", "A released table.", absent, true(), "exact", files=("nobody.csv",)),
+    Claim("9-5", "§5", "Needs what is lost.", None, true(), "none", needs="the runs are lost"),
+    Claim("9-6", "§6", "About its data.", size, exactly(7), "a count", data=("ml-1m",)),
+)  # fmt: skip
+
+
+def stand_in(seed):
+    return world("shop", users=40, items=30, seed=seed).dataset()
+
+
+PAPER = Study(
+    "toy", "A toy", "Nobody, Nowhere 2000", ("ml-1m",),
+    {"folds": Amount(5, 2, "folds of the split")},
+    (
+        Exhibit("Table 1", "Sizes", "How large it is.",
+                lambda lab, on: [Grid("Sizes", lab.table(sizes, on))], ("ml-1m",)),
+        Exhibit("Fig. 1", "Nothing", "Nothing.", lambda _l, _o: [Words("nothing")]),
+        Exhibit("Fig. 2", "Lost", "Lost.", lost, ("ml-1m",)),
+    ),
+    CLAIMS, stand_in,
+)  # fmt: skip
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    monkeypatch.setattr(studies, "named", lambda _name: PAPER)
+    monkeypatch.setitem(pages.PAPERS, "toy", "@misc{toy}")
+    calls.clear()
+
+
+@pytest.mark.parametrize(
+    ("rule", "inside", "outside", "said"),
+    [
+        (near(0.5, 0.1), 0.59, 0.61, "0.5 ± 0.1"),
+        (exactly(1703), 1703, 1702, "= 1703"),
+        (at_least(0.9), 0.9, 0.89, "≥ 0.9"),
+        (above(0), 1e-9, 0, "> 0"),
+        (at_most(2), 2, 2.1, "≤ 2"),
+        (below(2), 1.9, 2, "< 2"),
+        (between(-1, 1), 1, 1.1, "-1 to 1"),
+        (true(), True, False, "true"),
+    ],
+)
+def test_rules_accept_their_range_and_say_so(rule, inside, outside, said):
+    assert rule.accepts(inside)
+    assert not rule.accepts(outside)
+    assert str(rule) == said
+
+
+def test_verdicts_weigh_the_interval_and_what_is_left_open():
+    claim = CLAIMS[0]
+
+    def verdict(rule, *measured):
+        return judge(claim, rule, "x", Measured(*measured)).verdict
+
+    assert verdict(at_least(1), 2.0) == HOLDS
+    assert verdict(at_least(1), 0.5) == CONTRADICTS
+    assert verdict(at_least(1), 0.5, 0.2, 0.9) == CONTRADICTS
+    assert verdict(at_least(1), 0.5, 0.2, 1.1) == DIFFERS
+    assert verdict(at_least(1).open(), 0.5) == DIFFERS
+    assert verdict(above(1), 0.5, 0.0, 1.0) == CONTRADICTS  # 1 itself does not agree
+    assert verdict(at_least(1), math.nan) == NOT_CHECKABLE
+    assert judge(claim, at_least(1), "x", Measured(2.0, 0.5, 3.0)).doubtful
+    assert not judge(claim, at_least(1), "x", Measured(2.0, 1.5, 3.0)).doubtful
+
+
+def test_without_its_data_a_study_runs_on_the_stand_in(toy, tmp_path):
+    found = us.study("toy", data_dir=tmp_path)
+    verdicts = {one.claim.key: one.verdict for one in found.verdicts}
+    assert verdicts == {
+        "9-1": HOLDS, "9-2": NOT_CHECKABLE, "9-3": HOLDS, "9-4": NOT_CHECKABLE,
+        "9-5": NOT_CHECKABLE, "9-6": NOT_CHECKABLE,
+    }  # fmt: skip
+    rows = {row["claim"]: row for row in found.ledger.to_dicts()}
+    assert rows["9-1"]["says"] == "Are there more than ten ratings?"
+    assert rows["9-2"]["note"] == "no rating is liked"
+    assert "nobody.csv" in rows["9-4"]["note"]
+    assert rows["9-5"]["note"] == "the runs are lost"
+    assert "ml-1m" in rows["9-6"]["note"]
+    assert found.left_out == {"Fig. 2 (stand-in)": "no rating is liked"}
+    assert [exhibit.place for exhibit, _, _ in found.exhibits] == ["Table 1", "Fig. 1"]
+    assert found.card["quick"]
+    assert found.card["amounts"] == {"folds": 2}
+    assert calls == ["stand-in"]  # measured once, for two claims and an exhibit
+    assert "2 hold" in found.summary()
+
+
+def test_on_own_data_claims_are_questions(toy):
+    few = {"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]}
+    found = us.study("toy", few)
+    rows = {row["claim"]: row for row in found.ledger.to_dicts()}
+    assert rows["9-1"]["verdict"] == CONTRADICTS
+    assert rows["9-1"]["accepted"] == "> 10"
+    assert rows["9-6"]["data"] == "ml-1m"
+    assert rows["9-6"]["note"] == "speaks of the paper's own data"
+    assert rows["9-3"]["verdict"] == NOT_CHECKABLE
+    assert not found.card["quick"]
+    assert [exhibit.place for exhibit, _, _ in found.exhibits] == ["Table 1"]
+    page = found.document().to_markdown()
+    assert "questions about other data" in page
+
+
+def test_a_store_spares_what_was_measured(toy, tmp_path):
+    first = us.study("toy", stand_in=True, store=tmp_path / "store")
+    again = us.study("toy", stand_in=True, store=tmp_path / "store")
+    assert calls == ["stand-in"]
+    assert again.ledger.equals(first.ledger)
+    us.study("toy", stand_in=True, store=tmp_path / "store", amounts={"folds": 3})
+    us.study("toy", stand_in=True, store=tmp_path / "store", seed=1)
+    assert len(calls) == 3
+
+
+def test_every_number_as_csv_and_the_page_in_every_format(toy, tmp_path):
+    found = us.study("toy", stand_in=True)
+    names = {path.name for path in found.to_csv(tmp_path / "csv")}
+    assert names == {"ledger.csv", "sizes-stand-in.csv"}
+    assert pl.read_csv(tmp_path / "csv" / "sizes-stand-in.csv")["names"].to_list() == ["a b"]
+    for name in ("page.html", "page.md", "page.json"):
+        us.report(found, tmp_path / name)
+        assert (tmp_path / name).stat().st_size < 5_000_000
+    assert json.loads((tmp_path / "page.json").read_text())["card"]["study"] == "toy"
+    html = (tmp_path / "page.html").read_text()
+    assert "Are there more than ten ratings?" in html
+
+
+def test_only_some_claims(toy):
+    found = us.study("toy", stand_in=True, claims=["9-3"])
+    assert [one.claim.key for one in found.verdicts] == ["9-3"]
+    assert not found.exhibits
+    with pytest.raises(UnknownName, match=r"9-33.*Did you mean '9-3'"):
+        us.study("toy", stand_in=True, claims=["9-33"])
+
+
+def test_wrong_settings_are_named(toy):
+    with pytest.raises(SettingError, match="data or stand_in"):
+        us.study("toy", {"user": [1], "item": [1], "rating": [1]}, stand_in=True)
+    with pytest.raises(SettingError, match="random goes with data"):
+        us.study("toy", random={"user": [1], "item": [1], "rating": [1]})
+    with pytest.raises(UnknownName, match=r"fold'.*folds"):
+        us.study("toy", stand_in=True, amounts={"fold": 3})
+    with pytest.raises(SettingError, match="folds=0"):
+        us.study("toy", stand_in=True, amounts={"folds": 0})
+
+
+def test_random_ratings_join_own_data(toy):
+    seen = []
+    claim = Claim("9-7", "", "x.", lambda lab, on: seen.append(lab.data(on)) or Measured(1),
+                  true(), "", data=("ml-1m",), asks=true())  # fmt: skip
+    paper = Study("toy", "", "", ("ml-1m",), {}, (), (claim,), stand_in)
+    few = {"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(studies, "named", lambda _name: paper)
+        us.study("toy", few, random={"user": [3], "item": [9], "rating": [2]})
+    assert len(seen[0].random) == 1
+    assert len(seen[0].ratings.users) == 3
+
+
+def test_the_lab_says_what_is_missing(tmp_path):
+    with opened({}, own=True, amounts={}, quick=True, data_dir=tmp_path) as lab:
+        with pytest.raises(NotAtHandError, match="needs coat"):
+            lab.data("coat")
+        with pytest.raises(NotAtHandError, match=r"published/x\.csv"):
+            lab.published("x.csv")
+
+
+def test_the_threshold_is_the_users_then_the_papers_then_the_datas(tmp_path):
+    shop = stand_in(0)
+    odd = us.load({"user": [1, 2], "item": [1, 1], "rating": [10, 90]})
+    with opened({"a": shop, "b": odd}, own=True, amounts={}, quick=True) as lab:
+        assert lab.threshold("a", paper=5) == shop.liked
+        with pytest.raises(SettingError, match="10 to 90"):
+            lab.threshold("b", paper=5)
+        lab.liked = 50
+        assert lab.threshold("b", paper=5) == 50
+    with opened({"a": shop}, own=False, amounts={}, quick=True) as lab:
+        assert lab.threshold("a", paper=5) == 5
+
+
+def test_amounts_are_the_papers_or_quick():
+    known = {"folds": Amount(5, 2, "folds"), "samples": Amount(1000, 10, "samples")}
+    assert amounts_of(known, False, None) == {"folds": 5, "samples": 1000}
+    assert amounts_of(known, True, {"samples": 20}) == {"folds": 2, "samples": 20}
+
+
+# The papers
+
+EVERY = {"bellogin2017": 40, "valcarce2018": 33, "carraro2020": 25, "mena2021": 43,
+         "castells2018": 21}  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "name"), list(enumerate(EVERY)))
+def test_every_claim_is_whole(number, name):
+    paper = studies.named(name)
+    assert paper.name == name
+    keys = [claim.key for claim in paper.claims]
+    assert {f"{number}-{nth:02}" for nth in range(1, EVERY[name] + 1)} <= set(keys)
+    for claim in paper.claims:
+        assert claim.says.endswith((".", "?", ")")), claim.key
+        assert claim.place, claim.key
+        assert claim.why or claim.measure is None, claim.key
+        assert (claim.measure is None) == bool(claim.needs), claim.key
+        assert set(claim.data) <= set(DATASETS), claim.key
+        if claim.asks is not None:
+            assert claim.question.endswith("?"), claim.key
+    assert set(paper.data) <= set(DATASETS)
+
+
+def test_the_list_tells_what_is_at_hand(tmp_path):
+    frame = studies.overview(tmp_path)
+    assert frame["study"].to_list() == list(EVERY)
+    assert set(frame["at hand"]) == {"stand-in"}
+    (tmp_path / "ml-100k").mkdir()
+    lines = "\n".join(f"{u}\t{i}\t{1 + (u + i) % 5}\t{u + i}" for u in range(9) for i in range(9))
+    (tmp_path / "ml-100k" / "u.data").write_text(lines)
+    shown = CliRunner().invoke(app, ["study", "list", "--data-dir", str(tmp_path)])
+    assert shown.exit_code == 0
+    assert "ml-100k" in shown.stdout
+    claims = CliRunner().invoke(app, ["study", "list", "mena2021", "--format", "json"])
+    assert len(json.loads(claims.stdout)) == len(studies.named("mena2021").claims)
+
+
+def test_the_command_writes_the_page_and_the_numbers(toy, tmp_path):
+    page, numbers = tmp_path / "p.md", tmp_path / "n"
+    told = CliRunner().invoke(
+        app, ["study", "run", "toy", "--stand-in", "-o", str(page), "--csv", str(numbers)]
+    )
+    assert told.exit_code == 0, told.output
+    assert "holds" in told.stdout
+    assert page.read_text().startswith("# toy: A toy")
+    assert (numbers / "ledger.csv").exists()
+    wrong = CliRunner().invoke(app, ["study", "run", "toy", "--amount", "folds"])
+    assert isinstance(wrong.exception, SettingError)
+    assert "NAME=NUMBER" in str(wrong.exception)

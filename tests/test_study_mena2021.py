@@ -1,0 +1,239 @@
+"""The study of mena2021: toys and truth tables exactly, every path on small data, real data."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import unskew as us
+from conftest import real_data
+from unskew.reporting.write import report
+from unskew.studies import mena2021_printed as printed
+from unskew.studies.claims import CONTRADICTS, HOLDS, NOT_CHECKABLE
+from unskew.studies.lab import opened
+from unskew.studies.mena2021 import STUDY
+from unskew.studies.mena2021_measures import (
+    BEST_P,
+    LEARNED,
+    SIXTEEN,
+    UNPOPULAR,
+    half_width,
+    means,
+    place,
+    scores,
+    systems,
+    tau,
+)
+from unskew.studies.mena2021_theory import FIG_4, every_count, lemma_3, p_of_tau, rates_order_alike
+from unskew.studies.study import study
+
+SYNTHETIC = ["3-39", "3-40", "3-43", "3-56", "3-57", "3-58"]
+WRONG = ["3-34", "3-48", "3-49", "3-50"]
+"""Claims without data that are contradicted."""
+
+
+def verdicts(found):
+    return dict(found.ledger.select("claim", "verdict").rows())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the whole study on the stand-in; released tables are not at hand."""
+    home = tmp_path_factory.mktemp("nothing")
+    return study("mena2021", stand_in=True, data_dir=home)
+
+
+def test_every_claim_of_the_stand_in_has_a_verdict(whole):
+    assert len(STUDY.claims) == len(whole.verdicts) == 63
+    told = verdicts(whole)
+    assert {told[key] for key in SYNTHETIC} == {HOLDS}
+    assert {told[key] for key in WRONG} == {CONTRADICTS}
+    asked = [claim.key for claim in STUDY.claims if claim.asks is not None]
+    timeless = {"3-35", "3-36"}  # the shop has no time stamps
+    assert {key for key in asked if told[key] == NOT_CHECKABLE} == timeless
+    for key in ("3-02", "3-05", "3-09", "3-37"):
+        assert told[key] == HOLDS
+    assert not whole.ledger["note"].str.contains("Traceback").any()
+
+
+def test_the_page_and_the_numbers(whole, tmp_path):
+    page = whole.document()
+    report(page, tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size < 5_000_000
+    assert "Fig. 14" in page.to_markdown()
+    assert {path.name for path in whole.to_csv(tmp_path / "numbers")} >= {
+        "ledger.csv", "scores-stand-in.csv", "pairs-stand-in.csv", "toys.csv", "truth_tables.csv",
+        "turned.csv",
+    }  # fmt: skip
+    left = {place.split(" (")[0] for place in whole.left_out}
+    assert left == {"Fig. 1 and 12", "Fig. 18"}
+    drawn = [exhibit.place for exhibit, _, _ in whole.exhibits]
+    for number in (1, 3, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17):
+        assert f"Fig. {number}" in drawn
+
+
+def test_ledger_is_complete_and_well_written():
+    keys = [claim.key for claim in STUDY.claims]
+    assert keys == [f"3-{number:02}" for number in range(1, 64)]
+    for claim in STUDY.claims:
+        assert claim.says.endswith(".")
+        assert claim.why
+        assert claim.published
+        assert (claim.asks is None) == (claim.question == "")
+        assert not claim.question or claim.question.endswith("?")
+
+
+# Theory
+
+
+def test_toys():
+    toy = FIG_4["1"]
+    assert toy.counts.rated.tolist() == [5, 2]
+    assert toy.scored("P@1") == pytest.approx((0.6, 0.2))
+    assert toy.scored("anti-P@1") == pytest.approx((0.4, 0.2))
+
+
+def test_lemmas_on_tables():
+    assert us.item_pairs(every_count(8)).lemma1 == 1
+    assert us.item_pairs(lemma_3(7)).lemma3 == {"P": 1.0, "anti-P": 1.0}
+    assert rates_order_alike(4) == 1
+
+
+def test_p_of_a_printed_tau():
+    assert p_of_tau(-0.35) == pytest.approx(0.064, abs=5e-4)
+    assert p_of_tau(0.35) == pytest.approx(p_of_tau(-0.35))
+    assert p_of_tau(1.0) < 1e-12
+    assert min(map(abs, printed.correlations())) == 0.35
+    assert len(printed.correlations()) == 32
+
+
+# Systems
+
+
+def test_systems_are_the_sixteen_and_more():
+    made = systems(4)
+    assert set(SIXTEEN) < set(made)
+    assert {LEARNED, UNPOPULAR, BEST_P} < set(made)
+    assert made["WRMF"].version != systems(3)["WRMF"].version
+    ratings = us.world("shop", users=40, items=30, ratings=400, seed=1).ratings
+    ours = made["ItemKNN"].fit(ratings, 5).score(np.arange(40, dtype=np.int32))
+    theirs = us.LibRecItemKNN().fit(us.levels(ratings, liked=4), 5)
+    np.testing.assert_array_equal(ours, theirs.score(np.arange(40, dtype=np.int32)))
+
+
+def test_reading_off_tables():
+    rows = [
+        ("published", "observed", fold, name, metric, value + fold_shift)
+        for fold, fold_shift in (("fold1", 0.0), ("fold2", 0.1))
+        for metric, sign in (("P@10", 1), ("anti-P@10", -1))
+        for name, value in zip([*SIXTEEN, LEARNED], sign * np.arange(17.0), strict=True)
+    ]
+    table = pl.DataFrame(
+        rows, schema=["rule", "judgments", "fold", "system", "metric", "mean"], orient="row"
+    )
+    found = tau(table, ("observed", "P@10"), ("observed", "anti-P@10"))
+    assert (found.value, found.low, found.high, found.meant) == (-1, -1, -1, -1)
+    high = means(table, "observed", "P@10")
+    assert high["WRMF"] == pytest.approx(0.05)
+    assert place(high, "Rnd", SIXTEEN) == 1
+    assert place(high, "Rnd", SIXTEEN, lowest=True) == 16
+    assert half_width([0.3]) == 0
+    assert half_width([0.1, 0.3]) == pytest.approx(12.706 * 0.1, rel=1e-3)
+
+
+# Other data
+
+
+def test_a_survey_from_its_raw_file(tmp_path):
+    """CM100k's format: Figs. 9 and 10, and observed and true folds with shared training."""
+    home = tmp_path / "cm100k"
+    home.mkdir()
+    rng = np.random.default_rng(1)
+    user, item = np.divmod(rng.choice(80 * 40, 2000, replace=False), 40)
+    like = rng.random(2000) < rng.beta(2, 3, 40)[item]
+    known = rng.random(2000) < rng.random(40)[item] * np.where(like, 0.6, 0.4)
+    rating = np.where(like, rng.integers(3, 5, 2000), rng.integers(1, 3, 2000))
+    lines = zip(user, item, rating, known.astype(int), strict=True)
+    (home / "ratings.txt").write_text("".join("\t".join(map(str, row)) + "\n" for row in lines))
+    keys = ["3-01", "3-09", "3-12", "3-13", "3-14", "3-15", "3-16", "3-17", "3-18", "3-25", "3-27",
+            "3-28", "3-29", "3-30", "3-31", "3-32", "3-33", "3-37", "3-51"]  # fmt: skip
+    found = study("mena2021", data_dir=tmp_path, claims=keys, quick=True, store=tmp_path / "store")
+    table = found.ledger.filter(data="cm100k")
+    assert table["claim"].to_list() == keys
+    told = dict(table.select("claim", "measured").rows())
+    parts = f"{known.sum():,} familiar, {2000 - known.sum():,} not familiar"
+    assert told["3-01"] == f"80 users, 40 items, {parts}"
+    pairs = us.load("cm100k", data_dir=tmp_path, observed="familiar")
+    share = us.item_pairs(pairs).consistent["P"]
+    value = dict(table.select("claim", "value").rows())
+    assert value["3-13"] == pytest.approx(100 * share)
+    assert value["3-09"] == value["3-37"] == 1
+    sets = {"cm100k": us.load("cm100k", data_dir=tmp_path)}
+    with opened(
+        sets, own=False, amounts={"folds": 2, "users": 300, "inverted": 120}, quick=True,
+        store=tmp_path / "store",
+    ) as lab:  # fmt: skip
+        assert set(lab.table(scores, "cm100k")["judgments"]) == {"observed", "true"}
+        for exhibit in STUDY.exhibits:
+            if "cm100k" in exhibit.data:
+                assert exhibit.draw(lab, "cm100k")
+
+
+def test_own_ratings_with_times():
+    made = us.world("ageing", users=60, items=40, ratings=900, seed=2)
+    frame = made.ratings.to_polars()
+    found = study("mena2021", frame, quick=True, claims=["3-06", "3-19", "3-25", "3-35", "3-36"])
+    told = verdicts(found)
+    assert told["3-25"] == NOT_CHECKABLE  # no random part
+    assert NOT_CHECKABLE not in {told[key] for key in ("3-06", "3-19", "3-35", "3-36")}
+
+
+@pytest.mark.parametrize("rating", [None, [5] * 6, [5, 1, 4, 2, 3, 5], [90, 10, 55, 20, 60, 80]])
+def test_what_cannot_be_asked_is_said(rating):
+    frame = {"user": [1, 1, 2, 2, 3, 3], "item": [1, 2, 1, 2, 1, 3]}
+    if rating is not None:
+        frame["rating"] = rating
+    found = study("mena2021", frame, quick=True, exhibits=False, claims=["3-06", "3-18", "3-35"])
+    for row in found.ledger.filter(pl.col("verdict") == NOT_CHECKABLE).iter_rows(named=True):
+        assert row["note"]
+        assert "Traceback" not in row["note"]
+
+
+def test_two_procedures_on_yahoo():
+    """The released numbers take 3 as liked and another scale's gains, the text 4 and its own."""
+    made = us.world("shop", users=50, items=40, ratings=700, seed=3).dataset(random=0.2)
+    data = replace(made, name="yahoo-r3")
+    amounts = {"folds": 2, "users": 300, "inverted": 120}
+    with opened({"yahoo-r3": data}, own=False, amounts=amounts, quick=True) as lab:
+        table = lab.table(scores, "yahoo-r3")
+    assert set(table["rule"]) == {"published", "text"}
+    low, high = (means(table, "true", "P@10", rule)["Pop"] for rule in ("published", "text"))
+    assert low > high
+
+
+# Real data
+
+
+@pytest.mark.real
+def test_released_values():
+    home = real_data("published/mena2021_ml-1m_at10.csv").parents[1]
+    keys = ["3-03", "3-04", "3-20", "3-42", "3-45"]
+    found = study("mena2021", data_dir=home, claims=keys)
+    table = {row["claim"]: row for row in found.ledger.iter_rows(named=True)}
+    assert {row["verdict"] for row in table.values()} == {HOLDS}
+    assert table["3-03"]["measured"] == "−1.00 / −0.90 / 0.62 / 0.73"
+    assert table["3-04"]["value"] == pytest.approx(0.832, abs=1e-3)
+    assert "τ 0.90 with judged, 0.05 with liked" in table["3-45"]["measured"]
+
+
+@pytest.mark.real
+def test_items_of_movielens():
+    home = real_data("ml-1m/ratings.parquet").parents[1]
+    keys = ["3-01", "3-06", "3-07", "3-08", "3-09", "3-10", "3-11", "3-47"]
+    found = study("mena2021", data_dir=home, claims=keys)
+    table = {row["claim"]: row for row in found.ledger.filter(data="ml-1m").iter_rows(named=True)}
+    assert {key for key, row in table.items() if row["verdict"] != HOLDS} == {"3-08"}
+    assert table["3-08"]["verdict"] == CONTRADICTS
+    assert table["3-08"]["value"] == pytest.approx(66.0, abs=0.1)
+    assert table["3-07"]["measured"] == "52.62 / 8.56 / 29.85 / 8.97 %"
