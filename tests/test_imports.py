@@ -14,7 +14,7 @@ ROOT = Path(unskew.__file__).parent
 
 # A row per layer, top to bottom; what shares a row is one layer.
 ORDER = [
-    {"errors"}, {"rng"}, {"compiled"}, {"_rng"}, {"threads"}, {"files"}, {"versions"},
+    {"errors"}, {"rng"}, {"compiled"}, {"_rng", "_sort"}, {"threads"}, {"files"}, {"versions"},
     {"charts", "layout"}, {"data"}, {"order"}, {"runs"}, {"protocol"}, {"recommend"},
     {"ranking", "_rank"}, {"judge", "_judge"}, {"metrics"}, {"scores"}, {"bench"},
     {"expect", "_expect"}, {"evaluation"}, {"comparing"}, {"bias"}, {"estimating"}, {"experiment"},

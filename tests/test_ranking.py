@@ -665,3 +665,55 @@ def test_what_is_saved_is_read_again(tmp_path):
     assert plain.chance is None
     plain.save(tmp_path / "plain")
     assert us.Scores.load(tmp_path / "plain").chance is None
+
+
+@settings(max_examples=60)
+@given(
+    values=st.lists(st.integers(-50, 50), max_size=200),
+    wanted=st.integers(-60, 60),
+)
+def test_sorting_and_searching_inside_kernels_are_numpys(values, wanted):
+    from unskew import _sort
+
+    numbers = np.array([0, *values], np.int32)
+    low = min(3, len(numbers))
+    mine = numbers.copy()
+    _sort.sort_rising(mine, low, len(mine))
+    assert mine.tolist() == [*numbers[:low], *np.sort(numbers[low:])]
+
+    names = np.arange(len(numbers), dtype=np.int32)
+    for dtype in (np.int64, np.float64):
+        order = names.copy()
+        _sort.sort_by(numbers.astype(dtype), order, 0, len(order))
+        assert order.tolist() == np.argsort(numbers, kind="stable").tolist()
+
+    whole = np.sort(numbers)
+    assert _sort.first_from(whole, 0, len(whole), wanted) == np.searchsorted(whole, wanted)
+    right = np.searchsorted(whole, wanted, side="right")
+    assert _sort.first_beyond(whole.astype(np.int64), 0, len(whole), wanted) == right
+
+
+def test_kernels_are_compiled_ahead_only_where_there_are_none(monkeypatch):
+    from contextlib import nullcontext
+
+    from unskew.auditing import ahead
+
+    begun = []
+    monkeypatch.setattr(
+        ahead, "python_beside", lambda module: begun.append(module) or nullcontext()
+    )
+    for processors, compiled, wanted in ((2, True, 0), (1, False, 0), (2, False, 1)):
+        monkeypatch.setattr(ahead, "available", lambda n=processors: n)
+        monkeypatch.setattr(ahead, "is_compiled", lambda _kernel, known=compiled: known)
+        with ahead.compiling_ahead():
+            pass
+        assert len(begun) == wanted
+
+
+def test_what_is_compiled_ahead_runs():
+    from unskew._rank import top_of_tile
+    from unskew.auditing import ahead
+    from unskew.compiled import is_compiled
+
+    ahead.compile_all()
+    assert is_compiled(top_of_tile)

@@ -139,8 +139,8 @@ def test_without_its_data_a_study_runs_on_the_stand_in(toy, tmp_path):
     assert rows["9-2"]["note"] == "no rating is liked"
     assert "nobody.csv" in rows["9-4"]["note"]
     assert rows["9-5"]["note"] == "the runs are lost"
-    assert "ml-1m" in rows["9-6"]["note"]
-    assert found.left_out == {"Fig. 2 (stand-in)": "no rating is liked"}
+    assert rows["9-6"]["note"] == "speaks of the paper's own data"
+    assert found.left_out == {"Fig. 2: Lost (stand-in)": "no rating is liked"}
     assert [exhibit.place for exhibit, _, _ in found.exhibits] == ["Table 1", "Fig. 1"]
     assert found.card["quick"]
     assert found.card["amounts"] == {"folds": 2}

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew._rng import first, second
+from unskew._sort import first_from, sort_by
 from unskew.compiled import kernel
 
 U8 = NDArray[np.uint8]
@@ -48,7 +49,7 @@ def reach(
     for row in range(user.size):
         low, high = train_start[user[row]], train_start[user[row] + 1]
         for j in range(start[row], start[row + 1]):
-            at = low + np.searchsorted(train_item[low:high], item[j])
+            at = first_from(train_item, low, high, item[j])
             known = at < high and train_item[at] == item[j]
             mark[j] = home[item[j]] == max(stratum[row], 0) and not known
     return mark
@@ -100,9 +101,7 @@ def random_ranks(
                 taken[place] = row
             rank[hit], judgment[hit] = place + 1, j
             hit += 1
-        ranked = np.argsort(rank[begin:hit])
-        rank[begin:hit] = rank[begin:hit][ranked]
-        judgment[begin:hit] = judgment[begin:hit][ranked]
+        sort_by(rank[begin:hit], judgment, begin, hit)
         found[row + 1] = hit
     return hit
 

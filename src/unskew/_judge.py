@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew._sort import first_from
 from unskew.compiled import kernel
 
 I8 = NDArray[np.int8]
@@ -98,7 +99,7 @@ def first_stranger(
         for slot in range(list_start[row], list_stop[row]):
             if list_item[slot] >= 0:
                 wanted = from_run[list_item[slot]]
-                at = low + np.searchsorted(target[low:high], wanted)
+                at = first_from(target, low, high, wanted)
                 if at == high or target[at] != wanted:
                     return row
     return -1

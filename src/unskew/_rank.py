@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew._rng import first, second
+from unskew._sort import RUN, first_from, sort_by, sort_falling
 from unskew.compiled import kernel
 
 U32 = NDArray[np.uint32]
@@ -19,47 +20,10 @@ F64 = NDArray[np.float64]
 Tile = NDArray[np.float64] | NDArray[np.float32]
 
 SAMPLE = 256
-RUN = 12
 HIGHEST = np.int64(0x7FFFFFFFFFFFFFFF)
 LOWEST = -1.7976931348623157e308
 FILLED = -1e300
 """Scores from here down stand for what could not be scored and is filled up at random."""
-
-
-@kernel
-def sort_falling(score: F64, name: I32, n: int, more: F64, names: I32) -> None:
-    """Sort the first n entries by falling score, stable; `more` and `names` are working space."""
-    for low in range(0, n, RUN):
-        for i in range(low + 1, min(low + RUN, n)):
-            s, x = score[i], name[i]
-            j = i
-            while j > low and score[j - 1] < s:
-                score[j], name[j] = score[j - 1], name[j - 1]
-                j -= 1
-            score[j], name[j] = s, x
-    width = RUN
-    while width < n:
-        for low in range(0, n, 2 * width):
-            middle, high = min(low + width, n), min(low + 2 * width, n)
-            if middle >= high or score[middle - 1] >= score[middle]:
-                continue
-            size = middle - low
-            for i in range(size):
-                more[i], names[i] = score[low + i], name[low + i]
-            a, b, at = 0, middle, low
-            while a < size and b < high:
-                if score[b] > more[a]:
-                    score[at], name[at] = score[b], name[b]
-                    b += 1
-                else:
-                    score[at], name[at] = more[a], names[a]
-                    a += 1
-                at += 1
-            while a < size:
-                score[at], name[at] = more[a], names[a]
-                a += 1
-                at += 1
-        width *= 2
 
 
 @kernel
@@ -128,7 +92,9 @@ def likely_limit(
         sample[s] = scores[i] if known[i] != user and scores[i] > LOWEST else LOWEST
     for s in range(SAMPLE):  # as integers, the bits of a negative number fall as it rises
         ordered[s] ^= (ordered[s] >> 63) & HIGHEST
-    bottom, top = ordered.min(), ordered.max()
+    bottom, top = ordered[0], ordered[0]
+    for s in range(1, SAMPLE):
+        bottom, top = min(bottom, ordered[s]), max(top, ordered[s])
     while True:  # their difference may not fit in 64 bits
         middle = (bottom >> 1) + (top >> 1) + (bottom & top & 1)
         if middle == bottom:
@@ -243,7 +209,7 @@ def break_ties(score: F64, name: I32, n: int, state: np.uint64, item_key: I64) -
             hashes = np.empty(high - low, np.uint64)
             for i in range(low, high):
                 hashes[i - low] = second(state, item_key[name[i]])
-            name[low:high] = name[low:high][np.argsort(hashes, kind="mergesort")]
+            sort_by(hashes, name, low, high)
             low = high
         for i in range(low + 1, high):
             x = name[i]
@@ -424,7 +390,7 @@ def rank_lists(
         low, high = judged_start[r], judged_start[r + 1]
         if low < high:
             for c in range(n):
-                j = low + np.searchsorted(judged_item[low:high], name[c])
+                j = first_from(judged_item, low, high, name[c])
                 if j < high and judged_item[j] == name[c]:
                     rank[hit], judgment[hit] = c + 1, j
                     hit += 1

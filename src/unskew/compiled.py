@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
@@ -35,6 +36,16 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 def training_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a kernel of training, in which sums may be taken in any order."""
     return _compiled(function, {"fastmath": {"reassoc", "contract", "nsz"}})
+
+
+def is_compiled(made: Callable[..., Any]) -> bool:
+    """Tell whether a kernel has been compiled on this machine, or cannot be kept there at all."""
+    dispatcher = cast("Any", made)
+    folder, function = dispatcher.stats.cache_path, dispatcher.py_func
+    if folder is None:
+        return True
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+    return any(Path(folder).glob(f"{name}-*.nbi"))
 
 
 def _compiled(function: Callable[P, R], more: dict[str, Any]) -> Callable[P, R]:

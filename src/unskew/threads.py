@@ -6,6 +6,8 @@ BLAS runs on one thread: with several it gives other bits. Parallel work is our 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
@@ -16,7 +18,7 @@ from typing import Any, TypeVar
 from unskew.errors import SettingError
 
 __all__ = ["BrokenPool", "as_completed", "available", "die_with_parent", "limit", "map_blocks",
-           "one_blas_thread", "processes", "resolve"]  # fmt: skip
+           "one_blas_thread", "processes", "python_beside", "resolve"]  # fmt: skip
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,6 +44,24 @@ def die_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def python_beside(module: str) -> Iterator[None]:
+    """Run a module in a process of its own meanwhile; it is ended with the block."""
+    silent: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+    try:
+        other = subprocess.Popen(
+            [sys.executable, "-m", module], stderr=subprocess.DEVNULL, **silent
+        )
+    except OSError:  # nothing depends on it
+        yield
+        return
+    try:
+        yield
+    finally:
+        other.kill()
+        other.wait()
 
 
 _most: list[int] = []

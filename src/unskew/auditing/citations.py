@@ -41,7 +41,7 @@ PAPERS = {
              Yongli and Sanderson, Mark},
   title   = {Popularity Bias in False-Positive Metrics for Recommender Systems Evaluation},
   journal = {ACM Transactions on Information Systems}, year = {2021}, volume = {39}, number = {3},
-  doi     = {10.1145/3452740}
+  pages   = {36:1--36:43}, doi = {10.1145/3452740}
 }""",
     "yang2018": """@inproceedings{yang2018,
   author    = {Yang, Longqi and Cui, Yin and Xuan, Yuan and Wang, Chenyang and Belongie, Serge and

@@ -110,6 +110,7 @@ def audit(  # noqa: D103 - its help is EXAMPLES
     duplicates: Duplicates = "error",
     quiet: Quiet = False,
 ) -> None:
+    from unskew.auditing.ahead import compiling_ahead
     from unskew.auditing.main_job import audit as carry_out
 
     choose("format", format, FORMATS)
@@ -142,7 +143,7 @@ def audit(  # noqa: D103 - its help is EXAMPLES
             "random": _random(random, columns, duplicates),
             "algorithms": between_commas(algorithms), "store": store, "workers": workers,
         }  # fmt: skip
-    with stages(quiet) as moved:
+    with compiling_ahead(), stages(quiet) as moved:
         found = carry_out(plan=level, progress=moved, **given, **how)
     shown(found, quiet)
     finish(found, to, format, figures, quiet)

@@ -40,18 +40,20 @@ def demo(
 
       unskew demo --save sample/ -o demo.html
     """
+    from unskew.auditing.ahead import compiling_ahead
     from unskew.auditing.main_job import audit
     from unskew.data.worlds import world
 
-    shop = world("shop", users=USERS, items=ITEMS, seed=seed)
-    if not quiet:
-        output().print(
-            f"A simulated shop: {USERS:,} users, {ITEMS:,} items, {len(shop.ratings):,} ratings. "
-            f"What everyone truly likes is known.\n",
-            markup=False,
-        )
-    with stages(quiet) as moved:
-        found = audit(shop, "quick", seed=seed, progress=moved)
+    with compiling_ahead():
+        shop = world("shop", users=USERS, items=ITEMS, seed=seed)
+        if not quiet:
+            output().print(
+                f"A simulated shop: {USERS:,} users, {ITEMS:,} items, {len(shop.ratings):,} "
+                f"ratings. What everyone truly likes is known.\n",
+                markup=False,
+            )
+        with stages(quiet) as moved:
+            found = audit(shop, "quick", seed=seed, progress=moved)
     shown(found, quiet)
     finish(found, to, "html", None, quiet)
     if save is not None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew._rng import first, second
+from unskew._sort import sort_by
 from unskew.compiled import kernel
 
 U8 = NDArray[np.uint8]
@@ -105,7 +106,8 @@ def some_permutations(a: F64, b: F64, key: np.uint64, low: int, high: int) -> in
     far = 0
     for number in range(low, high):
         state = first(key, number)
-        order[:] = b
+        for i in range(b.size):
+            order[i] = b[i]
         for i in range(b.size - 1, 0, -1):
             bits = second(state, i) >> _32
             j = np.int64((bits * np.uint64(i + 1)) >> _32)
@@ -154,7 +156,7 @@ def places(start: I64, user: I32, item: I32, key: np.uint64, out: I32) -> None:
     most = 0
     for row in range(start.size - 1):
         most = max(most, start[row + 1] - start[row])
-    keys = np.empty(most, np.int64)
+    keys, order = np.empty(most, np.int64), np.empty(most, np.int32)
     for row in range(start.size - 1):
         begin, size = start[row], start[row + 1] - start[row]
         for i in range(size):
@@ -167,7 +169,9 @@ def places(start: I64, user: I32, item: I32, key: np.uint64, out: I32) -> None:
                     below += keys[j] < keys[i]
                 out[begin + i] = below
         else:
-            order = np.argsort(keys[:size], kind="mergesort")
+            for i in range(size):
+                order[i] = i
+            sort_by(keys, order, 0, size)
             for place in range(size):
                 out[begin + order[place]] = place
 

@@ -60,7 +60,8 @@ def number_by_hash(values: I64) -> tuple[I32, I64]:
                 capacity *= 2
                 slots = np.full(capacity, -1, np.int32)
                 longer = np.empty(capacity, np.int64)
-                longer[:count] = distinct[:count]
+                for c in range(count):
+                    longer[c] = distinct[c]
                 distinct = longer
                 for c in range(count):
                     h = np.uint64(distinct[c]) * np.uint64(0x9E3779B97F4A7C15)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew._sort import sort_falling
 from unskew.compiled import kernel
 
 I32 = NDArray[np.int32]
@@ -63,7 +64,14 @@ def weighted_ideal(
     out = np.zeros((cutoffs.size, hi - lo))
     last = summed.size - 1
     room = np.zeros(HALVES)
-    keys = np.arange(HALVES - 1, -1, -1).astype(np.float64) * 0.5
+    keys = np.empty(HALVES)
+    for level in range(HALVES):
+        keys[level] = 0.5 * (HALVES - 1 - level)
+    most = 0
+    for row in range(lo, hi):
+        most = max(most, judged_start[user[row] + 1] - judged_start[user[row]])
+    rank, worth = np.empty(most), np.empty(most)
+    order, more = np.empty(most, np.int32), np.empty(most, np.int32)
     for row in range(lo, hi):
         first, end = judged_start[user[row]], judged_start[user[row] + 1]
         # Gains are mostly small multiples of a half: then weights are added up by gain, not sorted.
@@ -79,8 +87,13 @@ def weighted_ideal(
         if counted:
             _fill(keys, room, summed, last, cutoffs, out[:, row - lo])
         else:
-            order = first + np.argsort(-key[first:end], kind="mergesort")
-            _fill(gain[order], weight[order], summed, last, cutoffs, out[:, row - lo])
+            size = end - first
+            for j in range(size):
+                rank[j], order[j] = key[first + j], j
+            sort_falling(rank, order, size, worth, more)
+            for j in range(size):
+                worth[j], rank[j] = gain[first + order[j]], weight[first + order[j]]
+            _fill(worth[:size], rank[:size], summed, last, cutoffs, out[:, row - lo])
     return out
 
 

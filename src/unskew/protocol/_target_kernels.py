@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew._rng import first, second
+from unskew._sort import first_beyond, first_from, sort_by, sort_rising
 from unskew.compiled import kernel
 
 U8 = NDArray[np.uint8]
@@ -56,7 +57,8 @@ def count_others(
         u = user[row]
         if u != last:
             last = u
-            free[:] = drawn
+            for s in range(m):
+                free[s] = drawn[s]
             for j in range(train_start[u], train_start[u + 1]):
                 i = train_item[j]
                 barred[i] = u
@@ -101,7 +103,7 @@ def draw_others(
             step += 1
             if weighted:
                 place = base + np.int64(bits % np.uint64(total))
-                c = low + int(np.searchsorted(cumulative[low + 1 : high + 1], place, side="right"))
+                c = first_beyond(cumulative, low + 1, high + 1, int(place)) - 1
             else:
                 c = low + int(((bits >> _32) * np.uint64(size)) >> _32)
             i = cand[c]
@@ -130,9 +132,7 @@ def draw_others(
             clock[rows] = -np.log(chance) / weight
             out[rows] = i
             rows += 1
-    ring = np.argsort(clock[:rows], kind="mergesort")
-    chosen = out[:rows][ring[:n]]
-    out[:n] = chosen
+    sort_by(clock, out, 0, rows)
     return n
 
 
@@ -187,7 +187,8 @@ def draw_lists(
         count = draw_others(u, low, high, cand, cumulative, barred, taken, row, asked,
                             free[row], spare, state, others, clock)  # fmt: skip
         at = start[row - lo]
-        item[at : at + count] = others[:count]
+        for c in range(count):
+            item[at + c] = others[c]
         end = at + count
         if anchor[row] >= 0:
             item[end] = anchor[row]
@@ -205,7 +206,7 @@ def draw_lists(
         if asked == free[row] and cumulative.size == 0:  # the others ascend already
             merge_tail(item, at, at + count, end, others)
         else:
-            item[at:end].sort()
+            sort_rising(item, at, end)
 
 
 @kernel
@@ -214,7 +215,8 @@ def merge_tail(item: I32, low: int, middle: int, high: int, space: I32) -> None:
     if middle in (low, high) or item[middle - 1] < item[middle]:
         return
     size = high - middle
-    space[:size] = item[middle:high]
+    for c in range(size):
+        space[c] = item[middle + c]
     a, b, at = middle - 1, size - 1, high - 1
     while b >= 0:
         if a >= low and item[a] > space[b]:
@@ -229,7 +231,7 @@ def merge_tail(item: I32, low: int, middle: int, high: int, space: I32) -> None:
 @kernel
 def in_sorted(item: I32, low: int, high: int, wanted: int) -> bool:
     """Tell whether item[low:high], ascending, holds a number."""
-    at = low + np.searchsorted(item[low:high], np.int32(wanted))
+    at = first_from(item, low, high, wanted)
     return bool(at < high and item[at] == wanted)
 
 

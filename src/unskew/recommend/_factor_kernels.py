@@ -85,7 +85,9 @@ def least_squares(start: I64, column: I32, extra: F64, wanted: F64, Y: F64, gram
     for row in range(out.shape[0]):
         b = out[row]
         b[:] = 0.0
-        A[:] = gram
+        for a in range(width):
+            for k in range(width):
+                A[a, k] = gram[a, k]
         add_outer(A, b, Y, column, extra, wanted, start[low + row], start[low + row + 1])
         solve(A, b)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew._sort import sort_rising
 from unskew.compiled import kernel
 
 I32 = NDArray[np.int32]
@@ -214,7 +215,7 @@ def nearest_rows(
         if steps[row] < n // SPARSE:
             candidates = met[: _list_met(row, start, column, there, other, met, seen)]
             if k >= n - 1:
-                candidates.sort()
+                sort_rising(met, 0, candidates.size)
         values, numbers = near[end:], who[end:]
         size = _select(row, candidates, dot, shared, length, toll, shrink, k, values, numbers)
         if k < n - 1:

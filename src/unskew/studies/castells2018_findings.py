@@ -236,8 +236,8 @@ def flat_test_both_ways(lab: Lab, _on: str) -> Measured:
     liking, item = table.iter_rows(named=True)
     right = liking["z"] < -THREE_SIGMA and item["z"] > THREE_SIGMA
     text = (
-        f"popular half / other half: {liking['ratio']:.2f} ({liking['z']:+.1f} σ) where judging "
-        f"depends on liking only, {item['ratio']:.2f} ({item['z']:+.1f} σ) where on the item only"
+        f"τ of popularity and being judged {liking['tau']:+.2f} ({liking['z']:+.1f} σ) where that "
+        f"depends on liking only, {item['tau']:+.2f} ({item['z']:+.1f} σ) where on the item only"
     )
     return Measured(worlds.flat_test_both_ways() and right, text=text)
 

@@ -135,7 +135,8 @@ def study(
                 blocks = tuple(exhibit.draw(lab, on))
                 drawn.append((exhibit, on or _source(exhibit.files), blocks))
             except UnskewError as problem:
-                left_out[f"{exhibit.place} ({on})" if on else exhibit.place] = _reason(problem)
+                title = f"{exhibit.place}: {exhibit.title}"
+                left_out[f"{title} ({on})" if on else title] = _reason(problem)
             state.step()
         return StudyResult(
             paper, tuple(verdicts), tuple(drawn), left_out, dict(lab.tables), _card(paper, lab), own
@@ -219,7 +220,7 @@ def _checked(claim: Claim, lab: Lab, of_users: bool) -> list[Verdict]:
     if not claim.data:
         why = "does not speak of any one data set"
         return [Verdict(claim, _source(claim.files), NOT_CHECKABLE, why=why)]
-    why = "speaks of the paper's own data" if of_users else _absent(claim.data)
+    why = "speaks of the paper's own data" if lab.own else _absent(claim.data)
     return [Verdict(claim, " or ".join(claim.data), NOT_CHECKABLE, why=why)]
 
 
