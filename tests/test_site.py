@@ -15,12 +15,17 @@ from unskew.cli import app, main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+WRITTEN = "api"  # by `make docs`, of the docstrings; in no repository
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for page in DOCS.rglob("*.md") if page.stem != WRITTEN),
+]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
 
 
-def cli_page():
-    spec = importlib.util.spec_from_file_location("cli_page", DOCS / "cli.py")
+def written_by(name):
+    """The module that writes a page."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     page = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(page)
     return page
@@ -58,7 +63,7 @@ def slugs(text):
 
 
 def test_cli_page_is_up_to_date():
-    assert (DOCS / "cli.md").read_text() == cli_page().page(), "run: make docs"
+    assert (DOCS / "cli.md").read_text() == written_by("cli").page(), "run: make docs"
 
 
 def test_every_command_and_option_is_on_the_cli_page():
@@ -75,8 +80,14 @@ def test_every_command_and_option_is_on_the_cli_page():
             assert one.help, f"{name}: {one.name} has no help"
 
 
+def test_every_public_name_is_in_the_python_reference():
+    text = written_by("api").page()
+    assert set(re.findall(r"^### (\w+)$", text, re.M)) == set(us.__all__)
+    assert " at 0x" not in text  # no default prints as a place in memory
+
+
 def test_help_becomes_markdown():
-    page = cli_page()
+    page = written_by("cli")
     text = """
 Do it.
 
@@ -119,7 +130,8 @@ def test_every_page_is_in_the_contents():
     lines = [line for block in blocks for line in block.splitlines()]
     entries = [line for line in lines if line and not line.startswith(":")]
     listed = [re.sub(r".*<(.+)>", r"\1", entry) for entry in entries]  # TITLE <page>, or page
-    assert sorted([*listed, "index"]) == sorted(page.stem for page in DOCS.glob("*.md"))
+    pages = [page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES[1:]]
+    assert sorted([*listed, "index"]) == sorted([*pages, WRITTEN])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -160,6 +172,7 @@ def test_the_site_builds_without_warnings(tmp_path):
     for package in ("sphinx", "myst_parser", "furo"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: make docs installs it")
+    subprocess.run([sys.executable, str(DOCS / "api.py")], check=True)
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "-d", str(tmp_path / "doctrees")]
     subprocess.run([*build, str(DOCS), str(tmp_path / "site")], check=True)
     shown = (tmp_path / "site" / "readme.html").read_text()

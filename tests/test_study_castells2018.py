@@ -35,7 +35,7 @@ def verdicts(result):
 # The whole study
 
 
-def test_every_claim_of_the_ledger_is_there():
+def test_every_claim_is_there():
     assert [claim.key for claim in STUDY.claims] == [f"4-{n:02}" for n in range(1, 34)]
     for claim in STUDY.claims:
         assert claim.says.endswith(".")
@@ -115,7 +115,7 @@ def test_the_sampling_formula_and_the_package_agree():
     judged = us.read_ratings(columns, tags=["familiar"])
     found = thinned(judged, 4.0, 0)
     assert found["T"][0] == pytest.approx(0.5)
-    # All pairs are judged, so p(J) = 1: nobody can be tested who was not, whatever the item.
+    # All pairs are judged, so p(J) = 1 and the formula keeps everything outside training.
     assert found["kept"][0] == 1.0
 
 
