@@ -9,10 +9,9 @@ from unskew.auditing.interventions import InterventionStudy
 from unskew.data.ratings import under_one_numbering
 from unskew.data.worlds import world
 from unskew.reporting.write import report
-from unskew.studies import carraro2020_claims as claims
-from unskew.studies import carraro2020_measures as made
-from unskew.studies.carraro2020 import STUDY
-from unskew.studies.carraro2020_printed import (
+from unskew.studies.carraro2020 import claims
+from unskew.studies.carraro2020 import measures as made
+from unskew.studies.carraro2020.printed import (
     SETS,
     SYSTEMS,
     TABLE_1,
@@ -22,6 +21,7 @@ from unskew.studies.carraro2020_printed import (
     printed_means,
     truncated,
 )
+from unskew.studies.carraro2020.study import STUDY
 from unskew.studies.claims import CONTRADICTS, DIFFERS, HOLDS, NOT_CHECKABLE, VERDICTS
 from unskew.studies.study import study
 

@@ -10,9 +10,8 @@ import pytest
 import unskew as us
 from conftest import real_data
 from unskew.reporting.write import report
-from unskew.studies import castells2018_worlds as worlds
-from unskew.studies.castells2018 import STUDY
-from unskew.studies.castells2018_measures import (
+from unskew.studies.castells2018 import worlds
+from unskew.studies.castells2018.measures import (
     cell,
     largest_z,
     sigma,
@@ -20,6 +19,7 @@ from unskew.studies.castells2018_measures import (
     thinned,
     times_chance,
 )
+from unskew.studies.castells2018.study import STUDY
 from unskew.studies.study import study
 
 

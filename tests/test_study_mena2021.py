@@ -9,11 +9,10 @@ import pytest
 import unskew as us
 from conftest import real_data
 from unskew.reporting.write import report
-from unskew.studies import mena2021_printed as printed
 from unskew.studies.claims import CONTRADICTS, HOLDS, NOT_CHECKABLE
 from unskew.studies.lab import opened
-from unskew.studies.mena2021 import STUDY
-from unskew.studies.mena2021_measures import (
+from unskew.studies.mena2021 import printed
+from unskew.studies.mena2021.measures import (
     BEST_P,
     LEARNED,
     SIXTEEN,
@@ -25,7 +24,8 @@ from unskew.studies.mena2021_measures import (
     systems,
     tau,
 )
-from unskew.studies.mena2021_theory import FIG_4, every_count, lemma_3, p_of_tau, rates_order_alike
+from unskew.studies.mena2021.study import STUDY
+from unskew.studies.mena2021.theory import FIG_4, every_count, lemma_3, p_of_tau, rates_order_alike
 from unskew.studies.study import study
 
 SYNTHETIC = ["3-39", "3-40", "3-43", "3-56", "3-57", "3-58"]

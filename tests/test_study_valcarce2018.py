@@ -12,8 +12,8 @@ from unskew.reporting.write import report
 from unskew.studies.claims import CONTRADICTS, HOLDS, NOT_CHECKABLE, VERDICTS
 from unskew.studies.lab import amounts_of, opened
 from unskew.studies.study import named, study
-from unskew.studies.valcarce2018_facts import floor_rule, table_2
-from unskew.studies.valcarce2018_measures import (
+from unskew.studies.valcarce2018.facts import floor_rule, table_2
+from unskew.studies.valcarce2018.measures import (
     DESIGNS,
     GAINS,
     Own,
@@ -22,7 +22,7 @@ from unskew.studies.valcarce2018_measures import (
     pvalues_file,
     results_file,
 )
-from unskew.studies.valcarce2018_printed import (
+from unskew.studies.valcarce2018.printed import (
     COLUMNS,
     CUTOFFS,
     FIGURE_1,
@@ -34,7 +34,7 @@ from unskew.studies.valcarce2018_printed import (
     as_pairs,
     cutoffs,
 )
-from unskew.studies.valcarce2018_shapes import (
+from unskew.studies.valcarce2018.shapes import (
     _deeper,
     deeper_power,
     mrr_is_the_outlier,

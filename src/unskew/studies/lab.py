@@ -66,7 +66,7 @@ def measurement(
     """
 
     def made(function: Callable[[Lab, str], pl.DataFrame]) -> Measurement:
-        study = function.__module__.rsplit(".", 1)[-1].removesuffix("_claims")
+        study = function.__module__.removeprefix("unskew.studies.").split(".")[0]
         return Measurement(function.__name__, study, what, version, function)
 
     return made

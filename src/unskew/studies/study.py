@@ -31,7 +31,8 @@ Progress = Callable[[str, int, int], None]
 def named(name: str) -> Study:
     """Return a study by the name of its paper."""
     choose("study", name, STUDIES)
-    found: Study = import_module(f"unskew.studies.{name}").STUDY
+    where = f"unskew.studies.{name}" + (".study" if name != "bellogin2017" else "")
+    found: Study = import_module(where).STUDY
     return found
 
 

@@ -15,8 +15,8 @@ from unskew.data.readers import read_ratings
 from unskew.data.worlds import world
 from unskew.protocol.intervene import Evidence, Wtd
 from unskew.protocol.subsample import random_parts
-from unskew.studies import carraro2020_measures as made
-from unskew.studies.carraro2020_printed import (
+from unskew.studies.carraro2020 import measures as made
+from unskew.studies.carraro2020.printed import (
     IMPERSONAL,
     INTELLIGENT,
     NOISE,

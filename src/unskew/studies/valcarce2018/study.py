@@ -6,9 +6,9 @@ from unskew.data.dataset import Dataset
 from unskew.data.worlds import world
 from unskew.studies.lab import Amount
 from unskew.studies.paper import STAND_IN, Study
-from unskew.studies.valcarce2018_claims import CLAIMS
-from unskew.studies.valcarce2018_exhibits import EXHIBITS
-from unskew.studies.valcarce2018_printed import SETS
+from unskew.studies.valcarce2018.claims import CLAIMS
+from unskew.studies.valcarce2018.exhibits import EXHIBITS
+from unskew.studies.valcarce2018.printed import SETS
 
 
 def stand_in(seed: int) -> Dataset:

@@ -11,9 +11,9 @@ from unskew.auditing.sections import Block, Grid, Picture, Words
 from unskew.data.dataset import Dataset
 from unskew.data.worlds import world
 from unskew.errors import UnskewError
-from unskew.studies import castells2018_worlds as worlds
-from unskew.studies.castells2018_claims import CLAIMS
-from unskew.studies.castells2018_measures import (
+from unskew.studies.castells2018 import worlds
+from unskew.studies.castells2018.claims import CLAIMS
+from unskew.studies.castells2018.measures import (
     AVERAGE_OF_ONE,
     CUTOFF,
     METRICS,

@@ -31,7 +31,7 @@ from unskew.recommend.presets import Chosen, valcarce2018
 from unskew.runs import Run, read_run
 from unskew.scores import Scores
 from unskew.studies.lab import Lab, NotAtHandError, measurement
-from unskew.studies.valcarce2018_printed import COLUMNS, CUTOFFS, FAMILIES, SEVEN, cutoffs
+from unskew.studies.valcarce2018.printed import COLUMNS, CUTOFFS, FAMILIES, SEVEN, cutoffs
 
 DEPTH = 100
 """How many items each system recommends."""

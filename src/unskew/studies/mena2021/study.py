@@ -12,12 +12,12 @@ from unskew.bias.optimal import optimal_rankings
 from unskew.charts import MOST_ROWS, Figure
 from unskew.data.dataset import Dataset
 from unskew.data.worlds import world
-from unskew.studies import mena2021_printed as printed
 from unskew.studies.drawn import bars, scatter
 from unskew.studies.lab import Amount, Lab, Measurement, NotAtHandError
-from unskew.studies.mena2021_checks import kept, twins
-from unskew.studies.mena2021_claims import ALL, CLAIMS, CM, KNOWN, ML, TABLE
-from unskew.studies.mena2021_measures import (
+from unskew.studies.mena2021 import printed
+from unskew.studies.mena2021.checks import kept, twins
+from unskew.studies.mena2021.claims import ALL, CLAIMS, CM, KNOWN, ML, TABLE
+from unskew.studies.mena2021.measures import (
     BEST_ANTI,
     BEST_P,
     BEST_TRUE,
@@ -39,7 +39,7 @@ from unskew.studies.mena2021_measures import (
     threshold,
     turned,
 )
-from unskew.studies.mena2021_theory import lemma_worlds, toys, truth_tables
+from unskew.studies.mena2021.theory import lemma_worlds, toys, truth_tables
 from unskew.studies.paper import STAND_IN, Exhibit, Study
 
 Blocks = Sequence[Block]

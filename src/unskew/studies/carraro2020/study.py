@@ -11,9 +11,9 @@ from unskew.auditing.sections import Block, Grid, Picture, Words
 from unskew.comparing.correlation import kendall_test
 from unskew.data.dataset import Dataset
 from unskew.data.worlds import world
-from unskew.studies import carraro2020_measures as made
-from unskew.studies.carraro2020_claims import BOTH, CLAIMS, NAMES
-from unskew.studies.carraro2020_printed import (
+from unskew.studies.carraro2020 import measures as made
+from unskew.studies.carraro2020.claims import BOTH, CLAIMS, NAMES
+from unskew.studies.carraro2020.printed import (
     SETS,
     STATISTICS,
     SYSTEMS,

@@ -13,7 +13,7 @@ from unskew.comparing.correlation import kendall
 from unskew.errors import DataError
 from unskew.studies.claims import Measure, Measured
 from unskew.studies.lab import Lab, NotAtHandError
-from unskew.studies.valcarce2018_measures import (
+from unskew.studies.valcarce2018.measures import (
     DEPTH,
     Evidence,
     Own,
@@ -28,7 +28,7 @@ from unskew.studies.valcarce2018_measures import (
     scores,
     sparsity,
 )
-from unskew.studies.valcarce2018_printed import (
+from unskew.studies.valcarce2018.printed import (
     CUTOFFS,
     DEFINED,
     FAMILIES,

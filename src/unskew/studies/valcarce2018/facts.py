@@ -12,7 +12,7 @@ from unskew.evaluation import evaluate
 from unskew.protocol.targets import AllItems, TargetLists, Targets, TestItems
 from unskew.studies.claims import Measure, Measured
 from unskew.studies.lab import Lab
-from unskew.studies.valcarce2018_measures import (
+from unskew.studies.valcarce2018.measures import (
     DEPTH,
     Evidence,
     Own,
@@ -23,7 +23,7 @@ from unskew.studies.valcarce2018_measures import (
     run_of,
     sizes,
 )
-from unskew.studies.valcarce2018_printed import COLUMNS, SEVEN, TABLE_2
+from unskew.studies.valcarce2018.printed import COLUMNS, SEVEN, TABLE_2
 
 ERRORS = {0.05: 0.001, 0.01: 0.00045}
 """The error that the paper gives for p-values of 100,000 permutations."""

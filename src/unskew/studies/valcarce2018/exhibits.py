@@ -13,7 +13,7 @@ from unskew.recommend.presets import valcarce2018
 from unskew.studies import drawn
 from unskew.studies.lab import Lab, NotAtHandError
 from unskew.studies.paper import Exhibit
-from unskew.studies.valcarce2018_measures import (
+from unskew.studies.valcarce2018.measures import (
     Evidence,
     Own,
     Released,
@@ -25,7 +25,7 @@ from unskew.studies.valcarce2018_measures import (
     sizes,
     sparsity,
 )
-from unskew.studies.valcarce2018_printed import (
+from unskew.studies.valcarce2018.printed import (
     FIGURE_1,
     FIGURE_5,
     SETS,

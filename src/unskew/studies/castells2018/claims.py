@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unskew.studies import castells2018_findings as found
+from unskew.studies.castells2018 import findings as found
 from unskew.studies.claims import (
     Claim,
     Rule,

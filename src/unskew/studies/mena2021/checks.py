@@ -15,10 +15,10 @@ from unskew.data.worlds import world
 from unskew.layout import number
 from unskew.protocol.familiar import FamiliarTraining
 from unskew.protocol.temporal import TemporalSplit
-from unskew.studies import mena2021_printed as printed
 from unskew.studies.claims import Measure, Measured
 from unskew.studies.lab import Lab, NotAtHandError
-from unskew.studies.mena2021_measures import (
+from unskew.studies.mena2021 import printed
+from unskew.studies.mena2021.measures import (
     BEST_ANTI,
     BEST_P,
     BEST_TRUE,
@@ -43,7 +43,7 @@ from unskew.studies.mena2021_measures import (
     temporal,
     turned,
 )
-from unskew.studies.mena2021_theory import (
+from unskew.studies.mena2021.theory import (
     at_random,
     extent,
     lemma_2,

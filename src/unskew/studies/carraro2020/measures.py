@@ -32,7 +32,7 @@ from unskew.protocol.split import without_overlap
 from unskew.protocol.subsample import random_parts
 from unskew.recommend.model import Algorithm
 from unskew.rng import key_of as seed_of
-from unskew.studies.carraro2020_printed import INTELLIGENT, NOISE, SETS, SYSTEMS, TRUE, Means
+from unskew.studies.carraro2020.printed import INTELLIGENT, NOISE, SETS, SYSTEMS, TRUE, Means
 from unskew.studies.lab import Lab, Measurement, NotAtHandError, measurement
 
 F64 = NDArray[np.float64]

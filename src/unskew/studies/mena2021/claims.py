@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from unskew.studies import mena2021_checks as checks
-from unskew.studies import mena2021_printed as printed
 from unskew.studies.claims import (
     Claim,
     above,
@@ -14,7 +12,8 @@ from unskew.studies.claims import (
     near,
     true,
 )
-from unskew.studies.mena2021_measures import RELEASED_AT_10
+from unskew.studies.mena2021 import checks, printed
+from unskew.studies.mena2021.measures import RELEASED_AT_10
 
 ML, YAHOO, CM = "ml-1m", "yahoo-r3", "cm100k"
 ALL, KNOWN = (ML, YAHOO, CM), (YAHOO, CM)

@@ -36,7 +36,7 @@ from unskew.recommend.presets import mena2021
 from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random
 from unskew.scores import Scores
 from unskew.studies.lab import Lab, NotAtHandError, measurement
-from unskew.studies.mena2021_theory import extent
+from unskew.studies.mena2021.theory import extent
 
 NAMES = {
     "wrmf": "WRMF", "gbpr": "GBPR", "plsa": "GPLSA", "eals": "EALS", "slim": "SLIM",

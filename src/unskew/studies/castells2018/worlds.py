@@ -36,7 +36,7 @@ from unskew.recommend.factors import PureSVD
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import AverageRating, Popularity, Random
-from unskew.studies.castells2018_measures import thinned
+from unskew.studies.castells2018.measures import thinned
 from unskew.studies.lab import Lab, measurement
 
 CM100K = (1_054, 1_084, 103_584, 11_594)

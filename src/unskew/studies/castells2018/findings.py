@@ -11,8 +11,8 @@ import polars as pl
 
 from unskew.comparing.correlation import kendall
 from unskew.errors import DataError
-from unskew.studies import castells2018_worlds as worlds
-from unskew.studies.castells2018_measures import (
+from unskew.studies.castells2018 import worlds
+from unskew.studies.castells2018.measures import (
     AVERAGE,
     AVERAGE_OF_ONE,
     BINS,

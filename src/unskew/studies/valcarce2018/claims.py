@@ -12,7 +12,7 @@ from unskew.studies.claims import (
     near,
     true,
 )
-from unskew.studies.valcarce2018_facts import (
+from unskew.studies.valcarce2018.facts import (
     best_by_ndcg,
     floor_rule,
     gini_of_items,
@@ -26,9 +26,9 @@ from unskew.studies.valcarce2018_facts import (
     table_2,
     twins,
 )
-from unskew.studies.valcarce2018_measures import Released, pvalues_file, results_file
-from unskew.studies.valcarce2018_printed import FIGURE_1, SETS, as_pairs, cutoffs
-from unskew.studies.valcarce2018_shapes import (
+from unskew.studies.valcarce2018.measures import Released, pvalues_file, results_file
+from unskew.studies.valcarce2018.printed import FIGURE_1, SETS, as_pairs, cutoffs
+from unskew.studies.valcarce2018.shapes import (
     above_085,
     below_08,
     both_deeper,

@@ -291,7 +291,7 @@ def p_of_tau(tau: float, systems: int = 16) -> float:
 
     Examples
     --------
-    >>> from unskew.studies.mena2021_theory import p_of_tau
+    >>> from unskew.studies.mena2021.theory import p_of_tau
     >>> round(p_of_tau(0.8, systems=5), 3)
     0.083
     """

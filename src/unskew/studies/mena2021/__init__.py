@@ -1,0 +1,1 @@
+"""mena2021: popularity bias in metrics of false positives."""
