@@ -161,6 +161,10 @@ def test_on_own_data_claims_are_questions(toy):
     assert [exhibit.place for exhibit, _, _ in found.exhibits] == ["Table 1"]
     page = found.document().to_markdown()
     assert "questions about other data" in page
+    assert found.card["command"] == "unskew study run toy --data ratings --seed 0"
+    some = us.study("toy", stand_in=True, amounts={"folds": 4}, liked=4, claims=["9-3"], seed=2)
+    words = "--stand-in --amount folds=4 --claims 9-3 --liked 4 --seed 2"
+    assert some.card["command"] == f"unskew study run toy {words}"
 
 
 def test_a_store_spares_what_was_measured(toy, tmp_path):

@@ -283,13 +283,16 @@ def flat_in_density(lab: Lab, on: str) -> Measured:
     names = (*LEARNING, RANDOM)
     moved = max(_end_to_end(only(table, system=name)) for name in names)
     still = max(_end_to_end(only(fixed, system=name)) for name in names)
+    kept = {name: curve(fixed, "kept", name)[1] for name in LEARNING}
+    change = max(abs(ratio(y[-1], y[0]) - 1) for y in kept.values())
     ends = {name: curve(table, "kept", name)[1] for name in names}
     said = ", ".join(f"{name} {y[0]:.4f} to {y[-1]:.4f}" for name, y in ends.items())
     return Measured(
         moved, text=f"{moved:.1f} standard errors",
         note=f"From a tenth to all test ratings: {said}. With fewer test ratings the least popular "
         "items have none and are no candidates any more, which makes the others harder to beat. "
-        f"With the candidates of the whole test part: {still:.1f} standard errors at the most.",
+        f"With the candidates of the whole test part it moves by {100 * change:.1f} % at the most, "
+        f"{still:.1f} standard errors.",
     )  # fmt: skip
 
 

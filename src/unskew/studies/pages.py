@@ -80,9 +80,8 @@ def _ledger(found: Found) -> Section:
 
 
 def _card(found: Found) -> Section:
-    command = f"unskew study run {found.study.name} --seed {found.card['seed']}"
     blocks = (
-        Code("Again", command),
+        Code("Again", found.card["command"]),
         Code("Card", as_json(dict(found.card), indent=1)),
         Code("To cite", PAPERS[found.study.name]),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -139,8 +140,9 @@ def study(
                 title = f"{exhibit.place}: {exhibit.title}"
                 left_out[f"{title} ({on})" if on else title] = _reason(problem)
             state.step()
+        card = _card(paper, lab) | {"command": _command(paper, lab, data is not None, claims)}
         return StudyResult(
-            paper, tuple(verdicts), tuple(drawn), left_out, dict(lab.tables), _card(paper, lab), own
+            paper, tuple(verdicts), tuple(drawn), left_out, dict(lab.tables), card, own
         )
 
 
@@ -274,6 +276,24 @@ def _card(paper: Study, lab: Lab) -> dict[str, Any]:
         "amounts": dict(lab.amounts), "quick": lab.quick, "seed": lab.seed, "liked": lab.liked,
         "versions": versions(),
     }  # fmt: skip
+
+
+def _command(paper: Study, lab: Lab, of_users: bool, claims: Sequence[str] | None) -> str:
+    """Return the command that makes the same page."""
+    words = ["unskew study run", paper.name]
+    if of_users:
+        words += ["--data", shlex.quote(next(iter(lab.sets)))]
+        words += ["--random FILE"] if lab.own and lab.data(next(iter(lab.sets))).random else []
+    elif lab.own:
+        words.append("--stand-in")
+    usual = amounts_of(paper.amounts, lab.quick, None)
+    if lab.quick != (lab.own and not of_users):
+        words.append("--quick" if lab.quick else "--full")
+    for name, value in lab.amounts.items():
+        words += [f"--amount {name}={value}"] if value != usual[name] else []
+    words += ["--claims " + ",".join(claims)] if claims is not None else []
+    words += [f"--liked {lab.liked:g}"] if lab.liked is not None else []
+    return " ".join([*words, f"--seed {lab.seed}"])
 
 
 def overview(data_dir: str | os.PathLike[str] | None = None) -> pl.DataFrame:
