@@ -9,10 +9,7 @@ import pytest
 import unskew as us
 from conftest import real_data
 from unskew.reporting.write import report
-from unskew.studies import bellogin2017_designs as designs
-from unskew.studies import bellogin2017_measures as measures
-from unskew.studies import bellogin2017_popularity as popularity
-from unskew.studies import bellogin2017_tables as tables
+from unskew.studies.bellogin2017 import designs, measures, popularity, tables
 from unskew.studies.claims import CONTRADICTS, DIFFERS, HOLDS, NOT_CHECKABLE, VERDICTS
 from unskew.studies.lab import amounts_of, opened
 from unskew.studies.study import named, study

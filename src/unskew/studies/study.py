@@ -32,8 +32,7 @@ Progress = Callable[[str, int, int], None]
 def named(name: str) -> Study:
     """Return a study by the name of its paper."""
     choose("study", name, STUDIES)
-    where = f"unskew.studies.{name}" + (".study" if name != "bellogin2017" else "")
-    found: Study = import_module(where).STUDY
+    found: Study = import_module(f"unskew.studies.{name}.study").STUDY
     return found
 
 

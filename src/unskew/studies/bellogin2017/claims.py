@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from unskew.studies import bellogin2017_designs as designs
-from unskew.studies import bellogin2017_popularity as popularity
-from unskew.studies import bellogin2017_tables as tables
-from unskew.studies.bellogin2017_measures import (
+from unskew.studies.bellogin2017 import designs, popularity, tables
+from unskew.studies.bellogin2017.measures import (
     AR,
     LASTFM,
     MOVIELENS,

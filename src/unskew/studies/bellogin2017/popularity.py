@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from unskew.comparing.correlation import kendall
-from unskew.studies.bellogin2017_measures import (
+from unskew.studies.bellogin2017.measures import (
     AP,
     AR,
     AR_FIXED,
@@ -48,7 +48,7 @@ from unskew.studies.bellogin2017_measures import (
     uniform_facts,
     weights,
 )
-from unskew.studies.bellogin2017_tables import (
+from unskew.studies.bellogin2017.tables import (
     F64,
     KNN,
     MF,

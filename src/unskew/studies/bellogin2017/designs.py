@@ -10,7 +10,7 @@ import polars as pl
 
 from unskew.comparing.correlation import kendall
 from unskew.errors import DataError
-from unskew.studies.bellogin2017_measures import (
+from unskew.studies.bellogin2017.measures import (
     AP,
     AR,
     AR_ALL,
@@ -31,7 +31,7 @@ from unskew.studies.bellogin2017_measures import (
     sparser_fixed,
     thresholds,
 )
-from unskew.studies.bellogin2017_tables import (
+from unskew.studies.bellogin2017.tables import (
     KNN,
     MF,
     PLSA,

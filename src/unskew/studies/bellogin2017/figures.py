@@ -10,7 +10,7 @@ from unskew.auditing.sections import Block, Grid, Picture, Words
 from unskew.layout import p_value
 from unskew.protocol.audit import audit_split
 from unskew.studies import drawn
-from unskew.studies.bellogin2017_measures import (
+from unskew.studies.bellogin2017.measures import (
     AP,
     AR,
     AR_FIXED,
