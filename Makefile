@@ -30,6 +30,7 @@ docs: $(DOCS_READY)
 	$(BIN)/python docs/metrics.py
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/cli.py
+	$(BIN)/python docs/api.py
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/docs
 	@echo pages: build/docs/index.html
 
