@@ -60,6 +60,11 @@ def test_all_sections_are_there_and_say_something(found):
         assert blocks(found, key, Grid), key
 
 
+def test_designs_without_a_null_experiment_are_named(found):
+    told = [str(block) for block in blocks(found, "null", Words)]
+    assert any(line.startswith("Not looked at: skew, wtd-h (") for line in told)
+
+
 def test_no_figure_is_empty(found):
     figures = dict(document_of(found).figures())
     assert len(figures) > 12

@@ -173,8 +173,42 @@ def test_a_store_spares_what_was_measured(toy, tmp_path):
     assert calls == ["stand-in"]
     assert again.ledger.equals(first.ledger)
     us.study("toy", stand_in=True, store=tmp_path / "store", amounts={"folds": 3})
+    assert calls == ["stand-in"]  # it asks for no folds
     us.study("toy", stand_in=True, store=tmp_path / "store", seed=1)
-    assert len(calls) == 3
+    assert len(calls) == 2
+
+
+def test_a_table_is_made_anew_for_the_amounts_it_asks_for(tmp_path):
+    made = []
+
+    def folds_of(lab, on):
+        return lab.once("folds", on, lambda: lab.amount("folds"))
+
+    @measurement("inner")
+    def inner(lab, on):
+        made.append(f"inner {folds_of(lab, on)}")
+        return pl.DataFrame({"x": [lab.amount("folds")]})
+
+    @measurement("outer")
+    def outer(lab, on):
+        made.append("outer")
+        more = lab.amount("draws") if lab.table(inner, on)["x"][0] > 2 else 0
+        return pl.DataFrame({"y": [folds_of(lab, on) + more]})
+
+    def value(folds, draws, extra=1):
+        amounts = {"folds": folds, "draws": draws, "extra": extra}
+        sets = {"a": stand_in(0)}
+        with opened(sets, own=True, amounts=amounts, quick=True, store=tmp_path / "s") as lab:
+            return lab.table(outer, "a")["y"][0]
+
+    assert value(2, 5) == 2
+    assert value(2, 6, 7) == 2  # neither is asked for
+    assert made == ["outer", "inner 2"]
+    assert value(3, 5) == 8
+    assert value(3, 6) == 9
+    assert value(3, 6, 2) == 9
+    assert made[2:] == ["outer", "inner 3", "outer"]
+    assert value(2, 9) == 2
 
 
 def test_every_number_as_csv_and_the_page_in_every_format(toy, tmp_path):

@@ -66,7 +66,7 @@ def test_the_page_and_the_numbers(whole, tmp_path):
         "ledger.csv", "scores-stand-in.csv", "pairs-stand-in.csv", "toys.csv", "truth_tables.csv",
         "turned.csv",
     }  # fmt: skip
-    left = {place.split(" (")[0] for place in whole.left_out}
+    left = {place.split(":")[0] for place in whole.left_out}
     assert left == {"Fig. 1 and 12", "Fig. 18"}
     drawn = [exhibit.place for exhibit, _, _ in whole.exhibits]
     for number in (1, 3, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17):

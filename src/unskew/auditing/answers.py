@@ -169,12 +169,18 @@ def _settled(found: Found) -> str | None:
     pairs = found.flips.pairs()
     firm = pairs.filter((pl.col("b_wins") == 0) & (pl.col("a_wins") > 0)).height
     designs = len(found.designs)
-    text = f"{firm:,} of {pairs.height:,} pairs of systems keep their order under all {designs} "
+    if pairs.height == 1:
+        text = f"The two systems {'' if firm else 'do not '}keep their order under all {designs} "
+    else:
+        text = (
+            f"{firm:,} of {pairs.height:,} pairs of systems keep their order under all {designs} "
+        )
     text += "designs"
     if "a_significant" in pairs.columns:
         sure, other = pl.col("a_significant") > 0, pl.col("b_significant") > 0
         one_way, both = pairs.filter(sure ^ other).height, pairs.filter(sure & other).height
-        text += f"; {one_way:,} are decided significantly by some design and against none"
+        verb = "is" if one_way == 1 else "are"
+        text += f"; {one_way:,} {verb} decided significantly by some design and against none"
         text += f", {both:,} significantly both ways, depending on the design" if both else ""
     if found.agreement is not None:
         tau = found.agreement.tau

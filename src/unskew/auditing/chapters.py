@@ -201,6 +201,11 @@ def _null(found: Found) -> Section:
                   "missing where the system is not clearly away from chance")
         )  # fmt: skip
         blocks += [Words(line) for line in found.null.footer()]
+        seen = set(table["design"])
+        left_out = [design for design in found.designs if design not in seen]
+        if left_out:
+            why = "intervened test parts would train all systems anew, and time says nothing here"
+            blocks.append(Words(f"Not looked at: {', '.join(left_out)} ({why})."))
     return Section(
         "null", "The null experiment", "What each system would score if nobody had any taste and "
         "no item were better: whatever is above chance here is made by the design.",

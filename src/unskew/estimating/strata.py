@@ -133,7 +133,10 @@ class StrataReport(Printed):
                             "share_low": self.share_low[at], "share_high": self.share_high[at],
                         }
                     )  # fmt: skip
-        return pl.DataFrame(rows).with_columns(pl.selectors.float().fill_nan(None))
+        table = pl.DataFrame(rows).with_columns(pl.selectors.float().fill_nan(None))
+        bounds = ("least", "most")  # of counts as a rule, which have no decimals
+        whole = [name for name in bounds if (table[name].drop_nulls() % 1 == 0).all()]
+        return table.with_columns(pl.col(whole).cast(pl.Int64))
 
     def heads(self) -> pl.DataFrame:
         """Return a row per metric and system: the score, and the share that the head gives.

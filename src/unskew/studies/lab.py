@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ PUBLISHED = "published"
 """The folder of the data folder that holds tables of released results."""
 
 Kept = TypeVar("Kept")
+AMOUNT = {"amount": pl.String}
 Told = Callable[[str], None]
 
 
@@ -94,6 +95,10 @@ class Lab:
     tables: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict)
     """What has been measured, by measurement and data set."""
     _kept: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _used: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    """The amounts on which each table, and each thing kept, depends."""
+    _asked: list[set[str]] = field(default_factory=list)
+    """The amounts asked for so far, by each thing that is being made: the innermost last."""
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Lab:
@@ -115,6 +120,7 @@ class Lab:
 
     def amount(self, name: str) -> int:
         """Return how much of something to take."""
+        self._note({name})
         return self.amounts[name]
 
     def threshold(self, on: str, paper: float | None = None) -> float:
@@ -141,29 +147,68 @@ class Lab:
     def table(self, what: Measurement, on: str = "") -> pl.DataFrame:
         """Return a measurement's table: from memory, from the store, or measured now."""
         place = (what.name, on)
-        if place not in self.tables:
-            key = key_of(
-                {
-                    "kind": "study", "study": what.study, "measurement": what.name,
-                    "version": what.version, "stages": dict(STAGES), "seed": self.seed,
-                    "amounts": dict(self.amounts), "liked": self.liked, "own": self.own,
-                    "data": self._marks(on),
-                }
-            )  # fmt: skip
-            if self.store.has(key):
-                self.tables[place] = self.store.get(key)[0]
-            else:
-                self.told(f"{what.what} ({on})" if on else what.what)
-                made = what.function(self, on)
-                self.store.put(key, made, {"study": what.study, "measurement": what.name})
-                self.tables[place] = made
+        if place not in self.tables and not self._stored(what, on):
+            self.told(f"{what.what} ({on})" if on else what.what)
+            made = self._traced(place, lambda: what.function(self, on))
+            used = sorted(self._used[place])
+            card = {"study": what.study, "measurement": what.name}
+            self.store.put(self._key(what, on, used), made, card)
+            self.store.put(self._key(what, on, None), pl.DataFrame({"amount": used}, AMOUNT), card)
+            self.tables[place] = made
+        self._note(self._used[place])
         return self.tables[place]
+
+    def _stored(self, what: Measurement, on: str) -> bool:
+        """Take a table from the store, if it is there for amounts like ours.
+
+        Which amounts a table depends on is only known once it was made, and kept beside it: so
+        another number of permutations does not train systems anew.
+        """
+        names = self._key(what, on, None)
+        if not self.store.has(names):
+            return False
+        used = self.store.get(names)[0]["amount"].to_list()
+        if not set(used) <= set(self.amounts):
+            return False
+        key = self._key(what, on, used)
+        if not self.store.has(key):
+            return False
+        self.tables[what.name, on] = self.store.get(key)[0]
+        self._used[what.name, on] = frozenset(used)
+        return True
+
+    def _key(self, what: Measurement, on: str, used: Sequence[str] | None) -> str:
+        """Return the key of a table for our amounts; without `used`, that of their names."""
+        return key_of(
+            {
+                "kind": "study" if used is not None else "amounts of a study",
+                "study": what.study, "measurement": what.name, "version": what.version,
+                "stages": dict(STAGES), "seed": self.seed, "liked": self.liked, "own": self.own,
+                "amounts": {name: self.amounts[name] for name in used or ()},
+                "data": self._marks(on),
+            }
+        )  # fmt: skip
+
+    def _traced(self, place: tuple[str, str], make: Callable[[], Kept]) -> Kept:
+        """Make something, and note which amounts it asks for."""
+        self._asked.append(set())
+        try:
+            made = make()
+        finally:
+            asked = self._asked.pop()
+        self._used[place] = frozenset(asked)
+        return made
+
+    def _note(self, names: Iterable[str]) -> None:
+        if self._asked:
+            self._asked[-1].update(names)
 
     def once(self, name: str, on: str, make: Callable[[], Kept]) -> Kept:
         """Return what `make` returns, made once: for what is no table, such as splits."""
-        place = (name, on)
+        place = (f"once {name}", on)
         if place not in self._kept:
-            self._kept[place] = make()
+            self._kept[place] = self._traced(place, make)
+        self._note(self._used[place])
         kept: Kept = self._kept[place]
         return kept
 

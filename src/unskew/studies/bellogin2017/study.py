@@ -27,7 +27,7 @@ STUDY = Study(
     data=(MOVIELENS, LASTFM, NETFLIX),
     amounts={
         "folds": Amount(5, 2, "folds of five, and repetitions of the uniform test"),
-        "curves": Amount(2, 1, "folds of five along the curves of Figs. 3 and 4"),
+        "curves": Amount(5, 1, "folds of five along the curves of Figs. 3 and 4"),
         "skews": Amount(6, 3, "simulated data sets, of skew 0 to 2"),
     },
     exhibits=tuple(EXHIBITS),
