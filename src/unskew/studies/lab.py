@@ -155,7 +155,7 @@ class Lab:
             self.store.put(self._key(what, on, used), made, card)
             self.store.put(self._key(what, on, None), pl.DataFrame({"amount": used}, AMOUNT), card)
             self.tables[place] = made
-        self._note(self._used[place])
+        self._note(self._used.get(place, ()))
         return self.tables[place]
 
     def _stored(self, what: Measurement, on: str) -> bool:
