@@ -243,6 +243,15 @@ def test_wrong_settings_are_named(toy):
         us.study("toy", stand_in=True, amounts={"folds": 0})
 
 
+def test_own_ratings_on_another_scale_need_to_say_what_is_liked(toy):
+    odd = {"user": [1, 2, 3], "item": [1, 1, 2], "rating": [10, 90, 30]}
+    with pytest.raises(SettingError, match=r"from 10 to 90; .*--liked"):
+        us.study("toy", odd)
+    assert us.study("toy", odd, liked=50).card["liked"] == 50
+    same = {"user": [1, 2, 3], "item": [1, 1, 2], "rating": [1, 1, 1]}
+    assert us.study("toy", same).verdicts  # nothing to choose from: claims say what they need
+
+
 def test_random_ratings_join_own_data(toy):
     seen = []
     claim = Claim("9-7", "", "x.", lambda lab, on: seen.append(lab.data(on)) or Measured(1),

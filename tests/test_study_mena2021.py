@@ -194,7 +194,11 @@ def test_what_cannot_be_asked_is_said(rating):
     frame = {"user": [1, 1, 2, 2, 3, 3], "item": [1, 2, 1, 2, 1, 3]}
     if rating is not None:
         frame["rating"] = rating
-    found = study("mena2021", frame, quick=True, exhibits=False, claims=["3-06", "3-18", "3-35"])
+    asked = {
+        "claims": ["3-06", "3-18", "3-35"],
+        "liked": 50 if rating and max(rating) > 5 else None,
+    }
+    found = study("mena2021", frame, quick=True, exhibits=False, **asked)
     for row in found.ledger.filter(pl.col("verdict") == NOT_CHECKABLE).iter_rows(named=True):
         assert row["note"]
         assert "Traceback" not in row["note"]

@@ -163,9 +163,8 @@ def test_own_data(tmp_path, nowhere):
     path = tmp_path / "mine.csv"
     made.with_columns(rating=2 * pl.col("rating")).write_csv(path)
     wanted = ["1-19", "1-27", "1-37", "1-45", "1-01"]
-    refused = verdicts(study(NAME, path, data_dir=nowhere, claims=wanted, quick=True))
-    assert refused["1-19"].verdict == NOT_CHECKABLE
-    assert "--liked" in refused["1-19"].why
+    with pytest.raises(us.SettingError, match="--liked"):
+        study(NAME, path, data_dir=nowhere, claims=wanted, quick=True)
     got = verdicts(study(NAME, path, data_dir=nowhere, claims=wanted, quick=True, liked=8))
     assert got["1-01"].verdict == NOT_CHECKABLE
     for key in wanted[:4]:

@@ -191,6 +191,15 @@ def _table(header: list[str], rows: list[list[str]], left: list[int]) -> None:
     output().print(table)
 
 
+def _reasons(found: StudyResult) -> dict[str, str]:
+    """Return why claims could not be checked, with the claims."""
+    reasons: dict[str, list[str]] = {}
+    for row in found.ledger.iter_rows(named=True):
+        if row["verdict"] == "not checkable here":
+            reasons.setdefault(row["note"], []).append(row["claim"])
+    return {why: " ".join(claims) for why, claims in reasons.items()}
+
+
 def shown(found: StudyResult, quiet: bool) -> None:
     """Print the verdicts, and below them what differs or contradicts, in full."""
     from rich import box
@@ -210,6 +219,8 @@ def shown(found: StudyResult, quiet: bool) -> None:
             if claim["verdict"] in ("differs", "contradicts"):
                 text = f"{claim['claim']} {claim['verdict']}: {claim['says']} {claim['note']}"
                 screen.print(Text(text.strip(), style=styles[claim["verdict"]]))
+        for why, claims in _reasons(found).items():
+            messages().print(f"not checkable: {why}: {claims}", style="dim", markup=False)
         for place, why in found.left_out.items():
             messages().print(f"not drawn: {place}: {why}", style="dim", markup=False)
     screen.print(found.summary(), markup=False)

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from unskew.auditing.sections import Document
@@ -124,6 +125,7 @@ def study(
         sets, own=own, amounts=amounts_of(paper.amounts, fast, amounts), quick=fast, seed=seed,
         workers=workers, store=store, data_dir=data_dir, liked=liked, told=state.say,
     ) as lab:  # fmt: skip
+        _check_scale(lab)
         places = _places(paper, lab, data is not None) if exhibits and claims is None else []
         state.total = len(wanted) + len(places)
         verdicts = []
@@ -143,6 +145,13 @@ def study(
         return StudyResult(
             paper, tuple(verdicts), tuple(drawn), left_out, dict(lab.tables), card, own
         )
+
+
+def _check_scale(lab: Lab) -> None:
+    """Refuse ratings of which nobody said what is liked, before any claim has to."""
+    for on, data in lab.sets.items():
+        if lab.own and data.ratings.value.size and np.ptp(data.ratings.value) > 0:
+            lab.threshold(on, paper=4)
 
 
 @dataclass
