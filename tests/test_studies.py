@@ -178,6 +178,12 @@ def test_a_store_spares_what_was_measured(toy, tmp_path):
     assert len(calls) == 2
 
 
+def test_a_store_names_what_studies_keep(toy, tmp_path):
+    us.study("toy", stand_in=True, store=tmp_path)
+    told = CliRunner().invoke(app, ["store", "ls", str(tmp_path)])
+    assert "test_studies  sizes" in told.stdout
+
+
 def test_a_table_is_made_anew_for_the_amounts_it_asks_for(tmp_path):
     made = []
 

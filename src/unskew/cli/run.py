@@ -189,8 +189,9 @@ def ls(folder: Folder) -> None:
     opened = _opened(folder)
     for entry in opened.entries():
         card = entry.card
-        who = card.get("system") or "lists"
-        print(f"{entry.key[:12]}  {entry.size:>10,}  {card.get('label', '')}  {who}")
+        what = card.get("label") or card.get("study", "")
+        who = card.get("system") or card.get("measurement") or "lists"
+        print(f"{entry.key[:12]}  {entry.size:>10,}  {what}  {who}")
 
 
 @store_app.command("verify")
