@@ -21,8 +21,9 @@ from unskew.auditing.designs import (
     castells2018_designs,
     simple_systems,
 )
-from unskew.auditing.null import interval, null_experiment
+from unskew.auditing.null import null_experiment
 from unskew.auditing.operating import Planted, differences, operating_characteristics
+from unskew.comparing.distributions import mean_interval as interval
 from unskew.data.nulls import NULLS, co_clusters, forced_judgments, redraw, uniform
 from unskew.data.worlds import World, world
 from unskew.rng import draw, key_of

@@ -8,6 +8,7 @@ import pytest
 
 import unskew as us
 from conftest import real_data
+from unskew.comparing.distributions import mean_interval
 from unskew.reporting.write import report
 from unskew.studies.bellogin2017 import designs, measures, popularity, tables
 from unskew.studies.claims import CONTRADICTS, DIFFERS, HOLDS, NOT_CHECKABLE, VERDICTS
@@ -259,8 +260,8 @@ def test_places_and_orders():
 
 
 def test_intervals():
-    assert tables.over_folds([0.5]) == (0.5, None, None)
-    mean, low, high = tables.over_folds([1.0, 2.0, 3.0])
+    assert mean_interval([0.5]) == (0.5, None, None)
+    mean, low, high = mean_interval([1.0, 2.0, 3.0])
     assert mean == 2
     assert high - mean == pytest.approx(4.3027 / math.sqrt(3), abs=1e-3)
     assert mean - low == pytest.approx(high - mean)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class UnskewError(Exception):
@@ -24,6 +26,14 @@ class UnknownName(SettingError):  # noqa: N818 - reads better where it is raised
 
 class DataWarning(UserWarning):
     """Something about the data that the reader of the numbers should know."""
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Do something without its data warnings: where notes of the result say the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        yield
 
 
 def unknown_name(what: str, given: object, allowed: Iterable[object]) -> UnknownName:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.worlds import World
-from unskew.errors import DataError, DataWarning, SettingError, choose
+from unskew.errors import DataError, SettingError, choose, quietly
 from unskew.evaluation import evaluate
 from unskew.experiment.plan import Plan
 from unskew.experiment.store import key_of
@@ -208,8 +207,7 @@ def each_split(plan: Plan, ratings: Ratings) -> Iterator[tuple[int, int, Split]]
 
 def scores_on(lists: TargetLists, models: Mapping[str, object], plan: Plan) -> Scores:
     """Score models on target lists as a plan has it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # the notes say the same
+    with quietly():
         return evaluate(
             lists, dict(models), list(plan.metrics), users=plan.users, undefined=plan.undefined,
             ties=plan.ties, seed=plan.seed, draws=plan.draws,

@@ -7,14 +7,13 @@ audit will need later. It changes no number, and where it fails the audit compil
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from unskew.compiled import is_compiled
-from unskew.errors import DataWarning
+from unskew.errors import quietly
 from unskew.threads import available, python_beside
 
 USERS, ITEMS = 30, 20
@@ -32,6 +31,7 @@ def compiling_ahead() -> Iterator[None]:
         yield
 
 
+@quietly()
 def compile_all() -> None:
     """Train, rank, judge and compare on next to no data."""
     from unskew.auditing.levels import LEVELS, METRICS
@@ -44,7 +44,6 @@ def compile_all() -> None:
     from unskew.recommend.registry import algorithm
     from unskew.rng import generator
 
-    warnings.simplefilter("ignore", DataWarning)
     user, item = np.divmod(np.arange(USERS * ITEMS), ITEMS)
     some = (7 * user + 3 * item) % 5 < 3
     rating = 1 + (user + item * item) % 5

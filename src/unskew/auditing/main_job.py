@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from unskew.auditing.job import Job
 from unskew.auditing.levels import LEVELS
 from unskew.auditing.sections import Document
 from unskew.data.relevance import Relevance
-from unskew.errors import DataWarning, SettingError, choose
+from unskew.errors import SettingError, choose, quietly
 from unskew.experiment.plan import Plan
 from unskew.experiment.store import Store
 from unskew.recommend.model import Algorithm
@@ -130,8 +129,7 @@ def audit(
     if permutations is not None:
         level = replace(level, permutations=permutations)
     rules = (liked, relevance)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # the notes say the same
+    with quietly():
         if runs is not None or judgments is not None:
             given = {"data": data, "random": random, "algorithms": algorithms, "store": store}
             refuse(given, "is for ratings: leave it out with judgments and runs")

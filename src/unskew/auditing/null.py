@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from unskew.charts import Figure, as_figure
-from unskew.comparing.distributions import student_t_quantile
+from unskew.comparing.distributions import mean_interval
 from unskew.data.nulls import DIRECTIONS, NULLS, redraw
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
@@ -318,14 +318,16 @@ def _rows(results: Results, group: _Group, kind: str, repeat: int) -> list[dict[
 def _one(part: pl.DataFrame, real: Mapping[str, Any] | None, level: float) -> dict[str, Any]:
     """Return the numbers of one design, system and metric."""
     value, random = part["value"].to_list(), part["random"].to_list()
-    mean, low, high = interval(value, level)
+    mean, low, high = mean_interval(value, level)
     known = [one for one in random if one is not None]
     chance = math.fsum(known) / len(known) if len(known) == len(random) else None
     row: dict[str, Any] = dict.fromkeys(NUMBERS)
     row |= {"null_value": mean, "low": low, "high": high, "null_random": chance}
     if chance:
         ratios = [v / r for v, r in zip(value, random, strict=True) if r]
-        row |= dict(zip(("ratio", "ratio_low", "ratio_high"), interval(ratios, level), strict=True))
+        row |= dict(
+            zip(("ratio", "ratio_low", "ratio_high"), mean_interval(ratios, level), strict=True)
+        )
     if real is None:
         return row
     row |= {"real": real["value"], "real_random": real["random"]}
@@ -337,21 +339,8 @@ def _one(part: pl.DataFrame, real: Mapping[str, Any] | None, level: float) -> di
     if abs(above) > CLEAR * noise:
         shares = [one / above for one in excess]
         names = ("null_share", "share_low", "share_high")
-        row |= dict(zip(names, interval(shares, level), strict=True))
+        row |= dict(zip(names, mean_interval(shares, level), strict=True))
     return row
-
-
-def interval(values: Sequence[float], level: float) -> tuple[float | None, ...]:
-    """Return the mean and its interval by Student's t; without one for a single value."""
-    if not values:
-        return None, None, None
-    n = len(values)
-    mean = math.fsum(values) / n
-    if n == 1:
-        return mean, None, None
-    spread = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (n - 1) / n)
-    half = student_t_quantile((1 + level) / 2, n - 1) * spread
-    return mean, mean - half, mean + half
 
 
 def _titled(row: Mapping[str, Any], nulls: Sequence[str]) -> str:

@@ -13,11 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.auditing import _judging
-from unskew.auditing.null import interval
 from unskew.auditing.truth import applied, design_name
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import kendall
-from unskew.comparing.distributions import student_t_sf
+from unskew.comparing.distributions import mean_interval, student_t_sf
 from unskew.comparing.paired import paired
 from unskew.data.nulls import redraw, uniform
 from unskew.data.relevance import Relevance
@@ -101,7 +100,7 @@ class OperatingCharacteristics(Printed):
         for key, part in self.rows.group_by(KEYS, maintain_order=True):
             own = dict(zip(KEYS, key, strict=True))
             taus = [one for one in part["tau"].to_list() if one is not None]
-            tau, low, high = interval(taus, self.level)
+            tau, low, high = mean_interval(taus, self.level)
             pairs = int(part["pairs"].sum())
             row: dict[str, Any] = {
                 **own,

@@ -6,6 +6,7 @@ The normal distribution is `statistics.NormalDist`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from statistics import NormalDist
 
@@ -73,6 +74,21 @@ def student_t_quantile(probability: float, df: float) -> float:
         if abs(step) <= 1e-14 * t:
             break
     return t
+
+
+def mean_interval(
+    values: Sequence[float], level: float = 0.95
+) -> tuple[float | None, float | None, float | None]:
+    """Return the mean and its interval by Student's t; without one for a single value."""
+    if not values:
+        return None, None, None
+    n = len(values)
+    mean = math.fsum(values) / n
+    if n == 1:
+        return mean, None, None
+    spread = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (n - 1) / n)
+    half = student_t_quantile((1 + level) / 2, n - 1) * spread
+    return mean, mean - half, mean + half
 
 
 def binomial_half_cdf(k: ArrayLike, n: ArrayLike) -> F64:

@@ -8,7 +8,6 @@ systems (castells2018 section 5.3).
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,10 +19,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
-from unskew.comparing.distributions import student_t_quantile
+from unskew.comparing.distributions import mean_interval, student_t_quantile
 from unskew.comparing.paired import paired
 from unskew.data.worlds import World
-from unskew.errors import DataWarning, SettingError, choose
+from unskew.errors import SettingError, choose, quietly
 from unskew.estimating.online import (
     LEVEL,
     Behaviour,
@@ -164,7 +163,7 @@ class OnlineTests(Printed):
                 pl.col("error", "condensed_error", "error_inside").mean(),
                 pl.col("wrong", "against", "wrong_inside", "inside").sum(),
             )
-            row |= _named("error", _interval(means["error"].to_numpy(), self.level))
+            row |= _named("error", mean_interval(means["error"].to_list(), self.level))
             row["condensed_error"] = _mean(means["condensed_error"])
             row["error_inside"] = _mean(means["error_inside"])
             for name, of in (("wrong", "against"), ("wrong_inside", "inside")):
@@ -444,8 +443,7 @@ class _Trial:
         seed = key_of(self.seed, "online/offline", fold) % (1 << 31)
         models = {name: one.fit(split.train, seed) for name, one in self.systems.items()}
         lists = targets.lists(split, liked=self.world.liked, seed=self.seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # of lists shorter than k: they count
+        with quietly():
             return evaluate(lists, models, f"P@{self.k}", users="all", seed=self.seed)
 
     def reused(self, users: Mapping[str, Feedback]) -> list[dict[str, Any]]:
@@ -572,15 +570,6 @@ def share_interval(marks: NDArray[np.bool_], repeat: NDArray[Any], level: float)
     # The ends are 0 and 1 exactly where the share is; rounding may miss them.
     low = 0.0 if share == 0 else max((middle - half) / whole, 0.0)
     return share, low, 1.0 if share == 1 else min((middle + half) / whole, 1.0)
-
-
-def _interval(values: F64, level: float) -> Interval:
-    """Return a mean over repeats and its interval by Student's t; none for a single repeat."""
-    n, mean = values.size, float(values.mean())
-    if n < 2:
-        return mean, None, None
-    half = student_t_quantile((1 + level) / 2, n - 1) * float(values.std(ddof=1)) / math.sqrt(n)
-    return mean, mean - half, mean + half
 
 
 def _mean(values: pl.Series) -> float | None:

@@ -5,7 +5,6 @@ After Cañamares & Castells 2020, On target item sampling in offline recommender
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +20,7 @@ from unskew.comparing.orders import as_number, at_least_two
 from unskew.comparing.power import discriminative_power
 from unskew.comparing.significance import compare
 from unskew.data.relevance import Relevance
-from unskew.errors import DataError, DataWarning
+from unskew.errors import DataError, quietly
 from unskew.estimating.sampled import BOOTSTRAP, LEVEL, SIZES, interval, null
 from unskew.evaluation import evaluate
 from unskew.layout import Printed
@@ -216,8 +215,7 @@ def target_sizes(
     notes: list[str] = []
     for at, size in enumerate(several):
         lists = replace(design, others=size).lists(split, relevance, liked=liked, seed=seed)
-        with warnings.catch_warnings():  # what evaluate warns of is in the notes of its scores
-            warnings.simplefilter("ignore", DataWarning)
+        with quietly():
             scores = evaluate(lists, fitted, metric, threads=threads, draws=1)
         found[str(size)] = scores
         notes += [f"{size} others: {note}" for note in lists.notes]

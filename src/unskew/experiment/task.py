@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +12,7 @@ import polars as pl
 
 from unskew.bench import Bench, lay_lists, remarks
 from unskew.data.ratings import Ratings
-from unskew.errors import DataWarning, SettingError
+from unskew.errors import SettingError, quietly
 from unskew.evaluation import MEMORY, forgiving
 from unskew.expect import chance_scores
 from unskew.experiment.plan import STAGES, Custom, Plan, View, label_of
@@ -135,8 +134,7 @@ def count_splits(plan: Plan, split: int, ratings: Ratings) -> int:
 
 def perform(task: Task) -> list[str]:
     """Do a task; return the keys that it stored."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # the notes say the same
+    with quietly():
         split = _split(task.store, task.data, task.plan, task.split, task.fold)
         views = task.plan.views()
         model = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -246,7 +247,8 @@ def _where(claim: Claim, lab: Lab, of_users: bool) -> list[tuple[str, Rule]]:
 
 def _reason(problem: UnskewError) -> str:
     """Return why in a line; a task that failed reports every step, and in the last one why."""
-    return [line.strip() for line in str(problem).splitlines() if line.strip()][-1]
+    last = [line.strip() for line in str(problem).splitlines() if line.strip()][-1]
+    return re.sub(r"^unskew\.errors\.\w+: ", "", last)
 
 
 def _source(files: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from unskew.comparing.correlation import kendall
+from unskew.comparing.distributions import mean_interval
 from unskew.errors import DataError
 from unskew.studies.bellogin2017.measures import (
     AP,
@@ -45,7 +46,6 @@ from unskew.studies.bellogin2017.tables import (
     least_of,
     mean_of,
     only,
-    over_folds,
     place,
     ratio,
     told,
@@ -65,8 +65,8 @@ def most_of_one_relevant(lab: Lab, on: str) -> Measured:
 def popularity_in_ar(lab: Lab, on: str) -> Measured:
     """Take popularity's P@10 in AR, over all users."""
     rows = only(lab.table(configurations, on), design=AR, system=POPULAR, metric=P)
-    value, low, high = over_folds(rows["value"].to_list())
-    return Measured(value, low, high)
+    value, low, high = mean_interval(rows["value"].to_list())
+    return Measured(math.nan if value is None else value, low, high)
 
 
 def _orders(lab: Lab, on: str, metric: str = P) -> dict[str, dict[str, float]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -17,7 +16,7 @@ from unskew.data.observation import Always, PopularityLaw, fit_popularity_law
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.data.worlds import World
-from unskew.errors import DataError, DataWarning
+from unskew.errors import DataError, quietly
 from unskew.evaluation import evaluate
 from unskew.expect import expected_precision, one_relevant_bounds, sparsity
 from unskew.protocol.chance import RandomSplit
@@ -144,8 +143,7 @@ def fitted(seed: int, train: Ratings, *place: object) -> dict[str, Model]:
 
 def laid(design: Targets, split: Split, liked: Relevance, seed: int) -> TargetLists:
     """Lay a design over a split; what is short or missing stands in its facts."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
+    with quietly():
         return design.lists(split, liked, seed=seed)
 
 
@@ -156,8 +154,7 @@ def judged(
     undefined: str = "zero",
 ) -> Scores:
     """Judge systems over all users, as the paper does."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
+    with quietly():
         return evaluate(lists, systems, metrics, users="all", undefined=undefined, draws=1)
 
 
@@ -455,8 +452,7 @@ def constant_ratio(lab: Lab, on: str) -> pl.DataFrame:
 
 def positives(ratings: Ratings, liked: Relevance) -> NDArray[np.int64]:
     """Return |PR(i)|: how many users like each item."""
-    good = liked.is_liked(ratings.value)
-    return np.bincount(ratings.item[good], minlength=len(ratings.items))
+    return item_counts(ratings.take(liked.is_liked(ratings.value)))
 
 
 def listed(facts: Iterable[tuple[str, float]]) -> pl.DataFrame:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from unskew.comparing.correlation import kendall
-from unskew.comparing.distributions import student_t_quantile
 from unskew.errors import DataError
 from unskew.studies.claims import Measured
 from unskew.studies.lab import Lab, Measurement
@@ -69,16 +68,6 @@ def alike(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 def told(values: Mapping[str, float], digits: int = 4) -> str:
     """Return systems and their values, best first, as one line."""
     return ", ".join(f"{name} {values[name]:.{digits}f}" for name in order(values))
-
-
-def over_folds(values: Sequence[float]) -> tuple[float, float | None, float | None]:
-    """Return a mean and its 95 % interval over folds."""
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return mean, None, None
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    reach = student_t_quantile(0.975, len(values) - 1) * error
-    return mean, mean - reach, mean + reach
 
 
 def hit_error(value: float, lists: int) -> float:

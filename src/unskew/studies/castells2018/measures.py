@@ -111,16 +111,11 @@ def _null(lab: Lab, on: str, plans: Mapping[str, Plan], splits: int) -> pl.DataF
     `lists` is how many lists are behind each value on null data.
     """
     ratings, repeats = _ratings(lab, on), lab.amount("repeats")
-    try:
-        found = null_experiment(
-            ratings, plans, repeats=repeats, share=None if lab.own else SHARE,
-            store=lab.store.home, workers=lab.workers,
-            progress=lambda done, total: lab.told(f"{', '.join(plans)} ({on}): {done} of {total}"),
-        )  # fmt: skip
-    except DataError as problem:
-        # A task that failed reports where, line by line; its last line says why.
-        why = str(problem).strip().splitlines()[-1]
-        raise DataError(why.removeprefix("unskew.errors.DataError: ")) from problem
+    found = null_experiment(
+        ratings, plans, repeats=repeats, share=None if lab.own else SHARE,
+        store=lab.store.home, workers=lab.workers,
+        progress=lambda done, total: lab.told(f"{', '.join(plans)} ({on}): {done} of {total}"),
+    )  # fmt: skip
     lists = len(ratings.users) * splits * repeats
     return found.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import stdev
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from unskew.auditing.truth import Truth, truth
 from unskew.bias.describe import BiasReport, describe_bias, pearson
 from unskew.bias.steepness import dense_ranks
 from unskew.comparing.correlation import kendall
-from unskew.comparing.distributions import student_t_quantile
+from unskew.comparing.distributions import mean_interval
 from unskew.data.observation import AgainstRelevance
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, levels
@@ -28,6 +27,7 @@ from unskew.experiment.store import key_of
 from unskew.protocol.chance import RandomSplit
 from unskew.protocol.familiar import FamiliarTraining
 from unskew.protocol.given import Given
+from unskew.protocol.popularity import item_counts
 from unskew.protocol.split import Splitter, shared_rows
 from unskew.protocol.targets import TrainItems
 from unskew.protocol.temporal import TemporalSplit
@@ -96,7 +96,7 @@ def never_learned(train: Ratings, rng: np.random.Generator) -> Model:
 
 def unpopular(train: Ratings, _rng: np.random.Generator) -> object:
     """Rank by how few users rated an item."""
-    return -np.bincount(train.item, minlength=len(train.items)).astype(np.float64)
+    return -item_counts(train).astype(np.float64)
 
 
 def systems(liked: float, random: Ratings | None = None) -> dict[str, Algorithm]:
@@ -445,9 +445,8 @@ def tau(table: pl.DataFrame, first: Side, second: Side) -> Tau:
 
 def half_width(values: Sequence[float]) -> float:
     """Return half the 95 % interval of a mean, by Student's t; 0 where there is one value."""
-    if len(values) < 2:
-        return 0.0
-    return student_t_quantile(0.975, len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    _, low, high = mean_interval(values)
+    return 0.0 if low is None or high is None else (high - low) / 2
 
 
 def place(scores_of: Mapping[str, float], name: str, among: Sequence[str], *, lowest: bool = False

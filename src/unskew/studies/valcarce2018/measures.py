@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -18,7 +17,7 @@ from unskew.comparing.robustness import SHARES, robustness
 from unskew.comparing.significance import compare
 from unskew.data.relevance import Relevance
 from unskew.data.summary import summary
-from unskew.errors import DataError, DataWarning
+from unskew.errors import DataError, quietly
 from unskew.evaluation import evaluate
 from unskew.experiment.plan import STAGES
 from unskew.experiment.store import key_of
@@ -50,20 +49,9 @@ GAINS = ("burges", "liked-only", "binary")
 PAIRS = {"a": pl.String, "b": pl.String, "tau": pl.Float64, "low": pl.Float64, "high": pl.Float64}
 
 
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Evaluate without a warning of lists shorter than a cutoff: here they count as they are."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        yield
-
-
 def means_of(found: Scores) -> dict[str, dict[str, float]]:
     """Return each system's mean of each metric."""
-    return {
-        system: {label: mean.value for label, mean in means.items()}
-        for system, means in found.means().items()
-    }
+    return cast("dict[str, dict[str, float]]", found.mean())
 
 
 # The authors' tables
