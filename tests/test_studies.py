@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -10,16 +11,27 @@ from typer.testing import CliRunner
 import unskew as us
 from unskew.auditing.sections import Grid, Words
 from unskew.cli import app
+from unskew.data import released
 from unskew.data.catalog import DATASETS
 from unskew.data.worlds import world
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.studies import pages
 from unskew.studies import study as studies
 from unskew.studies.claims import (
+    ALGEBRA,
+    AMBIGUOUS,
     CONTRADICTS,
     DIFFERS,
+    EVIDENCE,
+    FAILED,
     HOLDS,
+    MEASURED,
+    NO_DATA,
     NOT_CHECKABLE,
+    NOT_SETTLED,
+    NOTE,
+    PRINTED,
+    RELEASED,
     Claim,
     Measured,
     above,
@@ -32,7 +44,14 @@ from unskew.studies.claims import (
     near,
     true,
 )
-from unskew.studies.lab import Amount, NotAtHandError, amounts_of, measurement, opened
+from unskew.studies.lab import (
+    Amount,
+    NotAtHandError,
+    UndefinedError,
+    amounts_of,
+    measurement,
+    opened,
+)
 from unskew.studies.paper import Exhibit, Study
 
 calls = []
@@ -52,6 +71,10 @@ def lost(_lab, _on):
     raise DataError("no rating is liked")
 
 
+def undefined(_lab, _on):
+    raise UndefinedError("no two items differ")
+
+
 def absent(lab, _on):
     return Measured(lab.published("nobody.csv").height)
 
@@ -60,10 +83,14 @@ CLAIMS = (
     Claim("9-1", "§1", "There are many ratings.", size, exactly(7), "a count", "7",
           data=("ml-1m",), asks=above(10), question="Are there more than ten ratings?"),
     Claim("9-2", "§2", "It fails.", lost, true(), "none", data=("ml-1m",), asks=true()),
-    Claim("9-3", "§3", "Two is even.", lambda _l, _o: Measured(value=True), true(), "arithmetic"),
+    Claim("9-3", "§3", "Two is even.", lambda _l, _o: Measured(value=True), true(), "arithmetic",
+          evidence=ALGEBRA),
     Claim("9-4", "§4", "A released table.", absent, true(), "exact", files=("nobody.csv",)),
     Claim("9-5", "§5", "Needs what is lost.", None, true(), "none", needs="the runs are lost"),
     Claim("9-6", "§6", "About its data.", size, exactly(7), "a count", data=("ml-1m",)),
+    Claim("9-7", "§7", "It crashes.", lambda _l, _o: Measured(1 / 0), true(), "none",
+          data=("ml-1m",), asks=true()),
+    Claim("9-8", "§8", "Undefined.", undefined, true(), "none", data=("ml-1m",), asks=true()),
 )  # fmt: skip
 
 
@@ -117,27 +144,58 @@ def test_verdicts_weigh_the_interval_and_what_is_left_open():
         return judge(claim, rule, "x", Measured(*measured)).verdict
 
     assert verdict(at_least(1), 2.0) == HOLDS
+    assert verdict(at_least(1), 2.0, 1.5, 3.0) == HOLDS
+    assert verdict(at_least(1), 2.0, 0.5, 3.0) == NOT_SETTLED  # 0.5 would not agree
+    assert verdict(at_least(1), 0.5, 0.2, 1.1) == NOT_SETTLED
+    assert verdict(at_least(1).open(), 0.5, 0.2, 1.1) == NOT_SETTLED
     assert verdict(at_least(1), 0.5) == CONTRADICTS
     assert verdict(at_least(1), 0.5, 0.2, 0.9) == CONTRADICTS
-    assert verdict(at_least(1), 0.5, 0.2, 1.1) == DIFFERS
     assert verdict(at_least(1).open(), 0.5) == DIFFERS
+    assert verdict(at_least(1).open(), 0.5, 0.2, 0.9) == DIFFERS
     assert verdict(above(1), 0.5, 0.0, 1.0) == CONTRADICTS  # 1 itself does not agree
     assert verdict(at_least(1), math.nan) == NOT_CHECKABLE
-    assert judge(claim, at_least(1), "x", Measured(2.0, 0.5, 3.0)).doubtful
-    assert not judge(claim, at_least(1), "x", Measured(2.0, 1.5, 3.0)).doubtful
+    assert verdict(near(0, 1), 3.0, 1.5, 2.0) == CONTRADICTS  # the value belongs to the range
+    assert verdict(near(0, 1), 0.0, -5.0, 5.0) == NOT_SETTLED
+
+
+@pytest.mark.parametrize("kind", [NOTE, AMBIGUOUS])
+def test_what_the_paper_does_not_say_gets_no_verdict(kind):
+    claim = replace(CLAIMS[0], kind=kind)
+    assert judge(claim, at_least(1), "x", Measured(0.0)).verdict == kind
+    assert judge(claim, at_least(1), "x", Measured(2.0)).verdict == kind
+    with pytest.raises(SettingError, match="kind must be one of"):
+        replace(CLAIMS[0], kind="rumour")
+
+
+def test_evidence_is_named_and_counted_apart(toy, tmp_path):
+    assert CLAIMS[0].evidence == MEASURED  # it speaks of data
+    assert CLAIMS[3].evidence == RELEASED  # it speaks of released tables only
+    with pytest.raises(SettingError, match="evidence must be one of"):
+        Claim("9-9", "", "x.", size, true(), "")
+    result = us.study("toy", data_dir=tmp_path)
+    assert result.counts(MEASURED)[HOLDS] == 1
+    assert result.counts(ALGEBRA)[HOLDS] == 1
+    assert "measured: 1 holds" in result.tally()
+    assert "algebra: 1 holds" in result.tally()
+    rows = {row["evidence"]: row for row in result.by_evidence().to_dicts()}
+    assert rows[ALGEBRA][HOLDS] == 1
+    fallen = judge(CLAIMS[3], true(), "x", Measured(1, evidence=PRINTED))
+    assert fallen.evidence == PRINTED  # printed values in place of released ones
 
 
 def test_without_its_data_a_study_runs_on_the_stand_in(toy, tmp_path):
     found = us.study("toy", data_dir=tmp_path)
     verdicts = {one.claim.key: one.verdict for one in found.verdicts}
     assert verdicts == {
-        "9-1": HOLDS, "9-2": NOT_CHECKABLE, "9-3": HOLDS, "9-4": NOT_CHECKABLE,
-        "9-5": NOT_CHECKABLE, "9-6": NOT_CHECKABLE,
+        "9-1": HOLDS, "9-2": FAILED, "9-3": HOLDS, "9-4": NO_DATA, "9-5": NOT_CHECKABLE,
+        "9-6": NOT_CHECKABLE, "9-7": FAILED, "9-8": NOT_CHECKABLE,
     }  # fmt: skip
     rows = {row["claim"]: row for row in found.ledger.to_dicts()}
     assert rows["9-1"]["says"] == "Are there more than ten ratings?"
     assert rows["9-2"]["note"] == "no rating is liked"
-    assert "nobody.csv" in rows["9-4"]["note"]
+    assert "released" in rows["9-4"]["note"]
+    assert rows["9-7"]["note"] == "ZeroDivisionError: division by zero"
+    assert rows["9-8"]["note"] == "no two items differ"
     assert rows["9-5"]["note"] == "the runs are lost"
     assert rows["9-6"]["note"] == "speaks of the paper's own data"
     assert found.left_out == {"Fig. 2: Lost (stand-in)": "no rating is liked"}
@@ -145,7 +203,36 @@ def test_without_its_data_a_study_runs_on_the_stand_in(toy, tmp_path):
     assert found.card["quick"]
     assert found.card["amounts"] == {"folds": 2}
     assert calls == ["stand-in"]  # measured once, for two claims and an exhibit
-    assert "2 hold" in found.summary()
+    assert "measured: 1 holds" in found.summary()
+
+
+def test_a_file_of_another_size_is_not_the_papers_data(toy, tmp_path):
+    (tmp_path / "ml-1m").mkdir()
+    (tmp_path / "ml-1m" / "ratings.dat").write_text("1::1::5::0\n1::2::1::0\n2::1::4::0\n")
+    result = us.study("toy", data_dir=tmp_path)
+    assert result.own  # the built-in world instead
+    rows = {row["claim"]: row for row in result.ledger.to_dicts()}
+    assert rows["9-6"]["verdict"] == NO_DATA
+    assert "has 2 users, and the paper's data have 6,040" in rows["9-6"]["note"]
+    assert "2 users" in result.card["not the paper's"]["ml-1m"]
+    asked = us.study("toy", "ml-1m", data_dir=tmp_path, claims=["9-1", "9-6"])
+    assert asked.own  # its claims are questions about that file
+    assert {one.verdict for one in asked.verdicts} == {CONTRADICTS, NO_DATA}
+
+
+def test_released_tables_are_recognised_by_their_size_and_the_authors_names(tmp_path):
+    file = "valcarce2018_librarything_pvalues.csv"
+    assert released.find(file, tmp_path) is None
+    (tmp_path / "published").mkdir()
+    rows = ["RunA,RunB,P_10", *(f"a{n},b,0.5" for n in range(420)), "c,d,"]
+    authors = tmp_path / "published" / "discriminative-libraryThing.csv"
+    authors.write_text("\n".join(rows))
+    assert released.read(file, tmp_path).height == 420  # the row without values is left out
+    authors.write_text("\n".join(rows[:100]))
+    with pytest.raises(DataError, match=r"99 rows .* has 420: get it anew"):
+        released.read(file, tmp_path)
+    with pytest.raises(UnknownName):
+        released.read("other.csv", tmp_path)
 
 
 def test_on_own_data_claims_are_questions(toy):
@@ -275,8 +362,8 @@ def test_the_lab_says_what_is_missing(tmp_path):
     with opened({}, own=True, amounts={}, quick=True, data_dir=tmp_path) as lab:
         with pytest.raises(NotAtHandError, match="needs coat"):
             lab.data("coat")
-        with pytest.raises(NotAtHandError, match=r"published/x\.csv"):
-            lab.published("x.csv")
+        with pytest.raises(NotAtHandError, match=r"published/mena2021_ml-1m_at10\.csv.*GitHub"):
+            lab.published("mena2021_ml-1m_at10.csv")
 
 
 def test_the_threshold_is_the_users_then_the_papers_then_the_datas(tmp_path):
@@ -316,9 +403,28 @@ def test_every_claim_is_whole(number, name):
         assert claim.why or claim.measure is None, claim.key
         assert (claim.measure is None) == bool(claim.needs), claim.key
         assert set(claim.data) <= set(DATASETS), claim.key
+        assert claim.measure is None or claim.evidence in EVIDENCE, claim.key
         if claim.asks is not None:
             assert claim.question.endswith("?"), claim.key
     assert set(paper.data) <= set(DATASETS)
+
+
+@pytest.mark.parametrize("name", list(EVERY))
+def test_a_result_that_disagrees_refutes_every_claim(name):
+    for claim in studies.named(name).claims:
+        for rule in {claim.rule, claim.asks} - {None}:
+            wrong = Measured(_outside(rule))
+            verdict = judge(claim, rule, "x", wrong).verdict
+            expected = CONTRADICTS if rule.decisive else DIFFERS
+            assert verdict == (expected if claim.kind == "claim" else claim.kind), claim.key
+
+
+def _outside(rule):
+    """Return a value that does not agree: beyond the nearest bound."""
+    if math.isfinite(rule.high):
+        return rule.high + 1
+    assert math.isfinite(rule.low), f"{rule} accepts everything"
+    return rule.low - 1
 
 
 def test_the_list_tells_what_is_at_hand(tmp_path):

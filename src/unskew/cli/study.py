@@ -191,22 +191,25 @@ def _table(header: list[str], rows: list[list[str]], left: list[int]) -> None:
     output().print(table)
 
 
-def _reasons(found: StudyResult) -> dict[str, str]:
-    """Return why claims could not be checked, with the claims."""
-    reasons: dict[str, list[str]] = {}
+def _reasons(found: StudyResult) -> dict[tuple[str, str], str]:
+    """Return why claims have no verdict, with the claims."""
+    reasons: dict[tuple[str, str], list[str]] = {}
     for row in found.ledger.iter_rows(named=True):
-        if row["verdict"] == "not checkable here":
-            reasons.setdefault(row["note"], []).append(row["claim"])
+        if row["verdict"] in ("failed", "data not there", "not checkable"):
+            reasons.setdefault((row["verdict"], row["note"]), []).append(row["claim"])
     return {why: " ".join(claims) for why, claims in reasons.items()}
 
 
 def shown(found: StudyResult, quiet: bool) -> None:
-    """Print the verdicts, and below them what differs or contradicts, in full."""
+    """Print the verdicts, and below them in full what does not hold."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    styles = {"holds": "green", "differs": "yellow", "contradicts": "red"}
+    styles = {
+        "holds": "green", "differs": "yellow", "not settled": "yellow", "contradicts": "red",
+        "failed": "red",
+    }  # fmt: skip
     screen = output()
     if not quiet:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -216,11 +219,11 @@ def shown(found: StudyResult, quiet: bool) -> None:
             table.add_row(*map(Text, row[:-1]), Text(row[-1], style=styles.get(row[-1], "dim")))
         screen.print(table)
         for claim in found.ledger.iter_rows(named=True):
-            if claim["verdict"] in ("differs", "contradicts"):
+            if claim["verdict"] in ("differs", "not settled", "contradicts"):
                 text = f"{claim['claim']} {claim['verdict']}: {claim['says']} {claim['note']}"
                 screen.print(Text(text.strip(), style=styles[claim["verdict"]]))
-        for why, claims in _reasons(found).items():
-            messages().print(f"not checkable: {why}: {claims}", style="dim", markup=False)
+        for (verdict, why), claims in _reasons(found).items():
+            messages().print(f"{verdict}: {why}: {claims}", style="dim", markup=False)
         for place, why in found.left_out.items():
             messages().print(f"not drawn: {place}: {why}", style="dim", markup=False)
     screen.print(found.summary(), markup=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -59,6 +60,13 @@ class Entry:
     """Further names under which its folder may lie in the data folder."""
     by_hand: str = ""
     """What to do where nothing can be downloaded."""
+
+    @property
+    def size_of_ratings(self) -> tuple[int | None, int | None, int | None]:
+        """Users, items and ratings, as its authors count them; None where they give no number."""
+        words = (re.sub(r"[^\d.]", "", part.split("(")[0]) for part in self.published.split(" x "))
+        users, items, ratings = (int(word) if word.isdigit() else None for word in words)
+        return users, items, ratings
 
     @property
     def options(self) -> tuple[str, ...]:

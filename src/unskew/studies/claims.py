@@ -6,12 +6,41 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from unskew.errors import SettingError
 from unskew.layout import number
 from unskew.studies.lab import Lab
 
 HOLDS, DIFFERS, CONTRADICTS = "holds", "differs", "contradicts"
-NOT_CHECKABLE = "not checkable here"
-VERDICTS = (HOLDS, DIFFERS, CONTRADICTS, NOT_CHECKABLE)
+NOT_SETTLED = "not settled"
+"""Some values of the interval agree with the claim and some do not."""
+AMBIGUOUS, NOTE = "ambiguous", "note"
+"""No verdict: the paper says two things, or nothing; what was measured is told all the same."""
+FAILED = "failed"
+"""The check itself raised an error."""
+NO_DATA, NOT_CHECKABLE = "data not there", "not checkable"
+VERDICTS = (
+    HOLDS,
+    DIFFERS,
+    CONTRADICTS,
+    NOT_SETTLED,
+    AMBIGUOUS,
+    NOTE,
+    FAILED,
+    NO_DATA,
+    NOT_CHECKABLE,
+)
+
+MEASURED, RELEASED, PRINTED, ALGEBRA = "measured", "released", "printed", "algebra"
+EVIDENCE = {
+    MEASURED: "measured anew, on data or in simulated worlds, in a way that could have failed",
+    RELEASED: "computed from results that the authors released",
+    PRINTED: "computed from values that the paper prints",
+    ALGEBRA: "follows from definitions; a run can only confirm it",
+}
+"""What a verdict rests on."""
+
+CLAIM = "claim"
+KINDS = (CLAIM, AMBIGUOUS, NOTE)
 
 
 @dataclass(frozen=True)
@@ -116,12 +145,15 @@ class Measured:
     """How the value reads, where a number is not enough, such as `52.6 / 8.6 / 29.8 / 9.0 %`."""
     note: str = ""
     """What else there is to know; where the claim is contradicted, what is right."""
+    evidence: str = ""
+    """What the value rests on, where that is not what the claim says, such as printed values in
+    place of released ones that are not there."""
 
     @property
     def range(self) -> tuple[float, float]:
         """The interval; the value itself where there is none."""
-        low = self.value if self.low is None else self.low
-        return low, self.value if self.high is None else self.high
+        low = self.value if self.low is None else min(self.low, self.value)
+        return low, self.value if self.high is None else max(self.high, self.value)
 
     def __str__(self) -> str:
         return self.text or shown(self.value)
@@ -156,6 +188,20 @@ class Claim:
     """How the claim reads as a question about any data."""
     needs: str = ""
     """What it would need that no file could bring here."""
+    evidence: str = ""
+    """What a verdict rests on: a key of `EVIDENCE`. Where a claim speaks of data it is `measured`,
+    where it speaks of released tables only, `released`, unless given; all others have to say."""
+    kind: str = CLAIM
+    """`note` where the paper says nothing about it, `ambiguous` where it says two things."""
+
+    def __post_init__(self) -> None:
+        if not self.evidence:
+            default = MEASURED if self.data else RELEASED if self.files else ""
+            object.__setattr__(self, "evidence", default)
+        if self.measure is not None and self.evidence not in EVIDENCE:
+            raise SettingError(f"claim {self.key}: evidence must be one of {', '.join(EVIDENCE)}")
+        if self.kind not in KINDS:
+            raise SettingError(f"claim {self.key}: kind must be one of {', '.join(KINDS)}")
 
 
 @dataclass(frozen=True)
@@ -171,28 +217,33 @@ class Verdict:
     rule: Rule | None = None
 
     @property
-    def doubtful(self) -> bool:
-        """Whether it holds, but with values in its interval that would not agree."""
-        if self.verdict != HOLDS or self.measured is None or self.rule is None:
-            return False
-        return not all(map(self.rule.accepts, self.measured.range))
+    def evidence(self) -> str:
+        """What it rests on."""
+        return (self.measured.evidence if self.measured is not None else "") or self.claim.evidence
 
 
 def judge(claim: Claim, rule: Rule, data: str, measured: Measured) -> Verdict:
     """Set what was measured beside what was claimed.
 
-    It holds if the value agrees. Else it differs if values in the interval agree, or if what the
-    paper leaves open could explain it; if not, it contradicts the claim.
+    It holds if the value and its whole interval agree, and is not settled if only part of them
+    does. If none does, it differs where what the paper leaves open could explain it; else it
+    contradicts the claim.
     """
     if math.isnan(measured.value):
         why = measured.note or "undefined on these data"
         return Verdict(claim, data, NOT_CHECKABLE, measured, why, rule)
-    if rule.accepts(measured.value):
-        verdict = HOLDS
-    else:
-        low, high = measured.range
-        verdict = CONTRADICTS if rule.decisive and not rule.reaches(low, high) else DIFFERS
-    return Verdict(claim, data, verdict, measured, rule=rule)
+    return Verdict(claim, data, _verdict(claim, rule, measured), measured, rule=rule)
+
+
+def _verdict(claim: Claim, rule: Rule, measured: Measured) -> str:
+    if claim.kind != CLAIM:
+        return claim.kind
+    low, high = measured.range
+    if rule.accepts(low) and rule.accepts(high):
+        return HOLDS
+    if rule.reaches(low, high):
+        return NOT_SETTLED
+    return CONTRADICTS if rule.decisive else DIFFERS
 
 
 def shown(value: float) -> str:

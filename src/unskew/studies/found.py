@@ -14,8 +14,8 @@ import polars as pl
 from unskew.auditing.sections import Block
 from unskew.files import replacing
 from unskew.layout import Printed
-from unskew.studies.claims import VERDICTS, Verdict, shown
-from unskew.studies.paper import RELEASED, SYNTHETIC, Exhibit, Study
+from unskew.studies.claims import CONTRADICTS, DIFFERS, EVIDENCE, HOLDS, VERDICTS, Verdict, shown
+from unskew.studies.paper import SOURCES, Exhibit, Study
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +45,21 @@ class Found(Printed):
 
     def shown(self) -> pl.DataFrame:
         """Return the ledger as people read it, without the statements in full."""
-        return self.ledger.select("claim", "place", "data", "published", "measured", "verdict")
+        columns = ("claim", "place", "data", "evidence", "published", "measured", "verdict")
+        return self.ledger.select(columns)
 
-    def counts(self) -> dict[str, int]:
-        """Return how many claims have each verdict."""
-        found = [one.verdict for one in self.verdicts]
-        return {verdict: found.count(verdict) for verdict in VERDICTS}
+    def counts(self, evidence: str | None = None) -> dict[str, int]:
+        """Return how many claims have each verdict, all or those of one kind of evidence."""
+        verdicts = [
+            one.verdict for one in self.verdicts if evidence is None or one.evidence == evidence
+        ]
+        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+
+    def by_evidence(self) -> pl.DataFrame:
+        """Return how many claims have each verdict: a row per kind of evidence."""
+        rows = [{"evidence": kind, **self.counts(kind)} for kind in EVIDENCE]
+        table = pl.DataFrame(rows)
+        return table.filter(pl.sum_horizontal(pl.exclude("evidence")) > 0)
 
     def footer(self) -> list[str]:
         """Return how many claims have each verdict, in words."""
@@ -61,12 +70,13 @@ class Found(Printed):
         return f"{self.study.name}, {self.card['on']}: {self.tally()}."
 
     def tally(self) -> str:
-        """Return the number of each verdict, such as `31 hold, 1 differs`."""
-        parts = []
-        for verdict, number in self.counts().items():
-            word = verdict.removesuffix("s") if number > 1 else verdict
-            parts += [f"{number} {word}"] if number else []
-        return ", ".join(parts)
+        """Return the number of each verdict, such as `measured: 31 hold, 1 differs`."""
+        parts = [
+            f"{kind}: {_in_words(self.counts(kind))}"
+            for kind in EVIDENCE
+            if any(self.counts(kind).values())
+        ]
+        return "; ".join(parts)
 
     def to_csv(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write every number as CSV: `ledger.csv`, and a file per measurement and data set."""
@@ -81,22 +91,31 @@ class Found(Printed):
         return [home / name for name in files]
 
 
+def _in_words(counts: Mapping[str, int]) -> str:
+    many = {HOLDS: "hold", DIFFERS: "differ", CONTRADICTS: "contradict"}
+    return ", ".join(
+        f"{number} {many.get(verdict, verdict) if number > 1 else verdict}"
+        for verdict, number in counts.items()
+        if number
+    )
+
+
 LEDGER = {
     "claim": pl.String, "place": pl.String, "says": pl.String, "data": pl.String,
     "published": pl.String, "measured": pl.String, "value": pl.Float64, "low": pl.Float64,
     "high": pl.Float64, "as_defined": pl.Float64, "accepted": pl.String, "why": pl.String,
-    "verdict": pl.String, "note": pl.String,
+    "verdict": pl.String, "evidence": pl.String, "note": pl.String,
 }  # fmt: skip
 
 
 def _ledger_row(one: Verdict, own: bool) -> dict[str, Any]:
     claim, measured = one.claim, one.measured
-    asked = own and one.data not in (RELEASED, SYNTHETIC) and claim.question
+    asked = own and one.data not in SOURCES.values() and claim.question
     row: dict[str, Any] = {
         "claim": claim.key, "place": claim.place, "says": claim.question if asked else claim.says,
         "data": one.data, "published": claim.published, "measured": "",
         "accepted": str(one.rule or claim.rule), "why": claim.why, "verdict": one.verdict,
-        "note": one.why,
+        "evidence": one.evidence, "note": one.why,
     }  # fmt: skip
     if measured is None:
         return row
@@ -109,10 +128,7 @@ def _ledger_row(one: Verdict, own: bool) -> dict[str, Any]:
         "value": float(measured.value), "low": measured.low, "high": measured.high,
         "as_defined": measured.as_defined,
     }  # fmt: skip
-    note = one.why or measured.note
-    if one.doubtful:
-        note = f"{note} Its interval also holds values that would not agree.".strip()
-    return row | numbers | {"measured": text, "note": note}
+    return row | numbers | {"measured": text, "note": one.why or measured.note}
 
 
 def _flat(table: pl.DataFrame) -> pl.DataFrame:

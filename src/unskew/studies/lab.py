@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from unskew.data import released
 from unskew.data.catalog import DATASETS, data_folder, is_there, load
 from unskew.data.dataset import Dataset
 from unskew.errors import SettingError, UnskewError, unknown_name
@@ -20,8 +21,11 @@ from unskew.experiment.plan import STAGES, Plan
 from unskew.experiment.results import Results, run
 from unskew.experiment.store import Store, key_of
 
-PUBLISHED = "published"
-"""The folder of the data folder that holds tables of released results."""
+SIZE_TOLERANCE = 0.02
+"""How far the size of a file may be from that of the paper's data: copies of a data set differ by
+duplicates and by items without ratings."""
+Size = tuple[int | None, int | None, int | None]
+"""Users, items and ratings of a data set; None where a paper does not fix it."""
 
 Kept = TypeVar("Kept")
 AMOUNT = {"amount": pl.String}
@@ -30,6 +34,10 @@ Told = Callable[[str], None]
 
 class NotAtHandError(UnskewError):
     """What a measurement needs is not there; the message says what and where it would be found."""
+
+
+class UndefinedError(UnskewError):
+    """What is asked for is not defined on these data, such as a share of no items."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ class Lab:
     """Called with what is being done."""
     liked: float | None = None
     """The smallest rating that is liked, where the user says so."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Files that are in the place of a data set of the paper and are not it, and why not."""
     tables: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict)
     """What has been measured, by measurement and data set."""
     _kept: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -115,7 +125,9 @@ class Lab:
     def data(self, on: str) -> Dataset:
         """Return a data set at hand; NotAtHandError if it is not."""
         if on not in self.sets:
-            raise NotAtHandError(f"needs {on} (unskew data list tells how to get it)")
+            raise NotAtHandError(
+                self.refused.get(on) or f"needs {on} (unskew data list tells how to get it)"
+            )
         return self.sets[on]
 
     def amount(self, name: str) -> int:
@@ -219,11 +231,14 @@ class Lab:
 
     def published(self, file: str) -> pl.DataFrame:
         """Return a table of released results; NotAtHandError if it is not there."""
-        path = self.folder / PUBLISHED / file
-        if not path.is_file():
-            raise NotAtHandError(f"needs {PUBLISHED}/{file} in the data folder")
-        frame: pl.DataFrame = self.once(file, "", lambda: pl.read_csv(path))
+        frame: pl.DataFrame = self.once(file, "", lambda: self._released(file))
         return frame
+
+    def _released(self, file: str) -> pl.DataFrame:
+        try:
+            return released.read(file, self.folder)
+        except UnskewError as problem:
+            raise NotAtHandError(str(problem)) from None
 
     def _marks(self, on: str) -> list[str]:
         if not on:
@@ -238,13 +253,36 @@ def at_hand(
     names: tuple[str, ...],
     data_dir: str | os.PathLike[str] | None,
     options: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Dataset]:
-    """Load those of the named data sets that are in the data folder."""
-    return {
-        name: load(name, data_dir=data_dir, **options.get(name, {}))
-        for name in names
-        if is_there(DATASETS[name], data_dir)
-    }
+    sizes: Mapping[str, Size],
+) -> tuple[dict[str, Dataset], dict[str, str]]:
+    """Load those of the named data sets that are in the data folder.
+
+    Returns them, and why files that are in the place of others are not the paper's data.
+    """
+    sets, refused = {}, {}
+    for name in names:
+        if not is_there(DATASETS[name], data_dir):
+            continue
+        data = load(name, data_dir=data_dir, **options.get(name, {}))
+        problem = not_of_paper(data, sizes[name])
+        if problem:
+            refused[name] = problem
+        else:
+            sets[name] = data
+    return sets, refused
+
+
+def not_of_paper(data: Dataset, size: Size) -> str:
+    """Return why data cannot be those of the paper; nothing if they have its size."""
+    ratings = data.ratings
+    there = (len(ratings.users), len(ratings.items), len(ratings))
+    for what, number, expected in zip(("users", "items", "ratings"), there, size, strict=True):
+        if expected is not None and abs(number - expected) > SIZE_TOLERANCE * expected:
+            return (
+                f"the file in the place of {data.name} has {number:,} {what}, and the paper's data "
+                f"have {expected:,} (give it as --data to ask about it)"
+            )
+    return ""
 
 
 def amounts_of(
@@ -273,6 +311,7 @@ def opened(
     data_dir: str | os.PathLike[str] | None = None,
     liked: float | None = None,
     told: Told | None = None,
+    refused: Mapping[str, str] | None = None,
 ) -> Lab:
     """Open a lab; without a store what it makes is gone when it is closed."""
     stack = ExitStack()
@@ -280,5 +319,5 @@ def opened(
         store = stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-"))
     return Lab(
         sets, own, data_folder(data_dir), amounts, quick, seed, workers, Store.open(store),
-        told or (lambda _what: None), liked, _stack=stack,
+        told or (lambda _what: None), liked, refused or {}, _stack=stack,
     )  # fmt: skip

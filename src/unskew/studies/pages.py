@@ -9,16 +9,41 @@ import polars as pl
 from unskew.auditing.citations import PAPERS
 from unskew.auditing.sections import Block, Code, Document, Grid, Section, Words
 from unskew.layout import as_json
-from unskew.studies.claims import CONTRADICTS, DIFFERS, HOLDS, NOT_CHECKABLE
+from unskew.studies.claims import (
+    AMBIGUOUS,
+    CONTRADICTS,
+    DIFFERS,
+    EVIDENCE,
+    FAILED,
+    HOLDS,
+    NO_DATA,
+    NOT_CHECKABLE,
+    NOT_SETTLED,
+    NOTE,
+)
 from unskew.studies.found import Found
 
 MEANING = {
-    HOLDS: "what was measured agrees with the claim; the ledger tells where values in its interval "
-    "would not",
-    DIFFERS: "it does not, but values in its interval do, or what the paper leaves open "
-    "(settings, pre-processing) could explain it",
-    CONTRADICTS: "it does not, and nothing that was left open explains it",
-    NOT_CHECKABLE: "the data it needs are not there; the reason stands beside it",
+    HOLDS: "what was measured agrees with the claim, with its whole interval",
+    DIFFERS: "neither the value nor its interval agrees; what the paper leaves open (settings, "
+    "pre-processing) could explain it",
+    CONTRADICTS: "neither the value nor its interval agrees, and nothing that was left open "
+    "explains it",
+    NOT_SETTLED: "some values of the interval agree with the claim and some do not",
+    AMBIGUOUS: "the paper says two things; what was measured is told",
+    NOTE: "the paper says nothing about it; what was measured is told",
+    FAILED: "the check raised an error; the reason stands beside it",
+    NO_DATA: "the data it needs are not there; the reason stands beside it",
+    NOT_CHECKABLE: "it is not defined on these data, or nobody can check it; the reason stands "
+    "beside it",
+}
+HEADS = {
+    CONTRADICTS: "What contradicts",
+    DIFFERS: "What differs",
+    NOT_SETTLED: "What is not settled",
+    AMBIGUOUS: "Where the paper is ambiguous",
+    NOTE: "Notes",
+    FAILED: "What failed",
 }
 PAGE = "studies/index.md"
 
@@ -32,7 +57,7 @@ def document(found: Found) -> Document:
 
 def _lead(found: Found) -> Iterator[Words]:
     yield Words(found.study.reference + ".")
-    yield Words(f"Run on {found.card['on']}. Of the claims, {found.tally()}.", tone="answer")
+    yield Words(f"Run on {found.card['on']}. Claims by evidence: {found.tally()}.", tone="answer")
     if found.own:
         yield Words(
             "These are not the data of the paper: its claims are asked here as questions about "
@@ -44,10 +69,12 @@ def _lead(found: Found) -> Iterator[Words]:
 
 def _verdicts(found: Found) -> Section:
     blocks: list[Block] = [
+        Grid("Verdicts by evidence", found.by_evidence()),
+        Words("", points=tuple(f"{kind}: {text}" for kind, text in EVIDENCE.items())),
         Grid("Verdicts", found.shown()),
         Words("", points=tuple(f"{verdict}: {text}" for verdict, text in MEANING.items())),
     ]
-    for verdict in (CONTRADICTS, DIFFERS):
+    for verdict in (CONTRADICTS, DIFFERS, NOT_SETTLED, AMBIGUOUS, NOTE, FAILED):
         rows = found.ledger.filter(pl.col("verdict") == verdict).iter_rows(named=True)
         points = tuple(
             f"{row['claim']} ({row['place']}, {row['data']}): {row['says']} Measured: "
@@ -55,7 +82,7 @@ def _verdicts(found: Found) -> Section:
             for row in rows
         )
         if points:
-            blocks.append(Words("", head=f"What {verdict}", points=points))
+            blocks.append(Words("", head=HEADS[verdict], points=points))
     shows = "Every claim of the paper that can be checked, and whether it holds here."
     return Section("verdicts", "Verdicts", shows, tuple(blocks), PAGE)
 
@@ -74,7 +101,7 @@ def _exhibits(found: Found) -> Iterator[Section]:
 
 def _ledger(found: Found) -> Section:
     columns = ["claim", "place", "says", "data", "published", "measured", "accepted", "why"]
-    frame = found.ledger.select(*columns, "verdict", "note")
+    frame = found.ledger.select(*columns, "evidence", "verdict", "note")
     shows = "Each claim in full: what agrees with it and why, and what was measured."
     return Section("ledger", "The ledger", shows, (Grid("Claims", frame),), PAGE)
 

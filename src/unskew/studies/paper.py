@@ -7,15 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unskew.auditing.sections import Block
+from unskew.data.catalog import DATASETS
 from unskew.data.dataset import Dataset
 from unskew.errors import SettingError
-from unskew.studies.claims import Claim
-from unskew.studies.lab import Amount, Lab
+from unskew.studies.claims import ALGEBRA, MEASURED, PRINTED, RELEASED, Claim
+from unskew.studies.lab import Amount, Lab, Size
 
 STAND_IN = "stand-in"
 """The name of the built-in data."""
-RELEASED, SYNTHETIC = "released results", "synthetic"
-"""What claims that speak of no data set are measured on."""
+SOURCES = {
+    MEASURED: "simulated",
+    RELEASED: "released results",
+    PRINTED: "printed values",
+    ALGEBRA: "algebra",
+}
+"""What claims that speak of no data set are about, by their evidence."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,13 @@ class Study:
     """Make small data of a built-in world, for a seed."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Options of `us.load`, by data set."""
+    sizes: Mapping[str, Size] = field(default_factory=dict)
+    """How large the paper's data sets are as these options load them; a file of another size is
+    not the paper's data. The catalogue's sizes, unless given."""
+
+    def size(self, name: str) -> Size:
+        """Return how large a data set of the paper is."""
+        return self.sizes.get(name) or DATASETS[name].size_of_ratings
 
     def __post_init__(self) -> None:
         keys = [claim.key for claim in self.claims]

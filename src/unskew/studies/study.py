@@ -15,16 +15,37 @@ import numpy as np
 import polars as pl
 
 from unskew.auditing.sections import Document
+from unskew.data import released
 from unskew.data.catalog import DATASETS, data_folder, is_there, load
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.errors import SettingError, UnskewError, choose, unknown_name
-from unskew.studies.claims import NOT_CHECKABLE, Claim, Rule, Verdict, judge
+from unskew.studies.claims import (
+    EVIDENCE,
+    FAILED,
+    MEASURED,
+    NO_DATA,
+    NOT_CHECKABLE,
+    PRINTED,
+    RELEASED,
+    Claim,
+    Rule,
+    Verdict,
+    judge,
+)
 from unskew.studies.found import Found
-from unskew.studies.lab import PUBLISHED, Lab, amounts_of, at_hand, opened
+from unskew.studies.lab import (
+    Lab,
+    NotAtHandError,
+    UndefinedError,
+    amounts_of,
+    at_hand,
+    not_of_paper,
+    opened,
+)
 from unskew.studies.pages import document
-from unskew.studies.paper import RELEASED, STAND_IN, SYNTHETIC, Exhibit, Study
+from unskew.studies.paper import SOURCES, STAND_IN, Exhibit, Study
 from unskew.versions import versions
 
 STUDIES = ("bellogin2017", "valcarce2018", "carraro2020", "mena2021", "castells2018")
@@ -118,13 +139,15 @@ def study(
     1
     """
     paper = named(name)
-    sets, own = _sets(paper, data, random, data_dir, stand_in, seed)
+    sets, refused = _sets(paper, data, random, data_dir, stand_in, seed)
+    own = not all(name in paper.data and name not in refused for name in sets)
     fast = (own and data is None) if quick is None else quick
     wanted = _wanted(paper, claims)
     state = _State(progress or (lambda _what, _done, _total: None))
     with opened(
         sets, own=own, amounts=amounts_of(paper.amounts, fast, amounts), quick=fast, seed=seed,
         workers=workers, store=store, data_dir=data_dir, liked=liked, told=state.say,
+        refused=refused,
     ) as lab:  # fmt: skip
         _check_scale(lab)
         places = _places(paper, lab, data is not None) if exhibits and claims is None else []
@@ -137,8 +160,8 @@ def study(
         for exhibit, on in places:
             try:
                 blocks = tuple(exhibit.draw(lab, on))
-                drawn.append((exhibit, on or _source(exhibit.files), blocks))
-            except UnskewError as problem:
+                drawn.append((exhibit, on or _source(exhibit), blocks))
+            except Exception as problem:
                 title = f"{exhibit.place}: {exhibit.title}"
                 left_out[f"{title} ({on})" if on else title] = _reason(problem)
             state.step()
@@ -173,23 +196,24 @@ class _State:
 
 def _sets(
     paper: Study, data: object, random: object, data_dir: Any, stand_in: bool, seed: int
-) -> tuple[dict[str, Dataset], bool]:
-    """Return the data sets to run on, and whether they are other than the paper's."""
+) -> tuple[dict[str, Dataset], dict[str, str]]:
+    """Return the data sets to run on, and which files are not the paper's data, and why."""
     if data is not None:
         if stand_in:
             raise SettingError("give data or stand_in, not both")
-        return _own(paper, data, random, data_dir)
+        return _of_user(paper, data, random, data_dir)
     if random is not None:
         raise SettingError("random goes with data: the named data sets bring their own")
-    found = {} if stand_in else at_hand(paper.data, data_dir, paper.options)
-    if found:
-        return found, False
-    return {STAND_IN: paper.stand_in(seed)}, True
+    if stand_in:
+        return {STAND_IN: paper.stand_in(seed)}, {}
+    sizes = {name: paper.size(name) for name in paper.data}
+    sets, refused = at_hand(paper.data, data_dir, paper.options, sizes)
+    return sets or {STAND_IN: paper.stand_in(seed)}, refused
 
 
-def _own(
+def _of_user(
     paper: Study, data: object, random: object, data_dir: Any
-) -> tuple[dict[str, Dataset], bool]:
+) -> tuple[dict[str, Dataset], dict[str, str]]:
     """Load the user's data; a name of the paper's own data sets runs the paper on that one."""
     known = isinstance(data, str) and data.lower() in DATASETS and not Path(data).is_file()
     if known:
@@ -201,7 +225,8 @@ def _own(
         other = random if isinstance(random, Ratings) else read_ratings(random)
         ratings, other = under_one_numbering(loaded.ratings, other)
         loaded = replace(loaded, ratings=ratings, random=other)
-    return {loaded.name: loaded}, loaded.name not in paper.data
+    problem = not_of_paper(loaded, paper.size(loaded.name)) if loaded.name in paper.data else ""
+    return {loaded.name: loaded}, {loaded.name: problem} if problem else {}
 
 
 def _wanted(paper: Study, claims: Sequence[str] | None) -> list[Claim]:
@@ -218,22 +243,33 @@ def _checked(claim: Claim, lab: Lab, of_users: bool) -> list[Verdict]:
     """Measure a claim wherever it can be, and set it beside what the paper says."""
     if claim.measure is None:
         return [Verdict(claim, "", NOT_CHECKABLE, why=claim.needs)]
-    found = []
-    for on, rule in _where(claim, lab, of_users):
-        label = on or _source(claim.files)
-        try:
-            measured = claim.measure(lab, on)
-        except UnskewError as problem:
-            found.append(Verdict(claim, label, NOT_CHECKABLE, why=_reason(problem), rule=rule))
-        else:
-            found.append(judge(claim, rule, label, measured))
-    if found:
-        return found
+    verdicts = [_verdict(claim, lab, on, rule) for on, rule in _where(claim, lab, of_users)]
+    if verdicts:
+        return verdicts
     if not claim.data:
         why = "does not speak of any one data set"
-        return [Verdict(claim, _source(claim.files), NOT_CHECKABLE, why=why)]
+        return [Verdict(claim, _source(claim), NOT_CHECKABLE, why=why)]
+    place = " or ".join(claim.data)
+    refused = "; ".join(lab.refused[name] for name in claim.data if name in lab.refused)
     why = "speaks of the paper's own data" if lab.own else _absent(claim.data)
-    return [Verdict(claim, " or ".join(claim.data), NOT_CHECKABLE, why=why)]
+    verdict = NOT_CHECKABLE if lab.own and not refused else NO_DATA
+    return [Verdict(claim, place, verdict, why=refused or why)]
+
+
+def _verdict(claim: Claim, lab: Lab, on: str, rule: Rule) -> Verdict:
+    """Measure a claim on one data set. Whatever goes wrong there, the other claims go on."""
+    label = on or _source(claim)
+    if claim.measure is None:
+        return Verdict(claim, label, NOT_CHECKABLE, why=claim.needs, rule=rule)
+    try:
+        measured = claim.measure(lab, on)
+    except NotAtHandError as problem:
+        return Verdict(claim, label, NO_DATA, why=_reason(problem), rule=rule)
+    except UndefinedError as problem:
+        return Verdict(claim, label, NOT_CHECKABLE, why=_reason(problem), rule=rule)
+    except Exception as problem:
+        return Verdict(claim, label, FAILED, why=_reason(problem), rule=rule)
+    return judge(claim, rule, label, measured)
 
 
 def _where(claim: Claim, lab: Lab, of_users: bool) -> list[tuple[str, Rule]]:
@@ -245,14 +281,18 @@ def _where(claim: Claim, lab: Lab, of_users: bool) -> list[tuple[str, Rule]]:
     return [(on, claim.rule) for on in claim.data if on in lab.sets]
 
 
-def _reason(problem: UnskewError) -> str:
+def _reason(problem: Exception) -> str:
     """Return why in a line; a task that failed reports every step, and in the last one why."""
-    last = [line.strip() for line in str(problem).splitlines() if line.strip()][-1]
-    return re.sub(r"^unskew\.errors\.\w+: ", "", last)
+    last = [line.strip() for line in str(problem).splitlines() if line.strip()][-1:]
+    text = re.sub(r"^unskew\.errors\.\w+: ", "", "".join(last))
+    return text if isinstance(problem, UnskewError) else f"{type(problem).__name__}: {text}"
 
 
-def _source(files: Sequence[str]) -> str:
-    return RELEASED if files else SYNTHETIC
+def _source(one: Claim | Exhibit) -> str:
+    """Return what a claim or an exhibit that speaks of no data set is about."""
+    if isinstance(one, Claim):
+        return SOURCES[one.evidence or PRINTED]
+    return SOURCES[RELEASED if one.files else MEASURED]
 
 
 def _absent(names: Sequence[str]) -> str:
@@ -273,8 +313,10 @@ def _places(paper: Study, lab: Lab, of_users: bool) -> list[tuple[Exhibit, str]]
 
 
 def _card(paper: Study, lab: Lab) -> dict[str, Any]:
+    files = dict.fromkeys(file for claim in paper.claims for file in claim.files)
     return {
         "study": paper.name, "reference": paper.reference, "on": ", ".join(lab.sets),
+        "released": [file for file in files if released.find(file, lab.folder)],
         "data": {
             name: {
                 "ratings": len(one.ratings), "users": len(one.ratings.users),
@@ -283,7 +325,8 @@ def _card(paper: Study, lab: Lab) -> dict[str, Any]:
             }
             for name, one in lab.sets.items()
         },
-        "amounts": dict(lab.amounts), "quick": lab.quick, "seed": lab.seed, "liked": lab.liked,
+        "not the paper's": dict(lab.refused), "amounts": dict(lab.amounts), "quick": lab.quick,
+        "seed": lab.seed, "liked": lab.liked,
         "versions": versions(),
     }  # fmt: skip
 
@@ -319,6 +362,7 @@ def overview(data_dir: str | os.PathLike[str] | None = None) -> pl.DataFrame:
                 "study": name, "title": paper.title, "at hand": ", ".join(there) or STAND_IN,
                 "missing": ", ".join(one for one in paper.data if one not in there),
                 "claims": len(paper.claims), "checkable": len(able),
+                **{kind: sum(claim.evidence == kind for claim in able) for kind in EVIDENCE},
             }
         )  # fmt: skip
     return pl.DataFrame(rows)
@@ -328,7 +372,7 @@ def _possible(claim: Claim, there: Sequence[str], home: Path) -> bool:
     """Tell whether a claim can be measured with what is at hand."""
     if claim.measure is None:
         return False
-    if not all((home / PUBLISHED / file).is_file() for file in claim.files):
+    if not all(released.find(file, home) for file in claim.files):
         return False
     if not claim.data:
         return True
@@ -342,7 +386,8 @@ def claims_of(name: str, data_dir: str | os.PathLike[str] | None = None) -> pl.D
     rows = [
         {
             "claim": claim.key, "place": claim.place, "says": claim.says,
-            "needs": claim.needs or ", ".join([*claim.data, *claim.files]) or SYNTHETIC,
+            "needs": claim.needs or ", ".join([*claim.data, *claim.files]) or _source(claim),
+            "evidence": claim.evidence,
             "agrees": str(claim.rule), "of your data": claim.asks is not None,
             "checkable": _possible(claim, there, home),
         }

@@ -12,6 +12,7 @@ from unskew.studies.bellogin2017.measures import (
     uniform_facts,
 )
 from unskew.studies.claims import (
+    ALGEBRA,
     Claim,
     Rule,
     above,
@@ -39,6 +40,7 @@ DESIGNS = (
         "0-05", "§3.2", "1R precision at 10 is never above 1/10.",
         designs.most_of_one_relevant, exactly(0.1), EXACT, "1/n", BOTH, asks=exactly(0.1),
         question="Is 1/10 the most that 1R precision at 10 reaches on a list?",
+        evidence=ALGEBRA,
     ),
     Claim(
         "0-06", "Eq. 2",
@@ -143,6 +145,7 @@ SPARSITY = (
         "The precision of whole lists is the same for every system that ranks all targets: ρ.",
         designs.total_precision, exactly(0), EXACT, "ρ", ML, asks=exactly(0),
         question="Is the precision of whole lists ρ, whatever the system?",
+        evidence=ALGEBRA,
     ),
     Claim(
         "0-15", "Fig. 4", "AR precision falls linearly as test ratings are removed.",
@@ -342,6 +345,7 @@ REMEDIES = (
         "0-40", "§6.3", "In 1R MAP is MRR, and nDCG does not see grades.",
         popularity.one_item_merges_metrics, exactly(0), EXACT, "equivalent", ML, asks=exactly(0),
         question="Is MAP equal to MRR in 1R, and nDCG blind to grades?",
+        evidence=ALGEBRA,
     ),
 )  # fmt: skip
 
@@ -363,6 +367,7 @@ METRICS = (
         "0-37", "§7", "In 1R bpref is 1 for all systems, because non-relevance judgments are gone.",
         popularity.bpref_is_coverage, exactly(1), EXACT, "1", BOTH, asks=exactly(1),
         question="Is bpref 1 in 1R for every item that a system could rank?",
+        evidence=ALGEBRA,
     ),
     Claim(
         "0-38", "Fig. 9", "Stratified recall with γ = 1 leaves popularity second in AR.",
@@ -377,6 +382,7 @@ METRICS = (
         "0-39", "§7", "Stratified recall with γ = 0 is recall.",
         popularity.stratified_zero_is_recall, exactly(0), EXACT, "equal", BOTH, asks=exactly(0),
         question="Is stratified recall with γ = 0 recall?",
+        evidence=ALGEBRA,
     ),
     Claim(
         "0-49", "§7", "In 1R infAP has a bias for popularity like that of precision.",
@@ -387,6 +393,7 @@ METRICS = (
         "0-52", "§7", "Stratified recall has a weight for every relevant item.",
         popularity.weights_known, exactly(0), EXACT, "|PR(i)|", ML, asks=exactly(0),
         question="Has every liked test item a weight?",
+        evidence=ALGEBRA,
     ),
 )  # fmt: skip
 

@@ -10,7 +10,6 @@ import polars as pl
 
 from unskew.comparing.correlation import kendall
 from unskew.comparing.distributions import mean_interval
-from unskew.errors import DataError
 from unskew.studies.bellogin2017.measures import (
     AP,
     AR,
@@ -51,7 +50,7 @@ from unskew.studies.bellogin2017.tables import (
     told,
 )
 from unskew.studies.claims import Measured
-from unskew.studies.lab import Lab
+from unskew.studies.lab import Lab, UndefinedError
 
 # Section 3: designs
 
@@ -127,7 +126,7 @@ def test_items_like_all(lab: Lab, on: str) -> Measured:
     """Take the largest relative difference between TI and AI, of systems but random."""
     orders = _orders(lab, on)
     if AR_ALL not in orders:
-        raise DataError("with so many items, all of them are not ranked")
+        raise UndefinedError("with so many items, all of them are not ranked")
     apart = [
         abs(ratio(orders[AR_ALL][name] - orders[AR][name], orders[AR][name])) for name in LEARNING
     ]
@@ -159,7 +158,7 @@ def other_thresholds_alike(lab: Lab, on: str) -> Measured:
     table = lab.table(thresholds, on)
     own, *others = table["liked"].unique(maintain_order=True).to_list()
     if not others:
-        raise DataError("there is no other rating that could be the smallest liked one")
+        raise UndefinedError("there is no other rating that could be the smallest liked one")
     found = {
         f"{design}, liked from {liked:g}": alike(
             by_system(table, design=design, liked=own), by_system(table, design=design, liked=liked)
@@ -243,7 +242,7 @@ def total_precision(lab: Lab, on: str) -> Measured:
     """Take how far the precision of whole lists is from ρ, of systems that rank every target."""
     rows = only(lab.table(configurations, on), metric=TOTAL).filter(pl.col("covered") == 1)
     if rows.is_empty():
-        raise DataError("no system ranks every target")
+        raise UndefinedError("no system ranks every target")
     apart = (rows["value"] - rows["random"]).abs().to_numpy().max()
     names = ", ".join(rows["system"].unique(maintain_order=True))
     return Measured(float(apart), text=f"{apart:.1g}", note=f"Systems that rank all: {names}.")
@@ -303,7 +302,7 @@ def inverse_to_targets(lab: Lab, on: str) -> Measured:
     for system in (*LEARNING, RANDOM):
         x, y = curve(table, "targets", system)
         if not (y > 0).all():
-            raise DataError("a system has no hit at all in larger target sets")
+            raise UndefinedError("a system has no hit at all in larger target sets")
         slopes[system] = float(np.polyfit(np.log(x), np.log(y), 1)[0])
         falling = falling and bool((np.diff(y) < 0).all())
     x, y = curve(table, "targets", RANDOM)

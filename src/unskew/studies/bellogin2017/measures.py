@@ -16,7 +16,7 @@ from unskew.data.observation import Always, PopularityLaw, fit_popularity_law
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.data.worlds import World
-from unskew.errors import DataError, quietly
+from unskew.errors import quietly
 from unskew.evaluation import evaluate
 from unskew.expect import expected_precision, one_relevant_bounds, sparsity
 from unskew.protocol.chance import RandomSplit
@@ -39,7 +39,7 @@ from unskew.recommend.presets import bellogin2017
 from unskew.recommend.simple import Popularity, PositivePopularity, Random
 from unskew.rng import generator
 from unskew.scores import Scores
-from unskew.studies.lab import Lab, measurement
+from unskew.studies.lab import Lab, UndefinedError, measurement
 
 F64 = NDArray[np.float64]
 Row = dict[str, Any]
@@ -312,7 +312,9 @@ def sizes(split: Split) -> list[int]:
     tested = int(np.count_nonzero(item_counts(split.test)))
     largest = min(LARGEST, tested // 2)
     if largest < 80:
-        raise DataError(f"{tested} items have test ratings: too few for target sets of many sizes")
+        raise UndefinedError(
+            f"{tested} items have test ratings: too few for target sets of many sizes"
+        )
     steps = np.geomspace(min(SMALLEST, largest / 4), largest, 5)
     return [int(size) for size in steps.round()]
 

@@ -10,9 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.comparing.correlation import kendall
-from unskew.errors import DataError
 from unskew.studies.claims import Measured
-from unskew.studies.lab import Lab, Measurement
+from unskew.studies.lab import Lab, Measurement, UndefinedError
 
 F64 = NDArray[np.float64]
 
@@ -24,7 +23,7 @@ def only(frame: pl.DataFrame, **where: object) -> pl.DataFrame:
     """Return the rows with these values; refuse to go on without any."""
     kept = frame.filter(*(pl.col(name) == value for name, value in where.items()))
     if kept.is_empty():
-        raise DataError("these data do not give what this needs")
+        raise UndefinedError("these data do not give what this needs")
     return kept
 
 

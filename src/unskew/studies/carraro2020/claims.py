@@ -36,6 +36,9 @@ from unskew.studies.carraro2020.printed import (
     truncated,
 )
 from unskew.studies.claims import (
+    ALGEBRA,
+    MEASURED,
+    PRINTED,
     Claim,
     Measure,
     Measured,
@@ -487,14 +490,17 @@ CLAIMS = (
         "2-17", "Table 3", "Kendall's τ to the true order of the five systems is .2, .2, 0, 0, 0 "
         "on Coat and .6, .6, .8, .8, .8 on Webscope R3.", table_3, exactly(10),
         "arithmetic from table 2", "10 cells",
+        evidence=PRINTED,
     ),
     Claim(
         "2-18", "Table 4", "Without MF, τ on Coat is .3, .3, .7, .7, .7.", table_4_coat, exactly(5),
         "arithmetic from table 2, to one decimal", "5 cells",
+        evidence=PRINTED,
     ),
     Claim(
         "2-19", "Table 4", "Without MF, τ on Webscope R3 is .68 for every test set.", table_4_r3,
         near(0.68, 0.005), "arithmetic from table 2, to two decimals", ".68",
+        evidence=PRINTED,
     ),
     Claim(
         "2-20", "§6", "On Coat every biased test set ranks MF among the best, and it is the worst "
@@ -508,6 +514,7 @@ CLAIMS = (
         "average over systems.", printed_gain, above(0), "arithmetic from table 2: the mean size "
         "of the errors in points, FULL → SKEW / WTD / WTD_H; what counts is the smallest gain",
         "",
+        evidence=PRINTED,
     ),
     Claim(
         "2-22", "§4.2", "The weights of WTD make the items of the test set more equally frequent.",
@@ -518,11 +525,13 @@ CLAIMS = (
     Claim(
         "2-23", "§4.2", "Squared weights of items raise the effect of items: those above 1 grow, "
         "those below 1 shrink.", squared_weights, true(), "exact", "",
+        evidence=ALGEBRA,
     ),
     Claim(
         "2-24", "§5.2", "Intervened test sets have half the size of the held-out ratings.",
         half_size, true(), "exact, rounded down", "50 %", BOTH, asks=true(),
         question="Have intervened test sets half the size of the held-out ratings?",
+        evidence=ALGEBRA,
     ),
     Claim(
         "2-25", "§6", "Errors of precision, MAP and nDCG have the signs of those of recall.",
@@ -542,6 +551,7 @@ CLAIMS = (
         "stands in, which means the same on any data.", stand_in_for_zero, near(1, 0.1),
         "exact: what stands for zero as a share of the average posterior, Webscope R3's to Coat's",
         "0.0001",
+        evidence=MEASURED,
     ),
     Claim(
         "2-28", "§3.2, Eqs. 4–5", "In ratings that users chose, neither users nor items are "

@@ -26,14 +26,13 @@ from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.data.summary import summary
-from unskew.errors import DataError
 from unskew.protocol.randomness import looks_random
 from unskew.protocol.split import without_overlap
 from unskew.protocol.subsample import random_parts
 from unskew.recommend.model import Algorithm
 from unskew.rng import key_of as seed_of
 from unskew.studies.carraro2020.printed import INTELLIGENT, NOISE, SETS, SYSTEMS, TRUE, Means
-from unskew.studies.lab import Lab, Measurement, NotAtHandError, measurement
+from unskew.studies.lab import Lab, Measurement, NotAtHandError, UndefinedError, measurement
 
 F64 = NDArray[np.float64]
 LIKED = 4.0
@@ -64,7 +63,7 @@ def _common(data: Dataset) -> Parts:
         common = parts[0].select(column).unique().join(parts[1], on=column, how="semi")
         parts = [part.join(common, on=column, how="semi") for part in parts]
         if any(part.is_empty() for part in parts):
-            raise DataError(f"{data.name}: both parts have no {column} in common")
+            raise UndefinedError(f"{data.name}: both parts have no {column} in common")
     chosen, random = under_one_numbering(*map(read_ratings, parts))
     return chosen, random
 
@@ -238,7 +237,7 @@ def over_repetitions(statistic: Callable[..., float], *each: Sequence[Means]) ->
                 for k in range(number)
             ]
         )
-    except DataError:  # defined for all repetitions together only
+    except UndefinedError:  # defined for all repetitions together only
         return value, None, None
     spread = math.sqrt((number - 1) / number * float(np.sum((left - left.mean()) ** 2)))
     half = student_t_quantile((1 + LEVEL) / 2, number - 1) * spread
@@ -253,10 +252,12 @@ def mean_of(each: Sequence[Means]) -> Means:
 def errors(means: Means) -> Errors:
     """Return (mean on the set - true mean) / true mean, in percent, by test set and system."""
     if not all(math.isfinite(one) for one in means.values()):
-        raise DataError("a test set has no liked rating: these data are too few")
+        raise UndefinedError("a test set has no liked rating: these data are too few")
     for system in SYSTEMS:
         if not means[TRUE, system]:
-            raise DataError(f"{system} finds no liked random rating: its errors are not defined")
+            raise UndefinedError(
+                f"{system} finds no liked random rating: its errors are not defined"
+            )
     return {
         (name, system): 100 * (means[name, system] / means[TRUE, system] - 1)
         for system in SYSTEMS

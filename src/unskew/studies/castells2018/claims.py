@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from unskew.studies.castells2018 import findings as found
 from unskew.studies.claims import (
+    ALGEBRA,
+    MEASURED,
     Claim,
     Rule,
     above,
@@ -104,29 +106,34 @@ FORMAL_CLAIMS = (
         "4-11", "Eqs. 2, 3", "With a random split a liked target is the more likely to be judged "
         "the larger p(judged | liked, i) is.",
         found.random_split_rises, true(), EXACT, published="∝ p(J|ℛ, i)",
+        evidence=MEASURED,
     ),
     Claim(
         "4-12", "Eq. 4", "With a flat test the bias is against popular items if judging depends "
         "on liking only, and towards them if it depends on the item only.",
         found.flat_test_both_ways, true(), "exact, and beyond 3 σ in two simulated worlds",
         published="∝ 1 / p(J|i), or ∝ p(J|i)",
+        evidence=MEASURED,
     ),
     Claim(
         "4-13", "§5.2.1", "Judgments that are both free and forced belong to training: taken out "
         "of training instead, they make a bias to popular items.",
         found.overlap_goes_to_training, true(), "the sign beyond 3 σ, chance within 3 σ",
         published="the latter is the correct choice",
+        evidence=MEASURED,
     ),
     Claim(
         "4-14", "§5.2.1", "If the forced test is very sparse, that bias is quite weak, possibly "
         "hardly even noticeable.",
         found.sparse_overlap, at_most(1.05), "weak: popularity at most 5 % above chance",
         published="quite weak",
+        evidence=MEASURED,
     ),
     Claim(
         "4-15", "§5.2.2", "Sampling liked judgments outside training with the probability given "
         "makes the chance to be tested the same for all items, and the test as large as it can be.",
         found.thinning_is_even, true(), EXACT, published="the largest test set",
+        evidence=MEASURED,
     ),
     Claim(
         "4-16", "§7.1", "Forced judgments drawn as described have the density p(J) for every item.",
@@ -140,6 +147,7 @@ FORMAL_CLAIMS = (
         "4-17", "§6.1", "Test targets are fair whatever the split.",
         found.splits_with_test_targets, THREE_SIGMA, BINOMIAL,
         published="regardless of the split protocol",
+        evidence=MEASURED,
     ),
     Claim(
         "4-18", "§6.2", "A fixed number of sampled targets for each user keeps the bias to "
@@ -151,11 +159,13 @@ FORMAL_CLAIMS = (
     Claim(
         "4-19", "§5.3.2", "If users judge everything that is recommended, estimates are the truth.",
         found.forced_online, exactly(0), "exact: every shown item is judged", published="P̂ ∼ P",
+        evidence=ALGEBRA,
     ),
     Claim(
         "4-20", "§4.2", "Recall is estimated fairly under the same condition as precision.",
         found.recall_is_fair_too, THREE_SIGMA, "hits that are judged are independent draws",
         published="the same conditions",
+        evidence=MEASURED,
     ),
     Claim(
         "4-21", "§7.2", "Recall shows the same trends as precision.",
@@ -178,36 +188,42 @@ MORE_CLAIMS = (
         found.clicks_find_the_better, at_least(0.9),
         "the truly better system is ahead in nine of ten pairs after 30,000 impressions",
         published="fair qualitative comparisons",
+        evidence=MEASURED,
     ),
     Claim(
         "4-24", "§5.3.1", "If clicks follow fashion, a system that recommends what is in fashion "
         "is unfairly rewarded.",
         found.fashion_rewards, above(0.05), "more wrong wins of popularity than a test at 5 % has",
         published="unfairly rewarded",
+        evidence=MEASURED,
     ),
     Claim(
         "4-25", "§5.3.2", "Judgments of an online test, used again, penalise systems that did not "
         "take part.",
         found.newcomers_lose, below(0), "the sign of the error, in the mean of drawn worlds",
         published="unfairly favour similar algorithms",
+        evidence=MEASURED,
     ),
     Claim(
         "4-26", "Eq. 1", "An experiment is fair to all systems if liked targets of all items are "
         "equally likely to be judged.",
         found.items_are_not_enough, near(1, 0.1),
         "equally good systems should score alike within a tenth", published="equivalent",
+        evidence=MEASURED,
     ),
     Claim(
         "4-27", "§6.1", "Test targets give fair comparisons in all metrics; read as: in the order "
         "that the truth over all items has.",
         found.all_items_and_test_targets, true(), "exact: two systems, six users",
         published="fair comparisons in all metrics",
+        evidence=MEASURED,
     ),
     Claim(
         "4-28", "§5.2.2", "The sampling leaves a test set to evaluate with when training shares "
         "are counted from data of the size of CM100k.",
         found.thinning_in_worlds, at_least(0.1), "a tenth of the liked judgments outside training",
         published="the largest test set meeting this condition",
+        evidence=MEASURED,
     ),
     Claim(
         "4-29", "§5.2.2", "The sampling leaves a test set to evaluate with on CM100k.",
@@ -241,6 +257,7 @@ MORE_CLAIMS = (
     Claim(
         "4-33", "§3.1", "Precision is |R∩ℛ| / |ℛ| and recall |R∩ℛ| / |R|, as printed.",
         found.printed_precision, true(), EXACT, published="P = |R∩ℛ| / |ℛ|",
+        evidence=ALGEBRA,
     ),
 )  # fmt: skip
 

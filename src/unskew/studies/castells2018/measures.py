@@ -30,7 +30,7 @@ from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.presets import castells2018
 from unskew.recommend.simple import PositivePopularity, SmoothedAverage
-from unskew.studies.lab import Lab, NotAtHandError, measurement
+from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
 
 I64 = NDArray[np.int64]
 
@@ -179,7 +179,7 @@ def null_user_flat(lab: Lab, on: str) -> pl.DataFrame:
     ratings = lab.data(on).ratings
     free = len(ratings.items) - int(np.diff(ratings.start).max(initial=0))
     if free < CUTOFF:
-        raise DataError(f"some users leave only {free} items unrated: none can be sampled")
+        raise UndefinedError(f"some users leave only {free} items unrated: none can be sampled")
     sizes = [size for size in TARGETS if size <= free] or [free]
     plan = _simple(lab, on)
     plans = {"others 0": replace(plan, targets=TestTargets("fill"))}

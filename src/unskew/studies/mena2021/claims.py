@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from unskew.studies.claims import (
+    ALGEBRA,
+    MEASURED,
+    PRINTED,
     Claim,
     above,
     at_least,
@@ -36,6 +39,7 @@ CLAIMS = (
         checks.complementary, at_most(1e-9), LOGIC, "antiP = 1 − P", ALL,
         asks=at_most(1e-9),
         question="Is anti-precision 1 less precision once unjudged items are taken out?",
+        evidence=ALGEBRA,
     ),
     Claim(
         "3-03", "Fig. 1",
@@ -53,6 +57,7 @@ CLAIMS = (
         checks.with_residual, at_most(1e-9), LOGIC, "P + antiP = 1 − δ", ALL,
         asks=at_most(1e-9),
         question="Do precision, anti-precision and the unjudged share add up to 1?",
+        evidence=ALGEBRA,
     ),
     Claim(
         "3-06", "§6.2",
@@ -271,6 +276,7 @@ CLAIMS = (
         "All correlations but those of Fig. 18 are significant at 0.05.",
         checks.least_significant, below(0.05), "the exact p of the weakest printed τ of sixteen "
         "systems", "p < 0.05",
+        evidence=PRINTED,
     ),
     Claim(
         "3-35", "Fig. 18",
@@ -309,11 +315,13 @@ CLAIMS = (
         "Every row of the truth tables of Lemmas 1 to 3 holds, flat popularity and flat relevance "
         "included.",
         checks.truth_tables_hold, exactly(1), LOGIC, "proofs",
+        evidence=ALGEBRA,
     ),
     Claim(
         "3-40", "Figs. 2, 4, 8", "The numbers of the toy examples are right.",
         checks.toy_numbers("Fig. 2", "Fig. 4", "Fig. 8"), at_most(0.0005),
         "worked through; printed with up to three decimals", "see the figures",
+        evidence=ALGEBRA,
     ),
     Claim(
         "3-41", "Fig. 12",
@@ -332,6 +340,7 @@ CLAIMS = (
         "With test data at random observed and real optimal orders are the same in expectation.",
         checks.unbiased_at_random, at_most(3),
         "three standard deviations of a chi-square statistic", "the same",
+        evidence=MEASURED,
     ),
     Claim(
         "3-44", "Fig. 1",
@@ -347,6 +356,7 @@ CLAIMS = (
         "about two systems exactly if the judged shares differ by more than the liked shares do.",
         checks.lemma_of_systems, exactly(120), f"{LOGIC}: all 120 pairs of sixteen systems",
         "not in the paper", files=TABLE,
+        evidence=ALGEBRA,
     ),
     Claim(
         "3-46", "Lemma 1 for systems",
@@ -361,22 +371,26 @@ CLAIMS = (
         "The two cases of Fig. 5 in which rankings disagree make up the pairs on which they do.",
         checks.cases_add_up, at_most(0.1), f"{ROUNDED}; the cases count ties as disagreement",
         "52.6 + 29.8 = 82.4 %", (ML,),
+        evidence=ALGEBRA,
     ),
     Claim(
         "3-48", "Lemma 3",
         "Where rating depends on the item alone, metrics are consistent as Lemma 3 says.",
         checks.lemma_3_on_finite_data, exactly(1), "all pairs, in a world of that premise",
         "a proof",
+        evidence=MEASURED,
     ),
     Claim(
         "3-49", "Table 4",
         "If p(train|rel,i) is the same for all items, both metrics are consistent.",
         checks.lemma_2_as_printed, exactly(1), "all pairs of an exact table", "agree and agree",
+        evidence=ALGEBRA,
     ),
     Claim(
         "3-50", "App. A.2",
         "p(train|i) = b + (a − b) p(rel|i) with a = p(train|¬rel) and b = p(train|rel).",
         checks.lemma_2_constants, exactly(1), "all items of an exact table", "as given",
+        evidence=ALGEBRA,
     ),
     Claim(
         "3-51", "§8.2",
@@ -416,12 +430,14 @@ CLAIMS = (
     Claim(
         "3-56", "Fig. 3", "In all four examples f is the steeper; in two of them f and g agree.",
         checks.toy_numbers("Fig. 3"), at_most(0), "worked through: exact", "see the figure",
+        evidence=ALGEBRA,
     ),
     Claim(
         "3-57", "§6",
         "A higher decrement rate is the same as a higher increment rate.",
         checks.rates_alike, exactly(1), "all functions of two items with values 1 to 7: exact",
         "strictly equivalent",
+        evidence=ALGEBRA,
     ),
     Claim(
         "3-58", "Lemmas 2 and 3",
@@ -429,6 +445,7 @@ CLAIMS = (
         "say.",
         checks.lemmas_in_worlds, true(), "on more than half of the item pairs, or less",
         "proofs",
+        evidence=MEASURED,
     ),
     Claim(
         "3-59", "Concl. 6",
@@ -436,6 +453,7 @@ CLAIMS = (
         "a world where the worse items are the more popular they keep more of the true order.",
         checks.false_positives_better, above(0), "the sign of τ less τ, by sixteen systems in a "
         "built-in world", "more reliable",
+        evidence=MEASURED,
     ),
     Claim(
         "3-60", "Fig. 12",

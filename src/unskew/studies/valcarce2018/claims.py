@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unskew.studies.claims import (
+    ALGEBRA,
     Claim,
     above,
     at_least,
@@ -209,14 +210,17 @@ CLAIMS = (
         "0.00045 at 0.01.", monte_carlo_error, at_most(1.0),
         "the standard error must not be larger than what is given; their ratio is judged",
         "± 0.001 / ± 0.00045",
+        evidence=ALGEBRA,
     ),
     Claim(
         "1-27", "§3", "All metrics range from 0 to 1.", within_0_and_1, true(), "by definition",
         "0 to 1", ALL, asks=true(), question="Do all values lie between 0 and 1?",
+        evidence=ALGEBRA,
     ),
     Claim(
         "1-28", "Eqs. 7, 8", "infAP equals average precision when judgments are complete.",
         inferred_is_average, at_most(1e-4), "its smoothing constant is 0.00001", "equal",
+        evidence=ALGEBRA,
     ),
     Claim(
         "1-29", "released", "Popularity on the authors' split has the released values of all "
@@ -323,6 +327,7 @@ CLAIMS = (
         "1-47", "§5", "An ideal recommender reaches a perfect score in all metrics.",
         ideal_reaches_1, at_least(0.999), "1 but for the smoothing of infAP", "1", ALL,
         asks=at_least(0.999), question="Could an ideal recommender reach 1 in every metric?",
+        evidence=ALGEBRA,
     ),
     Claim(
         "1-48", "§4", "The p-values come from 100,000 random permutations.",

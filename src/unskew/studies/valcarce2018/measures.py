@@ -17,7 +17,7 @@ from unskew.comparing.robustness import SHARES, robustness
 from unskew.comparing.significance import compare
 from unskew.data.relevance import Relevance
 from unskew.data.summary import summary
-from unskew.errors import DataError, quietly
+from unskew.errors import quietly
 from unskew.evaluation import evaluate
 from unskew.experiment.plan import STAGES
 from unskew.experiment.store import key_of
@@ -29,7 +29,7 @@ from unskew.ranking import rank
 from unskew.recommend.presets import Chosen, valcarce2018
 from unskew.runs import Run, read_run
 from unskew.scores import Scores
-from unskew.studies.lab import Lab, NotAtHandError, measurement
+from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
 from unskew.studies.valcarce2018.printed import COLUMNS, CUTOFFS, FAMILIES, SEVEN, cutoffs
 
 DEPTH = 100
@@ -88,7 +88,7 @@ class Released:
         for share in SHARES["popularity"]:
             part = table.filter((pl.col("Percentage") - share).abs() < 1e-9)
             if part.height != full.height:
-                raise DataError(f"{results_file(self.name)} has no values at {share:g}")
+                raise UndefinedError(f"{results_file(self.name)} has no values at {share:g}")
             rows += [
                 (column, share, kendall(part[column], full[column]))
                 for column in COLUMNS
@@ -175,7 +175,7 @@ def run_of(lab: Lab, on: str, name: str) -> Run:
         key = _trained(lab, on, name, valcarce2018()[name])["lists"]
         lists = lab.store.get(key)[0]
         if lists.is_empty():
-            raise DataError(f"{on}: {name} can recommend nothing, there are too few ratings")
+            raise UndefinedError(f"{on}: {name} can recommend nothing, there are too few ratings")
         return read_run(lists)
 
     return lab.once(f"valcarce2018 lists {name}", on, make)
@@ -317,7 +317,7 @@ def gains(lab: Lab, on: str) -> pl.DataFrame:
     """Return each system's nDCG with several gains."""
     rule = relevance(lab, on)
     if rule.gain == "levels":
-        raise DataError(f"{on}: ratings below 0 cannot be gains")
+        raise UndefinedError(f"{on}: ratings below 0 cannot be gains")
     rows = []
     for gain in (rule.gain, *GAINS):
         with quietly():
@@ -391,7 +391,7 @@ def mean_taus(table: pl.DataFrame, columns: Mapping[str, str]) -> dict[str, floa
     for name, column in columns.items():
         known = part.filter(pl.col("metric") == column)["tau"].drop_nulls().drop_nans()
         if known.is_empty():
-            raise DataError(f"{name}: all systems are equal on every smaller test set")
+            raise UndefinedError(f"{name}: all systems are equal on every smaller test set")
         means[name] = float(np.mean(known.to_numpy()))
     return means
 
@@ -409,6 +409,6 @@ def needs_depth(lab: Lab, on: str) -> None:
     """Refuse data whose lists are shorter than the cutoffs that are compared."""
     longest = max(int(run.depth.max(initial=0)) for run in runs(lab, on).values())
     if longest < CUTOFFS[-1]:
-        raise DataError(
+        raise UndefinedError(
             f"{on}: lists hold at most {longest} items, and cutoffs go up to {CUTOFFS[-1]}"
         )

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 
 from unskew.comparing.correlation import kendall
-from unskew.errors import DataError
 from unskew.studies.claims import Measure, Measured
-from unskew.studies.lab import Lab, NotAtHandError
+from unskew.studies.lab import Lab, NotAtHandError, UndefinedError
 from unskew.studies.valcarce2018.measures import (
     DEPTH,
     Evidence,
@@ -227,7 +226,7 @@ def half_the_test_set(lab: Lab, on: str) -> Measured:
         for name, column in SEVEN.items()
     }
     if any(row["tau"] is None for row in rows.values()):
-        raise DataError(f"{on}: all systems are equal on half of the test set")
+        raise UndefinedError(f"{on}: all systems are equal on half of the test set")
     worst = min(rows.values(), key=lambda row: row["tau"])
     error = 1.96 * (worst["sd"] or 0.0) / math.sqrt(worst["samples"])
     means = _sorted({name: float(row["tau"]) for name, row in rows.items()})
