@@ -16,7 +16,7 @@ import polars as pl
 from unskew.data import released
 from unskew.data.catalog import DATASETS, data_folder, is_there, load
 from unskew.data.dataset import Dataset
-from unskew.errors import SettingError, UnskewError, unknown_name
+from unskew.errors import DataError, SettingError, UnskewError, unknown_name
 from unskew.experiment.plan import STAGES, Plan
 from unskew.experiment.results import Results, run
 from unskew.experiment.store import Store, key_of
@@ -36,7 +36,7 @@ class NotAtHandError(UnskewError):
     """What a measurement needs is not there; the message says what and where it would be found."""
 
 
-class UndefinedError(UnskewError):
+class UndefinedError(DataError):
     """What is asked for is not defined on these data, such as a share of no items."""
 
 

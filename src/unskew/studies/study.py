@@ -265,7 +265,7 @@ def _verdict(claim: Claim, lab: Lab, on: str, rule: Rule) -> Verdict:
         measured = claim.measure(lab, on)
     except NotAtHandError as problem:
         return Verdict(claim, label, NO_DATA, why=_reason(problem), rule=rule)
-    except UndefinedError as problem:
+    except (UndefinedError, SettingError) as problem:  # as where nobody says what is liked
         return Verdict(claim, label, NOT_CHECKABLE, why=_reason(problem), rule=rule)
     except Exception as problem:
         return Verdict(claim, label, FAILED, why=_reason(problem), rule=rule)

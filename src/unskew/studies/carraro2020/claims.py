@@ -37,7 +37,7 @@ from unskew.studies.carraro2020.printed import (
 )
 from unskew.studies.claims import (
     ALGEBRA,
-    MEASURED,
+    NOTE,
     PRINTED,
     Claim,
     Measure,
@@ -170,17 +170,16 @@ def truths(lab: Lab, on: str) -> Measured:
 
 
 def cells_agree(lab: Lab, on: str, within: float) -> Measured:
-    """Count the cells of table 2 that agree: near enough, or of the same sign and no noise."""
+    """Count the cells of table 2 that are near enough to what is printed."""
     own, printed = _cells(lab, on), printed_errors(on)
-    near_enough = [key for key in printed if abs(own[key] - printed[key]) <= within]
-    agree = [
-        key
-        for key, cell in printed.items()
-        if key in near_enough or (abs(cell) >= NOISE and own[key] * cell > 0)
-    ]
-    apart = [_told(key, own, printed) for key in printed if key not in agree]
-    note = f"{len(near_enough)} of them are within {within:g} points. {'; '.join(apart)}".strip()
-    return Measured(len(agree), text=f"{len(agree)} of {len(printed)} cells", note=note)
+    apart = [key for key in printed if abs(own[key] - printed[key]) > within]
+    turned = [key for key in printed if abs(printed[key]) >= NOISE and own[key] * printed[key] <= 0]
+    number = len(printed) - len(apart)
+    note = (
+        f"{len(turned)} of the cells printed with {NOISE:g} points and more have the other sign. "
+        f"Farther off: {'; '.join(_told(key, own, printed) for key in apart) or 'none'}."
+    )
+    return Measured(number, text=f"{number} of {len(printed)} cells", note=note)
 
 
 def signs(lab: Lab, on: str) -> Measured:
@@ -280,12 +279,22 @@ def flattened(lab: Lab, on: str, name: str) -> Measured:
         f"{NAMES[one]} {made.flattening(lab, on, one)[0]:.2f}" for one in SETS[1:] if one != name
     )
     note = f"The others: {others}; of users {made.flattening(lab, on, name, 'users')[0]:.2f}."
-    if name == "wtd" and value >= 1:
-        note += (
-            " WTD aims at the items of a few random ratings, whose noise it squares; WTD_H aims "
-            "at items that are all alike."
-        )
     return Measured(value, low, high, text=f"{value:.2f} times that before", note=note)
+
+
+def nearer_to_random(lab: Lab, on: str) -> Measured:
+    """Compare how far the items of WTD's set are from those that it aims at with REG's."""
+    value, low, high = made.nearness_to_random(lab, on, "wtd")
+    others = ", ".join(
+        f"{NAMES[one]} {made.nearness_to_random(lab, on, one)[0]:.2f}" for one in ("skew", "wtd-h")
+    )
+    uniform = made.flattening(lab, on, "wtd")[0]
+    note = (
+        f"The others: {others}. It does not aim at equally frequent items: WTD's divergence from "
+        f"those is {uniform:.2f} times that of the held-out ratings, because it squares the noise "
+        "of few random ratings."
+    )
+    return Measured(value, low, high, text=f"{value:.2f} times REG's distance", note=note)
 
 
 def squared_weights(lab: Lab, _on: str) -> Measured:
@@ -309,14 +318,6 @@ def half_size(lab: Lab, on: str) -> Measured:
     return Measured(right, note=f"{first['kept']:,} of {first['held_out']:,} ratings.")
 
 
-def other_metrics(lab: Lab, on: str) -> Measured:
-    """Return how many percent of other metrics' errors have the sign of recall's."""
-    rows = lab.table(made.experiment, on)
-    each = [made.by_repetition(rows, metric) for metric in METRICS]
-    value, low, high = made.over_repetitions(made.same_signs, *each)
-    return Measured(value, low, high, text=f"{value:.0f} % of the signs")
-
-
 def nearness_of_metrics(lab: Lab, on: str) -> Measured:
     """Return how far precision's, MAP's and nDCG's errors are from recall's, the farthest."""
     rows = lab.table(made.experiment, on)
@@ -328,10 +329,13 @@ def nearness_of_metrics(lab: Lab, on: str) -> Measured:
         for metric in made.OTHERS
     }
     worst = max(found, key=lambda metric: found[metric][0])
-    told = ", ".join(f"{metric} {one[0]:.0f}" for metric, one in found.items())
+    distances = ", ".join(f"{metric} {one[0]:.0f}" for metric, one in found.items())
+    each = [made.by_repetition(rows, metric) for metric in METRICS]
+    signs = made.over_repetitions(made.same_signs, *each)[0]
     note = (
-        f"Mean distance in points: {told}. Precision falls with the size of the test set, recall "
-        "does not: half the held-out ratings halve it."
+        f"Mean distance in points: {distances}. {signs:.0f} % of their errors have the sign of "
+        "recall's, where that is 25 points and more. Precision falls with the size of the test "
+        "set, recall does not: half the held-out ratings halve it."
     )
     text = f"{found[worst][0]:.0f} points ({worst})"
     return Measured(*found[worst], text=text, note=note)
@@ -434,13 +438,12 @@ CLAIMS = (
     Claim(
         "2-07", "Table 2", "On Coat the errors of the five test sets are those of table 2.",
         partial(cells_agree, within=25.0), exactly(25).open(),
-        "within 25 points, or the same sign where 25 points or more are printed: ratios of noisy "
-        "means, whose smaller cells are noise", "25 cells", (COAT,),
+        "within 25 points: ratios of noisy means", "25 cells", (COAT,),
     ),
     Claim(
         "2-08", "Table 2", "On Webscope R3 the errors of the five test sets are those of table 2.",
         partial(cells_agree, within=15.0), exactly(25).open(),
-        "within 15 points, or the same sign where 25 points or more are printed", "25 cells", (R3,),
+        "within 15 points: ratios of noisy means", "25 cells", (R3,),
     ),
     Claim(
         "2-09", "§6, Table 2", "On Coat every test set over-estimates every system, but for PosPop "
@@ -517,10 +520,11 @@ CLAIMS = (
         evidence=PRINTED,
     ),
     Claim(
-        "2-22", "§4.2", "The weights of WTD make the items of the test set more equally frequent.",
-        partial(flattened, name="wtd"), below(1), "divergence from uniform in the test set, as a "
-        f"multiple of that in the held-out ratings; {JACKKNIFE}", "", BOTH, asks=below(1),
-        question="Does WTD make the items of the test set more equally frequent?",
+        "2-22", "§4.2, Eq. 7", "WTD makes the posteriors of items in the test set similar to those "
+        "of the random ratings.",
+        nearer_to_random, below(1), "total variation between the shares of items, as a multiple of "
+        f"that of a random set of the same size; {JACKKNIFE}", "approximately the same", BOTH,
+        asks=below(1), question="Is WTD's test set nearer to the random ratings' items than REG's?",
     ),
     Claim(
         "2-23", "§4.2", "Squared weights of items raise the effect of items: those above 1 grow, "
@@ -534,24 +538,22 @@ CLAIMS = (
         evidence=ALGEBRA,
     ),
     Claim(
-        "2-25", "§6", "Errors of precision, MAP and nDCG have the signs of those of recall.",
-        other_metrics, at_least(90), "nine in ten, where recall's error is 25 points and more: "
-        f"smaller ones are noise; {JACKKNIFE}", "very similar", BOTH, asks=at_least(90),
-        question="Have errors of precision, MAP and nDCG the signs of those of recall?",
+        "2-25", "§6", "The errors of precision, MAP and nDCG are very similar to those of recall.",
+        nearness_of_metrics, at_most(25), "25 points on average over the cells of table 2, the "
+        f"noise of one cell; the metric that is farthest counts; {JACKKNIFE}", "very similar", BOTH,
+        asks=at_most(25), question="Are errors of precision, MAP and nDCG near those of recall?",
     ),
     Claim(
-        "2-26", "§5.1–5.2", "Pairs that are in both parts do not matter: the paper says nothing of "
-        "them.", pairs_in_both, at_most(10), "10 points, as between FULL and REG: the largest "
-        f"change of a cell of table 2 when such pairs leave the truth; {JACKKNIFE}",
-        "not mentioned", BOTH, asks=at_most(10),
-        question="Do pairs that are in both parts not matter?",
+        "2-26", "§5.1–5.2", "The paper says nothing of pairs that are in both parts.",
+        pairs_in_both, at_most(10), "the largest change of a cell of table 2, in points, when such "
+        f"pairs leave the truth; {JACKKNIFE}", "not mentioned", BOTH, asks=at_most(10),
+        question="Do pairs that are in both parts move errors by 10 points at the most?", kind=NOTE,
     ),
     Claim(
         "2-27", "§5.3, released code", "For a user or item without ratings a posterior of 0.0001 "
-        "stands in, which means the same on any data.", stand_in_for_zero, near(1, 0.1),
-        "exact: what stands for zero as a share of the average posterior, Webscope R3's to Coat's",
-        "0.0001",
-        evidence=MEASURED,
+        "stands in; what it means depends on the number of users.", stand_in_for_zero, near(1, 0.1),
+        "what stands for zero as a share of the average posterior, Webscope R3's to Coat's",
+        "0.0001", evidence=ALGEBRA, kind=NOTE,
     ),
     Claim(
         "2-28", "§3.2, Eqs. 4–5", "In ratings that users chose, neither users nor items are "
@@ -589,11 +591,5 @@ CLAIMS = (
         partial(flattened, name="wtd-h"), below(1), "divergence from uniform in the test set, as a "
         f"multiple of that in the held-out ratings; {JACKKNIFE}", "", BOTH, asks=below(1),
         question="Does WTD_H make the items of the test set more equally frequent?",
-    ),
-    Claim(
-        "2-34", "§6", "The errors of precision, MAP and nDCG are very similar to those of recall.",
-        nearness_of_metrics, at_most(25), "25 points on average over the cells of table 2, the "
-        f"noise of one cell; the metric that is farthest counts; {JACKKNIFE}", "very similar", BOTH,
-        asks=at_most(25), question="Are errors of precision, MAP and nDCG near those of recall?",
     ),
 )  # fmt: skip

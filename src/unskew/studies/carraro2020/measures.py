@@ -170,12 +170,13 @@ def _systems(lab: Lab, liked: float) -> dict[str, tuple[Algorithm, Grid]]:
     }
 
 
-@measurement("what interventions do to users and items")
+@measurement("what interventions do to users and items", version=2)
 def drawn(lab: Lab, on: str) -> pl.DataFrame:
     """Measure the sizes of intervened sets, and how far from equally frequent users and items are.
 
     A row per repetition and test set: divergence from uniform (nats) and Gini index, in the
-    held-out ratings (`before`) and in the set (`after`).
+    held-out ratings (`before`) and in the set (`after`); and the distance (total variation) of the
+    set's items from those of the random ratings that WTD learns from (`items_to_random`).
     """
     chosen, random = parts_of(lab, on)
     rows = []
@@ -184,10 +185,11 @@ def drawn(lab: Lab, on: str) -> pl.DataFrame:
         train, held_out = random_parts(chosen, SHARES, seed)
         learnt = random_parts(random, RANDOM_SHARES, seed)[0]
         for design in carraro2020_interventions():
-            facts = design.sample(held_out, train, learnt, seed=seed).facts
+            made = design.sample(held_out, train, learnt, seed=seed)
+            facts = made.facts
             rows.append(
                 {"repetition": number, "set": design.kind, "held_out": facts["held_out"],
-                 "kept": facts["kept"]}
+                 "kept": facts["kept"], "items_to_random": _between_items(made.ratings, learnt)}
                 | {
                     f"{of}_{measure}_{when}": facts[f"{of}_{measure}_{when}"]
                     for of in ("users", "items")
@@ -196,6 +198,13 @@ def drawn(lab: Lab, on: str) -> pl.DataFrame:
                 }
             )  # fmt: skip
     return pl.DataFrame(rows)
+
+
+def _between_items(first: Ratings, second: Ratings) -> float:
+    """Return the total variation between the shares of items in two sets of ratings."""
+    number = len(first.items)
+    shares = [np.bincount(one.item, minlength=number) / len(one) for one in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
 # What is said about it
@@ -377,13 +386,28 @@ def between_rules(first: Means, second: Means) -> float:
 
 def flattening(lab: Lab, on: str, name: str, of: str = "items") -> Found:
     """Return the divergence from uniform of a test set as a multiple of the held-out ratings'."""
-    own = lab.table(drawn, on).filter(set=name)
-    each = [
-        {("before", of): before, ("after", of): after}
-        for before, after in own.select(f"{of}_kl_before", f"{of}_kl_after").iter_rows()
+    rows = lab.table(drawn, on).filter(set=name)
+    return _multiple(rows.select(f"{of}_kl_after", f"{of}_kl_before").rows())
+
+
+def nearness_to_random(lab: Lab, on: str, name: str) -> Found:
+    """Return a test set's distance from the random ratings' items, as a multiple of REG's.
+
+    REG is as large, so that what a small set adds to a distance is in both.
+    """
+    rows = lab.table(drawn, on).sort("repetition")
+    distances = [rows.filter(set=one)["items_to_random"] for one in (name, "reg")]
+    return _multiple(list(zip(*distances, strict=True)))
+
+
+def _multiple(pairs: Sequence[tuple[float, float]]) -> Found:
+    """Return the ratio of two means over repetitions, with its interval."""
+    each: list[Means] = [
+        {("value", "items"): value, ("base", "items"): base} for value, base in pairs
     ]
 
     def ratio(means: Means) -> float:
-        return means["after", of] / means["before", of] if means["before", of] else math.nan
+        base = means["base", "items"]
+        return means["value", "items"] / base if base else math.nan
 
     return over_repetitions(ratio, each)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from unskew.comparing.correlation import kendall
-from unskew.studies.claims import Measure, Measured
+from unskew.studies.claims import PRINTED, Measure, Measured
 from unskew.studies.lab import Lab, NotAtHandError, UndefinedError
 from unskew.studies.valcarce2018.measures import (
     DEPTH,
@@ -40,6 +40,8 @@ from unskew.studies.valcarce2018.printed import (
 )
 
 Shape = Callable[[Evidence], Measured]
+Source = dict[str, str]
+"""Note and evidence of what was measured, by the names that `Measured` has for them."""
 
 
 def released(shape: Shape, name: str = "ml-1m") -> Measure:
@@ -125,7 +127,7 @@ def deep_above_09(several: Sequence[Evidence]) -> Measured:
     )  # fmt: skip
 
 
-def taus_by_set(lab: Lab, names: Sequence[str]) -> tuple[dict[str, pl.DataFrame], str]:
+def taus_by_set(lab: Lab, names: Sequence[str]) -> tuple[dict[str, pl.DataFrame], Source]:
     """Return τ between the seven metrics by data set: from released scores, or as printed."""
     found, printed = {}, []
     for name in names:
@@ -135,16 +137,16 @@ def taus_by_set(lab: Lab, names: Sequence[str]) -> tuple[dict[str, pl.DataFrame]
             taus = as_pairs(FIGURE_5[name], list(SEVEN))
             printed.append(SETS[name])
         found[SETS[name]] = apart(taus)
-    return found, _only_printed(printed, "Fig. 5")
+    return found, _source(printed, "Fig. 5")
 
 
 def least_tau(name: str) -> Measure:
     """Return the measure of the smallest τ between two of the seven metrics."""
 
     def measure(lab: Lab, _on: str) -> Measured:
-        found, note = taus_by_set(lab, [name])
+        found, source = taus_by_set(lab, [name])
         least = _least(found[SETS[name]])
-        return Measured(least.value, text=str(least), note=note)
+        return Measured(least.value, text=str(least), **source)
 
     return measure
 
@@ -153,9 +155,9 @@ def below_08(names: Sequence[str]) -> Measure:
     """Return the measure of how many pairs of metrics have τ below 0.8, in the set with fewest."""
 
     def measure(lab: Lab, _on: str) -> Measured:
-        found, note = taus_by_set(lab, names)
+        found, source = taus_by_set(lab, names)
         counts = {title: float((taus["tau"] < 0.8).sum()) for title, taus in found.items()}
-        return Measured(min(counts.values()), text=_listed(counts, 0), note=note)
+        return Measured(min(counts.values()), text=_listed(counts, 0), **source)
 
     return measure
 
@@ -164,10 +166,10 @@ def tau_between(a: str, b: str, names: Sequence[str], worst: Callable[..., float
     """Return the measure of τ between two metrics, in the worst of some data sets."""
 
     def measure(lab: Lab, _on: str) -> Measured:
-        found, note = taus_by_set(lab, names)
+        found, source = taus_by_set(lab, names)
         both = (pl.col("a") == a) & (pl.col("b") == b)
         values = {title: float(taus.filter(both)["tau"][0]) for title, taus in found.items()}
-        return Measured(worst(values.values()), text=_listed(values), note=note)
+        return Measured(worst(values.values()), text=_listed(values), **source)
 
     return measure
 
@@ -176,10 +178,10 @@ def mrr_outlier_of(names: Sequence[str]) -> Measure:
     """Return the measure of whether MRR has the lowest mean τ with the others in every set."""
 
     def measure(lab: Lab, _on: str) -> Measured:
-        found, note = taus_by_set(lab, names)
+        found, source = taus_by_set(lab, names)
         means = {title: _mean_with_others(taus) for title, taus in found.items()}
         text = "; ".join(f"{title}: {_listed(values, 3)}" for title, values in means.items())
-        return Measured(all(_last(one) == "MRR" for one in means.values()), text=text, note=note)
+        return Measured(all(_last(one) == "MRR" for one in means.values()), text=text, **source)
 
     return measure
 
@@ -234,13 +236,22 @@ def half_the_test_set(lab: Lab, on: str) -> Measured:
     return Measured(value, value - error, value + error, text=_listed(means, 3))
 
 
-def order_under_sparsity(lab: Lab, on: str) -> Measured:
-    """Tell whether P and nDCG are the most robust to sparsity and bpref the least."""
+def most_robust_to_sparsity(lab: Lab, on: str) -> Measured:
+    """Tell whether P and nDCG are the two metrics most robust to sparsity."""
     means = _sorted(mean_taus(lab.table(sparsity, on), SEVEN))
-    order = list(means)
-    right = set(order[:2]) == {"P", "nDCG"} and order[-1] == "bpref"
-    note = f"{order[0]} and {order[1]} are the most robust, {order[-1]} the least."
-    return Measured(right, text=_listed(means, 3), note=note)
+    first, second = list(means)[:2]
+    note = f"{first} and {second} are the most robust."
+    return Measured({first, second} == {"P", "nDCG"}, text=_listed(means, 3), note=note)
+
+
+def place_from_the_end(metric: str) -> Measure:
+    """Return the measure of a metric's place by robustness to sparsity; 1 is the least robust."""
+
+    def measure(lab: Lab, on: str) -> Measured:
+        means = _sorted(mean_taus(lab.table(sparsity, on), SEVEN), falling=False)
+        return Measured(1 + list(means).index(metric), text=_listed(means, 3))
+
+    return measure
 
 
 def p_best_mrr_worst(evidence: Evidence) -> Measured:
@@ -250,6 +261,19 @@ def p_best_mrr_worst(evidence: Evidence) -> Measured:
     right = order[0] == "P" and order[-1] == "MRR"
     note = "" if right else f"{order[0]} is the most robust, {order[-1]} the least."
     return Measured(right, text=_listed(means, 3), note=note)
+
+
+def p_best_mrr_worst_overall(lab: Lab, _on: str) -> Measured:
+    """Tell the same of the mean over MovieLens 1M and LibraryThing.
+
+    The paper draws no conclusion from BeerAdvocate.
+    """
+    several = [
+        mean_taus(Released(lab, name).popularity, SEVEN) for name in ("ml-1m", "librarything")
+    ]
+    means = _sorted({name: float(np.mean([one[name] for one in several])) for name in SEVEN})
+    order = list(means)
+    return Measured(order[0] == "P" and order[-1] == "MRR", text=_listed(means, 3))
 
 
 def collapse(evidence: Evidence) -> Measured:
@@ -273,8 +297,7 @@ def table_3(name: str) -> Measure:
         once = powers(evidence.pvalues, SEVEN, ordered=False)
         printed = dict(zip(SEVEN, TABLE_3[name], strict=True))
         gap, defined = (
-            max(abs(round(found[one], 1) - printed[one]) for one in SEVEN)
-            for found in (twice, once)
+            max(abs(found[one] - printed[one]) for one in SEVEN) for found in (twice, once)
         )
         note = (
             "The table adds up 420 ordered pairs, so every pair twice; over pairs as the text "
@@ -303,7 +326,7 @@ def deeper_power_everywhere(lab: Lab, _on: str) -> Measured:
     return Measured(max(ratios.values()), text=_listed(ratios, 2), note=note)
 
 
-def power_by_set(lab: Lab) -> tuple[dict[str, dict[str, float]], str]:
+def power_by_set(lab: Lab) -> tuple[dict[str, dict[str, float]], Source]:
     """Return DP of the seven metrics by data set, from released p-values or as printed."""
     found, printed = {}, []
     for name, title in SETS.items():
@@ -312,23 +335,23 @@ def power_by_set(lab: Lab) -> tuple[dict[str, dict[str, float]], str]:
         except NotAtHandError:
             found[title] = dict(zip(SEVEN, TABLE_3[name], strict=True))
             printed.append(title)
-    return found, _only_printed(printed, "Table 3")
+    return found, _source(printed, "Table 3")
 
 
 def ndcg_then_p(lab: Lab, _on: str) -> Measured:
     """Tell whether nDCG has the best mean place by DP over the data sets, and P the next."""
-    found, note = power_by_set(lab)
+    found, source = power_by_set(lab)
     places = {name: np.mean([_place(powers, name) for powers in found.values()]) for name in SEVEN}
     order = sorted(places, key=lambda name: places[name])
     text = _listed({name: float(places[name]) for name in order}, 2)
-    return Measured(order[:2] == ["nDCG", "P"], text=text, note=note)
+    return Measured(order[:2] == ["nDCG", "P"], text=text, **source)
 
 
 def bpref_among_the_worst(lab: Lab, _on: str) -> Measured:
     """Return the best place from the end that bpref has by DP in any data set."""
-    found, note = power_by_set(lab)
+    found, source = power_by_set(lab)
     places = {title: 8 - _place(powers, "bpref") for title, powers in found.items()}
-    return Measured(max(places.values()), text=_listed(places, 0), note=note)
+    return Measured(max(places.values()), text=_listed(places, 0), **source)
 
 
 def own_ndcg_and_p(evidence: Evidence) -> Measured:
@@ -475,5 +498,8 @@ def _listed(values: Mapping[str, float], digits: int = 2) -> str:
     return ", ".join(f"{name} {value:.{digits}f}" for name, value in values.items())
 
 
-def _only_printed(titles: Sequence[str], place: str) -> str:
-    return f"{' and '.join(titles)}: from {place} as printed." if titles else ""
+def _source(titles: Sequence[str], place: str) -> Source:
+    """Return what to say of data sets of which only the printed values are at hand."""
+    if not titles:
+        return {}
+    return {"note": f"{' and '.join(titles)}: from {place} as printed.", "evidence": PRINTED}
