@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
@@ -40,8 +41,13 @@ from unskew.studies.valcarce2018.printed import (
 )
 
 Shape = Callable[[Evidence], Measured]
-Source = dict[str, str]
-"""Note and evidence of what was measured, by the names that `Measured` has for them."""
+
+
+class Source(TypedDict, total=False):
+    """Where numbers come from, by the names that `Measured` has for it."""
+
+    note: str
+    evidence: str
 
 
 def released(shape: Shape, name: str = "ml-1m") -> Measure:
