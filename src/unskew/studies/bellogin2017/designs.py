@@ -296,7 +296,7 @@ def flat_in_density(lab: Lab, on: str) -> Measured:
 
 
 def inverse_to_targets(lab: Lab, on: str) -> Measured:
-    """Take the exponent of 1RP@10 over the size of target sets that is farthest from -0.7."""
+    """Take the exponent of 1RP@10 over the size of target sets that is farthest from -1."""
     table = lab.table(larger, on)
     slopes, falling = {}, True
     for system in (*LEARNING, RANDOM):
@@ -312,7 +312,7 @@ def inverse_to_targets(lab: Lab, on: str) -> Measured:
         abs(value - 1 / size) / hit_error(1 / size, count)
         for size, value, count in zip(x, y, number, strict=True)
     )
-    worst = max(slopes.values(), key=lambda slope: abs(slope + 0.7))
+    worst = max(slopes.values(), key=lambda slope: abs(slope + 1))
     return Measured(
         worst if falling else math.inf, text=f"{worst:.2f}",
         note=f"Exponents: {', '.join(f'{name} {slope:.2f}' for name, slope in slopes.items())}. "

@@ -237,17 +237,17 @@ def _remedied(lab: Lab, on: str, system: str, metric: str = P) -> dict[str, tupl
 
 
 def neutralised(lab: Lab, on: str) -> Measured:
-    """Tell whether U1R halves popularity's precision and P1R brings it nearer to random still."""
-    found = _remedied(lab, on, POPULAR)
-    (one, _), (level, uniform_random) = found[ONE], found[U1R]
-    within, random = found[PERCENTILES]
-    right = (
-        level < 0.5 * one and within < 2 * random and within / random < level / uniform_random
-    )  # fmt: skip
+    """Take popularity's precision in U1R or P1R in parts of random's, the farther from 1."""
+    scores = _remedied(lab, on, POPULAR)
+    over = {design: ratio(*scores[design]) for design in (ONE, U1R, PERCENTILES)}
+    worst = max((over[U1R], over[PERCENTILES]), key=lambda value: abs(value - 1))
+    nearer = abs(over[PERCENTILES] - 1) < abs(over[U1R] - 1)
     return Measured(
-        right, text=f"1R {one:.4f}, U1R {level:.4f}, P1R {within:.4f}",
-        note=f"Random: {found[ONE][1]:.4f}, {uniform_random:.4f}, {random:.4f}.",
-    )  # fmt: skip
+        worst,
+        text=", ".join(f"{design} {scores[design][0]:.4f}" for design in over),
+        note=f"In parts of random: {', '.join(f'{one} {x:.2f}' for one, x in over.items())}. "
+        f"P1R is {'the nearer' if nearer else 'not nearer'}.",
+    )
 
 
 def uniform_leaves_popularity_over_knn(lab: Lab, on: str) -> Measured:

@@ -33,4 +33,5 @@ STUDY = Study(
     exhibits=tuple(EXHIBITS),
     claims=CLAIMS,
     stand_in=stand_in,
+    sizes={LASTFM: (992, 176_948, None)},
 )
