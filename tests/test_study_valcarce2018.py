@@ -206,6 +206,20 @@ def test_tiny_and_implicit_data(nowhere):
     assert {one.verdict for key, one in got.items() if one.data == "ratings"} == {NOT_CHECKABLE}
 
 
+def test_a_system_that_diverges_is_left_out_and_the_others_are_compared(nowhere, tmp_path):
+    shop = us.world("shop", users=60, items=60, density=0.3, seed=3).ratings.to_polars()
+    rng = np.random.default_rng(3)
+    plays = shop.with_columns(rating=pl.Series((10 ** rng.uniform(0, 4, shop.height)).round()))
+    for _ in range(2):  # the second time from the store
+        result = study(
+            NAME, plays, data_dir=nowhere, claims=["1-45"], quick=True, liked=100, store=tmp_path
+        )
+        assert verdicts(result)["1-45"].verdict not in (FAILED, NOT_CHECKABLE)
+        (remark,) = result.remarks()
+        assert remark.startswith("left out: SVD (ratings): the factors grew beyond all bounds")
+        assert remark in str(result)
+
+
 # What is printed
 
 

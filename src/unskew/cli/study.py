@@ -227,6 +227,8 @@ def shown(found: StudyResult, quiet: bool) -> None:
         for place, why in found.left_out.items():
             messages().print(f"not drawn: {place}: {why}", style="dim", markup=False)
     screen.print(found.summary(), markup=False)
+    for remark in found.remarks():
+        messages().print(remark, style="dim", markup=False)
     if found.own and not quiet:
         messages().print(
             "not the paper's own data: its claims are questions about these", style="dim"

@@ -62,8 +62,15 @@ class Found(Printed):
         return table.filter(pl.sum_horizontal(pl.exclude("evidence")) > 0)
 
     def footer(self) -> list[str]:
-        """Return how many claims have each verdict, in words."""
-        return [self.summary()]
+        """Return how many claims have each verdict, in words, and which systems are left out."""
+        return [self.summary(), *self.remarks()]
+
+    def remarks(self) -> list[str]:
+        """Return which files are not the paper's data, and which systems could not be trained."""
+        return [
+            *self.card["not the paper's"].values(),
+            *(f"left out: {name}: {why}" for name, why in self.card["left out"].items()),
+        ]
 
     def summary(self) -> str:
         """Return the verdicts in a sentence."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -102,6 +103,8 @@ class Lab:
     """The smallest rating that is liked, where the user says so."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Files that are in the place of a data set of the paper and are not it, and why not."""
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Systems that could not be trained, by data set and name, and why."""
     tables: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict)
     """What has been measured, by measurement and data set."""
     _kept: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -163,7 +166,8 @@ class Lab:
             self.told(f"{what.what} ({on})" if on else what.what)
             made = self._traced(place, lambda: what.function(self, on))
             used = sorted(self._used[place])
-            card = {"study": what.study, "measurement": what.name}
+            left_out = {name: why for (of, name), why in self.failures.items() if of == on}
+            card = {"study": what.study, "measurement": what.name, "left out": left_out}
             self.store.put(self._key(what, on, used), made, card)
             self.store.put(self._key(what, on, None), pl.DataFrame({"amount": used}, AMOUNT), card)
             self.tables[place] = made
@@ -185,7 +189,9 @@ class Lab:
         key = self._key(what, on, used)
         if not self.store.has(key):
             return False
-        self.tables[what.name, on] = self.store.get(key)[0]
+        self.tables[what.name, on], card = self.store.get(key)
+        for name, why in card.get("left out", {}).items():
+            self.failures[on, name] = why
         self._used[what.name, on] = frozenset(used)
         return True
 
@@ -225,9 +231,16 @@ class Lab:
         return kept
 
     def run(self, on: str, plan: Plan) -> Results:
-        """Carry out a plan on a data set; what the store has is not done again."""
+        """Carry out a plan on a data set; what the store has is not done again.
+
+        A system that cannot be trained is left out, and what is claimed about others is checked.
+        """
         self.told(f"running {len(plan.algorithms)} systems ({on})")
-        return run(self.data(on).ratings, plan, store=self.store.home, workers=self.workers)
+        data = self.data(on).ratings
+        results = run(data, plan, store=self.store.home, workers=self.workers, keep_going=True)
+        for label, report in results.failures.items():
+            self.failures[on, label] = reason_of(report)
+        return results
 
     def published(self, file: str) -> pl.DataFrame:
         """Return a table of released results; NotAtHandError if it is not there."""
@@ -321,3 +334,9 @@ def opened(
         sets, own, data_folder(data_dir), amounts, quick, seed, workers, Store.open(store),
         told or (lambda _what: None), liked, refused or {}, _stack=stack,
     )  # fmt: skip
+
+
+def reason_of(report: str) -> str:
+    """Return why something failed, in a line; reports of tasks tell every step, and why last."""
+    last = [line.strip() for line in report.splitlines() if line.strip()][-1:]
+    return re.sub(r"^unskew\.errors\.\w+: ", "", "".join(last))

@@ -63,6 +63,8 @@ def _lead(found: Found) -> Iterator[Words]:
             "These are not the data of the paper: its claims are asked here as questions about "
             "other data, and a verdict says nothing about the paper.", tone="warning",
         )  # fmt: skip
+    for remark in found.remarks():
+        yield Words(remark, tone="warning")
     if found.card["quick"]:
         yield Words("A quick run, with fewer repetitions than the paper.", tone="warning")
 

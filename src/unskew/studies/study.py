@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,6 +42,7 @@ from unskew.studies.lab import (
     at_hand,
     not_of_paper,
     opened,
+    reason_of,
 )
 from unskew.studies.pages import document
 from unskew.studies.paper import SOURCES, STAND_IN, Exhibit, Study
@@ -282,9 +282,8 @@ def _where(claim: Claim, lab: Lab, of_users: bool) -> list[tuple[str, Rule]]:
 
 
 def _reason(problem: Exception) -> str:
-    """Return why in a line; a task that failed reports every step, and in the last one why."""
-    last = [line.strip() for line in str(problem).splitlines() if line.strip()][-1:]
-    text = re.sub(r"^unskew\.errors\.\w+: ", "", "".join(last))
+    """Return why in a line."""
+    text = reason_of(str(problem))
     return text if isinstance(problem, UnskewError) else f"{type(problem).__name__}: {text}"
 
 
@@ -325,7 +324,9 @@ def _card(paper: Study, lab: Lab) -> dict[str, Any]:
             }
             for name, one in lab.sets.items()
         },
-        "not the paper's": dict(lab.refused), "amounts": dict(lab.amounts), "quick": lab.quick,
+        "not the paper's": dict(lab.refused),
+        "left out": {f"{name} ({on})": why for (on, name), why in lab.failures.items()},
+         "amounts": dict(lab.amounts), "quick": lab.quick,
         "seed": lab.seed, "liked": lab.liked,
         "versions": versions(),
     }  # fmt: skip

@@ -17,7 +17,7 @@ from unskew.comparing.robustness import SHARES, robustness
 from unskew.comparing.significance import compare
 from unskew.data.relevance import Relevance
 from unskew.data.summary import summary
-from unskew.errors import quietly
+from unskew.errors import UnskewError, quietly
 from unskew.evaluation import evaluate
 from unskew.experiment.plan import STAGES
 from unskew.experiment.store import key_of
@@ -29,7 +29,7 @@ from unskew.ranking import rank
 from unskew.recommend.presets import Chosen, valcarce2018
 from unskew.runs import Run, read_run
 from unskew.scores import Scores
-from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
+from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement, reason_of
 from unskew.studies.valcarce2018.printed import COLUMNS, CUTOFFS, FAMILIES, SEVEN, cutoffs
 
 DEPTH = 100
@@ -164,8 +164,19 @@ def relevance(lab: Lab, on: str) -> Relevance:
 
 
 def runs(lab: Lab, on: str) -> dict[str, Run]:
-    """Return what each system recommends: trained and ranked once, then from the store."""
-    return {name: run_of(lab, on, name) for name in valcarce2018()}
+    """Return what each system recommends: trained and ranked once, then from the store.
+
+    A system that cannot be trained on these data is left out, and the lab tells why.
+    """
+    lists = {}
+    for name in valcarce2018():
+        try:
+            lists[name] = run_of(lab, on, name)
+        except UndefinedError:
+            raise
+        except UnskewError as problem:
+            lab.failures[on, name] = reason_of(str(problem))
+    return lists
 
 
 def run_of(lab: Lab, on: str, name: str) -> Run:
@@ -308,7 +319,8 @@ def pvalues(lab: Lab, on: str) -> pl.DataFrame:
 @measurement("scores by what is ranked")
 def designs(lab: Lab, on: str) -> pl.DataFrame:
     """Return each system's means in each design."""
-    keys = [_trained(lab, on, *one)["designs"] for one in valcarce2018().items()]
+    known = valcarce2018()
+    keys = [_trained(lab, on, name, known[name])["designs"] for name in runs(lab, on)]
     return pl.concat([lab.store.get(key)[0] for key in keys])
 
 
