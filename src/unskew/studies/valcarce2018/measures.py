@@ -17,7 +17,7 @@ from unskew.comparing.robustness import SHARES, robustness
 from unskew.comparing.significance import compare
 from unskew.data.relevance import Relevance
 from unskew.data.summary import summary
-from unskew.errors import UnskewError, quietly
+from unskew.errors import SettingError, UnskewError, quietly
 from unskew.evaluation import evaluate
 from unskew.experiment.plan import STAGES
 from unskew.experiment.store import key_of
@@ -172,7 +172,7 @@ def runs(lab: Lab, on: str) -> dict[str, Run]:
     for name in valcarce2018():
         try:
             lists[name] = run_of(lab, on, name)
-        except UndefinedError:
+        except (UndefinedError, SettingError):
             raise
         except UnskewError as problem:
             lab.failures[on, name] = reason_of(str(problem))
