@@ -193,6 +193,8 @@ class Claim:
     where it speaks of released tables only, `released`, unless given; all others have to say."""
     kind: str = CLAIM
     """`note` where the paper says nothing about it, `ambiguous` where it says two things."""
+    explanation: str = ""
+    """Why the verdict on the paper's own data is what it is, where that was found out."""
 
     def __post_init__(self) -> None:
         if not self.evidence:

@@ -135,7 +135,10 @@ def _ledger_row(one: Verdict, own: bool) -> dict[str, Any]:
         "value": float(measured.value), "low": measured.low, "high": measured.high,
         "as_defined": measured.as_defined,
     }  # fmt: skip
-    return row | numbers | {"measured": text, "note": one.why or measured.note}
+    note = one.why or measured.note
+    if not own:
+        note = f"{note} {claim.explanation}".strip()
+    return row | numbers | {"measured": text, "note": note}
 
 
 def _flat(table: pl.DataFrame) -> pl.DataFrame:
