@@ -19,6 +19,7 @@ from unskew.data.relevance import Relevance
 from unskew.errors import DataError
 from unskew.expect import fairness
 from unskew.experiment.plan import Plan
+from unskew.experiment.results import run
 from unskew.protocol.chance import RandomSplit
 from unskew.protocol.familiar import FamiliarTraining
 from unskew.protocol.popularity import FlatTest, by_popularity, item_counts
@@ -30,6 +31,7 @@ from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.presets import castells2018
 from unskew.recommend.simple import PositivePopularity, SmoothedAverage
+from unskew.scores import Scores
 from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
 
 I64 = NDArray[np.int64]
@@ -127,16 +129,51 @@ def null_random(lab: Lab, on: str) -> pl.DataFrame:
     Both share their training. kNN with all users as neighbours takes the place of kNN under test
     targets, and the smoothed average with μ = 1 stands beside that of the authors' code.
     """
-    own = _systems(lab, on) | {
-        ALL_NEIGHBOURS: UserKNN(k=None),
-        AVERAGE_OF_ONE: SmoothedAverage(1.0, "liked", _liked(lab, on)),
-    }
-    full = _plan(lab, on, "random", own, lab.amount("folds"))
+    full = _random_plan(lab, on)
     plans = {"random": full, "test-targets": replace(full, targets=TestTargets("fill"))}
     found = _null(lab, on, plans, lab.amount("folds"))
     other = {"random": ALL_NEIGHBOURS, "test-targets": KNN}
     kept = found.filter(pl.col("system") != pl.col("design").replace_strict(other))
     return kept.with_columns(pl.col("system").replace({ALL_NEIGHBOURS: KNN}))
+
+
+def _random_plan(lab: Lab, on: str) -> Plan:
+    own = _systems(lab, on) | {
+        ALL_NEIGHBOURS: UserKNN(k=None),
+        AVERAGE_OF_ONE: SmoothedAverage(1.0, "liked", _liked(lab, on)),
+    }
+    return _plan(lab, on, "random", own, lab.amount("folds"))
+
+
+@measurement("lead of the average rating with test targets, on the data as they are")
+def average_lead(lab: Lab, on: str) -> pl.DataFrame:
+    """By how much the average rating leads each other system, with the interval over users."""
+    full = _random_plan(lab, on)
+    # As the null experiment runs them, together: so that nothing is trained again.
+    plan = replace(full, targets=(*full.designs, TestTargets("fill")))
+    results = run(_ratings(lab, on), plan, store=lab.store.home, workers=lab.workers)
+    folds = results.scores(repr(plan.designs[-1]))
+    mean = {
+        name: np.mean([_values(fold, name, len(lab.data(on).ratings.users)) for fold in folds], 0)
+        for name in (AVERAGE, "popularity", ALL_NEIGHBOURS, IMF)
+    }
+    rows = []
+    for name, values in mean.items():
+        gap = mean[AVERAGE] - values
+        half = 1.96 * float(gap.std(ddof=1)) / math.sqrt(gap.size)
+        lead = float(gap.mean())
+        rows.append((name, lead, lead - half, lead + half))
+    kinds = {"system": pl.String} | dict.fromkeys(("lead", "low", "high"), pl.Float64)
+    return pl.DataFrame(rows[1:], schema=kinds, orient="row").with_columns(
+        pl.col("system").replace({ALL_NEIGHBOURS: KNN})
+    )
+
+
+def _values(fold: Scores, name: str, users: int) -> NDArray[np.float64]:
+    """Return precision by user; 0 for those without a list, as in the mean over all."""
+    values = np.zeros(users)
+    values[fold.lists["user"].to_numpy()] = np.nan_to_num(fold.values(name, METRICS[0]))
+    return values
 
 
 @measurement("null experiment, flat test")
@@ -385,5 +422,7 @@ def thinned(judgments: Ratings, liked: float, seed: int) -> pl.DataFrame:
 @measurement("test judgments left by the sampling of section 5.2.2")
 def thinning(lab: Lab, on: str) -> pl.DataFrame:
     """Return how much of the data's own random judgments the sampling leaves."""
+    if "familiar" not in lab.data(on).ratings.tags:
+        raise NotAtHandError(f"{on}: needs a survey that says which items users knew")
     liked = lab.threshold(on, paper=LIKED if lab.own else None)
     return thinned(lab.data(on).ratings, liked, lab.seed)

@@ -174,7 +174,7 @@ STUDY = Study(
     title="Characterization of fair experiments",
     reference="P. Castells and R. Cañamares, Characterization of Fair Experiments for Recommender "
     "System Evaluation: A Formal Analysis, REVEAL workshop at RecSys 2018",
-    data=("ml-1m", "cm100k", "yahoo-r3"),
+    data=("ml-1m", "ml-100k", "cm100k", "yahoo-r3"),
     amounts={
         "folds": Amount(5, 2, "folds of the random split"),
         "repeats": Amount(3, 2, "times that relevance is drawn anew (the paper does so once)"),

@@ -21,7 +21,7 @@ from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.data.worlds import World, world
 from unskew.estimating.online import Clicks, Forced, ab_test, top_lists
-from unskew.estimating.online_tests import OnlineTests, online_tests
+from unskew.estimating.online_tests import OnlineTests, online_tests, share_interval
 from unskew.evaluation import evaluate
 from unskew.expect import fairness
 from unskew.experiment.plan import Plan
@@ -389,10 +389,20 @@ def online(lab: Lab, _on: str) -> pl.DataFrame:
     return _tests(lab).table()
 
 
-@measurement("online tests with free clicks, by pair of systems")
-def online_pairs(lab: Lab, _on: str) -> pl.DataFrame:
-    """What each kind of test tells of each pair of systems, and what is true."""
-    return _tests(lab).pairs()
+@measurement("online tests with free clicks that popularity wins wrongly")
+def wrong_wins(lab: Lab, _on: str) -> pl.DataFrame:
+    """How often popularity wins significantly against a truly better system, by kind of users."""
+    tests = _tests(lab)
+    first, second = (pl.col(side) == "popularity" for side in ("a", "b"))
+    worse = (first & (pl.col("true") < 0)) | (second & (pl.col("true") > 0))
+    rows = []
+    for (users,), part in tests.rows.filter(worse).group_by("feedback", maintain_order=True):
+        wrong = (part["told"] * part["true"] < 0) & (part["p"] < 1 - tests.level)
+        found = share_interval(wrong.to_numpy(), part["repeat"].to_numpy(), tests.level)
+        rows.append((users, part.height, *found))
+    kinds = {"feedback": pl.String, "pairs": pl.Int64}
+    kinds |= dict.fromkeys(("wrong", "low", "high"), pl.Float64)
+    return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
 @measurement("judgments of online tests used again")

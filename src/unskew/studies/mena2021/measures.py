@@ -36,7 +36,7 @@ from unskew.recommend.presets import mena2021
 from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random
 from unskew.scores import Scores
 from unskew.studies.lab import Lab, NotAtHandError, measurement
-from unskew.studies.mena2021.theory import extent
+from unskew.studies.mena2021.theory import extent, steeper_in_floats, steeper_than_both
 
 NAMES = {
     "wrmf": "WRMF", "gbpr": "GBPR", "plsa": "GPLSA", "eals": "EALS", "slim": "SLIM",
@@ -214,6 +214,30 @@ def pairs(lab: Lab, on: str) -> pl.DataFrame:
     return pl.DataFrame(list(found.items()), schema=schema, orient="row")
 
 
+@measurement("pairs of items, with popularity in place of its odds")
+def steepness(lab: Lab, on: str) -> pl.DataFrame:
+    """Return on which share of pairs popularity is steeper than relevance and non-relevance.
+
+    Its odds and itself, on all ratings and on the training part of each fold.
+    """
+    ratings, liked = observed_part(lab, on), threshold(lab, on)
+    parts = {"all": ratings}
+    parts |= {one.label: one.train for one in folds(lab, on).each(ratings, lab.seed)}
+    rows = []
+    for name, part in parts.items():
+        rated = item_counts(part)
+        kept = rated > 0
+        good = item_counts(part.take(part.value >= liked))[kept]
+        rated, users = rated[kept], np.unique(part.user).size
+        ways = {"odds": users - rated, "plain": np.ones_like(rated)}
+        for popularity, bottom in ways.items():
+            both = steeper_than_both((rated, bottom), rated, good)
+            rows.append((popularity, name, both))
+        rows.append(("plain, in floating point", name, steeper_in_floats(rated, good, users)))
+    kinds = {"popularity": pl.String, "ratings": pl.String, "both": pl.Float64}
+    return pl.DataFrame(rows, schema=kinds, orient="row")
+
+
 def _order(top: NDArray[np.int64], bottom: NDArray[np.int64]) -> NDArray[np.int32]:
     return dense_ranks(top.astype(object), bottom.astype(object))
 
@@ -338,6 +362,19 @@ def _means_of(found: Scores) -> Iterator[tuple[str, str, float]]:
             yield system, metric, float(kept.mean()) if kept.size else math.nan
 
 
+SKIPPED = ("nDCG", "MRR")
+"""The metrics that leave out users without a list."""
+DRAWS = 500
+"""How often users are drawn for an interval."""
+
+
+def _temporal_plan(lab: Lab, on: str, rule: str) -> Plan:
+    stars = on in ("ml-1m", "ml-100k") and rule == PUBLISHED
+    return plan(
+        TemporalSplit(test=0.2), threshold(lab, on), metrics=FULL, mapped=stars, seed=lab.seed
+    )
+
+
 @measurement("systems by a split in time")
 def temporal(lab: Lab, on: str) -> pl.DataFrame:
     """Return a row per procedure, system and metric.
@@ -349,14 +386,11 @@ def temporal(lab: Lab, on: str) -> pl.DataFrame:
         raise NotAtHandError(f"{on}: needs ratings with time stamps")
     parts = []
     for rule in procedures(lab, on, "ml-1m", "ml-100k"):
-        stars = on in ("ml-1m", "ml-100k") and rule == PUBLISHED
-        made = plan(
-            TemporalSplit(test=0.2), threshold(lab, on), metrics=FULL, mapped=stars, seed=lab.seed
-        )
+        made = _temporal_plan(lab, on, rule)
         found: Scores = lab.run(on, made).scores()[0]
         rows = [
             ("observed", "temporal", system, metric,
-             _in_time(found, system, metric, skip=name in ("nDCG", "MRR")))
+             _in_time(found, system, metric, skip=name in SKIPPED))
             for name, both in PAIRS.items() for metric in both for system in made.systems
         ]  # fmt: skip
         long = pl.DataFrame(rows, schema=KINDS, orient="row")
@@ -365,12 +399,66 @@ def temporal(lab: Lab, on: str) -> pl.DataFrame:
 
 
 def _in_time(found: Scores, system: str, metric: str, *, skip: bool) -> float:
+    value, kept = _by_user(found, system, metric, skip=skip)
+    return float(value[kept].mean()) if kept.any() else math.nan
+
+
+def _by_user(
+    found: Scores, system: str, metric: str, *, skip: bool
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return a value per user, and which of them count."""
     trained = found.averaged(system, "with-train")
     kept = found.averaged(system, "both" if skip else "with-test")
-    if skip:
-        kept = kept & trained
-    value = np.where(trained, np.nan_to_num(found.values(system, metric)), 0.0)[kept]
-    return float(value.mean()) if value.size else math.nan
+    value = np.where(trained, np.nan_to_num(found.values(system, metric)), 0.0)
+    return value, kept & trained if skip else kept
+
+
+@measurement("intervals of τ by a split in time")
+def temporal_spread(lab: Lab, on: str) -> pl.DataFrame:
+    """Return the 95 % interval of the size of τ of each metric and its twin, users being drawn.
+
+    And that of the largest of them. By the procedure of the published numbers.
+    """
+    found = lab.run(on, _temporal_plan(lab, on, PUBLISHED)).scores()[0]
+    users = len(found.lists)
+    rng = np.random.default_rng(lab.seed)
+    weights = rng.multinomial(users, np.full(users, 1 / users), size=DRAWS).astype(np.float64)
+    sizes_of = {}
+    for name, both in PAIRS.items():
+        hits, false = (_drawn_means(found, one, name in SKIPPED, weights) for one in both)
+        sizes_of[name] = [_size(*draw) for draw in zip(hits, false, strict=True)]
+    sizes_of["largest size"] = np.max(list(sizes_of.values()), axis=0).tolist()
+    rows = [(name, *_middle(drawn)) for name, drawn in sizes_of.items()]
+    kinds = {"of": pl.String, "low": pl.Float64, "high": pl.Float64}
+    return pl.DataFrame(rows, schema=kinds, orient="row")
+
+
+def _size(hits: NDArray[np.float64], false: NDArray[np.float64]) -> float:
+    """Return the size of τ; NaN where no user of some system was drawn."""
+    if np.isnan(hits).any() or np.isnan(false).any():
+        return math.nan
+    return abs(kendall(hits, false))
+
+
+def _middle(drawn: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return between which values 95 % of those drawn lie; None where none is defined."""
+    known = [one for one in drawn if not math.isnan(one)]
+    if not known:
+        return None, None
+    low, high = np.quantile(known, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _drawn_means(
+    found: Scores, metric: str, skip: bool, weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the means of the sixteen systems, a row per draw of users."""
+    columns = []
+    for system in SIXTEEN:
+        value, kept = _by_user(found, system, metric, skip=skip)
+        with np.errstate(invalid="ignore"):
+            columns.append((weights @ (value * kept)) / (weights @ kept))
+    return np.column_stack(columns)
 
 
 @measurement("systems where popularity goes against relevance")
