@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from conftest import real_data
 from unskew.cli.data import data_app
-from unskew.data import catalog, download
+from unskew.data import catalog, download, released
 from unskew.data.catalog import DATASETS, get, load
 from unskew.data.collection import read_qrels
 from unskew.data.dataset import Dataset
@@ -919,10 +919,47 @@ def test_list(coat, capsys):
     code, out, _ = run(capsys, "list", "--data-dir", coat, "--format", "json")
     assert code == 0
     listed = {row["name"]: row for row in json.loads(out)}
-    assert list(listed) == list(DATASETS)
+    assert list(listed) == [*DATASETS, *released.TABLES]
+    assert listed["cm100k"]["from"] == "https://github.com/ir-uam/SIGIR2018"
     assert listed["coat"]["there"] == "yes"
     assert listed["ml-1m"]["there"] == "no"
     assert str(coat) in run(capsys, "list", "--data-dir", coat)[1]
+
+
+def test_released_results_are_listed(home, capsys):
+    name, theirs = "valcarce2018_librarything_pvalues.csv", "discriminative-libraryThing.csv"
+    put(home, "published", **{theirs.replace(".", "__"): "RunA,RunB,P\n" + "a,b,0.5\n" * 420})
+    _, out, _ = run(capsys, "list", "--data-dir", home, "--format", "json")
+    rows = {row["name"]: row for row in json.loads(out) if row["kind"] == "released results"}
+    assert list(rows) == list(released.TABLES)
+    assert [one for one, row in rows.items() if row["there"] == "yes"] == [name]
+    assert rows[name]["from"].startswith("GitHub repository dvalcarce/evalMetrics")
+    assert theirs in rows[name]["from"]
+    for asked in (name, theirs):
+        _, out, _ = run(capsys, "info", asked, "--data-dir", home, "--format", "json")
+        told = json.loads(out)
+        assert (told["file"], told["rows"], told["authors_file"]) == (name, 420, theirs)
+        assert told["path"] == str(home / "published" / theirs)
+    _, out, _ = run(capsys, "info", "mena2021_ml-1m_at10.csv", "--data-dir", home)
+    assert "elikary/tois2021" in out
+    assert "there  no; put it into the folder published" in out
+    with pytest.raises(SettingError, match="holds results, no ratings"):
+        data_app(["info", name, "--liked", "4"])
+    put(home, "published", **{theirs.replace(".", "__"): "RunA,RunB,P\na,b,0.5\n"})
+    with pytest.raises(DataError, match="has 1 rows with values"):
+        data_app(["info", name, "--data-dir", str(home)])
+
+
+def test_info_says_where_data_are_from(home, capsys):
+    with pytest.raises(
+        DataError, match=r"data\.txt of that repository.*github\.com/ir-uam/SIGIR2018"
+    ):
+        data_app(["info", "cm100k", "--data-dir", str(home)])
+    put(home, "cm100k", data__txt=CM)
+    _, out, _ = run(capsys, "info", "cm100k", "--data-dir", home)
+    assert "from https://github.com/ir-uam/SIGIR2018 (download datasets/cm100k/data.txt" in out
+    _, out, _ = run(capsys, "info", "cm100k", "--data-dir", home, "--format", "json")
+    assert any("licence" in note for note in json.loads(out)["notes"])
 
 
 def test_get_command(server, home, capsys, monkeypatch):

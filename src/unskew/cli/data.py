@@ -28,7 +28,7 @@ def list_(
     format: Annotated[str, typer.Option(help="table, json, csv or markdown.")] = "table",  # noqa: A002
     quiet: Quiet = False,
 ) -> None:
-    """List the data sets that have a name, and whether they are there.
+    """List what has a name, and whether it is there: data sets, and results that authors released.
 
     [bold]Examples[/bold]
 
@@ -38,21 +38,11 @@ def list_(
     """
     import polars as pl
 
-    from unskew.data.catalog import DATASETS, data_folder, is_there
+    from unskew.data.catalog import data_folder, listing
 
-    rows = [
-        {
-            "name": entry.name,
-            "users x items x ratings": entry.published,
-            "random part": entry.random,
-            "licence": entry.licence,
-            "there": "yes" if is_there(entry, data_dir) else "no",
-        }
-        for entry in DATASETS.values()
-    ]
-    table = pl.DataFrame(rows)
+    table = pl.DataFrame(listing(data_dir))
     footer = [f"data folder: {data_folder(data_dir)}"]
-    show(table, table, format=format, digits=4, footer=footer, quiet=quiet)
+    show(table.drop("licence"), table, format=format, digits=4, footer=footer, quiet=quiet)
 
 
 @data_app.command("get")
@@ -98,7 +88,9 @@ def _accept(yes: bool) -> None:
 
 @data_app.command("info")
 def info(
-    source: Annotated[str, typer.Argument(help="A named data set, or a file of ratings.")],
+    source: Annotated[
+        str, typer.Argument(help="A named data set, a file of ratings, or released results.")
+    ],
     data_dir: DataDir = None,
     option: Annotated[
         list[str] | None,
@@ -114,9 +106,13 @@ def info(
 ) -> None:
     """Tell what a data set looks like: sizes, density, Gini, liked share, times, random part.
 
+    Of a named data set and of results that authors released it also tells where to get them.
+
     [bold]Examples[/bold]
 
       unskew data info ml-1m
+
+      unskew data info valcarce2018_ml-1m_pvalues.csv
 
       unskew data info coat --option overlap=drop-from-test
 
@@ -124,15 +120,24 @@ def info(
     """
     from dataclasses import replace
 
-    from unskew.data.catalog import DATASETS, load
+    from unskew.data import released
+    from unskew.data.catalog import DATASETS, data_folder, load, named
     from unskew.data.summary import summary
 
     choose("format", format, ("text", "json"))
     settings = _options(option)
+    table = None if Path(source).is_file() else released.named(source)
+    if table is not None:
+        given = [option, liked, columns, figure, None if duplicates == "error" else duplicates]
+        if any(one is not None for one in given):
+            raise SettingError(f"{source} holds results, no ratings: give --data-dir and --format")
+        _tell_released(released.describe(table, data_folder(data_dir)), format)
+        return
     if source.lower() in DATASETS:
         if columns is not None or duplicates != "error":
             raise SettingError(f"--columns and --duplicates are for files, and {source} is named")
         data = load(source, data_dir=data_dir, **settings)
+        data = replace(data, notes=(*data.notes, named(source).source))
     else:
         if settings:
             raise SettingError(f"--option is for named data sets, and {source} is a file")
@@ -146,6 +151,19 @@ def info(
         print(as_json(told.to_dict()))
     else:
         output().print(str(told), markup=False, soft_wrap=True)
+
+
+def _tell_released(told: dict[str, str | int | None], format: str) -> None:  # noqa: A002
+    if format == "json":
+        print(as_json(told))
+        return
+    lines = [f"{told['file']}: results that authors released, {told['rows']} rows"]
+    lines.append(f"  from   {told['source']}")
+    if told["authors_file"]:
+        lines.append(f"  file   {told['authors_file']}, which is recognised under this name too")
+    place = told["path"] or "no; put it into the folder published of the data folder"
+    lines.append(f"  there  {place}")
+    output().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
 def _options(texts: list[str] | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from unskew.data import download, formats
+from unskew.data import download, formats, released
 from unskew.data.dataset import Dataset
 from unskew.data.formats import Parts
 from unskew.data.ratings import Ratings
@@ -67,6 +67,12 @@ class Entry:
         words = (re.sub(r"[^\d.]", "", part.split("(")[0]) for part in self.published.split(" x "))
         users, items, ratings = (int(word) if word.isdigit() else None for word in words)
         return users, items, ratings
+
+    @property
+    def source(self) -> str:
+        """Where and how to get it, and its licence."""
+        how = self.by_hand if self.archive is None else f"unskew data get {self.name}"
+        return f"from {self.address} ({how}); licence: {self.licence}"
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -129,10 +135,10 @@ _ENTRIES = (
     ),
     Entry(
         "cm100k", "CM100k (crowd-sourced music)", "1,054 x 1,084 x 103,584",
-        "not stated; cite its authors", "http://ir.ii.uam.es/cm100k",
+        "not stated; cite its authors", "https://github.com/ir-uam/SIGIR2018",
         formats.cm100k, ("ratings.txt|data.txt",), (1.0, 4.0), 3.0, random="all",
         rules=("overlap",),
-        by_hand="download it on that page and put its ratings.txt there",
+        by_hand="download datasets/cm100k/data.txt of that repository and put it there",
     ),
     Entry(
         "kuairec", "KuaiRec 2.0", "7,176 x 10,728 x 12,530,806", KUAISHOU, "https://kuairec.com",
@@ -408,6 +414,28 @@ def is_there(entry: Entry, data_dir: str | os.PathLike[str] | None = None) -> bo
         all(_files(entry, folder)) or find(folder, table, deep=False)
         for folder in _folders(entry, home)
     )
+
+
+def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, str]]:
+    """Return what has a name, and whether it is there: data sets, then released results."""
+    home = data_folder(data_dir)
+    sets = [
+        {
+            "name": entry.name, "kind": "data set", "users x items x ratings": entry.published,
+            "random part": entry.random, "licence": entry.licence, "from": entry.address,
+            "there": "yes" if is_there(entry, data_dir) else "no",
+        }
+        for entry in DATASETS.values()
+    ]  # fmt: skip
+    tables = [
+        {
+            "name": table.file, "kind": "released results",
+            "users x items x ratings": f"{table.rows} rows", "random part": "", "licence": "",
+            "from": table.origin, "there": "yes" if released.find(table.file, home) else "no",
+        }
+        for table in released.TABLES.values()
+    ]  # fmt: skip
+    return [*sets, *tables]
 
 
 def get(

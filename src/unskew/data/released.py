@@ -29,6 +29,11 @@ class ReleasedTable:
     authors_file: str = ""
     """The authors' own name of the file, which is recognised too."""
 
+    @property
+    def origin(self) -> str:
+        """Where to get it, with the authors' name of the file."""
+        return f"{self.source}, file {self.authors_file}" if self.authors_file else self.source
+
 
 _EVAL_METRICS = "GitHub repository dvalcarce/evalMetrics, folder data"
 _NAMES = {"ml-1m": "ml-1M", "librarything": "libraryThing", "beeradvocate": "beerAdvocate"}
@@ -57,6 +62,29 @@ _TABLES = [
     ),
 ]
 TABLES: dict[str, ReleasedTable] = {table.file: table for table in _TABLES}
+
+
+def named(name: str) -> ReleasedTable | None:
+    """Return the table of a file's name, ours or the authors'; None if it is none."""
+    names = {table.authors_file: table for table in _TABLES if table.authors_file} | TABLES
+    return names.get(Path(name).name)
+
+
+def describe(table: ReleasedTable, home: Path) -> dict[str, str | int | None]:
+    """Return what a table is and where it comes from, and where it lies, if it is there.
+
+    Raises
+    ------
+    DataError
+        If what lies there is not the authors' table.
+    """
+    path = find(table.file, home)
+    if path is not None:
+        read(table.file, home)
+    return {
+        "file": table.file, "rows": table.rows, "source": table.source,
+        "authors_file": table.authors_file, "path": None if path is None else str(path),
+    }  # fmt: skip
 
 
 def find(file: str, home: Path) -> Path | None:
