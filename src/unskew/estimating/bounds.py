@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
 from unskew.comparing.orders import as_number, at_least_two
+from unskew.comparing.power import check_difference, check_power
 from unskew.data.ratings import frozen
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, SettingError, choose
@@ -720,9 +721,9 @@ def judgments_needed(
     one = next(iter(estimands(metric).values()))
     if one.metric.name not in ("P", "RBP", "DCG") or one.metric.cutoff is None:
         raise SettingError(f"{metric}: judgments are counted for P, RBP and DCG with a cutoff")
-    for name, wanted in (("power", power), ("alpha", alpha)):
-        if not 0 < wanted < 1:
-            raise SettingError(f"{name} must lie between 0 and 1, got {wanted!r}")
+    check_power(power, alpha)
+    if difference is not None:
+        check_difference(difference)
     if liked_share is not None and not 0 < liked_share < 1:
         raise SettingError(f"liked_share must lie between 0 and 1, got {liked_share!r}")
     rules: dict[str, Any] = {"liked": liked, "above": above, "gain": gain, "loss": loss,
