@@ -20,6 +20,13 @@ class SettingError(UnskewError, ValueError):
     """An argument with a value that is not allowed."""
 
 
+class OutputError(UnskewError, OSError):
+    """A file or folder that cannot be written; the message says why and what to do."""
+
+    def __str__(self) -> str:  # OSError would show its number instead
+        return str(self.args[0])
+
+
 class UnknownName(SettingError):  # noqa: N818 - reads better where it is raised
     """A name that is not in a list of names; the message gives the nearest one."""
 

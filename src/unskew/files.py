@@ -2,36 +2,151 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import re
 import secrets
+import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unskew.errors import OutputError
+
 if TYPE_CHECKING:
     import polars as pl
+
+# What an operating system answers when it refuses a file, and what to do about it.
+REASONS = {
+    errno.ENOSPC: "the disk is full: free some space, or write to another disk",
+    errno.EDQUOT: "the disk quota is used up: free some space, or write to another disk",
+    errno.EFBIG: "the file would be larger than is allowed here: see ulimit -f, or write elsewhere",
+    errno.EROFS: "the disk is read-only: write elsewhere",
+    errno.EACCES: "permission is missing: change it, or take another place",
+    errno.EPERM: "permission is missing: change it, or take another place",
+    errno.EISDIR: "this is a folder: name a file",
+    errno.EEXIST: "a file is in the way of a folder: take another name",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.ENOENT: "there is no such file or folder",
+    errno.ENAMETOOLONG: "the name is too long: take a shorter one",
+    errno.ELOOP: "the links of this path lead in a circle",
+    errno.EIO: "the disk does not work properly (input/output error)",
+}
+# File systems allow 255 bytes; the temporary name adds 36 to what it keeps of the final one.
+_NAME = 200
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it takes the place of `path` at once.
 
-    Without `sync` the disk is not waited for: what was written may not survive a power cut.
+    What cannot be written raises `OutputError`. A link is followed; a device or a pipe is written
+    to as it is, as nothing can take its place. Without `sync` the disk is not waited for: what was
+    written may not survive a power cut.
     """
-    final = Path(path)
-    final.parent.mkdir(parents=True, exist_ok=True)
-    temporary = final.with_name(f".{final.name}.{_writer()}-{secrets.token_hex(4)}.part")
+    with _explained(path):
+        if _is_stream(path):
+            yield Path(path)
+            return
+        final = Path(os.path.realpath(path))
+        final.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _beside(final)
+        try:
+            yield temporary
+            if sync:
+                with temporary.open("rb") as written:
+                    os.fsync(written.fileno())
+            temporary.replace(final)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary folder beside `path`; on success its files appear in `path`.
+
+    Files of the same names are replaced, others stay. On failure nothing of it is left.
+    """
+    final = Path(os.path.realpath(path))
+    with _explained(path):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _beside(final)
+        temporary.mkdir()
+        try:
+            yield temporary
+            if final.exists():
+                _move_files(temporary, final)
+            else:
+                temporary.rename(final)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _move_files(source: Path, target: Path) -> None:
+    """Move files into a folder, those on top last: a card there speaks for all others."""
+    files = [path for path in source.rglob("*") if not path.is_dir()]
+    for path in sorted(files, key=lambda path: (-len(path.parts), path.name == "card.json", path)):
+        place = target / path.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(place)
+
+
+def _is_stream(path: str | os.PathLike[str]) -> bool:
+    """Tell whether something is there that is neither a file nor a folder, such as /dev/stdout."""
     try:
-        yield temporary
-        if sync:
-            with temporary.open("rb") as written:
-                os.fsync(written.fileno())
-        temporary.replace(final)
-    finally:
-        temporary.unlink(missing_ok=True)
+        kind = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
+
+
+def _beside(final: Path) -> Path:
+    kept = final.name.encode(errors="surrogateescape")[:_NAME].decode(errors="ignore")
+    return final.with_name(f".{kept}.{_writer()}-{secrets.token_hex(4)}.part")
+
+
+@contextmanager
+def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn the operating system's refusals into an error that names the file as it was given."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except Exception as problem:
+        if errno_of(problem) not in REASONS:
+            raise
+        raise output_error(path, problem) from problem
+
+
+def output_error(path: str | os.PathLike[str], problem: BaseException) -> OutputError:
+    """Return the error of a file or folder that cannot be written."""
+    error = OutputError(f"{os.fspath(path)}: cannot be written: {reason(problem)}")
+    error.errno = errno_of(problem)
+    error.strerror = os.strerror(error.errno or 0)
+    return error
+
+
+def errno_of(problem: BaseException) -> int | None:
+    """Return the number of an error of the operating system, also where polars reports it."""
+    number = getattr(problem, "errno", None)
+    if number is not None:
+        return int(number)
+    told = re.search(r"\(os error (\d+)\)", str(problem))
+    if told:
+        return int(told[1])
+    return errno.EISDIR if isinstance(problem, IsADirectoryError) else None
+
+
+def reason(problem: BaseException) -> str:
+    """Return why the operating system refused a file, and what to do."""
+    number = errno_of(problem)
+    if number in REASONS:
+        return REASONS[number]
+    return str(problem) if number is None else os.strerror(number)
 
 
 def is_abandoned(part: Path, hours: float = 24.0) -> bool:

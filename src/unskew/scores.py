@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, choose, unknown_name
-from unskew.files import replacing, write_table
+from unskew.files import replacing_folder, write_table
 from unskew.layout import Printed, finite
 from unskew.metrics.names import Metric, parse
 from unskew.threads import map_blocks
@@ -223,9 +223,11 @@ class Scores(Printed):
         return choices[users]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write a folder: a Parquet file per system and `card.json`, which comes last."""
-        home = Path(folder)
-        (home / "card.json").unlink(missing_ok=True)  # without it nothing half-written is read
+        """Write a folder: a Parquet file per system and `card.json`; all of it or nothing."""
+        with replacing_folder(folder) as part:
+            self._write(part)
+
+    def _write(self, home: Path) -> None:
         names = {name: f"{number:04d}.parquet" for number, name in enumerate(self.systems)}
         for name, file in names.items():
             write_table(self._frame(name, self.systems[name], depth=True), home / file, "parquet")
@@ -250,8 +252,7 @@ class Scores(Printed):
             "chance": None if self.chance is None else finite(self.chance.aggregates),
             "card": self.card,
         }
-        with replacing(home / "card.json") as part:
-            part.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+        (home / "card.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Scores:

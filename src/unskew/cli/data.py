@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from unskew.cli.command import App
 from unskew.cli.console import messages, output, progress
 from unskew.cli.inputs import show
 from unskew.cli.options import Columns, Duplicates, Quiet, column_names
 from unskew.errors import SettingError, choose
 from unskew.layout import as_json
 
-data_app = typer.Typer(no_args_is_help=True, help="Named data sets, and what is in a file.")
+data_app = App(help="Named data sets, and what is in a file.")
 
 DataDir = Annotated[
     Path | None,
