@@ -27,6 +27,10 @@ class OutputError(UnskewError, OSError):
         return str(self.args[0])
 
 
+class ForkError(UnskewError, RuntimeError):
+    """A process that was forked when threads it needs were already running elsewhere."""
+
+
 class UnknownName(SettingError):  # noqa: N818 - reads better where it is raised
     """A name that is not in a list of names; the message gives the nearest one."""
 

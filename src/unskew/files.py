@@ -1,21 +1,25 @@
-"""Writing files so that nothing half-written is ever seen under its final name."""
+"""Files: written so that nothing half-written is ever seen, and read back as they were written."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
+import json
 import os
 import re
 import secrets
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unskew.errors import OutputError
+from unskew.threads import check_fork
 
 if TYPE_CHECKING:
     import polars as pl
@@ -169,8 +173,78 @@ def _writer() -> str:
     return f"{host}-{os.getpid()}"
 
 
+def digest(content: bytes) -> str:
+    """Return what tells these bytes from others."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def digest_of_file(path: str | os.PathLike[str]) -> str:
+    """Return the digest of a file's bytes, without holding them all."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+_SEAL = '{\n "digest": "%s",'
+
+
+def sealed(content: dict[str, Any]) -> bytes:
+    """Return JSON that starts with a digest of all that follows in it."""
+    body = json.dumps(content, indent=1, allow_nan=False).removeprefix("{") + "\n"
+    return ((_SEAL % digest(body.encode())) + body).encode()
+
+
+def write_sealed(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Write a JSON file that starts with a digest of all that follows in it."""
+    with replacing(path) as part:
+        part.write_bytes(sealed(content))
+
+
+def read_sealed(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what `write_sealed` wrote; ValueError if a byte of it was changed."""
+    content = Path(path).read_bytes()
+    size = len(_SEAL % digest(b""))
+    head, body = content[:size], content[size:]
+    if head != (_SEAL % digest(body)).encode():
+        what = "is damaged" if head.startswith(_SEAL[:11].encode()) else "has no digest"
+        raise ValueError(f"{Path(path).name} {what}")
+    read: dict[str, Any] = json.loads(content)
+    del read["digest"]
+    return read
+
+
+_IN_USE = ".in-use"
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Give a folder that is removed at the end; also remove those that killed processes left.
+
+    A file inside is locked for as long as this process lives, by which others know.
+    """
+    _remove_abandoned(Path(tempfile.gettempdir()))
+    with (
+        tempfile.TemporaryDirectory(prefix="unskew-", ignore_cleanup_errors=True) as folder,
+        (Path(folder) / _IN_USE).open("wb") as lock,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield Path(folder)
+
+
+def _remove_abandoned(home: Path, seconds: float = 60.0) -> None:
+    """Remove temporary folders whose process is gone; not those that are just being made."""
+    for mark in home.glob(f"unskew-*/{_IN_USE}"):
+        try:
+            with mark.open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if time.time() - mark.stat().st_mtime > seconds:
+                    shutil.rmtree(mark.parent, ignore_errors=True)
+        except OSError:  # its process lives, it is another user's, or it is gone
+            continue
+
+
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) -> None:
     """Write a table as `csv`, as `parquet`, or as `trec` (blanks between columns, no header)."""
+    check_fork()
     with replacing(path) as part:
         if kind == "parquet":
             frame.write_parquet(part)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from unskew.data.formats import Parts
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings, read_table
 from unskew.errors import DataError, SettingError, UnknownName, unknown_name
+from unskew.files import temporary_folder
 
 VARIABLE = "UNSKEW_DATA"
 # Options that are about both parts, whichever files they come from.
@@ -305,8 +305,8 @@ def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
                 )
             return _tables(table[0], find(folder, "random.parquet|random.csv", deep=False))
     for archive in _archives(entry, home):
-        with tempfile.TemporaryDirectory(prefix="unskew-") as temporary:
-            folder = Path(temporary) / "data"
+        with temporary_folder() as temporary:
+            folder = temporary / "data"
             patterns = [one for group in entry.files for one in group.split("|")]
             download.unpack(archive, folder, wanted=patterns)
             return entry.reader(*_complete(entry, folder, archive), **own)

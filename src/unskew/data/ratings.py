@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unskew.errors import DataError, choose
 from unskew.files import write_table
-from unskew.threads import map_blocks
+from unskew.threads import check_fork, map_blocks
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -213,6 +213,7 @@ def _alike(columns: Sequence[pl.Series]) -> list[pl.Series]:
 
 def id_column(raw: pl.Series) -> pl.Series:
     """Return a column of ids as Int64 or String; refuse missing ids."""
+    check_fork()
     if raw.dtype in (pl.Int64, pl.String) and not raw.null_count():
         return raw
     if raw.dtype == pl.Null and len(raw) == 0:

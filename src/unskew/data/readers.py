@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import CANONICAL_INTEGER, Ratings, id_column
 from unskew.errors import DataError, choose
+from unskew.threads import check_fork
 
 I64 = NDArray[np.int64]
 
@@ -197,6 +198,7 @@ def read_items(source: object, item: str | int | None = None) -> pl.Series:
 
 def read_table(source: object, *, format: str | None = None) -> Table:  # noqa: A002
     """Read any supported source into a table of raw columns."""
+    check_fork()
     if format is not None:
         choose("format", format, FORMATS)
     if isinstance(source, str | os.PathLike):
