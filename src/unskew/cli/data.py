@@ -63,7 +63,10 @@ def get(
     yes: Annotated[bool, typer.Option("--yes", help="Accept the licence without asking.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Download a data set: verified, unpacked, whole or not at all.
+    """Download a data set: checked, unpacked, whole or not at all.
+
+    What could be checked is printed, and kept in the folder's download.json: a checksum where one
+    is published, else the size and the checksums inside the archive.
 
     [bold]Examples[/bold]
 
@@ -87,6 +90,9 @@ def get(
         folder = catalog.get(name, data_dir, progress=moved)
     said = "is there already" if there else "is there now"
     output().print(f"{entry.title} {said}: {folder}", markup=False, soft_wrap=True)
+    receipt = catalog.receipt(folder)
+    if receipt is not None:
+        output().print(str(receipt), markup=False, soft_wrap=True)
 
 
 def _accept(yes: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -152,7 +153,7 @@ _ENTRIES = (
         "non-commercial use, with permission of Last.fm",
         "http://ocelma.net/MusicRecommendationDataset/lastfm-1K.html", formats.lastfm_1k,
         ("userid-timestamp-artid-artname-traid-traname.tsv",), None, 3.0,
-        archive="http://mtg.upf.edu/static/datasets/last.fm/lastfm-dataset-1K.tar.gz",
+        archive="https://mtg.upf.edu/static/datasets/last.fm/lastfm-dataset-1K.tar.gz",
         folders=("lastfm-dataset-1K",),
     ),
     Entry(
@@ -402,6 +403,15 @@ def is_there(entry: Entry, data_dir: str | os.PathLike[str] | None = None) -> bo
     )
 
 
+def receipt(folder: Path) -> download.Receipt | None:
+    """Return what `get` checked when it made a folder; None where it did not make it."""
+    try:
+        facts = json.loads((folder / download.RECEIPT).read_text())
+        return download.Receipt(**{**facts, "checked": tuple(facts["checked"])})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def get(
     name: str,
     data_dir: str | os.PathLike[str] | None = None,
@@ -410,9 +420,11 @@ def get(
 ) -> Path:
     """Download a named data set into the data folder, unless it is there; return its folder.
 
-    The archive is verified, unpacked beside the final folder, and renamed when all its files are
-    there: a download that is stopped leaves nothing behind. Whoever calls this accepts the
-    licence, `DATASETS[name].licence`.
+    The archive is checked, unpacked beside the final folder, and renamed when all its files are
+    there: a download that is stopped leaves nothing behind. What was checked stands in
+    `download.json` in that folder: a checksum where one is published, else no more than the size
+    and the checksums inside the archive, and always the sha256 of what arrived. Whoever calls this
+    accepts the licence, `DATASETS[name].licence`.
 
     Parameters
     ----------
