@@ -625,8 +625,8 @@ def test_a_run_without_a_name_is_told_apart_from_named_runs():
 def test_a_catalogue_without_header_keeps_its_first_item(tmp_path):
     from unskew.data.readers import read_items
 
-    (tmp_path / "items.txt").write_text("a\nb\nc\n")
-    assert sorted(read_items(tmp_path / "items.txt")) == ["a", "b", "c"]
+    (tmp_path / "items.txt").write_text("a1\nb2\nc3\n")
+    assert sorted(read_items(tmp_path / "items.txt")) == ["a1", "b2", "c3"]
     (tmp_path / "named.txt").write_text("item_id\na\nb\n")
     assert sorted(read_items(tmp_path / "named.txt")) == ["a", "b"]
     (tmp_path / "numbers.txt").write_text("3\n1\n")

@@ -1,10 +1,12 @@
-"""Files: written so that nothing half-written is ever seen, and read back as they were written."""
+"""Files: written whole or not at all, read once; what fails names the file."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import gzip
 import hashlib
+import io
 import json
 import os
 import re
@@ -13,12 +15,14 @@ import shutil
 import stat
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from unskew.errors import OutputError
+from unskew.errors import DataError, OutputError, UnskewError
 from unskew.threads import check_fork
 
 if TYPE_CHECKING:
@@ -42,6 +46,78 @@ REASONS = {
 }
 # File systems allow 255 bytes; the temporary name adds 36 to what it keeps of the final one.
 _NAME = 200
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into a `DataError` that names the file."""
+    import polars as pl
+
+    try:
+        yield
+    except UnskewError:  # OutputError is an OSError too
+        raise
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder; give a file") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise DataError(f"{path}: the gzip file is damaged or cut short ({problem})") from None
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read: {reason(problem)}") from None
+    except UnicodeDecodeError as problem:
+        raise DataError(f"{path}: cannot be read as UTF-8 text ({problem})") from None
+    except MemoryError:
+        raise DataError(f"{path}: does not fit into memory") from None
+    except pl.exceptions.PolarsError as problem:
+        first = str(problem).partition("\n")[0]
+        raise DataError(f"{path}: cannot be read ({first})") from None
+    except pl.exceptions.PanicException as problem:  # not an Exception
+        raise DataError(f"{path}: the file is damaged ({problem})") from None
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to read. A pipe, which can be read only once, is read into memory."""
+
+    path: Path
+    content: bytes | None = None
+    """All bytes of a pipe; None for a file that can be opened again."""
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> InputFile:
+        """Look at a file, and read it if it is a pipe."""
+        place = Path(path)
+        with reading(place):
+            mode = place.stat().st_mode
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError
+            # Files below /dev share one position on some systems, whatever they stand for.
+            again = stat.S_ISREG(mode) and not place.is_relative_to("/dev")
+            return cls(place, None if again else place.read_bytes())
+
+    def raw(self) -> BinaryIO:
+        """Open it as it is."""
+        return self.path.open("rb") if self.content is None else io.BytesIO(self.content)
+
+    def is_packed(self) -> bool:
+        """Tell whether it is a gzip file, by its content."""
+        with self.raw() as file:
+            return file.read(2) == b"\x1f\x8b"
+
+    def open(self) -> BinaryIO:
+        """Open it, unpacked if it is a gzip file."""
+        if not self.is_packed():
+            return self.raw()
+        packed = self.path if self.content is None else io.BytesIO(self.content)
+        return cast(BinaryIO, gzip.open(packed, "rb"))
+
+    def whole(self) -> Path | bytes:
+        """Return what polars can read: the path, or the bytes of a pipe or an unpacked file."""
+        if self.content is None and not self.is_packed():
+            return self.path
+        with self.open() as file:
+            return file.read()
 
 
 @contextmanager

@@ -61,7 +61,9 @@ def explained(problem: BaseException, options: Mapping[str, Any]) -> tuple[str |
     if isinstance(problem, KeyboardInterrupt):
         return _stopped(options), STOPPED
     if isinstance(problem, UnskewError):
-        return f"error: {problem}", REFUSED if isinstance(problem, SettingError) else FAILED
+        names = {f"--{name.replace('_', '-')}" for name in options}
+        code = REFUSED if isinstance(problem, SettingError) else FAILED
+        return f"error: {problem.on_command_line(names)}", code
     if isinstance(problem, BrokenPipeError):
         return "", NO_READER
     text = _text(problem)
