@@ -322,6 +322,46 @@ def test_in_a_notebook(found):
     assert found.to_dict()["systems"] == list(found.systems)
 
 
+def lists_that_users_chose(users=60):
+    """Users rate what a system shows them, and like it: weights by popularity say more than all."""
+    rng = np.random.default_rng(5)
+    rows, runs = [], {"mine": {}, "other": {}}
+    for user in range(users):
+        own = rng.permutation(40)
+        runs["mine"][user], runs["other"][user] = own[:5].tolist(), own[20:25].tolist()
+        rows += [(user, item, 5) for item in own[:3].tolist()]
+        rows += [(user, item, 1) for item in own[30:32].tolist()]
+        rows += [(user, int(own[20]), 5)] * (user % 3 == 0)
+    return pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row"), runs
+
+
+def test_nothing_is_shown_of_estimates_that_are_not_usable():
+    test, runs = lists_that_users_chose()
+    made = audit(judgments=test, runs=runs, plan="quick", liked=4, metric="P@5", **SMALL)
+    one = made.estimates["mine", "P@5"]
+    assert one.ips > 1
+    assert not one.usable
+    assert made.estimates["other", "P@5"].usable
+    told = " ".join(str(block) for block in blocks(made, "unbiased", Words))
+    assert "P@5 not usable here: mine (ips" in told
+    assert "turn: not said of mine, whose estimates are not usable here." in told
+    assert "random judgments needed: no number, as the estimate of mine is not usable here" in told
+    drawn = next(
+        block.figure
+        for block in blocks(made, "unbiased", Picture)
+        if block.figure.title == "Estimates that weigh popularity out"
+    )
+    rows = drawn.spec["datasets"]["rows"]
+    assert {row["system"] for row in rows} == {"other"}
+    assert {row["estimate"] for row in rows} == {"IPS", "SNIPS"}
+    assert max(row["high"] for row in rows) <= 1
+    grid = next(
+        one for one in blocks(made, "unbiased", Grid) if one.title.startswith("Estimates that")
+    )
+    assert grid.frame.filter(system="mine", metric="P@5")["usable"].to_list() == ["not usable here"]
+    assert answers._judgments_needed(made, "mine", "other") is None
+
+
 def test_the_metric_that_is_recommended_has_the_least_dp(found):
     text = chapters.recommended(found)
     table = found.power.table()

@@ -577,6 +577,7 @@ def at_row(frame, row, column, value):
         ),
         ("test", "user", None, "column 'user': 1 ids are missing, the first in row"),
         ("test", "item", 2.5, "ids must be whole numbers or text, but row"),
+        ("test", "rating", 1e308, "1 ratings are beyond ±1e+100, the first in row"),
         ("one", "score", float("nan"), "1 scores are NaN or missing, the first in row"),
         ("one", "item", None, "column 'item': 1 ids are missing, the first in row"),
     ],

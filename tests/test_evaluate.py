@@ -577,8 +577,27 @@ def test_other_formats_are_refused(tmp_path):
     saved().save(tmp_path)
     card = json.loads((tmp_path / "card.json").read_text())
     (tmp_path / "card.json").write_text(json.dumps({**card, "format": 99}))
-    with pytest.raises(us.DataError, match="saved in format 99, this version reads 2"):
+    with pytest.raises(us.DataError, match="saved in format 99, this version reads 3"):
         us.Scores.load(tmp_path)
+
+
+def test_every_flipped_bit_of_saved_scores_is_found(tmp_path):
+    saved().save(tmp_path)
+    rng = np.random.default_rng(0)
+    files = sorted(tmp_path.iterdir())
+    assert [path.name for path in files] == [
+        "0000.parquet", "0001.parquet", "card.json", "lists.parquet",
+    ]  # fmt: skip
+    for path in files:
+        content = path.read_bytes()
+        for _ in range(100):
+            spoilt = bytearray(content)
+            spoilt[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+            path.write_bytes(spoilt)
+            with pytest.raises(us.DataError, match=str(tmp_path)):
+                us.Scores.load(tmp_path)
+        path.write_bytes(content)
+    assert str(us.Scores.load(tmp_path)) == str(saved())
 
 
 def test_a_folder_that_lost_a_file_is_refused(tmp_path):
@@ -606,8 +625,8 @@ def test_a_run_without_a_name_is_told_apart_from_named_runs():
 def test_a_catalogue_without_header_keeps_its_first_item(tmp_path):
     from unskew.data.readers import read_items
 
-    (tmp_path / "items.txt").write_text("a\nb\nc\n")
-    assert sorted(read_items(tmp_path / "items.txt")) == ["a", "b", "c"]
+    (tmp_path / "items.txt").write_text("a1\nb2\nc3\n")
+    assert sorted(read_items(tmp_path / "items.txt")) == ["a1", "b2", "c3"]
     (tmp_path / "named.txt").write_text("item_id\na\nb\n")
     assert sorted(read_items(tmp_path / "named.txt")) == ["a", "b"]
     (tmp_path / "numbers.txt").write_text("3\n1\n")

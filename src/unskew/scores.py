@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, choose, unknown_name
-from unskew.files import replacing, write_table
+from unskew.files import (
+    digest_of_file,
+    read_sealed,
+    replacing_folder,
+    write_sealed,
+    write_table,
+)
 from unskew.layout import Printed, finite
 from unskew.metrics.names import Metric, parse
 from unskew.threads import map_blocks
@@ -31,7 +37,7 @@ OVER = ("lists", "users", "strata")
 """What is averaged; see `Scores.mean`."""
 RANDOM = "(random)"
 """How the expectation of a random order is called in tables."""
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -223,18 +229,29 @@ class Scores(Printed):
         return choices[users]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write a folder: a Parquet file per system and `card.json`, which comes last."""
-        home = Path(folder)
-        (home / "card.json").unlink(missing_ok=True)  # without it nothing half-written is read
+        """Write a folder: a Parquet file per system and `card.json`; all of it or nothing.
+
+        The card holds a digest of every file and of itself: `load` finds what was changed later.
+        """
+        with replacing_folder(folder) as part:
+            self._write(part)
+
+    def _write(self, home: Path) -> None:
         names = {name: f"{number:04d}.parquet" for number, name in enumerate(self.systems)}
+        digests = {}
+
+        def write(frame: pl.DataFrame, file: str) -> None:
+            write_table(frame, home / file, "parquet")
+            digests[file] = digest_of_file(home / file)
+
         for name, file in names.items():
-            write_table(self._frame(name, self.systems[name], depth=True), home / file, "parquet")
+            write(self._frame(name, self.systems[name], depth=True), file)
         if self.chance is not None:
-            chance = self._frame(RANDOM, self.chance, depth=True)
-            write_table(chance, home / "random.parquet", "parquet")
-        write_table(self._keyed(self.lists.drop("user")), home / "lists.parquet", "parquet")
+            write(self._frame(RANDOM, self.chance, depth=True), "random.parquet")
+        write(self._keyed(self.lists.drop("user")), "lists.parquet")
         content = {
             "format": FORMAT,
+            "digests": digests,
             "systems": [
                 {"name": n, "file": f, "aggregates": finite(self.systems[n].aggregates)}
                 for n, f in names.items()
@@ -250,30 +267,36 @@ class Scores(Printed):
             "chance": None if self.chance is None else finite(self.chance.aggregates),
             "card": self.card,
         }
-        with replacing(home / "card.json") as part:
-            part.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+        write_sealed(home / "card.json", content)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Scores:
-        """Read what `save` wrote."""
+        """Read what `save` wrote; DataError if any of it was changed since."""
         home = Path(folder)
         try:
-            content = json.loads((home / "card.json").read_text())
-            number = content["format"]
+            number = json.loads((home / "card.json").read_text())["format"]
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{home}: no saved scores here ({problem})") from None
         if number != FORMAT:
             raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
-        keyed = _read(home / "lists.parquet")
+        try:
+            content = read_sealed(home / "card.json")
+        except ValueError as problem:
+            raise DataError(f"{home}: {problem}; evaluate and save again") from None
+
+        def table(file: str) -> pl.DataFrame:
+            return _read(home / file, content["digests"][file])
+
+        keyed = table("lists.parquet")
         ids, codes = Ids.number(keyed["user"])
         labels = tuple(content["labels"])
         systems = {
-            entry["name"]: system_of(_read(home / entry["file"]), labels, entry["aggregates"])
+            entry["name"]: system_of(table(entry["file"]), labels, entry["aggregates"])
             for entry in content["systems"]
         }
         chance = content["chance"]
         if chance is not None:
-            chance = system_of(_read(home / "random.parquet"), labels, chance)
+            chance = system_of(table("random.parquet"), labels, chance)
         return cls(
             labels, systems, ids,
             keyed.with_columns(user=pl.Series(codes)),
@@ -425,8 +448,10 @@ class Scores(Printed):
         return keyed.insert_column(0, pl.Series("system", [name] * keyed.height, dtype=pl.String))
 
 
-def _read(path: Path) -> pl.DataFrame:
+def _read(path: Path, expected: str) -> pl.DataFrame:
     try:
+        if digest_of_file(path) != expected:
+            raise DataError(f"{path}: changed since it was saved; evaluate and save again")
         return pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: a part of saved scores cannot be read ({problem})") from None

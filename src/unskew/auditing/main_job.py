@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from unskew.data.relevance import Relevance
 from unskew.errors import SettingError, choose, quietly
 from unskew.experiment.plan import Plan
 from unskew.experiment.store import Store
+from unskew.files import temporary_folder
 from unskew.recommend.model import Algorithm
 
 
@@ -148,7 +148,7 @@ def audit(
         with ExitStack() as stack:
             folder = store
             if folder is None:
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-"))
+                folder = stack.enter_context(temporary_folder())
             job = Job.of(
                 data, plan, level, random, rules, algorithms, designs, metric, seed,
                 Store.open(folder), workers, told,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unskew.cli.command import App
 from unskew.cli.options import Columns, Duplicates, column_names
 from unskew.errors import SettingError, choose
 from unskew.layout import as_json
@@ -14,9 +15,7 @@ from unskew.layout import as_json
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
 
-bias_app = typer.Typer(
-    no_args_is_help=True, help="What popularity does to metrics on some data, and which to trust."
-)
+bias_app = App(help="What popularity does to metrics on some data, and which to trust.")
 
 FORMATS = ("text", "json", "markdown")
 

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from unskew.cli.command import App
 from unskew.cli.console import messages, output, progress
 from unskew.cli.inputs import show
 from unskew.cli.options import Columns, Duplicates, Quiet, column_names
 from unskew.errors import SettingError, choose
 from unskew.layout import as_json
 
-data_app = typer.Typer(no_args_is_help=True, help="Named data sets, and what is in a file.")
+data_app = App(help="Named data sets, and what is in a file.")
 
 DataDir = Annotated[
     Path | None,
@@ -52,7 +53,10 @@ def get(
     yes: Annotated[bool, typer.Option("--yes", help="Accept the licence without asking.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Download a data set: verified, unpacked, whole or not at all.
+    """Download a data set: checked, unpacked, whole or not at all.
+
+    What could be checked is printed, and kept in the folder's download.json: a checksum where one
+    is published, else the size and the checksums inside the archive.
 
     [bold]Examples[/bold]
 
@@ -76,6 +80,9 @@ def get(
         folder = catalog.get(name, data_dir, progress=moved)
     said = "is there already" if there else "is there now"
     output().print(f"{entry.title} {said}: {folder}", markup=False, soft_wrap=True)
+    receipt = catalog.receipt(folder)
+    if receipt is not None:
+        output().print(str(receipt), markup=False, soft_wrap=True)
 
 
 def _accept(yes: bool) -> None:

@@ -64,7 +64,7 @@ def demo(
 
 def _save(shop: World, folder: Path, seed: int) -> None:
     """Write what a user would have: all ratings, random ones, a split, and the lists of systems."""
-    from unskew.files import write_table
+    from unskew.files import replacing_folder, write_table
     from unskew.protocol.chance import RandomSplit
     from unskew.protocol.targets import AllItems
     from unskew.ranking import rank
@@ -77,8 +77,9 @@ def _save(shop: World, folder: Path, seed: int) -> None:
         "ratings": shop.ratings, "random": shop.random(0.05), "train": split.train,
         "test": split.test,
     }  # fmt: skip
-    for name, part in parts.items():
-        write_table(part.to_polars(), folder / f"{name}.csv", "csv")
-    for file, name in (("popular", "popularity"), ("wrmf", "wrmf")):
-        model = algorithm(name).fit(split.train, generator(seed, "demo", name))
-        write_table(rank(model, lists, 50).to_polars(), folder / f"{file}.csv", "csv")
+    with replacing_folder(folder) as home:
+        for name, part in parts.items():
+            write_table(part.to_polars(), home / f"{name}.csv", "csv")
+        for file, name in (("popular", "popularity"), ("wrmf", "wrmf")):
+            model = algorithm(name).fit(split.train, generator(seed, "demo", name))
+            write_table(rank(model, lists, 50).to_polars(), home / f"{file}.csv", "csv")

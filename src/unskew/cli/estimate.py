@@ -19,7 +19,7 @@ Estimate what systems would score were everything judged: each judgment counts 1
 
   unskew estimate --train train.csv -j test.csv -r a.csv -r b.csv -m P@10,Recall@10 --liked 4
 
-  unskew estimate --train train.csv -j test.csv -r a.csv -m nDCG@10 --random mar.csv
+  unskew estimate --train train.csv -j test.csv -r a.csv -m DCG@10 --random mar.csv
   --propensity naive-bayes
 
   unskew estimate -j test.csv -r a.csv -m P@10 --propensity chances.csv --clip 99% --figure clip.svg
@@ -32,13 +32,16 @@ Estimate what systems would score were everything judged: each judgment counts 1
 
   ips: each judgment counts 1/propensity times; – where propensities are known up to a factor
 
-  snips: the same, normalised by the weights, with its interval over users
+  snips: the same, normalised by the weights; both with an interval over users
 
   hits, ess: liked items found, and how many equal weights theirs are worth
 
+  usable: "not usable here" where the estimate or an end of its interval is no value of the metric,
+  or rests on too few hits; the lines below the table give the reason
+
 Metrics: P, DCG, RBP, Recall, nDCG, F1, SR, HLU, AP, AUC, their anti-twins, and ADG and ATOP, the
 mean discounted gain and the mean normalised rank of the liked items. Others have no such estimate;
-the message says why.
+the message says why. nDCG is biased even if propensities are right: take DCG or nDCG(ideal=full).
 """
 
 

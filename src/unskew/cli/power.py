@@ -56,7 +56,9 @@ def power(  # noqa: D103 - its help is EXAMPLES
     difference: Annotated[
         float | None, typer.Option(help="The difference that users are needed for.")
     ] = None,
-    power: Annotated[float, typer.Option(help="How surely it should be found.")] = 0.8,
+    power: Annotated[
+        float, typer.Option(help="How surely it should be found; above --alpha.")
+    ] = 0.8,
     alpha: Annotated[float, typer.Option(help="The level of the test.")] = 0.05,
     pairs: Annotated[
         bool, typer.Option("--pairs", help="A row per pair of systems: what it takes to tell them.")
@@ -64,10 +66,12 @@ def power(  # noqa: D103 - its help is EXAMPLES
     errors: Annotated[
         bool,
         typer.Option(
-            "--errors", help="Instead: how often tests err on data like these (1 metric)."
+            "--errors",
+            help="Instead: how often tests err on data like these where systems are equal, made so "
+            "in several ways (1 metric).",
         ),
     ] = False,
-    simulations: Annotated[int, typer.Option(help="Of --errors.")] = 1_000,
+    simulations: Annotated[int, typer.Option(help="Of --errors, in each way.")] = 1_000,
     train: Annotated[
         Path | None, typer.Option(help="Training ratings: for metrics that need them.")
     ] = None,

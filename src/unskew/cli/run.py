@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unskew.cli.command import App
 from unskew.cli.console import messages, output, tasks_progress
 from unskew.cli.options import Quiet
 from unskew.errors import SettingError, choose
@@ -146,7 +147,7 @@ def _show(results: Any, format: str) -> None:  # noqa: A002
         output().print(str(results), markup=False, soft_wrap=True, highlight=False)
 
 
-plan_app = typer.Typer(no_args_is_help=True, help="Look at a plan before it runs.")
+plan_app = App(help="Look at a plan before it runs.")
 
 
 @plan_app.command("check")
@@ -174,7 +175,7 @@ def check(
     output().print(str(told), markup=False, soft_wrap=True, highlight=False)
 
 
-store_app = typer.Typer(no_args_is_help=True, help="Look into a store of results.")
+store_app = App(help="Look into a store of results.")
 Folder = Annotated[Path, typer.Argument(help="The store.")]
 
 

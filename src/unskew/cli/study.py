@@ -9,6 +9,7 @@ import typer
 
 from unskew.cli import inputs
 from unskew.cli.audit import ENDINGS, FORMATS, between_commas
+from unskew.cli.command import App
 from unskew.cli.console import messages, output, progress_of
 from unskew.cli.options import Columns, Duplicates, Quiet, column_names
 from unskew.errors import SettingError, choose
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
     from unskew.studies.study import StudyResult
 
-study_app = typer.Typer(no_args_is_help=True, help="Run a paper again, claim by claim.")
+study_app = App(help="Run a paper again, claim by claim.")
 
 DataDir = Annotated[
     Path | None,

@@ -43,7 +43,7 @@ _HELD = 1 << 28  # bytes of values compared at a time
 
 
 def compare(
-    scores: Source | Paired,
+    scores: Source,
     metric: str | Sequence[str] | None = None,
     *,
     test: str = "randomisation",
@@ -69,7 +69,10 @@ def compare(
     Parameters
     ----------
     scores
-        What `evaluate` gave; a list of such for several folds or splits of the same systems.
+        What `evaluate` gave; a list of such for several folds or splits of the same systems; or
+        values per user from elsewhere, a polars or pandas frame, a file or a mapping of column
+        names to arrays: `user` and a column per system, or `user`, `system` and a column per
+        metric (see `paired`).
     metric
         One or several labels; every metric that has a value per user unless given.
     test
@@ -139,7 +142,7 @@ def compare(
         resamples, rope, seed, threads, progress,
     )  # fmt: skip
     how.check()
-    pairing = scores if isinstance(scores, Paired) else paired(scores)
+    pairing = paired(scores)
     if len(pairing.systems) < 2:
         raise SettingError(
             f"there is one system only, {pairing.systems[0]!r}: nothing to compare it with"

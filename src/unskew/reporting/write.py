@@ -10,7 +10,7 @@ from typing import Protocol
 
 from unskew.auditing.sections import Document
 from unskew.errors import SettingError, choose
-from unskew.files import replacing
+from unskew.files import replacing, replacing_folder
 from unskew.protocol.amounts import as_count
 from unskew.reporting.html import DOCS, as_html
 
@@ -127,11 +127,10 @@ def written(
 
 def save_figures(document: Document, folder: str | os.PathLike[str]) -> list[Path]:
     """Write every figure as SVG and PNG; return the files."""
-    home = Path(folder)
-    home.mkdir(parents=True, exist_ok=True)
-    made = []
-    for name, figure in document.figures():
-        for ending in PICTURES:
-            made.append(home / f"{name}.{ending}")
-            figure.save(made[-1])
-    return made
+    files = []
+    with replacing_folder(folder) as part:
+        for name, figure in document.figures():
+            for ending in PICTURES:
+                files.append(f"{name}.{ending}")
+                figure.save(part / files[-1])
+    return [Path(folder) / file for file in files]
