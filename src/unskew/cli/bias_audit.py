@@ -74,9 +74,9 @@ Set what protocols observe beside what is true, in a world or by ratings of rand
 
   unskew bias truth --world inverted --users 500 --items 300 -a popularity -a average-rating
 
-The error is in percent of the truth; tau compares the order of systems with the true one. Both are of
-the users for whom the metric is defined (recall: those with a liked test item); columns ending in _zero
-count the others as 0.
+The error is in percent of the truth; tau compares the order of systems with the true one. Both are
+of the users for whom the metric is defined (recall: those with a liked test item); columns ending
+in _zero count the others as 0.
 """
 
 
