@@ -634,8 +634,18 @@ def test_ranks_that_stand_twice_name_their_rows(tmp_path):
 def test_no_ids_in_common(tmp_path):
     text = broken(tmp_path, lists=lambda f: f.with_columns(pl.col("user") + 1000))
     assert "one: no users in common with the judgments" in text
-    text = broken(tmp_path / "2", lists=lambda f: f.with_columns(pl.col("item") + 1000))
-    assert "one: no items in common with the judgments" in text
+
+
+def test_no_items_in_common_is_a_zero_with_a_warning(tmp_path):
+    test, lists = made(14)
+    lists = {"one": lists["one"].with_columns(pl.col("item") + 1000)}
+    with pytest.warns(us.DataWarning, match="one: no items in common with the judgments"):
+        found = evaluate_files(*put_all(tmp_path, test, lists), "P@5", liked=4,
+                               output=tmp_path / "out")  # fmt: skip
+    with pytest.warns(us.DataWarning, match="one: no items in common with the judgments"):
+        same_bits(found, us.evaluate(test, lists, "P@5", liked=4))
+    assert found.mean() == {"one": {"P@5": 0.0}}
+    assert str(found).endswith("\n".join(found.notes))
 
 
 def test_a_common_item_beyond_parts_is_enough(tmp_path):

@@ -239,10 +239,8 @@ def shown(found: Audit, quiet: bool) -> None:
         ]  # fmt: skip
         table.add_row(design, *cells, "–" if chance is None else f"{chance:.4f}")
     screen.print(table)
-    for text in found.assumed:
-        messages().print(f"assumed: {text}", style="dim", markup=False)
-    for what, why in found.skipped.items():
-        messages().print(f"left out: {what}: {why}", style="dim", markup=False)
+    for line in found.lines():
+        messages().print(line, style="dim", markup=False)
 
 
 def finish(

@@ -175,7 +175,7 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
         scores.save(save)
     if format == "table":
         output().print(tables.as_rich(scores, digits))
-        for line in [] if quiet else [*scores.footer(), *scores.notes]:
+        for line in [] if quiet else scores.footer():
             output().print(line, style="dim", markup=False, soft_wrap=True)
         return
     if not quiet:
@@ -228,8 +228,7 @@ def _evaluate_files(
             **how,
         )
     table = scores.table()
-    lines = [*scores.footer(), *scores.notes]
-    inputs.show(table, table, format=format, digits=digits, footer=lines, quiet=quiet)
+    inputs.show(table, table, format=format, digits=digits, footer=scores.footer(), quiet=quiet)
 
 
 evaluate.__doc__ = EXAMPLES

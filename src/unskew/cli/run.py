@@ -107,9 +107,9 @@ def run(  # noqa: D103 - its help is EXAMPLES
 
         write_table(results.table(), to, to.suffix.removeprefix("."))
     _show(results, format)
-    if format == "table" and not quiet:
-        for note in dict.fromkeys(note for part in results for note in part.scores.notes):
-            messages().print(note, style="dim", markup=False, soft_wrap=True)
+    for line in [] if quiet else results.footer():
+        where = output() if format == "table" else messages()
+        where.print(line, style="dim", markup=False, soft_wrap=True)
     for label, report in results.failures.items():
         messages().print(f"failed: {label}\n{report}", markup=False)
     if results.failures:
@@ -130,21 +130,16 @@ def _data(plan: Path, source: dict[str, Any], data: Path | None) -> Any:
 
 
 def _show(results: Any, format: str) -> None:  # noqa: A002
-    import polars as pl
+    from unskew.layout import as_markdown, cells
 
     if format == "csv":
         print(results.table().write_csv().rstrip())
     elif format == "json":
         print(results.table().write_json())
     elif format == "markdown":
-        with pl.Config(
-            tbl_formatting="ASCII_MARKDOWN", tbl_hide_dataframe_shape=True, tbl_rows=-1,
-            tbl_hide_column_data_types=True, tbl_cols=-1, float_precision=4, fmt_str_lengths=80,
-            tbl_width_chars=1000,
-        ):  # fmt: skip
-            print(results.summary())
+        print(as_markdown(*cells(results.summary())))
     else:
-        output().print(str(results), markup=False, soft_wrap=True, highlight=False)
+        output().print(results.text(), markup=False, soft_wrap=True, highlight=False)
 
 
 plan_app = App(help="Look at a plan before it runs.")

@@ -20,7 +20,7 @@ from unskew.data.ratings import Ids
 from unskew.data.readers import Table, read_table
 from unskew.errors import DataError, SettingError, UnskewError, choose, unknown_name
 from unskew.metrics.names import Metric, parse
-from unskew.scores import Scores
+from unskew.scores import COUNTS, Scores, notes_of
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
@@ -198,7 +198,7 @@ def paired(scores: Source, *, metric: str | None = None, better: str | None = No
         for row, label in enumerate(parts[0].labels)
         if not any(row in system.den for system in parts[0].systems.values())
     )
-    seen, notes = [], []
+    seen, notes = [], notes_of({"": parts})
     for part in parts:
         keep = _kept(part)
         lost = max(int(part.averaged(name).sum()) for name in systems) - int(keep.sum())

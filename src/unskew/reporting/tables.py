@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from unskew.layout import WIDE, escape_latex
+from unskew.layout import WIDE, escape_latex, escape_markdown, markdown_table
 from unskew.scores import RANDOM, Mean, Scores
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
@@ -45,9 +45,7 @@ def as_csv(scores: Scores) -> str:
 
 def as_markdown(scores: Scores, digits: int = 4) -> str:
     """Return a Markdown table, the best value of each metric in bold."""
-    header, rows = _grid(scores, digits, "**{}**", lambda text: text.replace("|", "\\|"))
-    lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+    return markdown_table(*_grid(scores, digits, "**{}**", escape_markdown))
 
 
 def as_latex(scores: Scores, digits: int = 4) -> str:
