@@ -502,7 +502,7 @@ def test_unknown_metrics_are_refused_with_the_nearest():
         us.evaluate(TEST, {"s": RUN}, "nDCG(idael=cut)")
     with pytest.raises(us.SettingError, match=r"ideal must be one of cut, uncut, .* got 'cutt'"):
         us.evaluate(TEST, {"s": RUN}, "nDCG(ideal=cutt)")
-    with pytest.raises(us.SettingError, match="a cutoff must be at least 1"):
+    with pytest.raises(us.SettingError, match="a cutoff must be a whole number from 1"):
         us.evaluate(TEST, {"s": RUN}, "P@0")
     with pytest.raises(us.SettingError, match="no metrics are named"):
         us.evaluate(TEST, {"s": RUN}, [])
