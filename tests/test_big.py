@@ -824,25 +824,25 @@ def test_command(tmp_path, call):
     test_files, runs = put_all(tmp_path, test, lists)
     arguments = ["evaluate", "-j", test_files, "-r", runs["one"], "-r", f"b={runs['two']}",
                  "-m", "P@5,RR", "--liked", 4, "--format", "json", "-q"]  # fmt: skip
-    code, out, err = call(*arguments, "--output", tmp_path / "out", "--memory", "1GiB")
+    code, out, err = call(*arguments, "--on-disk", tmp_path / "out", "--memory", "1GiB")
     assert (code, err) == (0, "")
     expected = us.evaluate(test, {"one": lists["one"], "b": lists["two"]}, ["P@5", "RR"], liked=4)
     got = {(row["system"], row["metric"]): row["mean"] for row in json.loads(out)}
     assert got == {(s, m): v for s, row in expected.mean().items() for m, v in row.items()}
-    assert call(*arguments, "--output", tmp_path / "out", "--memory", "1GiB")[1] == out
+    assert call(*arguments, "--on-disk", tmp_path / "out", "--memory", "1GiB")[1] == out
     code, _, err = call(*arguments)
     assert code == 2
-    assert "need --output" in err
-    code, _, err = call(*arguments, "--output", tmp_path / "out", "--train", test_files)
+    assert "need --on-disk" in err
+    code, _, err = call(*arguments, "--on-disk", tmp_path / "out", "--train", test_files)
     assert code == 2
-    assert "--train does not go with --output" in err
-    code, _, err = call(*arguments[:-3], "--format", "latex", "--output", tmp_path / "o2")
-    assert code == 2
-    assert "latex" in err
+    assert "--train does not go with --on-disk" in err
+    code, out, _ = call(*arguments[:-3], "--format", "latex", "--on-disk", tmp_path / "o2")
+    assert code == 0
+    assert "\\begin{tabular}" in out
     code, _, err = call("evaluate", "-j", test_files / "0.parquet", "-r", runs["one"] / "0.parquet",
                         "--by-user")  # fmt: skip
     assert code == 2
-    assert "go with --output" in err
+    assert "go with --on-disk" in err
 
 
 # Memory

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from unskew.cli import outputs
 from unskew.cli.command import App
 from unskew.cli.console import messages, output, progress
-from unskew.cli.inputs import show
-from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    Columns,
+    DataDir,
+    Duplicates,
+    FigureFile,
+    Format,
+    Quiet,
+    TableFile,
+    TextFormat,
+    column_names,
+)
+from unskew.cli.options import (
+    option as declared,
+)
 from unskew.errors import SettingError, choose
 from unskew.layout import as_json
 
 data_app = App(help="Named data sets, and what is in a file.")
 
-DataDir = Annotated[
-    Path | None,
-    typer.Option(help="The folder of named data sets; default: the variable UNSKEW_DATA."),
-]
-
 
 @data_app.command("list")
 def list_(
     data_dir: DataDir = None,
-    format: Annotated[str, typer.Option(help="table, json, csv or markdown.")] = "table",  # noqa: A002
+    to: TableFile = None,
+    format: Format = "table",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
     """List the data sets that have a name, and whether they are there.
@@ -41,6 +51,7 @@ def list_(
 
     from unskew.data.catalog import DATASETS, data_folder, is_there
 
+    choose("format", format, outputs.FORMATS)
     rows = [
         {
             "name": entry.name,
@@ -51,9 +62,8 @@ def list_(
         }
         for entry in DATASETS.values()
     ]
-    table = pl.DataFrame(rows)
     footer = [f"data folder: {data_folder(data_dir)}"]
-    show(table, table, format=format, digits=4, footer=footer, quiet=quiet)
+    outputs.deliver(outputs.Printout.of(pl.DataFrame(rows), footer=footer), to, format, quiet)
 
 
 @data_app.command("get")
@@ -109,15 +119,15 @@ def info(
     data_dir: DataDir = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", help="Of a named data set, such as overlap=keep. Repeatable."),
+        declared(INPUT, "Of a named data set, such as overlap=keep. Repeatable.", "--option"),
     ] = None,
-    liked: Annotated[float | None, typer.Option(help="The smallest rating that is liked.")] = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw ratings per item: .svg, .png, .pdf, .html or .json.")
-    ] = None,
-    format: Annotated[str, typer.Option(help="text or json.")] = "text",  # noqa: A002
+    liked: Annotated[float | None, declared(MEASURE, "The smallest rating that is liked.")] = None,
+    to: TableFile = None,
+    figure: FigureFile = None,
+    format: TextFormat = "text",  # noqa: A002 - the word users expect
+    quiet: Quiet = False,
 ) -> None:
     """Tell what a data set looks like: sizes, density, Gini, liked share, times, random part.
 
@@ -134,7 +144,8 @@ def info(
     from unskew.data.catalog import DATASETS, load
     from unskew.data.summary import summary
 
-    choose("format", format, ("text", "json"))
+    choose("format", format, ("text", *outputs.FORMATS[1:]))
+    figures = outputs.figures_of(figure, ("popularity",))
     settings = _options(option)
     if source.lower() in DATASETS:
         if columns is not None or duplicates != "error":
@@ -147,12 +158,14 @@ def info(
             settings["duplicates"] = duplicates
         data = load(source, data_dir=data_dir, **settings, **column_names(columns))
     told = summary(data if liked is None else replace(data, liked=liked))
-    if figure is not None:
-        told.figure().save(figure)
-    if format == "json":
-        print(as_json(told.to_dict()))
-    else:
-        output().print(str(told), markup=False, soft_wrap=True)
+    outputs.draw(figures, lambda _: told.figure())
+    printout = outputs.Printout.of(
+        told.table(),
+        footer=told.notes,
+        text=lambda: str(told),
+        json=lambda: as_json(told.to_dict()),
+    )
+    outputs.deliver(printout, to, format, quiet)
 
 
 def _options(texts: list[str] | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from unskew import layout
 from unskew.layout import WIDE, escape_latex, escape_markdown, markdown_table
 from unskew.scores import RANDOM, Mean, Scores
 
@@ -63,6 +64,11 @@ def as_latex(scores: Scores, digits: int = 4) -> str:
             "\\end{tabular}",
         ]
     )
+
+
+def as_html(scores: Scores, digits: int = 4) -> str:
+    """Return an HTML table."""
+    return layout.as_html(*_grid(scores, digits, "{}", str))
 
 
 def as_rich(scores: Scores, digits: int = 4) -> Table:
