@@ -65,10 +65,12 @@ def commands(group: Any = None, before: str = "unskew", panel: str = "") -> Iter
 def section(name: str, command: Any) -> str:
     """Return a command's section: its help, then what it takes."""
     lines = [f"### {name}\n", prose(command.help or ""), ""]
-    for kind, title in (("argument", "argument"), ("option", "option")):
-        rows = [row(one) for one in command.params if one.param_type_name == kind]
-        if rows:
-            lines += [f"| {title} | what it is | default |", "|---|---|---|", *rows, ""]
+    tables: dict[str, list[str]] = {}
+    for one in command.params:
+        title = "argument" if one.param_type_name == "argument" else one.rich_help_panel or "option"
+        tables.setdefault(title, []).append(row(one))
+    for title, rows in tables.items():
+        lines += [f"| {title} | what it is | default |", "|---|---|---|", *rows, ""]
     return "\n".join(lines)
 
 

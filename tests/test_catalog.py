@@ -1128,7 +1128,7 @@ def test_info_of_a_file(tmp_path, capsys):
     for more, why in (
         (["--option", "overlap=keep"], "is for named data sets"),
         (["--option", "overlap"], "NAME=VALUE"),
-        (["--format", "csv"], "format"),
+        (["--format", "yaml"], "format"),
     ):
         code, _, err = run(capsys, "info", file, *more)
         assert code == 2

@@ -451,5 +451,5 @@ def test_the_command_writes_the_page_and_the_numbers(toy, tmp_path):
     assert page.read_text().startswith("# toy: A toy")
     assert (numbers / "ledger.csv").exists()
     wrong = CliRunner().invoke(app, ["study", "run", "toy", "--amount", "folds"])
-    assert wrong.exit_code == 2
-    assert "NAME=NUMBER" in wrong.output
+    assert isinstance(wrong.exception.__cause__, SettingError)
+    assert "NAME=NUMBER" in wrong.stderr

@@ -79,6 +79,18 @@ def test_the_order_of_rows_changes_nothing():
     assert one.table().equals(other.table())
 
 
+def test_users_whom_no_mean_counts_are_left_out():
+    test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
+    runs = {"a": {1: [20, 10], 2: [30], 3: [10]}, "b": {1: [10], 2: [10], 3: [30]}}
+    train = {"user": [1, 3], "item": [40, 50], "rating": [5, 4]}
+    scores = us.evaluate(test, runs, ["P@1", "RR"], liked=4, train=train)
+    values = us.paired(scores.per_user())
+    assert values.metrics == ("P@1", "RR")
+    assert values.notes == ("2 rows of users without test judgments are left out",)
+    for metric in values.metrics:
+        assert np.array_equal(values.matrix(metric), us.paired(scores).matrix(metric))
+
+
 def test_scores_and_their_values_per_user_say_the_same(scores):
     """What `per_user` and `to_pandas` write is what every function reads."""
     frames = [scores.per_user(), scores.to_pandas()]

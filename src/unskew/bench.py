@@ -176,23 +176,37 @@ def _count_targets(known: NDArray[np.bool_], train: Ratings | None, users: int) 
     return targets
 
 
-def _must_meet(
+def _meet(
     systems: Mapping[str, Run], tests: Ratings, user_tables: Sequence[NDArray[np.int32]],
     item_tables: Sequence[NDArray[np.int32]], offset: int,
-) -> None:  # fmt: skip
-    """Refuse a run that shares no user, or no item, with the judgments: ids do not match."""
-    known = {"users": _marked(user_tables), "items": _marked(item_tables)}
+) -> tuple[str, ...]:  # fmt: skip
+    """Refuse a run that shares no user with the judgments; warn of one that shares no item.
+
+    Without a common user no list is judged at all: ids do not match. Without a common item every
+    value is 0, which can be true of a system, and can be ids that do not match.
+    """
+    users, items = _marked(user_tables), _marked(item_tables)
+    notes: list[str] = []
     for place, (name, run) in enumerate(systems.items(), start=offset):
-        for what, tables, mine, theirs in (
-            ("users", user_tables, run.users, tests.users),
-            ("items", item_tables, run.items, tests.items),
-        ):
-            if not known[what][tables[place]].any():
-                raise DataError(
-                    f"{name}: no {what} in common with the judgments. Its ids are "
-                    f"{mine.kind}, such as {_examples(mine)}; the judgments' are {theirs.kind}, "
-                    f"such as {_examples(theirs)}. Check that both files use the same ids"
-                )
+        if not users[user_tables[place]].any():
+            raise DataError(f"{name}: {_strangers('users', run.users, tests.users)}")
+        if not items[item_tables[place]].any():
+            _warn(notes, f"{name}: {_strangers('items', run.items, tests.items)}")
+    return tuple(notes)
+
+
+def _strangers(what: str, mine: Ids, theirs: Ids) -> str:
+    """Say that a run and the judgments share no `users`, or no `items`."""
+    return say_strangers(what, (mine.kind, _examples(mine)), (theirs.kind, _examples(theirs)))
+
+
+def say_strangers(what: str, mine: tuple[str, str], theirs: tuple[str, str]) -> str:
+    """Return the same words for the kind of the ids, and some of them, of both."""
+    zero = ": none of its items is judged" if what == "items" else ""
+    return (
+        f"no {what} in common with the judgments{zero}. Its ids are {mine[0]}, such as {mine[1]}; "
+        f"the judgments' are {theirs[0]}, such as {theirs[1]}. Check that both use the same ids"
+    )
 
 
 def _marked(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
@@ -221,6 +235,7 @@ def lay_runs(
 
     Of a part of the users, a system may rank none: then `must_meet` is False.
     """
+    notes: tuple[str, ...] = ()
     _need(wanted, train)
     ratings = [tests] if train is None else [tests, train]
     sources: list[Ratings | Run] = [*ratings, *systems.values()]
@@ -228,7 +243,7 @@ def lay_runs(
     users, user_tables = Ids.union(*(source.users for source in sources))
     items, item_tables = Ids.union(*(source.items for source in sources), *extra)
     if must_meet:
-        _must_meet(systems, tests, user_tables, item_tables, offset=len(ratings))
+        notes = _meet(systems, tests, user_tables, item_tables, offset=len(ratings))
     tables = list(zip(user_tables, item_tables, strict=False))
     recoded = [
         source.recode(users, user_table, items, item_table)
@@ -246,7 +261,7 @@ def lay_runs(
     if _needs(wanted, "catalogue"):
         known = _known(len(items), item_tables[-1] if extra else None, training, judgments)
         lists = Lists(lists.user, _count_targets(known, training, len(users)))
-    return _bench(judgments, lists, relevance, training, known, matched)
+    return replace(_bench(judgments, lists, relevance, training, known, matched), notes=notes)
 
 
 def lay_lists(

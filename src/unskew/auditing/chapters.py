@@ -135,6 +135,8 @@ def _designs(found: Found) -> Section:
         for what, why in found.skipped.items()
         if what.startswith("design")
     ]
+    if found.remarks:
+        blocks.append(Words("", "warning", "Counted while the systems were judged:", found.remarks))
     return Section(
         "designs", "Designs side by side", "The same systems under each design, with what chance "
         "scores there: values of different designs are not on one scale, orders are.",

@@ -22,6 +22,7 @@ from unskew.errors import SettingError, choose, quietly
 from unskew.experiment.plan import Plan
 from unskew.experiment.store import Store
 from unskew.files import temporary_folder
+from unskew.layout import html_lines
 from unskew.recommend.model import Algorithm
 
 
@@ -46,14 +47,22 @@ class Audit(Found):
         return self.document().to_dict()
 
     def __str__(self) -> str:
-        return "\n".join(self.answer())
+        return "\n".join([*self.answer(), *self.lines()])
+
+    def lines(self) -> list[str]:
+        """Return what was assumed, left out and counted, a line each: what is below the answer."""
+        return [
+            *(f"assumed: {text}" for text in self.assumed),
+            *(f"left out: {what}: {why}" for what, why in self.skipped.items()),
+            *(f"note: {text}" for text in (*self.notes, *self.remarks)),
+        ]
 
     def __repr__(self) -> str:
         return f"Audit({self.name}: {len(self.systems)} systems, {len(self.designs)} designs)"
 
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{escape(text)}</p>" for text in self.answer())
-        return f"{words}{self.table()._repr_html_()}"
+        return f"{words}{self.table()._repr_html_()}{html_lines(self.lines())}"
 
 
 def audit(

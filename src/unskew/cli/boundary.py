@@ -53,7 +53,7 @@ def _leave(problem: BaseException, options: Mapping[str, Any]) -> None:
             print(line, file=sys.stderr, flush=True)
     for stream in (sys.stdout, sys.stderr):
         _settle(stream)
-    raise SystemExit(code)
+    raise SystemExit(code) from problem
 
 
 def explained(problem: BaseException, options: Mapping[str, Any]) -> tuple[str | None, int]:

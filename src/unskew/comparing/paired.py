@@ -20,7 +20,7 @@ from unskew.data.ratings import Ids
 from unskew.data.readers import Table, read_table
 from unskew.errors import DataError, SettingError, UnskewError, choose, unknown_name
 from unskew.metrics.names import Metric, parse
-from unskew.scores import Scores
+from unskew.scores import Scores, notes_of
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
@@ -158,8 +158,8 @@ def paired(scores: Source, *, metric: str | None = None, better: str | None = No
         that all have. Or values per user from elsewhere, in a polars, pandas, pyarrow or duckdb
         table, a file or a mapping of column names to arrays: wide, a column `user` and a column per
         system; or long, columns `user` and `system` and a column per metric (as
-        `Scores.per_user` gives them), or `user`, `system`, `metric` and `value`. Every user needs
-        a value of every system.
+        `Scores.per_user` gives them, whose users without test judgments are left out), or `user`,
+        `system`, `metric` and `value`. Every user needs a value of every system.
     metric
         What the values of a wide table are values of, `value` unless said.
     better
@@ -198,7 +198,7 @@ def paired(scores: Source, *, metric: str | None = None, better: str | None = No
         for row, label in enumerate(parts[0].labels)
         if not any(row in system.den for system in parts[0].systems.values())
     )
-    seen, notes = [], []
+    seen, notes = [], notes_of({"": parts})
     for part in parts:
         keep = _kept(part)
         lost = max(int(part.averaged(name).sum()) for name in systems) - int(keep.sum())
@@ -242,7 +242,7 @@ def _from_values(table: Table, metric: str | None, better: str | None) -> Paired
     if better is not None:
         choose("better", better, BETTER)
     sides = {name: better or _side(name) for name in of}
-    return PairedValues(given.systems, tuple(of), sides, given.users, (), (), of)
+    return PairedValues(given.systems, tuple(of), sides, given.users, (), given.notes, of)
 
 
 def known_metric(name: str) -> Metric | None:

@@ -136,6 +136,9 @@ def compare(
     difference to the best, t interval
     randomisation test (sign flips per user), all 32 sign patterns; p corrected by Holm over 1 pair
     systems that share a letter do not differ at 0.05
+    arrays: arrays, 5 rows; user = user, item = item, rating = rating
+    lists: mapping, 5 rows; user = user, item = item, rank = rank
+    lists: mapping, 10 rows; user = user, item = item, rank = rank
     """
     how = _Settings(
         test, alternative, permutations, plus_one, correction, family, confidence, interval,

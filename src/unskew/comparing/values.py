@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from unskew.data.ratings import Ids
 from unskew.data.readers import USER, Table, number_column, plain_name
 from unskew.errors import DataError
+from unskew.scores import COUNTS
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -30,6 +31,7 @@ class Values:
     systems: tuple[str, ...]
     of: Mapping[str, F64]
     """By metric."""
+    notes: tuple[str, ...] = ()
 
 
 def holds_values(table: Table) -> bool:
@@ -60,7 +62,23 @@ def read_values(table: Table) -> Values:
             f"{table.source}: column {listed[0]!r} says that these are values per list, not per "
             f"user: average the lists of each user first, and leave the column out"
         )
-    return _long(table, user, system)
+    tested, notes = _tested(table)
+    return replace(_long(tested, user, system), notes=notes)
+
+
+def _tested(table: Table) -> tuple[Table, tuple[str, ...]]:
+    """Leave out what `per_user` tells beside the metrics, and the users whom it does not average.
+
+    These are the users without test judgments, as in the means that are the default.
+    """
+    columns = table.frame.columns
+    if not {"depth", *COUNTS} - {"train"} <= set(columns):
+        return table, ()
+    frame = table.frame.filter(pl.col("test") > 0)
+    lost = table.frame.height - frame.height
+    notes = (f"{lost:,} rows of users without test judgments are left out",) if lost else ()
+    metrics = frame.drop([name for name in columns if name in ("depth", *COUNTS)])
+    return replace(table, frame=metrics), notes
 
 
 def _user_column(table: Table) -> str | None:

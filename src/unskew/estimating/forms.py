@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 from unskew.data.ratings import frozen
 from unskew.errors import DataError, SettingError
 from unskew.judge import LIKED, View
-from unskew.metrics.block import WHOLE, Block, Judged, geometric_discount, log_discount
+from unskew.metrics.block import (
+    WHOLE,
+    Block,
+    Judged,
+    geometric_discount,
+    log_discount,
+    sum_of_discounts,
+)
 from unskew.metrics.definition import Params
 from unskew.metrics.names import Metric, parse
 
@@ -366,8 +373,8 @@ def _ndcg(seen: Seen, params: Params, cutoffs: I64) -> Fraction:
     top = _dcg(seen, params, cutoffs)
     if kind == "full":
         best = float(view.gain.max()) if view.gain.size else 0.0
-        sums = np.cumsum(log_discount(max(judged.longest, int(cutoffs.max())), name))
-        return top / (best * sums[cutoffs][:, None]), None
+        sums = np.array([sum_of_discounts(int(cutoff), name) for cutoff in cutoffs])
+        return top / (best * sums[:, None]), None
     # A judgment may stand for more ranks than any list has: the table goes to the last item.
     discount = log_discount(max(judged.longest, len(judged.judgments.items)), name)
     key = view.gain

@@ -34,8 +34,8 @@ from unskew.experiment.task import (
     wanted_metrics,
 )
 from unskew.files import temporary_folder
-from unskew.layout import WIDE, plain
-from unskew.scores import RANDOM, Scores, system_of
+from unskew.layout import WIDE, html_lines, plain
+from unskew.scores import RANDOM, Scores, notes_of, system_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -155,13 +155,33 @@ class Results:
         wide = wide.sort(pl.col("place").replace_strict(first), maintain_order=True).drop("place")
         return wide.drop([key for key in design if wide[key].n_unique() == 1])
 
+    def text(self) -> str:
+        """Return the mean over folds as plain text."""
+        return "\n".join(plain(table) for table in self._shown())
+
     def __str__(self) -> str:
-        text = "\n".join(plain(table) for table in self._shown())
+        return "\n".join([self.text(), *self.footer()])
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the means came about, and the notes."""
         folds = len({(part.split, part.fold) for part in self.parts})
-        lines = [text, f"means over {folds} splits; {self.plan.users}; {self.plan.relevance}"]
+        lines = [f"means over {folds} splits; {self.plan.users}; {self.plan.relevance}"]
         if self.failures:
             lines.append(f"{len(self.failures)} tasks failed: {', '.join(self.failures)}")
-        return "\n".join(lines)
+        return [*lines, *self.notes]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was counted on the way, each note once, with the systems and designs it is of."""
+        names = [_names(part) for part in self.parts]
+        differing = (
+            [key for key in names[0] if len({one[key] for one in names}) > 1] if names else []
+        )
+        designs: dict[str, list[Scores]] = {}
+        for part, one in zip(self.parts, names, strict=True):
+            design = ", ".join(one[key] for key in differing if one[key])
+            designs.setdefault(design, []).append(part.scores)
+        return tuple(notes_of(designs))
 
     def _shown(self) -> list[pl.DataFrame]:
         """Return one table or, where there are many metrics, one per design with a row for each."""
@@ -184,7 +204,7 @@ class Results:
         return f"Results({len(self.parts)} designs and splits, {len(self.plan.systems)} systems)"
 
     def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
+        return f"{self.summary()._repr_html_()}{html_lines(self.footer())}"
 
 
 def _names(part: Result) -> dict[str, str]:
