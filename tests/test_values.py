@@ -162,7 +162,7 @@ def test_own_metrics_have_a_name_and_a_side():
         ({"b": [0.1, 0.2, float("nan")]}, r"column 'b': 1 values .* row 3 \(user 2\)"),
         ({"b": [0.1, float("inf"), 0.2]}, "not finite, the first in row 2"),
         ({"b": ["x", "1", "y"]}, "2 values in column 'b' are not numbers, the first in row 1: 'x'"),
-        ({"b": [[1], [2], [3]]}, "column 'b' holds no numbers but List"),
+        ({"b": [[1], [2], [3]]}, "values in column 'b' must be numbers, got List"),
         ({"b": [0.1, 0.2]}, "columns differ in length"),
     ],
 )  # fmt: skip
