@@ -275,17 +275,21 @@ def write_sealed(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
         part.write_bytes(sealed(content))
 
 
-def read_sealed(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what `write_sealed` wrote; ValueError if a byte of it was changed."""
-    content = Path(path).read_bytes()
+def unsealed(content: bytes, name: str) -> dict[str, Any]:
+    """Return what `sealed` was given; ValueError, with the name, if a byte was changed."""
     size = len(_SEAL % digest(b""))
     head, body = content[:size], content[size:]
     if head != (_SEAL % digest(body)).encode():
         what = "is damaged" if head.startswith(_SEAL[:11].encode()) else "has no digest"
-        raise ValueError(f"{Path(path).name} {what}")
+        raise ValueError(f"{name} {what}")
     read: dict[str, Any] = json.loads(content)
     del read["digest"]
     return read
+
+
+def read_sealed(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what `write_sealed` wrote; ValueError if a byte of it was changed."""
+    return unsealed(Path(path).read_bytes(), Path(path).name)
 
 
 _IN_USE = ".in-use"
