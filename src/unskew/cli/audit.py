@@ -16,12 +16,16 @@ from unskew.cli.inputs import read_files
 from unskew.cli.options import (
     INPUT,
     MEASURE,
+    Above,
     Columns,
     DataDir,
     Duplicates,
     FiguresDir,
+    Gain,
     Liked,
+    Loss,
     Quiet,
+    RelevanceOf,
     ReportFile,
     ReportFormat,
     Seed,
@@ -91,6 +95,10 @@ def audit(  # noqa: D103 - its help is EXAMPLES
     quick: Annotated[bool, option(MEASURE, "Fewer systems, fewer repeats.", "--quick")] = False,
     thorough: Annotated[bool, option(MEASURE, "Five folds.", "--thorough")] = False,
     liked: Liked = None,
+    above: Above = None,
+    gain: Gain = None,
+    loss: Loss = None,
+    relevance: RelevanceOf = None,
     algorithms: Annotated[
         str | None, option(MEASURE, "Systems, between commas; see unskew algorithms.")
     ] = None,
@@ -121,7 +129,8 @@ def audit(  # noqa: D103 - its help is EXAMPLES
         raise SettingError("give --quick or --thorough, not both")
     level = "quick" if quick else "thorough" if thorough else "default"
     how: dict[str, Any] = {
-        "designs": between_commas(designs), "metric": metric, "seed": seed, "liked": liked,
+        "designs": between_commas(designs), "metric": metric, "seed": seed,
+        **inputs.relevance_of(liked, above, gain, loss, relevance),
     }  # fmt: skip
     if judgments is not None or run:
         if ratings is not None:

@@ -570,14 +570,8 @@ def _lay_lists(
 
 
 def _relevance(tests: Ratings, rules: Mapping[str, Any]) -> tuple[Relevance, list[str]]:
-    rule = rules["relevance"]
-    if rule is None:
-        liked, above = rules["liked"], rules["above"]
-        return relevance_for(tests, liked, above, rules["gain"], rules["loss"])
-    others = rules["liked"], rules["above"], rules["gain"], rules["loss"]
-    if others != (None, None, "rating", "levels"):
-        raise SettingError("give either relevance or liked/above/gain/loss, not both")
-    return rule, []
+    names = ("liked", "above", "gain", "loss", "relevance")
+    return relevance_for(tests, *(rules[name] for name in names))
 
 
 @dataclass(frozen=True, eq=False)

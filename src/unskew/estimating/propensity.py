@@ -347,11 +347,7 @@ def _check(p: F64, tests: Ratings, model: _Model) -> None:
 
 
 def _rule(evidence: _Evidence, liked: float | None, relevance: Relevance | None) -> Relevance:
-    if relevance is not None:
-        if liked is not None:
-            raise SettingError("give either relevance or liked, not both")
-        return relevance
-    return relevance_for(evidence.test, liked, None, "rating", "levels")[0]
+    return relevance_for(evidence.test, liked, None, "rating", "levels", relevance)[0]
 
 
 # Popularity

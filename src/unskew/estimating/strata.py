@@ -449,11 +449,8 @@ def _lay_runs(
     tests = read_ratings(judgments)
     training = None if train is None else read_ratings(train)
     notes = [*tests.notes, *(training.notes if training is not None else ())]
-    if relevance is None:
-        relevance, assumed = relevance_for(tests, liked, above, gain, loss)
-        notes += assumed
-    elif liked is not None or above is not None or gain != "rating" or loss != "levels":
-        raise SettingError("give either relevance or liked/above/gain/loss, not both")
+    relevance, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
+    notes += assumed
     systems = read_runs(runs, how.ties, how.seed, (tests.users, tests.items))
     bench = lay_runs(tests, systems, training, None, relevance, wanted, how.depth)
     notes += [note for run in systems.values() for note in run.notes]
