@@ -44,6 +44,7 @@ class AllVotes:
         "cosines.rows": ("users", "items", "votes"),
         "cosines.inverted": ("items", "users"),
         "cosines.length": ("users",),
+        "cosines.other_length": ("users",),
         "votes": ("votes",),
     }
 

@@ -94,6 +94,11 @@ class SparseWeights:
     """Row = rated item, column = scored item."""
     item_offset: F64
     """0; NaN for items without ratings, which cannot be scored."""
+    axes: ClassVar[Axes] = {
+        "ratings": ("users", "items"),
+        "weights": ("items", "items"),
+        "item_offset": ("items",),
+    }
 
     def score(self, users: I32) -> F64:
         """Return ratings times weights; NaN for users and items without ratings."""
