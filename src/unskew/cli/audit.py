@@ -31,7 +31,6 @@ from unskew.cli.options import (
     Seed,
     StoreDir,
     Workers,
-    column_names,
     option,
 )
 from unskew.cli.outputs import report_kind, write_report
@@ -86,7 +85,9 @@ def audit(  # noqa: D103 - its help is EXAMPLES
     ] = None,
     run: Annotated[
         list[str] | None,
-        option(INPUT, "… and ranked lists: FILE or NAME=FILE. Repeatable.", "--run", "-r"),
+        option(
+            INPUT, "… and ranked lists: FILE or NAME=FILE[:item=sku]. Repeatable.", "--run", "-r"
+        ),
     ] = None,
     train: Annotated[Path | None, option(INPUT, "… and the training ratings behind them.")] = None,
     data_dir: DataDir = None,
@@ -150,9 +151,11 @@ def audit(  # noqa: D103 - its help is EXAMPLES
             raise SettingError("name ratings (a file, or a data set), or --judgments and --run")
         if train is not None:
             raise SettingError("--train goes with --judgments and --run: ratings are split here")
+        drawn = None
+        if random is not None:
+            drawn = inputs.read_rating_file(random, columns, duplicates)
         given = {
-            "data": inputs.loaded(ratings, data_dir, columns, duplicates),
-            "random": _random(random, columns, duplicates),
+            "data": inputs.loaded(ratings, data_dir, columns, duplicates), "random": drawn,
             "algorithms": between_commas(algorithms), "store": store, "workers": workers,
         }  # fmt: skip
     with compiling_ahead(), stages(quiet) as moved:
@@ -175,14 +178,6 @@ def _without(**given: object) -> None:
             raise SettingError(
                 f"--{name.replace('_', '-')} is for ratings: leave it out with --judgments"
             )
-
-
-def _random(path: Path | None, columns: str | None, duplicates: str) -> Any:
-    from unskew.data.readers import read_ratings
-
-    if path is None:
-        return None
-    return read_ratings(path, duplicates=duplicates, **column_names(columns))
 
 
 @contextmanager

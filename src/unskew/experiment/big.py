@@ -153,7 +153,7 @@ class FileScores(Printed):
         try:
             content = json.loads((home / "card.json").read_text())
             number = content["format"]
-            table = pl.read_parquet(home / "means.parquet")
+            table = pl.read_parquet(home / "means.parquet", glob=False)
         except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as problem:
             raise DataError(f"{home}: no finished evaluation of files here ({problem})") from None
         if number != FORMAT:
