@@ -306,7 +306,7 @@ def test_control_characters_are_written_out():
     assert visible(EVIL) == SHOWN
     assert visible("naïve Ünïcode ✓ 日本") == "naïve Ünïcode ✓ 日本"
     assert as_text(["name"], [[EVIL]]) == f"name\n{SHOWN}"
-    assert SHOWN in as_markdown(["name"], [[EVIL]])
+    assert not set(as_markdown(["name"], [[EVIL]])) & set("\x1b\x07\x9b\u202e")
     assert json.loads(as_json({"a": EVIL})) == {"a": EVIL}
     assert not set(as_json({"a": EVIL})) & set("\x1b\x07\x9b\u202e")
 
