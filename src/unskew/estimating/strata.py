@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from unskew.bench import Bench, lay_lists, lay_runs, remarks
 from unskew.charts import Figure, as_figure
-from unskew.comparing.orders import as_number, reweighted
+from unskew.comparing.orders import as_number, check_share, reweighted
 from unskew.comparing.paired import paired
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.readers import read_ratings
@@ -360,8 +360,7 @@ def strata(
     choose("users", users, USERS)
     choose("undefined", undefined, UNDEFINED)
     as_number("bootstrap", bootstrap, least=0)
-    if not 0 < level < 1:
-        raise SettingError(f"level must lie between 0 and 1, got {level!r}")
+    check_share("level", level)
     if depth is not None and depth < 1:
         raise SettingError(f"depth must be at least 1, got {depth}")
     wanted = labelled(metrics)
