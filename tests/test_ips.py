@@ -956,7 +956,8 @@ def coat_errors(splits=10):
     rule, metric = us.Relevance(above=3), "Recall@10"
     algorithms = [
         us.Random(), us.Popularity(), us.PositivePopularity(liked=4), us.AverageRating(),
-        us.UserKNN(k=50), us.ItemKNN(k=50), us.PureSVD(factors=20), us.WRMF(factors=20),
+        us.UserKNN(k=50), us.ItemKNN(k=50), us.PureSVD(factors=20),
+        us.WRMF(factors=20, regularisation=10.0),
     ]  # fmt: skip
     found: dict = {}
     for seed in range(splits):

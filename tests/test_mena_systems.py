@@ -55,6 +55,19 @@ def test_near_the_published_values(fold, name):
         assert value == pytest.approx(published, rel=bound)
 
 
+DEFAULTS = {
+    "wrmf": us.WRMF(), "plsa": us.PLSA(), "eals": us.EALS(), "pnmf": us.PNMF(),
+    "listrankmf": ListRankMF(), "smootheditemaverage": us.SmoothedAverage(liked=1),
+    "wbpr": WBPR(),
+}  # fmt: skip
+"""Where the settings of the paper are not the default; liked is a level from 1 up."""
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_defaults_are_as_good_as_published(fold, name):
+    assert measured(DEFAULTS[name], fold)[0] >= 0.97 * fold[2][name]["precision"]
+
+
 @pytest.mark.parametrize(
     ("algorithm", "condensed"),
     [(LibRecSLIM(), (0.588, 0.488)), (ListRankMF(divisor=3.0), (0.6154, 0.4461))],
@@ -70,6 +83,12 @@ def test_slim_leaves_nobody_without_a_list(fold):
     train, lists, _ = fold
     run = us.rank(LibRecSLIM().fit(train), lists, 10)
     assert run.depth.min() == 10
+
+
+def test_defaults_are_those_of_the_paper_or_checked_here():
+    for name, chosen in us.mena2021().items():
+        default = type(chosen.algorithm)()
+        assert default == chosen.algorithm or name in DEFAULTS
 
 
 def test_the_published_wbpr_is_a_defect(fold):
