@@ -42,7 +42,7 @@ SMALL = {
     "user-knn": {"k": 5}, "rm1": {"k": 5}, "rm2": {"k": 5}, "lm-wsr-ub": {"k": 5, "mu": 10.0},
     "lm-wsr-ib": {"k": 5, "mu": 10.0},
     "uir": {"background": 0.5},
-    "librec-slim": {"l1": 0.01, "l2": 0.1},
+    "librec-slim": {"l1": 0.01, "l2": 3.0},
     "svdpp": {"factors": 4, "learning_rate": 0.01},
     "list-rank-mf": {"regularisation": 0.001},
 }  # fmt: skip
