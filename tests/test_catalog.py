@@ -1202,3 +1202,31 @@ def test_real_coat(overlap, left):
     assert (len(data.ratings), len(data.random)) == (6_960, left)
     assert (len(data.ratings.users), len(data.ratings.items)) == (290, 300)
     assert data.notes[0].startswith("366 pairs are in both parts")
+
+
+# Options after a colon
+
+
+def test_options_after_a_colon(coat, tmp_path, monkeypatch):
+    plain = load("coat", data_dir=coat)
+    dropped = load("coat:overlap=drop-from-test", data_dir=coat)
+    assert len(dropped.random) == len(load("coat", data_dir=coat, overlap="drop-from-test").random)
+    assert len(dropped.random) < len(plain.random)
+    with pytest.raises(UnknownName, match="coat does not take the option 'colour'"):
+        load("coat:colour=red", data_dir=coat)
+    with pytest.raises(SettingError, match="given twice"):
+        load("coat:overlap=keep", data_dir=coat, overlap="keep")
+    for wrong in ("coat:overlap", "coat:=keep", "coat:overlap=keep,"):
+        with pytest.raises(SettingError, match="write options of a data set as NAME:OPTION=VALUE"):
+            load(wrong, data_dir=coat)
+    with pytest.raises(UnknownName, match="Did you mean 'coat'"):
+        load("coatt:overlap=keep", data_dir=coat)
+
+
+def test_a_file_that_has_the_name_of_a_data_set(coat, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "coat").write_text("user,item,rating\n1,a,5\n")
+    assert len(load("coat").ratings) == 1
+    (tmp_path / "ml-1m").mkdir()  # a folder is no file of ratings
+    with pytest.raises(DataError, match="MovieLens 1M is not there"):
+        load("ml-1m", data_dir=coat)

@@ -166,7 +166,7 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
         rule = _rule(rules) if fitted else None
         drawn = None
         if random is not None:
-            drawn = inputs.read_rating_file(random, columns, duplicates, others=LIST_COLUMNS)
+            drawn = inputs.read_random_file(random, columns, duplicates, others=LIST_COLUMNS)
         made = chances(
             trained,
             tests,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from unskew.data.catalog import load, read_name
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.errors import DataError, SettingError
@@ -475,8 +476,11 @@ def _read(
 
 
 def data_of(settings: Mapping[str, Any], folder: Path) -> Ratings:
-    """Read the data that a plan's file names; its path is relative to the file."""
+    """Read the data that a plan names: a file, relative to the plan's, or a named data set."""
     if "file" not in settings:
         raise SettingError('the plan names no data: write [data] and file = "ratings.parquet"')
     more = {key: value for key, value in settings.items() if key != "file"}
-    return read_ratings(folder / str(settings["file"]), **more)
+    file = str(settings["file"])
+    if not (folder / file).exists() and read_name(file) is not None:
+        return load(file, **more).ratings
+    return read_ratings(folder / file, **more)
