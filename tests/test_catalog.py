@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import io
 import json
+import os
 import re
 import stat
 import tarfile
@@ -301,6 +302,29 @@ def test_librarything_reviews(home):
     assert rows(data.ratings) == [("van", 73, 4.5)]
     assert data.ratings.time.tolist() == [1194393600_000_000]
     assert "1 reviews lack a user, an item or a rating: left out" in data.notes[1]
+
+
+@pytest.mark.parametrize("name", ["txt", "json"])
+def test_reviews_in_a_gzip_file_cut_short_are_refused(home, name):
+    text = beer_blocks() if name == "txt" else beer_records(json.dumps)
+    packed = gzip.compress((text * 500).encode(), mtime=0)
+    for cut in (20, len(packed) // 2, len(packed) - 4):
+        put(home, "beeradvocate", **{f"beeradvocate__{name}__gz": packed[:cut]})
+        with pytest.raises(
+            DataError, match=rf"\.{name}\.gz: the gzip file is damaged or cut short"
+        ):
+            load("beeradvocate", data_dir=home)
+
+
+def test_names_that_are_no_data_sets_are_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="cannot be read: the name is too long"):
+        load("x" * 300)
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=Path("pipe").write_text, args=("user,item\n1,2\n1,3\n",))
+    writer.start()
+    assert len(load("pipe").ratings) == 2
+    writer.join()
 
 
 REVIEWS = [("stcules", 47986, 1.5, 1234817823), ("o'hara", 47986, 5.0, 1300000000),

@@ -318,7 +318,12 @@ def load(
 
 
 def _is_path(text: str) -> bool:
-    return Path(text).is_file() or "/" in text or bool(Path(text).suffix)
+    if "/" in text or Path(text).suffix:
+        return True
+    try:
+        return Path(text).exists() and not Path(text).is_dir()  # pipes too
+    except OSError:  # such as a name that is too long
+        return True
 
 
 def _own(source: object, data_dir: object, options: dict[str, Any]) -> Dataset:

@@ -15,7 +15,8 @@ import polars as pl
 
 from unskew.data import readers
 from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings, frozen
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError, Spelling, choose
+from unskew.files import reading
 from unskew.runs import Run, are_ranks, read_run, system_name
 
 ENDINGS = (".parquet", ".pq")
@@ -162,7 +163,8 @@ def find_files(what: str, given: object) -> tuple[str, ...]:
                 f"{what}: expected Parquet files, folders or patterns, got {type(one).__name__}; "
                 f"evaluate() takes tables"
             )
-        found = _found(Path(one))
+        with reading(one):
+            found = _found(Path(one))
         if not found:
             raise DataError(f"{one}: no Parquet file here (names end in {' or '.join(ENDINGS)})")
         files += (str(path.resolve()) for path in found)
@@ -174,6 +176,8 @@ def find_files(what: str, given: object) -> tuple[str, ...]:
 def _found(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
+    if path.exists() and not path.is_dir():
+        raise DataError(f"{path}: a pipe can be read only once; write it to a Parquet file first")
     if path.is_dir():
         inside = (p for p in path.rglob("*") if p.suffix in ENDINGS and p.is_file())
         shown = (p for p in inside if not _is_hidden(p.relative_to(path)))
@@ -237,7 +241,9 @@ def run_source(
     if by is None:
         by = "score" if rank is None else "rank"
     elif {"rank": rank, "score": score}[choose("by", by, ("rank", "score"))] is None:
-        raise DataError(f"{name}: by={by!r}, but there is no {by} column")
+        raise DataError(
+            f"{name}: there is no {by} column for ", Spelling(f"by={by!r}", f"--by {by}")
+        )
     columns = {
         "user": table.need("user", readers.USER, names.get("user")),
         "item": table.need("item", readers.ITEM, names.get("item")),
