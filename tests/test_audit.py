@@ -394,7 +394,7 @@ def lists_that_users_chose(users=60):
         runs["mine"][user], runs["other"][user] = own[:5].tolist(), own[20:25].tolist()
         rows += [(user, item, 5) for item in own[:3].tolist()]
         rows += [(user, item, 1) for item in own[30:32].tolist()]
-        rows += [(user, int(own[20]), 5)] * (user % 3 == 0)
+        rows += [(user, int(own[20]), 5 if user % 2 else 1)] * (user % 4 != 3)
     return pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row"), runs
 
 
