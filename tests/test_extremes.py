@@ -135,6 +135,22 @@ def test_amounts_that_would_never_end(make):
         make()
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda scores: us.compare(scores, permutations=10**9),
+        lambda scores: us.compare(scores, resamples=10**9, interval="bca"),
+        lambda scores: us.power(scores, samples=10**9),
+        lambda scores: us.swap_rate(scores, samples=2**63),
+    ],
+)
+def test_draws_that_would_never_end(home, work):
+    runs = {"a": home / "a.csv", "b": home / "b.csv"}
+    scores = us.evaluate(home / "test.csv", runs, ["P@2"], liked=4)
+    with time_limit(LIMIT, "a comparison"), pytest.raises(us.SettingError, match="must be at most"):
+        work(scores)
+
+
 def test_a_plan_with_endless_folds(at_home, home):
     text = PLAN.replace('protocol = "random"', f'protocol = "random"\nfolds = {2**63 - 1}')
     (home / "endless.toml").write_text(text)

@@ -61,6 +61,12 @@ def is_named(source: str | Path) -> bool:
     return read_name(str(source)) is not None
 
 
+def check_data_dir(data_dir: Path | None, *sources: str | Path | None) -> None:
+    """Refuse the folder of named data sets where none is named."""
+    if data_dir is not None and not any(source and is_named(source) for source in sources):
+        raise SettingError("--data-dir is for named data sets, and none is named: leave it out")
+
+
 def read_rating_file(
     source: str | Path, columns: str | None, duplicates: str, *, others: Sequence[str] = (),
     data_dir: Path | None = None, **more: Any,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.console import output
-from unskew.cli.inputs import read_random_file, read_rating_file
+from unskew.cli.inputs import check_data_dir, read_random_file, read_rating_file
 from unskew.cli.options import (
     INPUT,
     Columns,
@@ -85,6 +85,7 @@ def intervene(  # noqa: D103 - its help is EXAMPLES
     if weights is not None:
         choose("weights", weights, METHODS)
     check_folder(to, force)
+    check_data_dir(data_dir, test, train, mar)
     files = {
         "test": (test, read_rating_file),
         "train": (train, read_rating_file),

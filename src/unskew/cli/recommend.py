@@ -113,6 +113,7 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
     from unskew.recommend.saved_models import load_model, save_model
 
     choose("targets", targets, BY_NAME)
+    inputs.check_data_dir(data_dir, train, test)
     if test is None and targets.startswith("test"):
         raise SettingError(f"--targets {targets} needs the test ratings: give --test FILE")
     if model_file is not None and (algorithm or setting or save_to):

@@ -162,7 +162,7 @@ def split(  # noqa: D103 - its help is EXAMPLES
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.cli.inputs import is_named, read_random_file, read_rating_file
+    from unskew.cli.inputs import check_data_dir, is_named, read_random_file, read_rating_file
     from unskew.data.readers import read_ratings
     from unskew.protocol.events import read_events
     from unskew.protocol.registry import PROTOCOLS
@@ -178,6 +178,7 @@ def split(  # noqa: D103 - its help is EXAMPLES
     }  # fmt: skip
     settings: dict[str, Any] = {name: it for name, it in given.items() if it is not None}
     check_folder(to, force)
+    check_data_dir(data_dir, ratings, test_ratings)
     source = str(ratings)
     path, names = source, dict[str, Any]()
     if not is_named(source):

@@ -37,7 +37,9 @@ MOST_DIGITS = 15
 _MOST = {
     "seed": MOST_SEED,
     "rng": MOST_SEED,
-    "draws": MOST_DRAWS,
+    **dict.fromkeys(
+        ("draws", "permutations", "resamples", "samples", "simulations", "bootstrap"), MOST_DRAWS
+    ),
     "folds": MOST_REPEATS,
     "repetitions": MOST_REPEATS,
     "repeats": MOST_REPEATS,
