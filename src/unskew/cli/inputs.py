@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 from unskew.cli.options import (
     LIST_COLUMNS,
     RATING_COLUMNS,
-    column_names,
     file_columns,
     split_named_source,
 )
@@ -197,11 +196,16 @@ def loaded(
     settings
         For a named data set, see `load`.
     """
-    from unskew.data.catalog import load
+    from unskew.data.catalog import load, read_name
 
     if duplicates != "error":
         settings["duplicates"] = duplicates
-    if is_named(source):
-        return load(source, data_dir=data_dir, **settings, **column_names(columns))
+    meant = read_name(source)
+    if meant is not None:
+        takes_duplicates = duplicates == "error" or "duplicates" in meant[0].options
+        if columns is not None or not takes_duplicates:
+            name = "--columns" if columns is not None else "--duplicates"
+            raise SettingError(f"{name} is for files, and {source} is a named data set")
+        return load(source, data_dir=data_dir, **settings)
     path, names = file_columns(source, columns, RATING_COLUMNS, others)
     return load(Path(path), data_dir=data_dir, **settings, **names)
