@@ -123,3 +123,20 @@ def choose(what: str, given: str, allowed: Iterable[str]) -> str:
     if given not in names:
         raise unknown_name(what, given, names)
     return given
+
+
+def address_limit() -> str:
+    """Return a clause on the limit of addresses, where this process has one, else ''.
+
+    Under `ulimit -v` libraries fail in ways that do not tell why: one "cannot be found", another
+    takes a file for damaged.
+    """
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return (
+        f"; this process may use only {limit >> 20:,} MiB of addresses (ulimit -v), of which "
+        f"libraries take much that they never use: raise that limit, or remove it"
+    )

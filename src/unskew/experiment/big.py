@@ -16,7 +16,7 @@ import polars as pl
 from unskew.charts import Figure, as_figure
 from unskew.data.ratings import DUPLICATES, Ratings
 from unskew.data.relevance import Relevance, Rule, stated_relevance
-from unskew.errors import DataError, DataWarning, SettingError, choose, unknown_name
+from unskew.errors import DataError, DataWarning, SettingError, Spelling, choose, unknown_name
 from unskew.evaluation import METRICS, labelled, memory_bytes, relevance_for
 from unskew.experiment import _parquet
 from unskew.experiment._parquet import Reading, Source, common_kind, scan
@@ -409,17 +409,18 @@ def _share(memory: int | str, hands: Workers, sources: Iterable[Source]) -> int:
     if room >= LEAST + held:
         return room
     least = (OWN + (LEAST + held) * hands.threads) >> 20
+    given = Spelling(f"memory={memory!r}", f"--memory {memory}")
     fewer = ", or fewer workers" if hands.threads > 1 else ""
     if room < LEAST:
         raise SettingError(
-            f"memory={memory!r} is too little for {hands.threads} workers in one process: give at "
-            f"least {least}MiB{fewer}"
-        )
+            given, f" is too little for {hands.threads} workers in one process: give at least "
+            f"{least}MiB{fewer}",
+        )  # fmt: skip
     raise SettingError(
-        f"memory={memory!r} is too little for {path}: whoever reads a row of its largest row group "
-        f"holds {held >> 20:,} MiB. Give at least {least + 1}MiB{fewer}, or write the file with "
-        f"smaller row groups, as with write_parquet(…, row_group_size=250_000) of polars"
-    )
+        given, f" is too little for {path}: whoever reads a row of its largest row group holds "
+        f"{held >> 20:,} MiB. Give at least {least + 1}MiB{fewer}, or write the file with smaller "
+        f"row groups, as with write_parquet(…, row_group_size=250_000) of polars",
+    )  # fmt: skip
 
 
 def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileScores:

@@ -17,7 +17,7 @@ import polars as pl
 from unskew.data.catalog import load, read_name
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
-from unskew.errors import DataError, SettingError
+from unskew.errors import DataError, SettingError, Spelling
 from unskew.experiment.cluster import connect, over_plan
 from unskew.experiment.execute import Outcomes, execute
 from unskew.experiment.plan import Custom, Plan, View
@@ -433,8 +433,9 @@ def _read(
             raise StoreError(
                 f"{label}: its result {key.args[0]} was there and is gone from {where.home}. "
                 f"Something else removed it, such as unskew store gc with another plan, or a "
-                f"cleaner of temporary folders. Run again, with a store (store=…, --store) that "
-                f"nothing else empties: what is still there is not done again"
+                f"cleaner of temporary folders. Run again, with ",
+                Spelling("store=…", "--store DIR"),
+                " in a folder that nothing else empties: what is still there is not done again",
             ) from None
 
     lists = get(None)
