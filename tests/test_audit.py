@@ -705,7 +705,7 @@ def test_audit_command_on_lists(call, tmp_path):
         (["audit", "--judgments", "y.csv", "--run", "z.csv", "--random", "r.csv"], "--random is"),
         (["audit", "--judgments", "y.csv", "--run", "z.csv", "--workers", "2"], "--workers is"),
         (["audit", "x.csv", "--train", "y.csv"], "--train goes with"),
-        (["audit", "ml-100k", "--columns", "user=u"], "does not take"),
+        (["audit", "ml-100k", "--columns", "user=u"], "--columns is for files"),
         (["audit", "./x.csv", "--data-dir", "y"], "data_dir is for named"),
         (["audit", "x.csv", "--format", "pdf"], "unknown format"),
         (["audit", "missing.csv"], "missing.csv"),

@@ -112,7 +112,7 @@ def test_what_is_refused(run, call, tmp_path):
         (["split", "coat:colour=red", "-o", "out"], "does not take the option 'colour'"),
         (["split", "coat:overlap", "-o", "out"], "write options of a data set as NAME:OPTION"),
         (["split", "coat", "-p", "events", "-o", "out"], "reads a log from a file"),
-        (["recommend", "--train", "coat", "--columns", "user=u", "-o", "o.csv"], "does not take"),
+        (["recommend", "--train", "coat", "--columns", "user=u", "-o", "o.csv"], "is for files"),
         (["split", "x.csv", "--data-dir", "d", "-o", "out"], "--data-dir is for named data sets"),
         (["bias", "describe", "coat", "--random", "cm100k:observed=al"], "unknown observed 'al'"),
     ):

@@ -17,7 +17,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.formats import Parts
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings, read_table
-from unskew.errors import DataError, SettingError, UnknownName, unknown_name
+from unskew.errors import DataError, SettingError, Spelling, UnknownName, unknown_name
 from unskew.files import temporary_folder
 
 VARIABLE = "UNSKEW_DATA"
@@ -328,7 +328,9 @@ def _is_path(text: str) -> bool:
 
 def _own(source: object, data_dir: object, options: dict[str, Any]) -> Dataset:
     if data_dir is not None:
-        raise SettingError(f"data_dir is for named data sets, and {source!r} is none")
+        raise SettingError(
+            Spelling("data_dir", "--data-dir"), f" is for named data sets, and {source!r} is none"
+        )
     _check_options("a file", options, _keywords(read_ratings))
     ratings = read_ratings(source, **options)
     name = Path(str(source)).name if isinstance(source, str | os.PathLike) else "ratings"
