@@ -21,7 +21,7 @@ from unskew.errors import DataError, SettingError, Spelling
 from unskew.experiment.cluster import connect, over_plan
 from unskew.experiment.execute import Outcomes, execute
 from unskew.experiment.plan import Custom, Plan, View
-from unskew.experiment.store import Store, StoreError, data_key, key_of
+from unskew.experiment.store import MissingResult, Store, StoreError, data_key, key_of
 from unskew.experiment.task import (
     Place,
     Task,
@@ -424,14 +424,15 @@ def _read(
 
     def get(system: str | None) -> tuple[pl.DataFrame, dict[str, Any]] | None:
         where = store if scratch is None or is_storable(plan, system) else scratch
+        key = result_key(plan, data, split, fold, view, system)
         try:
-            return where.get(result_key(plan, data, split, fold, view, system))
-        except KeyError as key:
+            return where.get(key)
+        except MissingResult:
             if (split, fold, system) in failed:
                 return None
             label = task_label(plan, split, fold, system)
             raise StoreError(
-                f"{label}: its result {key.args[0]} was there and is gone from {where.home}. "
+                f"{label}: its result {key} was there and is gone from {where.home}. "
                 f"Something else removed it, such as unskew store gc with another plan, or a "
                 f"cleaner of temporary folders. Run again, with ",
                 Spelling("store=…", "--store DIR"),
