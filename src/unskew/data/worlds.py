@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data import distribution
 from unskew.data._truth import Drawn, Known, Reach, Simulated, Truth
 from unskew.data.dataset import Dataset
@@ -634,6 +635,7 @@ def gini(counts: NDArray[Any]) -> float:
     return 0.0 if math.isnan(known) else known
 
 
+@checked
 def world(
     what: str | Part | Mapping[str, Any] | Sequence[Part | Mapping[str, Any]] = "shop",
     *,

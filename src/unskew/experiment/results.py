@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from unskew.checks import checked
 from unskew.data.catalog import load, read_name
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
@@ -215,6 +216,7 @@ def _names(part: Result) -> dict[str, str]:
     }  # fmt: skip
 
 
+@checked
 def run(
     data: object,
     plan: Plan,
