@@ -923,7 +923,7 @@ def test_validation_of_its_own_never_leaks(hill):
         ({}, {}, "name at least one setting"),
         ({"plaec": [1]}, {}, "planted has no setting 'plaec'; it has: place, sharp"),
         ({"place": []}, {}, "give a list of values for place"),
-        ({"place": "abc"}, {}, "give a list of values for place"),
+        ({"place": "abc"}, {}, "grid must be a mapping to a list, got"),
         ({"place": [1]}, {"trials": 0}, "trials must be at least 1"),
         ({"place": [1]}, {"metric": "Pp@5"}, "unknown metric"),
         ({"place": [1]}, {"relevance": us.Relevance(liked=6), "users": "with-relevant"},

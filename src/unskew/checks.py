@@ -197,11 +197,12 @@ def described(hint: Any) -> list[str]:
     if origin in (typing.Union, types.UnionType):
         return list(dict.fromkeys(word for one in args for word in described(one)))
     if origin in _SEVERAL:
-        many = {int: "whole numbers", float: "numbers", str: "names"}
-        return [f"a list of {many.get(args[0], ' or '.join(described(args[0])))}"]
+        many = {int: " of whole numbers", float: " of numbers", str: " of names", Any: ""}
+        return [f"a list{many.get(args[0], ' of ' + ' or '.join(described(args[0])))}"]
     if origin is collections.abc.Callable:
         return ["a function"]
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return ["a mapping"]
+        of = "" if args[1] in (Any, object) else f" to {' or '.join(described(args[1]))}"
+        return [f"a mapping{of}"]
     key = type(None) if hint is None else origin or hint
     return [_WORDS.get(key) or str(getattr(key, "__name__", key))]

@@ -637,7 +637,7 @@ def gini(counts: NDArray[Any]) -> float:
 
 @checked
 def world(
-    what: str | Part | Mapping[str, Any] | Sequence[Part | Mapping[str, Any]] = "shop",
+    what: str | Part | Mapping[str, Any] | Sequence[Any] = "shop",
     *,
     users: int | None = None,
     items: int | None = None,

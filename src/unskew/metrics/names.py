@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from unskew.checks import check_fields
-from unskew.errors import SettingError, choose, unknown_name
+from unskew.errors import SettingError, unknown_name
 from unskew.metrics.block import WHOLE
 from unskew.metrics.definition import Definition, Params, Value
 from unskew.metrics.registry import REGISTRY
@@ -74,7 +74,6 @@ class Metric:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        choose("metric", self.name, REGISTRY)
 
     @classmethod
     def parse(cls, text: str | Metric) -> Metric:

@@ -242,7 +242,7 @@ def TestTargets(shortfall: str = "count", **settings: Any) -> Targets:
 
 
 @checked
-def UserFlat(others: int, **settings: Any) -> Targets:
+def UserFlat(others: int | str, **settings: Any) -> Targets:
     """The user's test items and some others, not rated by the user (castells2018 section 6.2)."""
     return Targets(others=others, fixed="judged", **settings)
 
