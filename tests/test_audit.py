@@ -587,8 +587,8 @@ def test_data_errors_inside_tasks_are_one_line():
     plan = us.Plan(algorithms=[us.Random(), us.WRMF()], relevance=us.Relevance(5, gain="binary"))
     with pytest.raises(us.DataError) as caught:
         audit(jester(), plan, **SMALL)
-    assert re.fullmatch(r"wrmf on .* failed: wrmf: a confidence needs ratings from 0 up.*",
-                        str(caught.value))  # fmt: skip
+    said = r"wrmf on .* failed, with seed 0: wrmf: a confidence needs ratings from 0 up.*"
+    assert re.fullmatch(said, str(caught.value))
     with pytest.raises(us.DataError) as caught:
         us.run(us.read_ratings(jester()), plan)
     assert "\n" not in str(caught.value)

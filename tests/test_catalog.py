@@ -1190,6 +1190,9 @@ def test_the_page_lists_every_data_set():
             f"[{entry.title}]({entry.address})", entry.published, entry.random, scale, liked,
             options.replace(", ", "`, `"), "yes" if entry.archive else "no", entry.licence,
         ], name  # fmt: skip
+    sentence = re.search(r"checksum where there is one; for (.*?) none\s+is known", text, re.DOTALL)
+    unchecked = {one.name for one in DATASETS.values() if one.archive and not one.checksum}
+    assert set(re.findall(r"`([^`]+)`", sentence[1])) == unchecked
 
 
 # Real data

@@ -14,8 +14,8 @@ ROOT = Path(unskew.__file__).parent
 
 # A row per layer, top to bottom; what shares a row is one layer.
 ORDER = [
-    {"errors"}, {"rng"}, {"compiled"}, {"_rng", "_sort"}, {"threads"}, {"files"}, {"versions"},
-    {"charts", "layout"}, {"data"}, {"order"}, {"runs"}, {"protocol"}, {"recommend"},
+    {"errors"}, {"checks"}, {"rng"}, {"compiled"}, {"_rng", "_sort"}, {"threads"}, {"files"},
+    {"versions"}, {"charts", "layout"}, {"data"}, {"order"}, {"runs"}, {"protocol"}, {"recommend"},
     {"ranking", "_rank"}, {"judge", "_judge"}, {"metrics"}, {"scores"},
     {"one_relevant", "_one_relevant"}, {"bench"},
     {"expect", "_expect"}, {"evaluation"}, {"comparing"}, {"bias"}, {"estimating"}, {"experiment"},

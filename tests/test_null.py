@@ -338,7 +338,7 @@ def test_liked_is_the_threshold_of_every_plan():
     assert not asked.rows.equals(null_experiment(ratings, plans(above=2), repeats=2).rows)
     share = null_experiment(ratings, plans(above=2), repeats=2, liked=5, share=0.5)
     assert share.rows.equals(null_experiment(ratings, plans(liked=5), repeats=2, share=0.5).rows)
-    with pytest.raises(us.SettingError, match="threshold must be a number, got nan"):
+    with pytest.raises(us.SettingError, match="liked must be a number, such as 4; got nan"):
         null_experiment(ratings, plans(liked=4), liked=float("nan"))
 
 
@@ -351,7 +351,7 @@ def test_liked_is_the_threshold_of_every_plan():
         ({"level": 1.0}, "level"),
         ({"nulls": "clusters", "share": 0.5}, "share"),
         ({"plan": {}}, "plans by name"),
-        ({"plan": {"a": "b"}}, "us.Plan"),
+        ({"plan": {"a": "b"}}, "plan must be Plan or a mapping to Plan"),
         (
             {"plan": us.Plan(algorithms=[us.Popularity()], relevance=us.Relevance(above=3)),
              "share": 0.5},

@@ -379,7 +379,7 @@ def test_what_cannot_be_shown(shop, shown):
         top_lists(shop, SYSTEMS, k=61)
     with pytest.raises(SettingError, match="mapping"):
         top_lists(shop, [us.Random(), us.Random()])
-    with pytest.raises(SettingError, match="list of algorithms"):
+    with pytest.raises(SettingError, match="a list of Algorithm"):
         top_lists(shop, us.Random())
     with pytest.raises(SettingError, match="at least one"):
         top_lists(shop, {})

@@ -459,7 +459,7 @@ def test_lists_that_cannot_be_corrected(split, models):
             correct_sampled(lists, models)
     with pytest.raises(SettingError, match="others were drawn by popularity"):
         correct_sampled(us.OneRelevant(others=5, by="popularity").lists(split, liked=4), models)
-    with pytest.raises(SettingError, match="give target lists"):
+    with pytest.raises(SettingError, match="lists must be TargetLists, got Split"):
         correct_sampled(split, models)
     with pytest.raises(SettingError, match="no models"):
         correct_sampled(us.OneRelevant(others=5).lists(split, liked=4), {})

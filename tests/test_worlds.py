@@ -602,7 +602,7 @@ BAD = [
     (lambda: world("null", ratings=10, density=0.1), "say ratings or density, not both"),
     (lambda: world("null", density=2), "density must be above 0"),
     (lambda: world("null", users=2, items=2, ratings=5), "more than all 4 pairs"),
-    (lambda: world(3), "parts must be a list of parts"),
+    (lambda: world(3), "what must be text or Part or a mapping or a list, got 3"),
     (lambda: world(["Iid"]), "'Iid' is not a part; parts are Iid"),
     (lambda: world([{"part": "Idd"}]), "unknown part 'Idd'. Did you mean 'Iid'"),
     (lambda: world([{"part": "Iid", "q": 1}]), "unknown setting of Iid 'q'"),

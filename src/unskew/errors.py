@@ -120,7 +120,7 @@ def unknown_name(what: str, given: object, allowed: Iterable[object]) -> Unknown
 def choose(what: str, given: str, allowed: Iterable[str]) -> str:
     """Return `given` when it is one of `allowed`, else raise `UnknownName`."""
     names = tuple(allowed)
-    if given not in names:
+    if not isinstance(given, str) or given not in names:
         raise unknown_name(what, given, names)
     return given
 

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from unskew.bench import Bench, lay_lists, lay_runs, remarks
+from unskew.checks import checked
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule, stated_relevance
@@ -19,6 +20,7 @@ from unskew.errors import DataError, SettingError, Spelling, choose
 from unskew.expect import DRAWS, chance_scores
 from unskew.metrics.names import Metric, parse
 from unskew.order import TIES
+from unskew.protocol.amounts import as_count
 from unskew.protocol.split import Split
 from unskew.protocol.targets import BY_NAME, TargetLists, Targets
 from unskew.ranking import TIES as RANK_TIES
@@ -35,6 +37,7 @@ MEMORY = 512 << 20
 """Working memory beyond inputs and result, in bytes."""
 
 
+@checked
 def evaluate(
     judgments: object,
     runs: object,
@@ -124,8 +127,8 @@ def evaluate(
     choose("undefined", undefined, UNDEFINED)
     if ties is not None:
         choose("ties", ties, TIES)
-    if depth is not None and depth < 1:
-        raise SettingError(f"depth must be at least 1, got {depth}")
+    if depth is not None:
+        as_count("depth", depth)
     how = _How(
         users, undefined, ties, seed, depth, resolve(threads), memory_bytes(memory), progress, draws
     )

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unskew.bench import Bench, lay_lists
+from unskew.checks import as_numbers, checked
 from unskew.data.ratings import Ratings, frozen
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError, choose
@@ -319,6 +320,7 @@ class Sparsity:
         return self.sigma * self.delta
 
 
+@checked
 def sparsity(lists: TargetLists) -> Sparsity:
     """Measure ρ, σ, δ and 1/t of target lists."""
     liked = lists.relevance.is_liked(lists.judgments.value) & (_reachable(lists) > 0)
@@ -337,13 +339,14 @@ def sparsity(lists: TargetLists) -> Sparsity:
     return Sparsity(rho, len(lists.tests) / ratings, positives * inverse / users, inverse)
 
 
+@checked
 def expected_precision(
     ratings: Ratings,
     score: ArrayLike | None = None,
     n: int = 10,
     *,
     liked: float | None = None,
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     test: float = 0.2,
     candidates: str = "test",
     paper: bool = False,
@@ -401,12 +404,13 @@ def expected_precision(
 
 
 def _order(score: ArrayLike, items: int) -> I64:
-    values = np.asarray(score, np.float64)
+    values = as_numbers("score", score)
     if values.shape != (items,):
         raise DataError(f"score must have an entry per item ({items}), got shape {values.shape}")
     return np.argsort(-values, kind="stable")
 
 
+@checked
 def one_relevant_bounds(lists: TargetLists, ranks: Ranks, n: int = 10) -> tuple[float, float]:
     """Bound one-relevant precision by the ranks of an all-relevant design (bellogin2017 Eq. 2).
 
@@ -481,11 +485,12 @@ class Fairness:
         )
 
 
+@checked
 def fairness(
     split: Split,
     *,
     truth: Ratings | None = None,
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     propensity: Callable[[I32], F64] | None = None,
 ) -> Fairness:
     """Measure how evenly a split judges relevant targets: p(test | relevant, not in training, i).

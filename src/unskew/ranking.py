@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data.ratings import frozen
 from unskew.errors import DataError, SettingError, choose
 from unskew.order import own_number
@@ -44,6 +45,7 @@ class Ranks:
     """How many could not: they are in no place of the ranking."""
 
 
+@checked
 def rank(
     model: object,
     lists: TargetLists,
@@ -85,6 +87,7 @@ def rank(
     return _run_of(lists, _rank(model, lists, _within(lists, depth), False, ties, seed, threads))
 
 
+@checked
 def ranks_of(
     model: object,
     lists: TargetLists,

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from unskew.checks import checked
 from unskew.data import readers
 from unskew.data.ratings import Ids, frozen, write_trec
 from unskew.errors import DataError, SettingError, Spelling, choose
@@ -141,6 +142,7 @@ class Run:
         return bool(np.all(single[1:][inside[1:]] < single[:-1][inside[1:]]))
 
 
+@checked
 def read_run(
     source: object,
     *,

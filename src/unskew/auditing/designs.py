@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from unskew.checks import checked
 from unskew.data.nulls import FAMILIAR, forced_judgments
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
@@ -137,6 +138,7 @@ def simple_systems(liked: float = 4.0) -> list[Algorithm]:
     ]  # fmt: skip
 
 
+@checked
 def castells2018_designs(
     algorithms: Sequence[Algorithm] | Mapping[str, Algorithm] | None = None,
     designs: Sequence[str] = DEFAULT_DESIGNS,

@@ -13,11 +13,12 @@ import polars as pl
 
 from unskew.auditing import _judging
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.correlation import kendall_test
 from unskew.comparing.distributions import student_t_quantile
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import Relevance, as_relevance
 from unskew.errors import DataError, SettingError, choose
 from unskew.experiment.plan import Plan
 from unskew.experiment.store import key_of
@@ -199,13 +200,14 @@ def carraro2020_interventions() -> list[Design]:
     ]  # fmt: skip
 
 
+@checked
 def intervention_study(
     mnar: object,
     mar: object,
     systems: Mapping[str, Algorithm | tuple[Algorithm, Grid]] | None = None,
     interventions: Sequence[Design] | None = None,
     *,
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     metrics: Sequence[str] = METRICS,
     repetitions: int = 10,
     held_out: float = 0.4,
@@ -264,7 +266,7 @@ def intervention_study(
     >>> found.table().height
     4
     """
-    rule = Relevance(above=3, gain="exponential") if relevance is None else relevance
+    rule = Relevance(above=3, gain="exponential") if relevance is None else as_relevance(relevance)
     pairs = carraro2020_systems() if systems is None else systems
     named = {name: one if isinstance(one, tuple) else (one, {}) for name, one in pairs.items()}
     designs = carraro2020_interventions() if interventions is None else list(interventions)

@@ -17,6 +17,7 @@ from unskew.auditing.given_lists import of_runs
 from unskew.auditing.job import Job
 from unskew.auditing.levels import LEVELS
 from unskew.auditing.sections import Document
+from unskew.checks import checked
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import SettingError, choose, quietly
 from unskew.experiment.plan import Plan
@@ -65,6 +66,7 @@ class Audit(Found):
         return f"{words}{self.table()._repr_html_()}{html_lines(self.lines())}"
 
 
+@checked
 def audit(
     data: object = None,
     plan: Plan | str = "default",

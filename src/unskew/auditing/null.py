@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.distributions import mean_interval
 from unskew.data.nulls import DIRECTIONS, NULLS, redraw
 from unskew.data.ratings import Ratings
@@ -149,6 +150,7 @@ class NullExperiment(Printed):
         return f"NullExperiment({', '.join(self.nulls)}; {designs} designs, {self.repeats} repeats)"
 
 
+@checked
 def null_experiment(
     ratings: object,
     plan: Plan | Mapping[str, Plan],

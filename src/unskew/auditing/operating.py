@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from unskew.auditing import _judging
 from unskew.auditing.truth import applied, design_name
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.correlation import kendall
 from unskew.comparing.distributions import mean_interval, student_t_sf
 from unskew.comparing.paired import paired
@@ -175,6 +176,7 @@ class OperatingCharacteristics(Printed):
         }  # fmt: skip
 
 
+@checked
 def operating_characteristics(
     worlds: World | Mapping[str, World] | None,
     plan: Plan | Mapping[str, Plan],

@@ -18,6 +18,7 @@ import polars as pl
 
 from unskew.auditing import _judging
 from unskew.charts import MOST_ROWS, Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.agreement import BOOTSTRAP, agreement
 from unskew.errors import SettingError, choose
 from unskew.experiment.plan import Plan, View
@@ -313,6 +314,7 @@ def _means(parts: Sequence[Scores]) -> dict[str, dict[str, float]]:
     }
 
 
+@checked
 def truth(
     data: object,
     plan: Plan,
@@ -479,6 +481,7 @@ class Sweep(Printed):
         return [f"truth: {self.truth.meant}"]
 
 
+@checked
 def sweep(
     data: object,
     plan: Plan,
@@ -591,6 +594,7 @@ class DebiasedTraining(Printed):
         return [f"truth: {self.meant}; means over the users for whom the metric is defined"]
 
 
+@checked
 def debiased_training(
     data: object,
     plan: Plan,

@@ -16,6 +16,7 @@ from unskew.bias.dependence import Dependence, dependence_of
 from unskew.bias.pairs import Pairs, pairs_of
 from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.verdict import Verdict
+from unskew.checks import checked
 from unskew.comparing.distributions import wilson
 from unskew.data.distribution import gini
 from unskew.errors import SettingError, choose
@@ -251,6 +252,7 @@ _FACTS = ("items", "unrated", "rated_by_everyone", "ratings", "liked", "gini", "
           "top_10_percent")  # fmt: skip
 
 
+@checked
 def describe_bias(
     ratings: object,
     *,

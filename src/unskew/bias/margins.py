@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from unskew.checks import checked
 from unskew.comparing.correlation import kendall
 from unskew.errors import DataError, SettingError, choose
 from unskew.layout import Printed
@@ -222,6 +223,7 @@ class Margins(Printed):
         return f"Margins({len(self.values)} systems)"
 
 
+@checked
 def margins(scores: Scores | Values, k: int | None = None) -> Margins:
     """Split every margin of observed precision into *judged more* and *liked more*.
 

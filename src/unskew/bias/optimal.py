@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.steepness import dense_ranks
+from unskew.checks import checked
 from unskew.comparing.correlation import kendall
 from unskew.layout import Printed
 
@@ -92,6 +93,7 @@ class OptimalRankings(Printed):
         return f"OptimalRankings({len(self.counts.items):,} items)"
 
 
+@checked
 def optimal_rankings(
     ratings: object,
     *,

@@ -23,6 +23,7 @@ from unskew.bias.steepness import (
     count_signs,
 )
 from unskew.bias.verdict import Verdict, from_truth, without_truth
+from unskew.checks import checked
 from unskew.data.ratings import Ids
 from unskew.errors import SettingError
 from unskew.layout import as_html, as_text
@@ -374,6 +375,7 @@ class Pairs:
         return {name: signs.share(mask) for name, mask in zip(CASES, masks, strict=True)}
 
 
+@checked
 def item_pairs(
     ratings: object,
     *,
@@ -448,6 +450,7 @@ def pairs_of(
     )  # fmt: skip
 
 
+@checked
 def pairs_of_systems(
     ratings: object,
     a: object,

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from unskew.checks import checked
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
 from unskew.data.readers import read_ratings
@@ -224,6 +225,7 @@ class ItemCounts:
         return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
 
 
+@checked
 def count_items(
     ratings: object,
     *,

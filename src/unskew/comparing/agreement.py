@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.correlation import FEW, kendall_test, rbo, rounded, tau_ap
 from unskew.comparing.orders import as_number, at_least_two, reweighted
 from unskew.comparing.paired import Paired, Source, as_table, is_evaluated, paired
@@ -185,6 +186,7 @@ class Agreement(Printed):
 PAIR_NUMBERS = ("tau", "p", "low", "high", "without_low", "without_high", "tau_ap", "rbo")
 
 
+@checked
 def agreement(
     scores: Sources,
     metrics: str | Sequence[str] | None = None,
@@ -363,6 +365,8 @@ def conditions_of(
             sign = -1.0 if better == "lower" else 1.0
             values = [sign * mean for mean in both.means(label)]
             found.append(Condition(name, both.systems, values, sign, both, label))
+    if not found:
+        raise SettingError("no metrics are named; leave metrics out to take all there are")
     first = found[0].systems
     for one_order in found:
         if set(one_order.systems) != set(first):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unskew.checks import as_numbers, checked
 from unskew.errors import DataError, choose
 
 F64 = NDArray[np.float64]
@@ -16,6 +17,7 @@ F64 = NDArray[np.float64]
 CORRECTIONS = ("holm", "bonferroni", "bh", "by")
 
 
+@checked
 def correct(p: ArrayLike, method: str = "holm") -> F64:
     """Return p-values corrected for their number m: reject where the result is at most alpha.
 
@@ -39,7 +41,7 @@ def correct(p: ArrayLike, method: str = "holm") -> F64:
     [0.022, 0.022, 0.022]
     """
     choose("correction", method, CORRECTIONS)
-    given = np.asarray(p, np.float64)
+    given = as_numbers("p", p)
     if bool(((given < 0) | (given > 1)).any()):
         raise DataError(f"p-values are between 0 and 1, got {given.min()} to {given.max()}")
     known = ~np.isnan(given)

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unskew.checks import checked
 from unskew.data.ratings import frozen
 from unskew.errors import DataError, SettingError
 from unskew.rng import key_of
@@ -42,6 +43,7 @@ class Tau:
         return f"τ_b = {self.value:.3f} ({self.systems} systems, p = {self.p:.3g}, {self.method})"
 
 
+@checked
 def kendall(a: Values, b: Values) -> float:
     r"""Return Kendall's τ_b of two orders of the same systems.
 
@@ -101,6 +103,7 @@ def kendall_test(a: Values, b: Values, *, permutations: int = PERMUTATIONS, seed
     return Tau(value, (1 + far) / (1 + permutations), "permutation", n)
 
 
+@checked
 def tau_ap(a: Values, b: Values, *, symmetric: bool = False) -> float:
     r"""Return AP correlation τ_AP of an order a with a reference b: the top weighs more.
 
@@ -143,6 +146,7 @@ def _tau_ap(order: F64, reference: F64) -> float:
     return 2 * total / (n - 1) - 1
 
 
+@checked
 def rbo(a: Values, b: Values, *, p: float = 0.9) -> float:
     r"""Return rank-biased overlap, extrapolated beyond the last system.
 

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.comparing.values import UNNAMED, read_values
 from unskew.data.ratings import Ids
 from unskew.data.readers import Table, read_table
@@ -147,6 +148,7 @@ class PairedValues(Paired):
         return [math.fsum(column) / len(column) for column in self.values[label].T.tolist()]
 
 
+@checked
 def paired(scores: Source, *, metric: str | None = None, better: str | None = None) -> Paired:
     """Pair systems user by user.
 

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.correlation import rounded
 from unskew.comparing.distributions import wilson
 from unskew.comparing.orders import (
@@ -136,6 +137,7 @@ class DiscriminativePower(Printed):
         return f"DiscriminativePower({len(self.metrics)} metrics, {len(self.pairs)} pairs)"
 
 
+@checked
 def discriminative_power(
     pvalues: object, *, alpha: float = ALPHA, ordered: bool = False
 ) -> DiscriminativePower:
@@ -343,6 +345,7 @@ class SwapRate(Printed):
         return f"SwapRate({len(self.metrics)} metrics, {len(self.systems)} systems)"
 
 
+@checked
 def swap_rate(
     scores: Source,
     metrics: str | Sequence[str] | None = None,
@@ -546,6 +549,7 @@ class SampleSize(Printed):
         return f"SampleSize({len(self.metrics)} metrics, {len(self.pairs)} pairs)"
 
 
+@checked
 def sample_size(
     scores: Source,
     metrics: str | Sequence[str] | None = None,
@@ -708,6 +712,7 @@ class TypeOneError(Printed):
         return f"TypeOneError({self.metric!r}, nulls {', '.join(self.p)}, tests {', '.join(tests)})"
 
 
+@checked
 def type_one_error(
     scores: Source,
     metric: str,
@@ -912,6 +917,7 @@ class Power(Printed):
         return f"Power({len(self.sizes.metrics)} metrics, {len(self.sizes.pairs)} pairs)"
 
 
+@checked
 def power(
     scores: Source,
     metrics: str | Sequence[str] | None = None,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from unskew.bench import Bench, lay_runs
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.correlation import rounded
 from unskew.comparing.orders import as_number, at_least_two, chosen_metrics, reweighted
 from unskew.comparing.paired import Source, paired
@@ -225,6 +226,7 @@ def _spread(taus: F64) -> dict[str, float | None]:
 # On runs and judgments
 
 
+@checked
 def robustness(
     judgments: object,
     runs: object,
@@ -239,7 +241,7 @@ def robustness(
     above: float | None = None,
     gain: Rule = "rating",
     loss: Rule = "levels",
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     users: str = "with-test",
     undefined: str = "zero",
     ties: str | None = None,
@@ -724,6 +726,7 @@ def _general(bench: Bench, wanted: Mapping[str, Metric], how: _How, keep: Mask) 
 # On scores
 
 
+@checked
 def user_robustness(
     scores: Source,
     metrics: str | Sequence[str] | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.comparing import bootstrap, classic
 from unskew.comparing.bayes import bayesian_t
 from unskew.comparing.comparison import Comparison
@@ -42,6 +43,7 @@ BY_PERMUTATION = ("maxT", "tukey")
 _HELD = 1 << 28  # bytes of values compared at a time
 
 
+@checked
 def compare(
     scores: Source,
     metric: str | Sequence[str] | None = None,

@@ -12,12 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import GREY, VERMILION, Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.agreement import conditions_of, named_sources, resampled
 from unskew.comparing.orders import as_number, at_least_two
 from unskew.comparing.paired import Source, known_metric
 from unskew.data.ratings import Ids, frozen
 from unskew.data.readers import number_column, read_table
-from unskew.errors import DataError, choose
+from unskew.errors import DataError, SettingError, choose
 from unskew.layout import Printed
 
 I64 = NDArray[np.int64]
@@ -138,6 +139,7 @@ class Stability(Printed):
         )
 
 
+@checked
 def stability(
     table: object,
     *,
@@ -359,6 +361,7 @@ def _tau_when_only(result: Stability, factor: str) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
+@checked
 def score_table(
     scores: Source | Mapping[str, Source],
     metrics: str | Sequence[str] | None = None,
@@ -411,4 +414,6 @@ def score_table(
             if several:
                 frame = frame.with_columns(pl.lit(name).alias(factor))
             frames.append(frame if users else frame.drop("users"))
+    if not frames:
+        raise SettingError("no scores are given")
     return pl.concat(frames)

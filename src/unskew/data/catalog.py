@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from unskew.checks import checked
 from unskew.data import download, formats, released
 from unskew.data.dataset import Dataset
 from unskew.data.formats import Parts
@@ -257,6 +258,7 @@ def read_name(text: str) -> tuple[Entry, dict[str, Any]] | None:
     return entry, options
 
 
+@checked
 def load(
     source: object, *, data_dir: str | os.PathLike[str] | None = None, **options: Any
 ) -> Dataset:

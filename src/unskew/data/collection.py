@@ -8,11 +8,13 @@ from pathlib import Path
 
 import polars as pl
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.errors import SettingError
 
 
+@checked
 def read_qrels(
     files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, object],
     *,

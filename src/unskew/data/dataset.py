@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from unskew.checks import check_fields
 from unskew.data.ratings import Ratings
 
 
@@ -35,6 +36,9 @@ class Dataset:
     """Tables about users or items, by name."""
     notes: tuple[str, ...] = ()
     """What reading did that is worth knowing: what was left out, and how much."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __str__(self) -> str:
         said = (

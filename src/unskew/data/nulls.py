@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings, frozen, grouped_order, sort_groups
 from unskew.errors import DataError, SettingError, choose
 from unskew.rng import draw
@@ -36,6 +37,7 @@ _ROWS = 1 << 16
 _CELLS = 1 << 20
 
 
+@checked
 def redraw(
     ratings: Ratings,
     null: str = "iid",

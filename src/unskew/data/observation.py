@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.data.tastes import Part, births, normal, uniform
 from unskew.errors import DataError, SettingError
@@ -432,6 +433,7 @@ class Fit(NamedTuple):
     beta: float
 
 
+@checked
 def fit_popularity_law(ratings: Ratings) -> Fit:
     """Fit |R(i_k)| = c1 + β (c2 + k)^-α to the popularity of items (bellogin2017 section 5.2).
 

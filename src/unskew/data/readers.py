@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data.ratings import CANONICAL_INTEGER, Ratings, id_column
 from unskew.errors import DataError, DataWarning, Spelling, choose
 from unskew.files import InputFile, reading
@@ -126,6 +127,7 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s_\-]", "", name.split(":")[0]).lower()
 
 
+@checked
 def read_ratings(
     source: object,
     *,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, SettingError, Spelling, choose
 
@@ -240,6 +241,7 @@ PAPERS: dict[str, Relevance] = {
 }
 
 
+@checked
 def levels(ratings: Ratings, liked: float) -> Ratings:
     """Return the ratings as levels: 0 for what is disliked, then 1, 2, … from `liked` up.
 

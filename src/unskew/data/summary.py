@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data.dataset import Dataset
 from unskew.data.distribution import gini
 from unskew.data.ratings import Ratings
@@ -119,6 +120,7 @@ class Summary:
         return f"{self.table()._repr_html_()}{html_lines(self.notes)}"
 
 
+@checked
 def summary(data: Dataset | Ratings) -> Summary:
     """Tell what a data set looks like: sizes, density, inequality, share of liked ratings, times.
 

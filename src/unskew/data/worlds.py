@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data import distribution
 from unskew.data._truth import Drawn, Known, Reach, Simulated, Truth
 from unskew.data.dataset import Dataset
@@ -634,8 +635,9 @@ def gini(counts: NDArray[Any]) -> float:
     return 0.0 if math.isnan(known) else known
 
 
+@checked
 def world(
-    what: str | Part | Mapping[str, Any] | Sequence[Part | Mapping[str, Any]] = "shop",
+    what: str | Part | Mapping[str, Any] | Sequence[Any] = "shop",
     *,
     users: int | None = None,
     items: int | None = None,

@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.orders import as_number, check_share
 from unskew.data.ratings import Ids, frozen
 from unskew.data.readers import read_table
@@ -85,6 +86,7 @@ class BanditLog:
         return pl.DataFrame({**columns, **rest.to_dict()})
 
 
+@checked
 def read_log(
     source: object,
     *,
@@ -426,6 +428,7 @@ class PolicyValue(Printed):
         return f"PolicyValue({shown})"
 
 
+@checked
 def policy_value(
     log: BanditLog,
     policy: Policy,

@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.orders import as_number, at_least_two, check_share, is_number
 from unskew.comparing.power import check_power
 from unskew.data.ratings import frozen
@@ -37,10 +38,11 @@ from unskew.estimating.ips import (
     lay,
     weigh,
 )
+from unskew.evaluation import labelled
 from unskew.judge import BLOCK, Matched, Scratch
 from unskew.layout import Printed
 from unskew.metrics.block import geometric_discount, log_discount
-from unskew.metrics.names import Metric, parse
+from unskew.metrics.names import Metric
 from unskew.rng import key_of
 from unskew.threads import map_blocks, one_blas_thread
 
@@ -125,6 +127,7 @@ class Bounds(Printed):
         return f"Bounds({len(self.systems)} systems, {len(self.metrics)} metrics)"
 
 
+@checked
 def bounds(
     judgments: object,
     systems: object,
@@ -136,7 +139,7 @@ def bounds(
     above: float | None = None,
     gain: Rule = "rating",
     loss: Rule = "levels",
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     ties: str | None = None,
     seed: int = 0,
     depth: int | None = None,
@@ -163,8 +166,7 @@ def bounds(
     >>> print(bounds(test, {"mine": {1: ["a", "b", "c"]}}, "P@3", liked=4).table().rows()[0][2:])
     (0.3333333333333333, 0.3333333333333333, 0.6666666666666666)
     """
-    several = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
-    wanted = {str(metric): parse(metric) for metric in several}
+    wanted = labelled(metrics)
     for label, metric in wanted.items():
         _must_be_bounded(label, metric)
     rules = {"liked": liked, "above": above, "gain": gain, "loss": loss, "relevance": relevance}
@@ -475,6 +477,7 @@ def smallest_gamma(difference: F64, weight: F64, model: str) -> float:
     return max(gamma, 1.0)
 
 
+@checked
 def sensitivity(
     judgments: object,
     systems: object,
@@ -490,7 +493,7 @@ def sensitivity(
     above: float | None = None,
     gain: Rule = "rating",
     loss: Rule = "levels",
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     ties: str | None = None,
@@ -720,6 +723,7 @@ class JudgmentsNeeded(Printed):
         return f"JudgmentsNeeded({self.metric}, {len(self.rows)} pairs)"
 
 
+@checked
 def judgments_needed(
     judgments: object,
     systems: object,
@@ -738,7 +742,7 @@ def judgments_needed(
     above: float | None = None,
     gain: Rule = "rating",
     loss: Rule = "levels",
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     ties: str | None = None,

@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from unskew.bench import Bench, lay_lists, lay_runs, remarks
 from unskew.charts import Figure, as_figure
+from unskew.checks import as_numbers, checked
 from unskew.comparing.orders import as_number, check_share, is_number
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.readers import read_items, read_ratings
@@ -42,6 +43,7 @@ from unskew.judge import BLOCK, Scratch, View
 from unskew.layout import Printed
 from unskew.metrics.block import WHOLE, Block, ratio
 from unskew.metrics.names import Metric, parse
+from unskew.protocol.amounts import as_count
 from unskew.protocol.intervene import Intervened
 from unskew.protocol.split import shared_rows
 from unskew.protocol.targets import TargetLists
@@ -335,6 +337,7 @@ class Estimates(Printed):
         return f"Estimates({len(self.systems)} systems, {len(self.metrics)} metrics)"
 
 
+@checked
 def estimate(
     judgments: object,
     systems: object,
@@ -349,7 +352,7 @@ def estimate(
     above: float | None = None,
     gain: Rule = "rating",
     loss: Rule = "levels",
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     clip: float | str | None = None,
     mean: str = "users",
     users: str = "with-list",
@@ -454,14 +457,6 @@ def estimate(
     _note_undefined(values, mean, notes)
     _note_bias(wanted, notes)
     _warn_of_order(values, wanted, tuple(laid.bench.matched), notes)
-
-    def again(most: float) -> dict[tuple[str, str], tuple[float, float, float]]:
-        cut = frozen(np.minimum(source.weight, most))
-        share = float(np.mean(source.weight > most))
-        part = run.weighted(cut)
-        own = Scales.of(laid, source, cut)
-        return {key: (*run.spread(part, key, own), share) for key in values}
-
     how = {
         "weights": source.name, "mean": mean, "users": users, "clip": clip,
         "resamples": resamples, "level": level, "seed": seed,
@@ -476,9 +471,24 @@ def estimate(
         better={label: one.better for label, one in wanted.items()},
         most={label: scales.high(one) for label, one in wanted.items()},
         notes=tuple(dict.fromkeys(notes)),
-        again=again,
-        quantiles=lambda q: float(np.quantile(source.weight, q)),
+        again=partial(_clipped, run, source, tuple(values)),
+        quantiles=partial(_quantile, source.weight),
     )
+
+
+def _clipped(
+    run: Averages, source: Source, keys: Sequence[tuple[str, str]], most: float
+) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """Return each estimate, its error and the share of weights that are cut at `most`."""
+    cut = frozen(np.minimum(source.weight, most))
+    share = float(np.mean(source.weight > most))
+    part = run.weighted(cut)
+    scales = Scales.of(run.laid, source, cut)
+    return {key: (*run.spread(part, key, scales), share) for key in keys}
+
+
+def _quantile(weight: F64, q: float) -> float:
+    return float(np.quantile(weight, q))
 
 
 # What all estimates of this package share: laying out, weights
@@ -513,6 +523,8 @@ def lay(
     threads: int | None,
 ) -> Laid:  # fmt: skip
     """Read everything and lay systems over judgments, once for all that is computed."""
+    if depth is not None:
+        as_count("depth", depth)
     deepest = max(one.metric.whole_cutoff for one in wanted.values())
     # AUC needs to know the targets, so that laying out counts them.
     plain = {"AUC": parse("AUC" if deepest == WHOLE else f"AUC@{deepest}")}
@@ -634,7 +646,7 @@ def _given_weights(laid: Laid, weights: object) -> Source:
         values = aligned(laid.judgments, weights.ratings, weights.weight, "weight")
         name = f"intervention ({weights.design['kind']}, {weights.design['method']})"
     else:
-        column = np.asarray(weights, np.float64)
+        column = as_numbers("weights", weights)
         if column.shape != (len(laid.tests),):
             raise DataError(
                 f"weights: one per judgment is needed ({len(laid.tests):,}), got {column.shape}"

@@ -21,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
+from unskew.checks import check_fields, checked
 from unskew.comparing.corrections import CORRECTIONS, correct
 from unskew.comparing.distributions import binomial_half_cdf, student_t_quantile, student_t_sf
 from unskew.comparing.orders import check_share
@@ -119,6 +120,7 @@ class Clicks:
     groups: int | tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if isinstance(self.position, str):
             choose("position", self.position, ("log",))
         else:
@@ -273,6 +275,7 @@ class Shown:
         return f"Shown({', '.join(self.systems)}: top {self.k} of {self.item.shape[1]:,} users)"
 
 
+@checked
 def top_lists(
     world: World,
     systems: Systems | Shown,
@@ -585,6 +588,7 @@ class ABTest(Printed):
         }  # fmt: skip
 
 
+@checked
 def ab_test(
     world: World,
     systems: Systems | Shown,
@@ -771,6 +775,7 @@ class Interleaving(Printed):
         }  # fmt: skip
 
 
+@checked
 def interleave(
     world: World,
     systems: Systems | Shown,
@@ -819,6 +824,7 @@ def interleave(
     return _merged(world, systems, impressions, feedback, method, k, train, level, None, seed)
 
 
+@checked
 def multileave(
     world: World,
     systems: Systems | Shown,
@@ -974,6 +980,7 @@ class Reuse(Printed):
         }  # fmt: skip
 
 
+@checked
 def reuse_judgments(
     world: World,
     systems: Systems | Shown,

@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.distributions import mean_interval, student_t_quantile
 from unskew.comparing.orders import check_share
 from unskew.comparing.paired import paired
@@ -109,7 +110,9 @@ class OnlineTests(Printed):
             ahead = (part["told"] * part["true_half"] > 0).to_numpy()
             upper = share_interval(ahead, part["repeat"].to_numpy(), self.level)
             rows.append({**row, **_named("right_half", upper)})
-        return pl.DataFrame(rows, infer_schema_length=None)
+        shares = ("right", "found", "wrong", "right_half")
+        kinds = {f"{name}{end}": pl.Float64 for name in shares for end in ("", "_low", "_high")}
+        return pl.DataFrame(rows, schema_overrides=kinds, infer_schema_length=None)
 
     def needed(self, share: float = 0.9) -> pl.DataFrame:
         """Return with how many impressions each online test is right often enough.
@@ -257,6 +260,7 @@ class OnlineTests(Printed):
         return self.rows.filter(pl.col("true") != 0)
 
 
+@checked
 def online_tests(
     worlds: World | Mapping[str, World],
     systems: Systems,

@@ -24,6 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import BLUE, GREY, Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.distributions import wilson
 from unskew.comparing.orders import is_number
 from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
@@ -124,6 +125,7 @@ class Propensity:
         return f"<p>{'<br>'.join(escape(line) for line in self.footer())}</p>"
 
 
+@checked
 def propensity(
     train: object,
     test: object,
@@ -139,7 +141,7 @@ def propensity(
     test_share: float | str | None = None,
     of: str | None = None,
     liked: float | None = None,
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     seed: int = 0,
 ) -> Propensity:  # fmt: skip
     """Estimate how likely each test judgment was to be made.
@@ -354,7 +356,7 @@ def _check(p: F64, tests: Ratings, model: _Model) -> None:
     )
 
 
-def _rule(evidence: _Evidence, liked: float | None, relevance: Relevance | None) -> Relevance:
+def _rule(evidence: _Evidence, liked: float | None, relevance: Relevance | str | None) -> Relevance:
     return relevance_for(evidence.test, liked, None, "rating", "levels", relevance)[0]
 
 

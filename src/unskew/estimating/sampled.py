@@ -23,6 +23,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from unskew.charts import Figure, as_figure
+from unskew.checks import as_numbers, checked
 from unskew.comparing.correlation import kendall, rounded
 from unskew.comparing.orders import as_number, check_share
 from unskew.data.ratings import frozen
@@ -111,6 +112,7 @@ def expected_sampled(
     return np.concatenate(parts)
 
 
+@checked
 def corrected_values(
     metrics: Metrics, items: int, n: int, *, estimator: str = "trade-off", gamma: float = GAMMA,
     replacement: bool = False,
@@ -205,7 +207,10 @@ def _fitted(
             weight += chance.sum(axis=0)
         if "trade-off" in estimators:
             damped = (1.0 - gamma) * gram + gamma * np.diag(weight)
-            found["trade-off"] = np.asarray(np.linalg.solve(damped, cross).T, np.float64)
+            try:
+                found["trade-off"] = np.asarray(np.linalg.solve(damped, cross).T, np.float64)
+            except np.linalg.LinAlgError:
+                raise SettingError(f"gamma={gamma!r} is too large to be worked with") from None
         if "bias" in estimators:
             found["bias"] = np.array([_falling(gram, cross[:, m]) for m in range(len(metrics))])
     return found
@@ -402,6 +407,7 @@ def null(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
+@checked
 def sampled_metrics(
     ranks: Mapping[str, ArrayLike] | ArrayLike,
     metrics: Metrics = METRICS,
@@ -504,7 +510,7 @@ def _by_system(
     named = ranks if isinstance(ranks, Mapping) else {"run": ranks}
     if not named:
         raise SettingError(f"{name}: no systems are given")
-    columns = [np.asarray(column, np.float64) for column in named.values()]
+    columns = [as_numbers(name, column) for column in named.values()]
     if any(column.ndim != 1 or column.size != columns[0].size for column in columns):
         raise DataError(f"{name}: every system needs one rank per list")
     return tuple(str(key) for key in named), np.array(columns)
@@ -643,6 +649,7 @@ def interval(draws: F64, level: float) -> tuple[F64, F64]:
     return low, high
 
 
+@checked
 def correct_sampled(
     lists: TargetLists,
     models: Mapping[str, object],
@@ -805,6 +812,7 @@ class ExpectedSampled(Printed):
         return f"ExpectedSampled({len(self.systems)} systems, n = {list(self.sizes)})"
 
 
+@checked
 def expected_metrics(
     true_ranks: Mapping[str, ArrayLike] | ArrayLike,
     metrics: Metrics = METRICS,
@@ -874,7 +882,8 @@ def expected_metrics(
                 ]
 
             parts = map_blocks(one, groups, threads, size=pairs.shape[1] * max(several))
-            value[m, :, s] = [math.fsum(column) / lists for column in zip(*parts, strict=True)]
+            if parts:  # some rank is known
+                value[m, :, s] = [math.fsum(column) / lists for column in zip(*parts, strict=True)]
     return ExpectedSampled(names, tuple(wanted), several, value, full, lists, replacement)
 
 

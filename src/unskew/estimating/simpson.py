@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from unskew.bench import Bench
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.correlation import kendall
 from unskew.comparing.orders import as_number, at_least_two
 from unskew.data.ratings import frozen
@@ -158,6 +159,7 @@ class PropensityStrata(Printed):
         return f"PropensityStrata({self.metric}, {len(self.strata)} strata)"
 
 
+@checked
 def propensity_strata(
     judgments: object,
     systems: object,
@@ -172,7 +174,7 @@ def propensity_strata(
     above: float | None = None,
     gain: Rule = "rating",
     loss: Rule = "levels",
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     ties: str | None = None,
     seed: int = 0,
     depth: int | None = None,
@@ -224,7 +226,8 @@ def propensity_strata(
     at_least_two(list(laid.bench.matched))
     if truth is not None and set(truth) != set(laid.bench.matched):
         raise DataError(
-            f"truth must name the systems {', '.join(laid.bench.matched)}, got {', '.join(truth)}"
+            f"truth must name the systems {', '.join(laid.bench.matched)}, got "
+            f"{', '.join(map(str, truth))}"
         )
     source = weigh(laid, propensity, None, random)
     chance = 1.0 / source.weight
@@ -348,6 +351,7 @@ class StratifiedRecall(Printed):
         return f"StratifiedRecall(@{self.cutoff}, {len(self.systems)} systems)"
 
 
+@checked
 def stratified_recall(
     judgments: object,
     systems: object,

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.agreement import conditions_of, resampled
 from unskew.comparing.correlation import kendall, rounded
 from unskew.comparing.orders import as_number, at_least_two, check_share
@@ -143,6 +144,7 @@ class TargetSizes(Printed):
         return f"TargetSizes({self.metric}, {len(self.systems)} systems, {', '.join(self.sizes)})"
 
 
+@checked
 def target_sizes(
     split: Split,
     models: Mapping[str, object],
@@ -151,7 +153,7 @@ def target_sizes(
     *,
     targets: Targets | None = None,
     liked: float | None = None,
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     truth: Scores | Mapping[str, float] | None = None,
     test: str = "randomisation",
     permutations: int = 10_000,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from unskew.bench import Bench, lay_lists, lay_runs, remarks
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.comparing.orders import as_number, check_share, reweighted
 from unskew.comparing.paired import paired
 from unskew.data.ratings import Ids, Ratings, frozen
@@ -277,6 +278,7 @@ class StrataReport(Printed):
         return f"{tables}<p>{foot}</p>"
 
 
+@checked
 def strata(
     judgments: object,
     runs: object,
@@ -292,7 +294,7 @@ def strata(
     above: float | None = None,
     gain: Rule = "rating",
     loss: Rule = "levels",
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     users: str = "with-test",
     undefined: str = "zero",
     ties: str | None = None,
@@ -441,7 +443,7 @@ class _Laid:
 
 def _lay_runs(
     judgments: object, runs: object, wanted: Mapping[str, Metric], how: _How, train: object,
-    rules: tuple[float | None, float | None, Rule, Rule, Relevance | None],
+    rules: tuple[float | None, float | None, Rule, Rule, Relevance | str | None],
 ) -> _Laid:  # fmt: skip
     """Lay ready-made runs over test ratings."""
     liked, above, gain, loss, relevance = rules

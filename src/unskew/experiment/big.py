@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from unskew.charts import Figure, as_figure
+from unskew.checks import checked
 from unskew.data.ratings import DUPLICATES, Ratings
 from unskew.data.relevance import Relevance, Rule, stated_relevance
 from unskew.errors import DataError, DataWarning, SettingError, Spelling, choose, unknown_name
@@ -195,6 +196,7 @@ def _changed(path: Path) -> DataError:
     )
 
 
+@checked
 def evaluate_files(
     judgments: object,
     runs: object,
@@ -205,7 +207,7 @@ def evaluate_files(
     above: float | None = None,
     gain: Rule = "rating",
     loss: Rule = "levels",
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     users: str = "with-test",
     undefined: str = "zero",
     by: str | None = None,
@@ -364,7 +366,7 @@ def _supported(metrics: str | Metric | Iterable[str | Metric]) -> tuple[str, ...
 
 def _relevance(
     tests: Source, liked: float | None, above: float | None, gain: Rule, loss: Rule,
-    relevance: Relevance | None,
+    relevance: Relevance | str | None,
 ) -> tuple[Relevance, list[str]]:  # fmt: skip
     """Return the rule by which ratings are taken, and a note where it had to be assumed."""
     for what, rule in (("gain", gain), ("loss", loss)):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.experiment.plan import Plan
 from unskew.experiment.results import tasks_of
@@ -59,6 +60,7 @@ class Outline:
         return "\n".join(lines)
 
 
+@checked
 def outline(
     plan: Plan,
     ratings: Ratings,

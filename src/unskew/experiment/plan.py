@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import SettingError, choose
@@ -297,6 +298,7 @@ def label_of(one: Algorithm) -> str:
 # Plans as files
 
 
+@checked
 def read_plan(source: str | Path) -> tuple[Plan, dict[str, Any]]:
     """Read a plan from a TOML file; return it and what the file says of its data.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from unskew.checks import checked
 from unskew.data.catalog import load, read_name
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
@@ -21,7 +22,7 @@ from unskew.errors import DataError, SettingError, Spelling
 from unskew.experiment.cluster import connect, over_plan
 from unskew.experiment.execute import Outcomes, execute
 from unskew.experiment.plan import Custom, Plan, View
-from unskew.experiment.store import Store, StoreError, data_key, key_of
+from unskew.experiment.store import MissingResult, Store, StoreError, data_key, key_of
 from unskew.experiment.task import (
     Place,
     Task,
@@ -215,6 +216,7 @@ def _names(part: Result) -> dict[str, str]:
     }  # fmt: skip
 
 
+@checked
 def run(
     data: object,
     plan: Plan,
@@ -348,7 +350,7 @@ def _failed(plan: Plan, failures: Mapping[str, str], when: str) -> DataError:
     label, report = next(iter(failures.items()))
     why = report.partition("\n")[2].strip()
     if "\n" not in why:  # an error on purpose, not one of code
-        return DataError(f"{label} failed{when}: {why}")
+        return DataError(f"{label} failed{when}, with seed {plan.seed}: {why}")
     return DataError(
         f"{label} failed{when}, with seed {plan.seed}; what was finished is kept.\n{report}"
     )
@@ -424,14 +426,15 @@ def _read(
 
     def get(system: str | None) -> tuple[pl.DataFrame, dict[str, Any]] | None:
         where = store if scratch is None or is_storable(plan, system) else scratch
+        key = result_key(plan, data, split, fold, view, system)
         try:
-            return where.get(result_key(plan, data, split, fold, view, system))
-        except KeyError as key:
+            return where.get(key)
+        except MissingResult:
             if (split, fold, system) in failed:
                 return None
             label = task_label(plan, split, fold, system)
             raise StoreError(
-                f"{label}: its result {key.args[0]} was there and is gone from {where.home}. "
+                f"{label}: its result {key} was there and is gone from {where.home}. "
                 f"Something else removed it, such as unskew store gc with another plan, or a "
                 f"cleaner of temporary folders. Run again, with ",
                 Spelling("store=…", "--store DIR"),

@@ -44,6 +44,10 @@ class StoreError(UnskewError):
     """A store that cannot be used or written."""
 
 
+class MissingResult(StoreError, KeyError):  # noqa: N818 - what it is, where it is caught
+    """A result that is not there, or no longer."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A result as it lies in the store."""
@@ -111,7 +115,7 @@ class Store:
             part.write_bytes(content)
 
     def get(self, key: str) -> tuple[pl.DataFrame, dict[str, Any]]:
-        """Return a result and its card; StoreError if it is damaged, KeyError if not there."""
+        """Return a result and its card; StoreError if it is damaged, or MissingResult."""
         head, payload = self._read(self.path(key), key)
         return pl.read_parquet(io.BytesIO(payload)), head["card"]
 
@@ -119,7 +123,7 @@ class Store:
         """Tell whether a result is there and whole; set a damaged one aside, to be done again."""
         try:
             self._read(self.path(key), key)
-        except KeyError:
+        except MissingResult:
             return False
         except StoreError as problem:
             path = self.path(key)
@@ -137,7 +141,7 @@ class Store:
         for path in self._files():
             try:
                 head, payload = self._read(path, path.stem)
-            except (StoreError, KeyError):
+            except StoreError:
                 continue
             yield Entry(path.stem, len(payload), head["card"])
 
@@ -147,7 +151,7 @@ class Store:
         for path in self._files():
             try:
                 self._read(path, path.stem)
-            except (StoreError, KeyError) as problem:
+            except StoreError as problem:
                 wrong.append(str(problem))
         for path in self._others():
             if path.suffix == ".part":
@@ -283,7 +287,10 @@ class Store:
         try:
             content = path.read_bytes()
         except FileNotFoundError:
-            raise KeyError(key) from None
+            raise MissingResult(
+                f"{path}: there is no such result, or no longer; run again, and keep others from "
+                f"removing it meanwhile"
+            ) from None
         except OSError as problem:
             raise StoreError(f"{path}: cannot be read ({problem})") from None
         return _parsed(path, key, content)

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
@@ -48,6 +49,7 @@ class Tuned:
         return self.trials._repr_html_()
 
 
+@checked
 def tune(
     algorithm: Algorithm,
     grid: Mapping[str, Sequence[Any]],

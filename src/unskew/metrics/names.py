@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 
+from unskew.checks import check_fields
 from unskew.errors import SettingError, unknown_name
 from unskew.metrics.block import WHOLE
 from unskew.metrics.definition import Definition, Params, Value
@@ -71,6 +72,9 @@ class Metric:
     anti: bool = False
     condensed: bool = False
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @classmethod
     def parse(cls, text: str | Metric) -> Metric:
         """Read a metric's name."""
@@ -124,7 +128,11 @@ def parse(text: str | Metric) -> Metric:
     SettingError
         For a setting or cutoff that is not allowed.
     """
-    return text if isinstance(text, Metric) else _parse(text)
+    if isinstance(text, Metric):
+        return text
+    if not isinstance(text, str):
+        raise SettingError(f"a metric must be named, such as P@10, or a us.Metric; got {text!r}")
+    return _parse(text)
 
 
 @cache

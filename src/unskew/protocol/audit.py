@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data.distribution import gini
 from unskew.data.ratings import frozen
 from unskew.errors import DataError
@@ -117,6 +118,7 @@ class SplitAudit:
         )
 
 
+@checked
 def audit_split(split: Split) -> SplitAudit:
     """Tell what a split did: sizes, cold and lost users and items, popularity, time, duplicates.
 

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import check_fields, checked
 from unskew.data import readers
 from unskew.data.ratings import Ids, Ratings, id_column, under_one_numbering, value_column
 from unskew.errors import SettingError, choose
@@ -63,6 +64,7 @@ class Events:
         return digest.hexdigest()
 
 
+@checked
 def read_events(
     source: object,
     *,
@@ -146,6 +148,7 @@ class EventSplit(Splitter):
     name: ClassVar[str] = "events"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         choose("ties", self.ties, TIES)
         choose("aggregate", self.aggregate, AGGREGATE)
         choose("seen", self.seen, SEEN)

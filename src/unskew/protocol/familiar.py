@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import check_fields
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.protocol import drawing
@@ -74,6 +75,7 @@ class FamiliarTraining(Splitter):
     name: ClassVar[str] = "familiar"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.folds is not None:
             as_count("folds", self.folds, 2)
         if self.cap is not None:

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import check_fields
 from unskew.data.distribution import divergence, gini
 from unskew.data.ratings import Ratings, frozen, under_one_numbering
 from unskew.errors import DataError, DataWarning, SettingError, choose
@@ -147,6 +148,7 @@ class Design(ABC):
     """Which of `train` and `mar` it cannot do without."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         as_share("size", self.size, one=True)
 
     @abstractmethod
@@ -271,6 +273,7 @@ class Full(Reg):
     kind: ClassVar[str] = "full"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.size != 1:
             raise SettingError(f"full keeps everything; got size={self.size}: Reg draws a part")
 

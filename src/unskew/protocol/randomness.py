@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
 
@@ -75,6 +76,7 @@ class LooksRandom:
         return "\n".join(lines)
 
 
+@checked
 def looks_random(ratings: Ratings, level: float = 0.01) -> LooksRandom:
     """Test whether ratings look missing at random, as ratings of randomly chosen items would.
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
@@ -28,6 +29,7 @@ FORMAT = 1
 CARD = "card.json"
 
 
+@checked
 def save_splits(
     how: Splitter,
     ratings: Ratings | Events,
@@ -122,6 +124,7 @@ def _each(how: Splitter, data: Ratings | Events, seed: int) -> Iterator[Split]:
     return how.each(data, seed)
 
 
+@checked
 def load_splits(folder: str | os.PathLike[str]) -> list[Split]:
     """Read what `save_splits` wrote."""
     home = Path(folder)

@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.readers import Table, number_column, read_table
 from unskew.data.relevance import Relevance
-from unskew.errors import DataError
+from unskew.errors import DataError, choose
 from unskew.files import replacing_folder, write_table
 from unskew.protocol.split import Split
 from unskew.protocol.targets import Kept, TargetLists, relevance_of
@@ -28,6 +29,7 @@ CARD = "card.json"
 _MOST_STRATA = 1_000_000
 
 
+@checked
 def save_targets(lists: TargetLists, folder: str | os.PathLike[str]) -> Path:
     """Write every list in full: Parquet files of bounded size, and `card.json` last.
 
@@ -70,10 +72,11 @@ def _write(lists: TargetLists, home: Path) -> None:
     (home / CARD).write_text(json.dumps(card, indent=1, default=str) + "\n")
 
 
+@checked
 def read_targets(
     source: object,
     split: Split,
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     *,
     liked: float | None = None,
     judgments: str | None = None,
@@ -97,7 +100,9 @@ def read_targets(
     """
     rule = relevance_of(relevance, liked)
     frame, design, notes = _table(source)
-    tests = split.test if judgments is None else split.judgments[judgments]
+    tests = split.test
+    if judgments is not None:
+        tests = split.judgments[choose("judgments", judgments, split.judgments)]
     user, item = _codes(frame, "user", tests.users), _codes(frame, "item", tests.items)
     anchor = _codes(frame, "anchor", tests.items) if "anchor" in frame.columns else None
     label = frame["list"] if "list" in frame.columns else frame["user"]

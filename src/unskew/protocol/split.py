@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import check_fields
 from unskew.data.ratings import Ratings
 from unskew.data.readers import column_hint
 from unskew.errors import DataError, Spelling, choose
@@ -39,6 +40,9 @@ class Split:
     """The settings and the seed from which it can be made again."""
     judgments: Mapping[str, Ratings] = field(default_factory=dict)
     """Further sets to judge by, such as `observed` and `true`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __repr__(self) -> str:
         more = "".join(f", {name} {len(part):,}" for name, part in self.judgments.items())

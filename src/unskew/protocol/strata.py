@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings, frozen
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
@@ -58,6 +59,7 @@ class Strata:
         )
 
 
+@checked
 def popularity_percentiles(ratings: Ratings, m: int = 10) -> Strata:
     """Part the items into m strata of equal numbers of items, by falling number of ratings.
 
@@ -75,6 +77,7 @@ def percentiles(counts: I64, m: int) -> Strata:
     return _strata(place * m // counts.size, m, counts, "items")
 
 
+@checked
 def judgment_bins(train: Ratings, relevance: Relevance, m: int = 10) -> Strata:
     """Part the items into m strata of about equal numbers of positive training judgments.
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError, choose
 from unskew.protocol import drawing
@@ -17,6 +18,7 @@ from unskew.protocol.popularity import head, item_counts
 PER = ("user", "all")
 
 
+@checked
 def sparsity_sample(test: Ratings, share: float, seed: int = 0, *, per: str = "user") -> Ratings:
     """Return a random part of a test set, to see what becomes of a metric when less is known.
 
@@ -43,6 +45,7 @@ def sparsity_sample(test: Ratings, share: float, seed: int = 0, *, per: str = "u
     return _noted(test, test.take(kept), f"sparsity sample of {share:g} per {per}, seed {seed}")
 
 
+@checked
 def popularity_cut(train: Ratings, test: Ratings, keep: float = 0.9) -> Ratings:
     """Return the test ratings without those of the most popular items (valcarce2018 section 4.2).
 

@@ -8,7 +8,7 @@ kept, and every system sees the same lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.checks import check, checked
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.relevance import Relevance, as_relevance
 from unskew.errors import DataError, SettingError, choose
@@ -108,10 +109,12 @@ class Targets:
     exact: bool = False
 
     def __post_init__(self) -> None:
+        check("candidates", self.candidates, str | Iterable[Any])
         if isinstance(self.candidates, str):
             choose("candidates", self.candidates, CANDIDATES)
         elif not isinstance(self.candidates, tuple):
             object.__setattr__(self, "candidates", tuple(self.candidates))
+        check("fresh", self.fresh, bool)
         choose("relevant", self.relevant, RELEVANT)
         choose("fixed", self.fixed, FIXED)
         choose("by", self.by, BY)
@@ -174,7 +177,7 @@ class Targets:
     def lists(
         self,
         split: Split,
-        relevance: Relevance | None = None,
+        relevance: Relevance | str | None = None,
         *,
         liked: float | None = None,
         seed: int = 0,
@@ -200,21 +203,25 @@ class Targets:
         return _lay(self, split, tests, rule, seed)
 
 
+@checked
 def AllItems(others: int | str = "all", **settings: Any) -> Targets:
     """All items but the user's training items (AI-AN; with a number of others, AI-NN)."""
     return Targets(candidates="all", others=others, **settings)
 
 
+@checked
 def TestItems(others: int | str = "all", **settings: Any) -> Targets:
     """Items with a test rating but the user's training items (TI-AN; with a number, TI-NN)."""
     return Targets(candidates="test", others=others, **settings)
 
 
+@checked
 def TrainItems(others: int | str = "all", **settings: Any) -> Targets:
     """Items with a training rating, as mena2021 ranks them."""
     return Targets(candidates="train", others=others, **settings)
 
 
+@checked
 def OneRelevant(others: int | str = 99, candidates: str | Sequence[Any] = "test",
                 **settings: Any) -> Targets:  # fmt: skip
     """One list per liked test item, with others that are not liked (1R; bellogin2017)."""
@@ -222,17 +229,20 @@ def OneRelevant(others: int | str = 99, candidates: str | Sequence[Any] = "test"
     return Targets(candidates=chosen, relevant="one", others=others, **settings)
 
 
+@checked
 def Percentiles(others: int | str = 99, strata: int = 10, **settings: Any) -> Targets:
     """One list per liked test item within its percentile of popularity (P1R; bellogin2017)."""
     return OneRelevant(others, settings.pop("candidates", "all"), strata=strata, **settings)
 
 
+@checked
 def TestTargets(shortfall: str = "count", **settings: Any) -> Targets:
     """Only the items that the user rated in the test part (castells2018 section 6.1)."""
     return Targets(candidates="test", others=0, fixed="judged", shortfall=shortfall, **settings)
 
 
-def UserFlat(others: int, **settings: Any) -> Targets:
+@checked
+def UserFlat(others: int | str, **settings: Any) -> Targets:
     """The user's test items and some others, not rated by the user (castells2018 section 6.2)."""
     return Targets(others=others, fixed="judged", **settings)
 
@@ -256,7 +266,7 @@ _NAMED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def relevance_of(relevance: Relevance | None, liked: float | None) -> Relevance:
+def relevance_of(relevance: Relevance | str | None, liked: float | None) -> Relevance:
     """Return the relevance rule that is given one way or the other."""
     if (relevance is None) == (liked is None):
         raise SettingError("say which ratings are liked: give either relevance or liked, such as 4")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.checks import check_fields
 from unskew.data.ratings import Ratings, frozen, sort_groups
 from unskew.errors import SettingError, choose
 from unskew.protocol.amounts import DEFAULT_TEST, as_share, portion
@@ -54,6 +55,7 @@ class TemporalSplit(Splitter):
     name: ClassVar[str] = "temporal"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         choose("ties", self.ties, TIES)
         if self.test is not None:
             as_share("test", self.test)

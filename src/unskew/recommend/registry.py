@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
+from unskew.checks import checked
 from unskew.errors import SettingError, unknown_name
 from unskew.recommend.als import EALS, PZT
 from unskew.recommend.bpr import BPRMF
@@ -56,6 +57,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 }  # fmt: skip
 
 
+@checked
 def algorithm(name: str, **settings: Any) -> Algorithm:
     """Build a recommender from its name and settings.
 

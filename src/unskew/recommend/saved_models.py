@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew import recommend
+from unskew.checks import checked
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.errors import DataError
 from unskew.files import replacing, sealed, unsealed
@@ -37,6 +38,7 @@ FORMAT = 2
 _CARD = "model.json"
 
 
+@checked
 def save_model(
     model: object,
     path: str | os.PathLike[str],
@@ -85,6 +87,7 @@ def save_model(
                 np.lib.format.write_array(file, array, allow_pickle=False)
 
 
+@checked
 def load_model(path: str | os.PathLike[str], train: Ratings | None = None) -> Model:
     """Load a saved model, which scores as the one that was saved, to the bit.
 
@@ -105,7 +108,7 @@ def load_model(path: str | os.PathLike[str], train: Ratings | None = None) -> Mo
             card = _read_card(archive, name)
             model: Model = _put_together(card["model"], partial(_read_array, archive, card))
         check_model(model, card["users"]["count"], card["items"]["count"])
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         raise DataError(f"there is no model file {os.fspath(path)!r}") from None
     except zipfile.BadZipFile as problem:
         raise DataError(f"{name} is damaged or not a model file: {problem}") from None

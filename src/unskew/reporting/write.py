@@ -11,6 +11,7 @@ from typing import Protocol
 
 from unskew.auditing.sections import Document
 from unskew.charts import Figure
+from unskew.checks import checked
 from unskew.errors import SettingError, choose
 from unskew.files import replacing, replacing_folder
 from unskew.protocol.amounts import as_count
@@ -28,6 +29,7 @@ class Reported(Protocol):
         """Return it."""
 
 
+@checked
 def report(
     found: Reported | Document,
     path: str | os.PathLike[str],
@@ -94,6 +96,7 @@ class Embedded:
         )
 
 
+@checked
 def embedded(found: Reported | Document, height: int = 800) -> Embedded:
     """Return a report that shows itself in a notebook, charts and all.
 

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from unskew.auditing.sections import Document
+from unskew.checks import checked
 from unskew.data import released
 from unskew.data.catalog import DATASETS, data_folder, is_there, load
 from unskew.data.dataset import Dataset
@@ -78,6 +79,7 @@ class StudyResult(Found):
         return f"StudyResult({self.study.name}: {len(self.verdicts)} verdicts)"
 
 
+@checked
 def study(
     name: str,
     data: object = None,

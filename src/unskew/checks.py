@@ -1,0 +1,208 @@
+"""Arguments of public functions are checked against what is declared, before anything is done."""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import functools
+import inspect
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.errors import SettingError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+F64 = NDArray[np.float64]
+
+LARGEST = 2**63 - 1
+"""Whole numbers are 64-bit ones."""
+LONGEST = 80
+"""A value that does not fit is shown up to this many characters."""
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a public function refuse arguments of a wrong type by a `SettingError` that names them.
+
+    What is declared is what is checked: numbers, text, choices between them, sequences and
+    mappings of them, and classes of this package. `object`, arrays and what is known to type
+    checkers alone are let through; their reader looks at them.
+
+    Examples
+    --------
+    >>> from unskew.checks import checked
+    >>> @checked
+    ... def half(number: float, *, times: int | None = None) -> float:
+    ...     return number / 2 ** (times or 1)
+    >>> half(3)
+    1.5
+    >>> half(3, times="many")
+    Traceback (most recent call last):
+        ...
+    unskew.errors.SettingError: times must be a whole number or None, got 'many'
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:  # a name that does not exist, or one that is missing: Python tells best
+            return function(*args, **kwargs)
+        hints = hints_of(function)
+        for name, value in given.items():
+            if name in hints:
+                check(name, value, hints[name])
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+@functools.cache
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return what is declared of each argument that holds one value, as far as it is known here."""
+    known = _Known(getattr(function, "__globals__", {}))
+    return {
+        name: eval(one.annotation, {}, known) if isinstance(one.annotation, str) else one.annotation
+        for name, one in inspect.signature(function).parameters.items()
+        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        and one.annotation is not one.empty
+    }  # fmt: skip
+
+
+def check_fields(settings: Any) -> None:
+    """Refuse a dataclass with a field that is not what is declared; for its `__post_init__`."""
+    for name, hint in _hints_of_fields(settings.__class__).items():
+        check(name, getattr(settings, name), hint)
+
+
+@functools.cache
+def _hints_of_fields(kind: Any) -> dict[str, Any]:
+    hints: dict[str, Any] = {}
+    for part in reversed(kind.__mro__):
+        known = _Known(vars(sys.modules[part.__module__]))
+        for name, text in vars(part).get("__annotations__", {}).items():
+            hints[name] = eval(text, {}, known) if isinstance(text, str) else text
+    return {one.name: hints[one.name] for one in dataclasses.fields(kind)}
+
+
+class _Known(dict[str, Any]):
+    """Names of a module; one that only type checkers know may be anything."""
+
+    def __missing__(self, name: str) -> Any:
+        return vars(typing).get(name, __builtins__.get(name, Any))  # type: ignore[attr-defined]
+
+
+def check(name: str, value: object, hint: Any) -> None:
+    """Refuse a value that does not fit what is declared."""
+    if not fits(value, hint):
+        words = " or ".join(described(hint))
+        if isinstance(value, Integral) and abs(int(value)) > LARGEST:
+            words += f", up to {LARGEST}"
+        raise SettingError(f"{name} must be {words}, got {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    shown = " ".join(repr(value).split())
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+
+
+def as_numbers(name: str, values: Any) -> F64:
+    """Return an array of numbers; refuse what is none.
+
+    Examples
+    --------
+    >>> from unskew.checks import as_numbers
+    >>> as_numbers("p", [0.25, 1])
+    array([0.25, 1.  ])
+    """
+    try:
+        if isinstance(values, str | bytes | Mapping):
+            raise TypeError(type(values).__name__)
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} must be numbers, got {_shown(values)}") from None
+
+
+def fits(value: object, hint: Any) -> bool:
+    """Tell whether a value is what is declared; in doubt it is."""
+    if hint is None or hint is type(None):
+        return value is None
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(fits(value, one) for one in args)
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    if hint is int:
+        return (
+            isinstance(value, Integral)
+            and not isinstance(value, bool)
+            and abs(int(value)) <= LARGEST
+        )
+    if hint is float:
+        return isinstance(value, Real) and not isinstance(value, bool)
+    if origin is collections.abc.Callable:
+        return callable(value)
+    if origin is tuple and args[-1] is not Ellipsis:
+        return isinstance(value, tuple | list) and _fit_each(value, args)
+    if origin in _SEVERAL:
+        return _is_several(value) and all(fits(one, args[0]) for one in _elements(value))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(fits(one, args[1]) for one in value.values())
+    if origin is os.PathLike:
+        return isinstance(value, os.PathLike)
+    if not isinstance(hint, type) or origin is not None or hint in (object, Any):
+        return True
+    return getattr(hint, "_is_protocol", False) or isinstance(value, hint)
+
+
+_SEVERAL = (
+    collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection, list, tuple,
+)  # fmt: skip
+_WORDS = {
+    bool: "True or False", int: "a whole number", float: "a number", str: "text",
+    type(None): "None", os.PathLike: "a path",
+}  # fmt: skip
+
+
+def _fit_each(value: Sequence[object], hints: tuple[Any, ...]) -> bool:
+    return len(value) == len(hints) and all(map(fits, value, hints))
+
+
+def _is_several(value: object) -> bool:
+    """Tell several values from one: text is one value, a table is not a list of its columns."""
+    one = isinstance(value, str | bytes | Mapping) or hasattr(value, "columns")
+    return isinstance(value, collections.abc.Iterable) and not one
+
+
+def _elements(value: Any) -> Iterator[object]:
+    """Yield the elements that can be looked at: arrays have one type, iterators are used up."""
+    listed = isinstance(value, list | tuple | set | frozenset)
+    mixed = getattr(getattr(value, "dtype", None), "kind", "") == "O"
+    return iter(value if listed or mixed else ())
+
+
+def described(hint: Any) -> list[str]:
+    """Return what is declared in words, one for each choice."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return list(dict.fromkeys(word for one in args for word in described(one)))
+    if origin in _SEVERAL:
+        many = {int: " of whole numbers", float: " of numbers", str: " of names", Any: ""}
+        return [f"a list{many.get(args[0], ' of ' + ' or '.join(described(args[0])))}"]
+    if origin is collections.abc.Callable:
+        return ["a function"]
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        of = "" if args[1] in (Any, object) else f" to {' or '.join(described(args[1]))}"
+        return [f"a mapping{of}"]
+    key = type(None) if hint is None else origin or hint
+    return [_WORDS.get(key) or str(getattr(key, "__name__", key))]

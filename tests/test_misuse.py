@@ -1,0 +1,326 @@
+"""Wrong arguments of every public function and class end in an error of ours; results pickle."""
+
+import dataclasses
+import html
+import inspect
+import pickle
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+
+import unskew as us
+from unskew.checks import as_numbers, checked, described, fits
+from unskew.recommend.model import Algorithm
+
+
+class Odd:
+    """Something that nothing takes."""
+
+    def __repr__(self):
+        return "<odd>"
+
+
+NEVER = [Odd(), b"x", 1j, np.array([Odd(), 1], dtype=object), {"a": Odd()}]
+"""What is wrong everywhere but where anything goes."""
+WRONG = [
+    *NEVER, "nonsense", "4", -1, 0, 2.5, float("nan"), float("inf"), 10**30, True, None, [], {},
+    [None], (1, 2), pl.DataFrame(), int,
+]  # fmt: skip
+AMOUNTS = {"users", "items", "impressions", "repeats", "samples", "permutations", "bootstrap",
+           "resamples", "simulations", "threads", "draws", "m", "k", "n", "sizes"}  # fmt: skip
+FILES = {"store", "folder", "path", "output", "figures", "data_dir", "workers"}
+"""What would write, or start something: types alone are tried."""
+NOT_CALLED = {
+    "embedded", "evaluate_files", "import_module", "intervention_study", "policy_value", "report",
+    "save_model", "save_splits", "save_targets",
+}  # fmt: skip
+"""They write files or need long; the first argument alone is tried."""
+SLOW = {"audit", "null_experiment", "online_tests", "operating_characteristics", "run", "strata",
+        "sweep", "target_sizes", "truth", "tune"}  # fmt: skip
+"""Of these only what is wrong everywhere is tried."""
+
+
+@pytest.fixture(scope="module")
+def calls():
+    """Return arguments that every public function takes, on small data."""
+    world = us.world("shop", users=40, items=30, seed=3)
+    ratings = world.ratings
+    split = next(iter(us.RandomSplit(test=0.3).each(ratings, 1)))
+    rule = us.Relevance(liked=4)
+    lists = us.AllItems().lists(split, rule, seed=1)
+    one = us.OneRelevant(others=5).lists(split, rule, seed=1)
+    models = {"a": us.Popularity().fit(split.train, 1), "b": us.Random().fit(split.train, 1)}
+    runs = {name: us.rank(model, lists, 10) for name, model in models.items()}
+    scores = us.evaluate(split.test, runs, ["P@5", "RR", "anti-P@5"], liked=4)
+    plan = us.Plan(us.RandomSplit(test=0.3), us.AllItems(), [us.Random(), us.Popularity()], rule,
+                   ["P@5"])  # fmt: skip
+    judged = {"judgments": split.test, "train": split.train, "liked": 4}
+    listed, made = {**judged, "runs": runs}, {**judged, "systems": runs}
+    shown = {"world": world, "systems": [us.Popularity(), us.Random()], "impressions": 20}
+    two = {"x": scores, "y": scores}
+    of = {"ratings": ratings, "liked": 4}
+    orders = {"a": [1, 2, 3], "b": [1, 3, 2]}
+    table = {"system": ["a", "b", "a", "b"], "score": [1.0, 2.0, 3.0, 1.0],
+             "design": ["x", "x", "y", "y"]}  # fmt: skip
+    rows = {"user": [1, 2], "item": [1, 2], "rating": [3, 4], "time": [5, 6]}
+    return {
+        "AllItems": {}, "OneRelevant": {}, "Percentiles": {}, "TestItems": {}, "TestTargets": {},
+        "TrainItems": {}, "UserFlat": {"others": 5}, "ab_test": shown,
+        "agreement": {"scores": two, "bootstrap": 5, "permutations": 5},
+        "algorithm": {"name": "popularity"},
+        "audit": {**listed, "plan": "quick", "repeats": 1, "permutations": 10,
+                  "designs": ["as-given"]},
+        "audit_split": {"split": split}, "bounds": {**made, "metrics": ["P@5"]},
+        "castells2018_designs": {}, "correct": {"p": [0.1, 0.2]},
+        "compare": {"scores": scores, "permutations": 10, "resamples": 5},
+        "correct_sampled": {"lists": one, "models": models, "bootstrap": 3},
+        "corrected_values": {"metrics": ["P@5"], "items": 20, "n": 5}, "count_items": of,
+        "debiased_training": {"data": world, "plan": dataclasses.replace(
+            plan, interventions=(us.Skew(),))},
+        "describe_bias": of,
+        "discriminative_power": {"pvalues": us.compare(scores, permutations=10)},
+        "estimate": {**made, "metrics": ["P@5"], "resamples": 3},
+        "evaluate": {**listed, "metrics": ["P@5"]},
+        "expected_metrics": {"true_ranks": [1, 2, 3], "items": 20, "sizes": [5]},
+        "expected_precision": of, "fairness": {"split": split},
+        "fit_popularity_law": {"ratings": ratings}, "interleave": shown, "item_pairs": of,
+        "judgment_bins": {"train": ratings, "relevance": rule}, "judgments_needed": made,
+        "kendall": orders, "levels": of, "load": {"source": ratings},
+        "load_model": {"path": "none"}, "load_splits": {"folder": "none"},
+        "looks_random": {"ratings": ratings}, "margins": {"scores": scores, "k": 5},
+        "multileave": shown, "null_experiment": {"ratings": ratings, "plan": plan, "repeats": 1},
+        "one_relevant_bounds": {"lists": lists, "ranks": us.ranks_of(models["a"], lists)},
+        "online_tests": {"worlds": world, "systems": shown["systems"], "impressions": 20,
+                         "repeats": 1},
+        "operating_characteristics": {"worlds": None, "plan": plan, "repeats": 1,
+                                      "strengths": [0.2]},
+        "optimal_rankings": of, "outline": {"plan": plan, "ratings": ratings, "estimate": False},
+        "paired": {"scores": scores},
+        "pairs_of_systems": {**of, "a": runs["a"], "b": runs["b"]},
+        "popularity_cut": {"train": split.train, "test": split.test},
+        "popularity_percentiles": {"ratings": ratings},
+        "power": {"scores": scores, "permutations": 10, "samples": 5},
+        "propensity": {"train": split.train, "test": split.test}, "propensity_strata": made,
+        "rank": {"model": models["a"], "lists": lists, "depth": 5},
+        "ranks_of": {"model": models["a"], "lists": lists}, "rbo": orders,
+        "read_events": {"source": rows},
+        "read_log": {"source": {"action": [1, 2], "reward": [0, 1], "propensity": [0.5, 0.5]}},
+        "read_plan": {"source": "none.toml"}, "read_qrels": {"files": "none"},
+        "read_ratings": {"source": rows}, "read_run": {"source": {1: [1, 2]}},
+        "read_targets": {"source": {"user": [0], "item": [1]}, "split": split, "liked": 4},
+        "redraw": {"ratings": ratings},
+        "reuse_judgments": {"world": world, "took_part": ["popularity", "random"],
+                            "systems": [us.Popularity(), us.Random(), us.AverageRating()]},
+        "robustness": {**listed, "metrics": ["P@5"], "samples": 2, "shares": [0.5]},
+        "run": {"data": ratings, "plan": plan}, "sample_size": {"scores": scores},
+        "sampled_metrics": {"ranks": [1, 2, 3], "items": 20, "n": 5, "bootstrap": 3},
+        "score_table": {"scores": two}, "sensitivity": {**made, "resamples": 3},
+        "sparsity": {"lists": lists}, "sparsity_sample": {"test": split.test, "share": 0.5},
+        "stability": {"table": table},
+        "strata": {**listed, "metrics": ["P@5"], "bootstrap": 3, "m": 2},
+        "stratified_recall": made, "study": {"name": "nonsense"}, "summary": {"data": ratings},
+        "swap_rate": {"scores": scores, "samples": 5},
+        "sweep": {"data": world, "plan": plan, "sizes": [0.5], "exponents": [1.0]},
+        "target_sizes": {"split": split, "models": models, "sizes": [5], "liked": 4,
+                         "permutations": 10, "bootstrap": 3},
+        "tau_ap": orders, "top_lists": {"world": world, "systems": [us.Popularity()]},
+        "truth": {"data": world, "plan": plan, "bootstrap": 3},
+        "tune": {"algorithm": us.PureSVD(2), "grid": {"factors": [1]}, "train": ratings,
+                 "metric": "P@5", "relevance": rule},
+        "type_one_error": {"scores": scores, "metric": "P@5", "simulations": 5,
+                           "permutations": 5},
+        "user_robustness": {"scores": scores, "samples": 2, "shares": [0.5]},
+        "world": {"what": "shop", "users": 20, "items": 10},
+    }  # fmt: skip
+
+
+def functions():
+    return {
+        name: one
+        for name in dir(us)
+        if not name.startswith("_")
+        if inspect.isfunction(one := getattr(us, name)) and inspect.signature(one).parameters
+    }
+
+
+def misused(function, settings, values, label):
+    """Return how a call failed that did not end well, nor in an error of ours."""
+    raw = []
+    for value in values:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                function(**{**settings, label: value})
+        except us.UnskewError:
+            pass
+        except Exception as problem:
+            raw.append(f"{function.__name__}({label}={value!r}): {problem!r}")
+    return raw
+
+
+def may_call(parameter):
+    """Tell whether it takes functions: what these raise is theirs."""
+    text = str(parameter.annotation)
+    called = ("model", "propensity", "gain", "loss", "method", "a", "b", "runs", "systems")
+    return "Callable" in text or "Progress" in text or parameter.name in called
+
+
+def test_every_public_function_is_walked(calls):
+    assert set(functions()) == set(calls) | NOT_CALLED
+
+
+def test_wrong_arguments_are_errors_of_ours(calls, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    raw, tried = [], 0
+    for name, settings in calls.items():
+        function = getattr(us, name)
+        for label, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD or label == "cluster":
+                continue  # a cluster would load Dask
+            values = NEVER if name in SLOW or label in FILES else WRONG
+            if label in AMOUNTS:
+                values = [value for value in values if not isinstance(value, int) or value < 100]
+            if may_call(parameter):
+                values = [value for value in values if not callable(value)]
+            raw += misused(function, settings, values, label)
+            tried += len(values)
+    assert not raw, "\n".join(raw)
+    assert tried > 7000
+
+
+def test_wrong_settings_are_errors_of_ours(calls):
+    split = calls["audit_split"]["split"]
+    needed = {
+        "Custom": {"label": "x", "function": len}, "ForcedTest": {"random": split.test},
+        "Metric": {"name": "P"}, "Dataset": {"name": "x", "ratings": split.test},
+        "Split": {"train": split.train, "test": split.test}, "Relevance": {"liked": 4},
+    }  # fmt: skip
+    raw, tried = [], 0
+    for name in dir(us):
+        kind = getattr(us, name)
+        if not inspect.isclass(kind) or not dataclasses.is_dataclass(kind):
+            continue
+        parameters = inspect.signature(kind).parameters
+        if name not in needed and any(one.default is one.empty for one in parameters.values()):
+            continue  # a result, or data: made by functions
+
+        def shown(kind=kind, **settings):
+            return str(kind(**settings)) + repr(kind(**settings))
+
+        shown.__name__ = name
+        for label in parameters:
+            values = [one for one in WRONG if name != "Custom" or not callable(one)]
+            raw += misused(shown, needed.get(name, {}), values, label)
+            tried += len(values)
+    assert not raw, "\n".join(raw)
+    assert tried > 5000
+    assert any(issubclass(getattr(us, name), Algorithm) for name in ("WRMF", "EASE"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"liked": "4"}, "liked must be a number or None, got '4'"),
+        ({"metrics": None}, "metrics must be text or Metric or a list of text or Metric, got None"),
+        ({"metrics": [None]}, "metrics must be text or Metric or a list of text or Metric"),
+        ({"targets": 5}, "targets must be text or Targets or None, got 5"),
+        (
+            {"relevance": "mena2012", "liked": None},
+            "unknown paper 'mena2012'. Did you mean 'mena",
+        ),
+        ({"relevance": 4, "liked": None}, "relevance must be Relevance or text or None, got 4"),
+        ({"depth": 10**30}, "depth must be a whole number or None, up to 9223372036854775807"),
+        ({"gain": {5: "much"}}, "gain must be text or a mapping to a number or a function, got {5"),
+        ({"users": np.array(["a", "b"])}, "users must be text, got array"),
+        ({"progress": 3}, "progress must be a function or None, got 3"),
+    ],
+)
+def test_errors_name_the_argument_and_what_is_allowed(calls, settings, says):
+    with pytest.raises(us.SettingError) as caught:
+        us.evaluate(**{**calls["evaluate"], **settings})
+    assert says in str(caught.value)
+
+
+def test_papers_can_be_named(calls):
+    settings = {**calls["evaluate"], "liked": None, "metrics": "nDCG@5"}
+    named = us.evaluate(**settings, relevance="mena2021")
+    assert named.mean() == us.evaluate(**settings, relevance=us.Relevance.paper("mena2021")).mean()
+    with pytest.raises(us.SettingError, match="not both"):
+        us.evaluate(**{**settings, "liked": 4}, relevance="mena2021")
+
+
+def test_names_that_do_not_exist_are_errors_of_python(calls):
+    with pytest.raises(TypeError, match="likd"):
+        us.evaluate(**calls["evaluate"], likd=4)
+    with pytest.raises(TypeError, match="runs"):
+        us.evaluate(calls["evaluate"]["judgments"])
+
+
+def test_what_is_declared_is_what_fits():
+    yes = [(3, float), (np.float32(3), float), (np.int8(3), int), (None, int | None),
+           (np.bool_(True), bool), (["P"], us.Metric | list[str]), (np.arange(3), list[int]),
+           (len, type(None) | type(len)), ({"a": 1.0}, dict[str, float]),
+           (Odd(), object)]  # fmt: skip
+    no = [("3", float), (True, int), (True, float), (3.0, int), (2**63, int), (1, bool),
+          ("P", list[str]), ([1], list[str]), ({"a": "b"}, dict[str, float]), (3, us.Metric),
+          ([1.0], tuple[float, float]), (pl.DataFrame({"a": [1]}), list[str])]  # fmt: skip
+    for value, hint in yes:
+        assert fits(value, hint), (value, hint)
+    for value, hint in no:
+        assert not fits(value, hint), (value, hint)
+        assert described(hint)
+
+    @checked
+    def later(x: "int", y: "Unknown | None" = None) -> "int":  # noqa: F821
+        return x
+
+    assert later(3, y=Odd()) == 3  # what only type checkers know is let through
+    with pytest.raises(us.SettingError, match="values must be numbers, got"):
+        as_numbers("values", "12")
+
+
+# Results
+
+
+def test_results_pickle_and_show_their_notes(calls, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    missing = {"load_model", "load_splits", "read_plan", "read_qrels", "read_targets", "study"}
+    noted = 0
+    for name in sorted(set(calls) - missing):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = getattr(us, name)(**calls[name])
+        again = pickle.loads(pickle.dumps(result))
+        assert type(again) is type(result)
+        assert str(again) == str(result) or " at 0x" in str(result), name
+        if not hasattr(result, "_repr_html_") or isinstance(result, pl.DataFrame):
+            continue
+        assert again._repr_html_() == result._repr_html_(), name
+        kept = {one.name for one in dataclasses.fields(result)} if name != "run" else set()
+        if "notes" in kept:
+            noted += 1
+            result = dataclasses.replace(result, notes=(*result.notes, "a <b>note</b>"))
+            assert "a <b>note</b>" in str(result), name
+            assert html.escape("a <b>note</b>") in result._repr_html_(), name
+            assert "<b>note" not in result._repr_html_(), name
+    assert noted > 12
+
+
+def test_audits_of_ratings_pickle(calls):
+    world = calls["ab_test"]["world"]
+    found = us.audit(world, "quick", algorithms=["random", "popularity"], designs=["all-items"],
+                     repeats=1, permutations=10)  # fmt: skip
+    again = pickle.loads(pickle.dumps(found))
+    assert str(again) == str(found)
+    assert again.document().to_json() == found.document().to_json()
+
+
+def test_results_of_plans_show_the_notes_of_their_scores(calls):
+    plan = dataclasses.replace(calls["run"]["plan"], metrics=["P@50"])
+    results = us.run(calls["run"]["data"], plan)
+    assert "fewer than the cutoff of P@50" in results.notes[0]
+    for note in results.notes:
+        assert note in str(results)
+        assert html.escape(note) in results._repr_html_()
