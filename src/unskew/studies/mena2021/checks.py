@@ -27,6 +27,7 @@ from unskew.studies.mena2021.measures import (
     PERSONAL,
     SIXTEEN,
     UNPOPULAR,
+    Means,
     Tau,
     half_width,
     is_survey,
@@ -469,9 +470,6 @@ def near_optimal(lab: Lab, on: str) -> Measured:
     at = place(bad, "Pop", (*PLAIN, BEST_P, BEST_ANTI))
     text = f"{value:.1f} %; by anti-precision number {at} from the end of five"
     return Measured(value, low, high, text=text)
-
-
-Means = Mapping[str, float]
 
 
 def _by_both(
