@@ -9,17 +9,27 @@ from typing import Any
 from typer.main import get_command
 
 from unskew.cli import app
+from unskew.cli.command import PANELS
 
-HEAD = """# Command line
+HEAD = r"""# Command line
 
 Written from the help of the commands by `docs/cli.py`; do not edit.
 
 `unskew COMMAND --help` says the same in a terminal; `unskew --version` tells the version. Results
-go to standard output, warnings and errors to standard error. Exit codes: 0 done, 1 data that cannot
-be used, 2 a command or setting that is not right, 130 stopped.
+go to standard output, warnings and errors to standard error; signs that the terminal's encoding
+lacks are written in ASCII. Files and folders appear under their names when they are complete.
+
+| exit code | what happened |
+|---|---|
+| 0 | done |
+| 1 | data that cannot be used, or another failure: a full disk, too little memory |
+| 2 | a command or setting that is not right |
+| 130 | stopped with Ctrl-C; with `--store` the finished part is kept |
+| 141 | nobody reads the output any more, as in `unskew metrics \| head -1` |
+
+An error is one line. With the environment variable `UNSKEW_DEBUG=1` the lines above it show where
+it came from.
 """
-# What a reader meets first; a panel that is not named here follows in the order of the program.
-PANELS = ("Start here", "Design", "Recommend", "Judge", "Conclude", "Experiment")
 # What Markdown would take for its own.
 MARKS = re.compile(r"([\\|*_<\[\]`])")
 
@@ -55,10 +65,12 @@ def commands(group: Any = None, before: str = "unskew", panel: str = "") -> Iter
 def section(name: str, command: Any) -> str:
     """Return a command's section: its help, then what it takes."""
     lines = [f"### {name}\n", prose(command.help or ""), ""]
-    for kind, title in (("argument", "argument"), ("option", "option")):
-        rows = [row(one) for one in command.params if one.param_type_name == kind]
-        if rows:
-            lines += [f"| {title} | what it is | default |", "|---|---|---|", *rows, ""]
+    tables: dict[str, list[str]] = {}
+    for one in command.params:
+        title = "argument" if one.param_type_name == "argument" else one.rich_help_panel or "option"
+        tables.setdefault(title, []).append(row(one))
+    for title, rows in tables.items():
+        lines += [f"| {title} | what it is | default |", "|---|---|---|", *rows, ""]
     return "\n".join(lines)
 
 

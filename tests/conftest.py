@@ -27,6 +27,33 @@ def ml1m_path() -> Path:
     return real_data("ml-1m/ratings.parquet")
 
 
+@pytest.fixture
+def call(capsys):
+    """Run the command in this process; return its exit code and what it printed."""
+
+    from unskew.cli import main
+
+    def do(*arguments):
+        with pytest.raises(SystemExit) as done:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return done.value.code or 0, printed.out, printed.err
+
+    return do
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return a folder with test and training ratings and the lists of two systems."""
+    (tmp_path / "test.csv").write_text("user,item,rating\n1,a,5\n1,b,2\n1,c,4\n2,a,3\n2,d,5\n")
+    (tmp_path / "mine.csv").write_text("user,item,rank\n1,b,1\n1,a,2\n2,d,1\n2,a,2\n")
+    (tmp_path / "theirs.trec").write_text(
+        "1 Q0 a 1 9 x\n1 Q0 c 2 8 x\n2 Q0 x 1 1 x\n2 Q0 d 2 1 x\n"
+    )
+    (tmp_path / "train.csv").write_text("user,item,rating\n1,x,5\n2,c,5\n3,c,1\n")
+    return tmp_path
+
+
 def random_case(seed: int, users: int = 4, items: int = 12, ties: bool = True) -> tuple:
     """Return judgments {user: {item: grade}} and a run {user: {item: score}}.
 

@@ -380,9 +380,13 @@ def test_what_is_printed(scores):
     ("table", "text"),
     [
         ({"system": ["a"], "P": [1.0], "R": [1.0]}, "at least 2 systems"),
-        ({"system": ["a", "a"], "P": [1.0, 2.0], "R": [1.0, 2.0]}, "a system stands twice"),
+        (
+            {"system": ["a", "a"], "P": [1.0, 2.0], "R": [1.0, 2.0]},
+            "the system 'a' stands twice, in rows 1 and 2",
+        ),
         ({"system": ["a", "b"], "P": [1.0, None], "R": [1.0, 2.0]}, "P: b has no value"),
-        ({"system": ["a", "b"], "P": ["x", "y"]}, "holds no numbers"),
+        ({"system": ["a", "b"], "P": ["x", "y"]}, "2 means in column 'P' are not numbers"),
+        ({"P": [0.1, 0.2], "R": [0.1, 0.2]}, "column 'P' holds numbers, where the systems should"),
         ({"system": ["a", "b"]}, "needs the system in its first column"),
         ({"system": ["a", "b"], "P": [1.0, 2.0]}, "there is only one order"),
     ],
@@ -545,9 +549,18 @@ def test_score_table(scores):
     [
         ({"system": ["x", "y"], "score": [1.0, 2.0]}, "there is no factor"),
         ({"system": ["x"], "seed": [1], "score": [1.0]}, "at least 2 systems"),
-        ({"system": ["x", "y"], "seed": [1, 1], "score": [1.0, None]}, "1 of 2 scores are missing"),
-        ({"system": ["x", "y"], "seed": [1, 1], "score": ["a", "b"]}, "no numbers"),
-        ({"system": ["x", "x", "y"], "seed": [1, 1, 1], "score": [1.0, 2, 3]}, "several scores"),
+        (
+            {"system": ["x", "y"], "seed": [1, 1], "score": [1.0, None]},
+            "1 of 2 scores are missing, the first in row 2",
+        ),
+        (
+            {"system": ["x", "y"], "seed": [1, 1], "score": ["a", "b"]},
+            "2 scores in column 'score' are not numbers, the first in row 1",
+        ),
+        (
+            {"system": ["x", "x", "y"], "seed": [1, 1, 1], "score": [1.0, 2, 3]},
+            r"several scores.*row 1 \(x\)",
+        ),
         ({"system": ["x", "y"], "seed": [1, 1], "value": [1.0, 2.0]}, "unknown column 'score'"),
     ],
 )

@@ -1,5 +1,6 @@
 """The main job: what an audit measures, how it says it, and that it survives any data."""
 
+import html
 import json
 import re
 import tomllib
@@ -17,6 +18,7 @@ from unskew.auditing.sections import Grid, Picture, Words
 from unskew.auditing.written import command, plan_toml
 from unskew.data.sample import sample
 from unskew.experiment.plan import plan_of
+from unskew.reporting.html import as_html
 
 SECTIONS = ["answer", "data", "designs", "decisions", "null", "good-and-bad", "metric", "unbiased",
             "truth", "card"]  # fmt: skip
@@ -278,6 +280,65 @@ def test_training_ratings_allow_more_designs():
     assert "--train FILE" in command(made)
 
 
+def leaky(shop):
+    """Return test and training ratings, and lists: one of training items, one of half the users."""
+    split = next(iter(us.RandomSplit(test=0.2).each(shop.ratings, 1)))
+    test, train = split.test.to_polars(), split.train.to_polars()
+    good = {
+        user: test.filter(pl.col("user") == user)["item"].to_list()
+        for user in test["user"].unique()
+    }
+    leaks = {
+        user: train.filter(pl.col("user") == user)["item"].to_list()
+        for user in train["user"].unique()
+    }
+    half = {user: items for user, items in good.items() if user % 2}
+    return test, train, {"good": good, "leaks": leaks, "half": half}
+
+
+def test_an_audit_of_lists_tells_what_evaluate_warns_of(shop):
+    test, train, runs = leaky(shop)
+    with pytest.warns(us.DataWarning):
+        scores = us.evaluate(test, runs, list(levels.METRICS), train=train, liked=4)
+    found = audit(judgments=test, runs=runs, train=train, liked=4, **SMALL)
+    held = train.height
+    missing = sum(1 for user in test["user"].unique() if user % 2 == 0)
+    assert (
+        f"leaks: {held:,} recommended items are in the user's own training ratings" in scores.notes
+    )
+    assert f"half: {missing:,} users with test data have no list; they score 0" in scores.notes
+    told = [
+        f"{held:,} recommended items are in the user's own training ratings",
+        "users with test data have no list; they score 0",
+        "fewer than the cutoff of",
+    ]
+    document = found.document()
+    for text in ("\n".join(found.lines()), str(found), document.to_markdown(), document.to_json()):
+        for words in told:
+            assert words in text.replace("\\", "")
+    for page in (as_html(document).decode(), found._repr_html_()):
+        for words in told:
+            assert html.escape(words) in page
+    # Every note of the scores is in it, with its counts or a range that holds them.
+    common = found.scores[found.common][0].notes
+    for note in common:
+        if note in found.notes:
+            continue
+        words = re.split(r"(?<!\S)[\d,]+(?=\s)", note.partition(": ")[2] or note)
+        assert any(all(part in line for part in words) for line in found.remarks), note
+
+
+def test_an_audit_of_ratings_tells_what_was_counted(found):
+    noted = {note for parts in found.scores.values() for part in parts for note in part.notes}
+    assert any("could not be scored" in note for note in noted)
+    for words in ("could not be scored; they are in no list", "users with test data have no list",
+                  "fewer than the cutoff of"):  # fmt: skip
+        assert any(words in line for line in found.remarks)
+        assert words in str(found)
+        assert words in document_of(found).to_json()
+    assert len(found.remarks) == len(set(found.remarks)) < len(noted)
+
+
 def test_the_card_makes_it_again(found, shop):
     for plan in found.plans:
         assert plan_of(tomllib.loads(plan_toml(plan)))[0] == plan
@@ -320,6 +381,46 @@ def test_in_a_notebook(found):
     assert repr(found) == f"Audit(shop: 4 systems, {len(found.designs)} designs)"
     assert isinstance(found, Audit)
     assert found.to_dict()["systems"] == list(found.systems)
+
+
+def lists_that_users_chose(users=60):
+    """Users rate what a system shows them, and like it: weights by popularity say more than all."""
+    rng = np.random.default_rng(5)
+    rows, runs = [], {"mine": {}, "other": {}}
+    for user in range(users):
+        own = rng.permutation(40)
+        runs["mine"][user], runs["other"][user] = own[:5].tolist(), own[20:25].tolist()
+        rows += [(user, item, 5) for item in own[:3].tolist()]
+        rows += [(user, item, 1) for item in own[30:32].tolist()]
+        rows += [(user, int(own[20]), 5)] * (user % 3 == 0)
+    return pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row"), runs
+
+
+def test_nothing_is_shown_of_estimates_that_are_not_usable():
+    test, runs = lists_that_users_chose()
+    made = audit(judgments=test, runs=runs, plan="quick", liked=4, metric="P@5", **SMALL)
+    one = made.estimates["mine", "P@5"]
+    assert one.ips > 1
+    assert not one.usable
+    assert made.estimates["other", "P@5"].usable
+    told = " ".join(str(block) for block in blocks(made, "unbiased", Words))
+    assert "P@5 not usable here: mine (ips" in told
+    assert "turn: not said of mine, whose estimates are not usable here." in told
+    assert "random judgments needed: no number, as the estimate of mine is not usable here" in told
+    drawn = next(
+        block.figure
+        for block in blocks(made, "unbiased", Picture)
+        if block.figure.title == "Estimates that weigh popularity out"
+    )
+    rows = drawn.spec["datasets"]["rows"]
+    assert {row["system"] for row in rows} == {"other"}
+    assert {row["estimate"] for row in rows} == {"IPS", "SNIPS"}
+    assert max(row["high"] for row in rows) <= 1
+    grid = next(
+        one for one in blocks(made, "unbiased", Grid) if one.title.startswith("Estimates that")
+    )
+    assert grid.frame.filter(system="mine", metric="P@5")["usable"].to_list() == ["not usable here"]
+    assert answers._judgments_needed(made, "mine", "other") is None
 
 
 def test_the_metric_that_is_recommended_has_the_least_dp(found):

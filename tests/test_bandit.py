@@ -58,11 +58,12 @@ def test_columns_can_be_named_and_rounds_kept_together():
 
 
 def test_logs_that_cannot_be_used():
-    with pytest.raises(DataError, match=r"1 propensities are not above 0 .* row 1, 0\."):
-        small(propensity=[0.5, 0.0, 0.5, 0.25])
-    with pytest.raises(DataError, match=r"row 0, 1.5"):
+    for bad in (0.0, 1e-300, 5e-324, -0.5):
+        with pytest.raises(DataError, match=rf"1 propensities do not lie .* row 2, {bad:g}\."):
+            small(propensity=[0.5, bad, 0.5, 0.25])
+    with pytest.raises(DataError, match=r"row 1, 1.5"):
         small(propensity=[1.5, 0.5, 0.5, 0.25])
-    with pytest.raises(DataError, match=r"'reward' must hold numbers; 1 rows do not.*row 2"):
+    with pytest.raises(DataError, match=r"'reward' must hold numbers; 1 rows do not.*row 3"):
         small(reward=[1.0, 0.0, math.nan, 1.0])
     with pytest.raises(DataError, match="no propensity column found"):
         read_log({"action": [1], "reward": [1]})

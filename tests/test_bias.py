@@ -825,8 +825,8 @@ def files(tmp_path):
 
 def call(*arguments):
     done = CliRunner().invoke(bias_app, [str(argument) for argument in arguments])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
+    if done.exception is not None and done.exception.__cause__ is not None:
+        raise done.exception.__cause__
     assert done.exit_code == 0, done.output
     return done.stdout
 

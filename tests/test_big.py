@@ -577,6 +577,7 @@ def at_row(frame, row, column, value):
         ),
         ("test", "user", None, "column 'user': 1 ids are missing, the first in row"),
         ("test", "item", 2.5, "ids must be whole numbers or text, but row"),
+        ("test", "rating", 1e308, "1 ratings are beyond ±1e+100, the first in row"),
         ("one", "score", float("nan"), "1 scores are NaN or missing, the first in row"),
         ("one", "item", None, "column 'item': 1 ids are missing, the first in row"),
     ],
@@ -633,8 +634,18 @@ def test_ranks_that_stand_twice_name_their_rows(tmp_path):
 def test_no_ids_in_common(tmp_path):
     text = broken(tmp_path, lists=lambda f: f.with_columns(pl.col("user") + 1000))
     assert "one: no users in common with the judgments" in text
-    text = broken(tmp_path / "2", lists=lambda f: f.with_columns(pl.col("item") + 1000))
-    assert "one: no items in common with the judgments" in text
+
+
+def test_no_items_in_common_is_a_zero_with_a_warning(tmp_path):
+    test, lists = made(14)
+    lists = {"one": lists["one"].with_columns(pl.col("item") + 1000)}
+    with pytest.warns(us.DataWarning, match="one: no items in common with the judgments"):
+        found = evaluate_files(*put_all(tmp_path, test, lists), "P@5", liked=4,
+                               output=tmp_path / "out")  # fmt: skip
+    with pytest.warns(us.DataWarning, match="one: no items in common with the judgments"):
+        same_bits(found, us.evaluate(test, lists, "P@5", liked=4))
+    assert found.mean() == {"one": {"P@5": 0.0}}
+    assert str(found).endswith("\n".join(found.notes))
 
 
 def test_a_common_item_beyond_parts_is_enough(tmp_path):
@@ -813,25 +824,25 @@ def test_command(tmp_path, call):
     test_files, runs = put_all(tmp_path, test, lists)
     arguments = ["evaluate", "-j", test_files, "-r", runs["one"], "-r", f"b={runs['two']}",
                  "-m", "P@5,RR", "--liked", 4, "--format", "json", "-q"]  # fmt: skip
-    code, out, err = call(*arguments, "--output", tmp_path / "out", "--memory", "1GiB")
+    code, out, err = call(*arguments, "--on-disk", tmp_path / "out", "--memory", "1GiB")
     assert (code, err) == (0, "")
     expected = us.evaluate(test, {"one": lists["one"], "b": lists["two"]}, ["P@5", "RR"], liked=4)
     got = {(row["system"], row["metric"]): row["mean"] for row in json.loads(out)}
     assert got == {(s, m): v for s, row in expected.mean().items() for m, v in row.items()}
-    assert call(*arguments, "--output", tmp_path / "out", "--memory", "1GiB")[1] == out
+    assert call(*arguments, "--on-disk", tmp_path / "out", "--memory", "1GiB")[1] == out
     code, _, err = call(*arguments)
     assert code == 2
-    assert "need --output" in err
-    code, _, err = call(*arguments, "--output", tmp_path / "out", "--train", test_files)
+    assert "need --on-disk" in err
+    code, _, err = call(*arguments, "--on-disk", tmp_path / "out", "--train", test_files)
     assert code == 2
-    assert "--train does not go with --output" in err
-    code, _, err = call(*arguments[:-3], "--format", "latex", "--output", tmp_path / "o2")
-    assert code == 2
-    assert "latex" in err
+    assert "--train does not go with --on-disk" in err
+    code, out, _ = call(*arguments[:-3], "--format", "latex", "--on-disk", tmp_path / "o2")
+    assert code == 0
+    assert "\\begin{tabular}" in out
     code, _, err = call("evaluate", "-j", test_files / "0.parquet", "-r", runs["one"] / "0.parquet",
                         "--by-user")  # fmt: skip
     assert code == 2
-    assert "go with --output" in err
+    assert "go with --on-disk" in err
 
 
 # Memory

@@ -10,6 +10,7 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
+from unskew.estimating import ips
 from unskew.estimating.bounds import (
     BOUNDED,
     bounds,
@@ -141,16 +142,23 @@ def test_gamma_by_hand():
     assert smallest_gamma(np.ones(2), np.ones(2), "weights") == math.inf
 
 
-CHANCE = {"a": 0.5, "b": 0.8, "c": 0.25, "d": 0.2, "f": 0.5}
+CHANCE = {"a": 0.7, "b": 0.8, "c": 0.65, "d": 0.6, "f": 0.7}
+
+
+@pytest.fixture
+def any_size(monkeypatch):
+    """Call estimates usable that rest on a handful of hits: examples worked by hand."""
+    monkeypatch.setattr(ips, "FEW_HITS", 0)
 
 
 @pytest.mark.parametrize(
     "metric", ["P@3", "DCG@3", "RBP@3", "Recall@3", "SR@3", "ADG@3", "anti-P@3"]
 )
+@pytest.mark.usefixtures("any_size")
 def test_sensitivity_agrees_with_the_estimate(metric):
-    how = {"propensity": CHANCE, "liked": 4, "items": ITEMS}
+    how = {"propensity": CHANCE, "liked": 4, "items": ITEMS, "resamples": 0, "gain": "binary"}
     made = sensitivity(TEST, RUNS, metric, **how)
-    plain = estimate(TEST, RUNS, metric, mean="ratio", resamples=0, **how)
+    plain = estimate(TEST, RUNS, metric, mean="ratio", **how)
     for system in RUNS:
         assert made.estimates[system] == pytest.approx(plain[system, metric].ips)
     (pair,) = made.flips
@@ -164,9 +172,12 @@ def test_sensitivity_agrees_with_the_estimate(metric):
 
 @pytest.mark.parametrize("metric", ["Recall@3", "ADG@3", "P@3"])
 @pytest.mark.parametrize("model", ["odds", "weights"])
+@pytest.mark.usefixtures("any_size")
 def test_the_range_at_gamma_by_brute_force(metric, model):
     """A ratio is extreme in a corner: all light and heavy weights are tried out."""
-    made = sensitivity(TEST, RUNS, metric, propensity=CHANCE, liked=4, items=ITEMS, model=model)
+    made = sensitivity(TEST, RUNS, metric, propensity=CHANCE, liked=4, items=ITEMS, model=model,
+                       resamples=0)  # fmt: skip
+    assert made.systems == ("x", "y")
     light, heavy = weight_range(made.weight, 1.7, model)
     shown = made.interval(1.7, level=None)
     for row in shown.iter_rows(named=True):
@@ -176,11 +187,13 @@ def test_the_range_at_gamma_by_brute_force(metric, model):
             bottom = made.users if made.bottom is None else w @ made.bottom
             values.append(w @ made.contributions[row["system"]] / bottom)
         assert row["low"] == pytest.approx(min(values))
-        assert row["high"] == pytest.approx(max(values))
+        assert row["high"] == pytest.approx(min(max(values), 1))
 
 
+@pytest.mark.usefixtures("any_size")
 def test_sensitivity_words_and_figure():
-    made = sensitivity(TEST, RUNS, "P@3", propensity=CHANCE, liked=4, items=ITEMS)
+    how = {"propensity": CHANCE, "liked": 4, "items": ITEMS, "resamples": 0}
+    made = sensitivity(TEST, RUNS, "P@3", **how)
     assert made.table().columns == ["better", "worse", "difference", "gamma"]
     assert "the odds of being judged" in str(made)
     assert "<table" in made._repr_html_()
@@ -191,6 +204,7 @@ def test_sensitivity_words_and_figure():
     assert low.equals(made.interval(1.5, resamples=50, threads=2))
 
 
+@pytest.mark.usefixtures("any_size")
 def test_sensitivity_errors():
     how = {"propensity": CHANCE, "liked": 4}
     with pytest.raises(SettingError, match="smallest Γ is known of"):
@@ -203,7 +217,8 @@ def test_sensitivity_errors():
         sensitivity(TEST, RUNS, "P@3", model="odd", **how)
     with pytest.raises(SettingError, match="with weights take"):
         sensitivity(TEST, RUNS, "P@3", weights=[1] * 5, liked=4)
-    assert sensitivity(TEST, RUNS, "P@3", weights=[1] * 5, liked=4, model="weights").flips
+    equal = {"weights": [1] * 5, "liked": 4, "model": "weights", "resamples": 0}
+    assert sensitivity(TEST, RUNS, "P@3", **equal, items=ITEMS).flips
     relative = us.read_ratings(TEST)
     from unskew.estimating.propensity import propensity
 
@@ -258,13 +273,11 @@ def test_judgments_needed_by_hand():
     # b is in both lists at the same rank: 4 slots, each ±1/4 when liked; variance 1/32.
     wanted = (0.3 / (1.959964 + 0.841621)) ** 2
     needed = math.ceil(1 / (wanted / (16 / 32) + 1 / 4))
-    assert made.table().row(0) == ("x", "y", 0.3, 4, needed)
+    assert made.table().row(0) == ("x", "y", 0.3, 4, needed, None)
     assert made.liked_share == 0.5
-    easy = judgments_needed(test, runs, "P@2", liked=4, difference=5.0, liked_share=0.5)
-    assert easy.table()["needed"][0] == 1
     same = judgments_needed(test, {"x": runs["x"], "z": runs["x"]}, "P@2", liked=4, difference=0.3,
                             liked_share=0.5)  # fmt: skip
-    assert same.table()["needed"][0] is None
+    assert same.table().row(0)[4:] == (None, "the two lists do not differ")
     with pytest.raises(DataError, match="nothing to draw"):
         same.figure()
     assert len(made.figure().to_dict()["datasets"]["rows"]) == 1
@@ -274,16 +287,75 @@ def test_judgments_needed_by_hand():
     assert json.loads(json.dumps(made.to_dict()))["power"] == 0.8
 
 
+@pytest.mark.usefixtures("any_size")
 def test_judgments_needed_from_the_estimate():
-    how = {"propensity": CHANCE, "liked": 4, "items": ITEMS}
-    made = judgments_needed(TEST, RUNS, "P@3", **how)
-    plain = estimate(TEST, RUNS, "P@3", resamples=0, **how)
-    gap = plain["x", "P@3"].snips - plain["y", "P@3"].snips
-    assert made.table()["difference"][0] == pytest.approx(gap)
-    share = (plain["x", "P@3"].snips + plain["y", "P@3"].snips) / 2
-    assert made.liked_share == pytest.approx(share)
-    for metric in ("RBP@3", "DCG@3", "anti-P@3"):
-        judgments_needed(TEST, RUNS, metric, **how)
+    how = {"propensity": CHANCE, "liked": 4, "items": ITEMS, "resamples": 0}
+    runs = {**RUNS, "z": {1: ["f", "g", "e"], 2: ["d", "a"]}}
+    for metric in ("P@3", "RBP@3", "DCG@3", "anti-P@3"):
+        precision = "anti-P@3" if metric.startswith("anti") else "P@3"
+        made = judgments_needed(TEST, runs, metric, **how).table().row(1, named=True)
+        # A slot adds its discount where it is liked: the estimate is that of gain 1.
+        plain = estimate(TEST, runs, [metric, precision], gain="binary", loss="binary", **how)
+        gap = plain["x", metric].snips - plain["z", metric].snips
+        assert (made["a"], made["b"]) == ("x", "z")
+        assert made["difference"] == pytest.approx(gap), metric
+        assert made["needed"] > 0
+    share = (plain["x", "anti-P@3"].snips + plain["z", "anti-P@3"].snips) / 2
+    pair = {name: runs[name] for name in "xz"}
+    assert judgments_needed(TEST, pair, "anti-P@3", **how).liked_share == pytest.approx(share)
+
+
+def test_a_difference_that_cannot_be_is_refused():
+    """P and RBP lie between 0 and 1; two lists that share slots cannot differ by all of it."""
+    how = {"liked": 4, "liked_share": 0.5, "items": ITEMS}
+    most = {"P@3": 1.0, "RBP@3": 1 - 0.8**3, "DCG@3": 1 + 1 / math.log2(3) + 0.5}
+    for metric, largest in most.items():
+        for bad in (largest * 1.01, 1e9, 0, -0.1, math.nan, math.inf, True, "0.5"):
+            with pytest.raises(SettingError, match="difference must be a number above 0 and at"):
+                judgments_needed(TEST, RUNS, metric, difference=bad, **how)
+        judgments_needed(TEST, RUNS, metric, difference=largest, **how)
+    with pytest.raises(SettingError, match="at most 1, the largest difference of two systems by P"):
+        judgments_needed(TEST, RUNS, "P@10", difference=1.3, **how)
+    # x and y differ in two of three slots of one user: by 2/6 at most, 1/6 if half is liked.
+    runs = {"x": {1: ["a", "b", "c"], 2: ["d"]}, "y": {1: ["a", "e", "c"], 2: ["d"]}}
+    for difference, needed in ((1 / 6, 2), (0.2, None)):
+        row = judgments_needed(TEST, runs, "P@3", difference=difference, **how).table().row(0)
+        assert row[4] == needed
+    assert row[5] == "lists that differ in so few liked slots differ by 0.167 at most"
+
+
+def test_nothing_is_derived_from_an_estimate_that_is_not_usable():
+    """Propensities that are far too small: P of 'x' is 5, so no Γ and no number of judgments."""
+    users = range(40)
+    test = {"user": [*users, *users], "item": ["a"] * 40 + ["c"] * 40, "rating": [5, 2] * 40}
+    runs = {
+        "x": {u: ["a", "b"] for u in users},
+        "y": {u: ["c", "b"] for u in users},
+        "z": {u: ["e", "c"] for u in users},
+    }
+    p = {"a": 0.05, "c": 0.6}
+    made = sensitivity(test, runs, "P@2", propensity=p, liked=4)
+    assert made.systems == ("y", "z")
+    assert list(made.unusable) == ["x"]
+    assert "x: no gamma, as its estimate is not usable here (ips 5 is above 1" in str(made)
+    assert made.to_dict()["unusable"]["x"].startswith("ips 5 is above 1")
+    assert made.table().height == 1
+    assert made.interval(1.5)["system"].to_list() == ["y", "z"]
+    rows = judgments_needed(test, runs, "P@2", propensity=p, liked=4).table().to_dicts()
+    assert [row["needed"] is None for row in rows] == [True, True, True]
+    for row in rows[:2]:
+        assert row["difference"] is None
+        assert row["reason"].startswith("the estimate of x is not usable here: ips 5 is above 1")
+    assert rows[2]["reason"] == "the estimates do not differ"
+    # What is given need not be estimated.
+    given = judgments_needed(test, runs, "P@2", liked=4, difference=0.2, liked_share=0.5)
+    assert given.table()["needed"].null_count() == 0
+    none = sensitivity(test, {"x": runs["x"], "w": runs["x"]}, "P@2", propensity=p, liked=4)
+    with pytest.raises(DataError, match="no estimate is usable"):
+        none.figure()
+    assert "liked" not in judgments_needed(
+        test, {"x": runs["x"], "w": runs["z"]}, "P@2", propensity=p, liked=4
+    ).footer()[0]  # fmt: skip
 
 
 def test_judgments_needed_errors():
@@ -291,8 +363,11 @@ def test_judgments_needed_errors():
         with pytest.raises(SettingError, match="P, RBP and DCG with a cutoff"):
             judgments_needed(TEST, RUNS, metric, liked=4)
     for name in ("power", "alpha", "liked_share"):
-        with pytest.raises(SettingError, match=name):
-            judgments_needed(TEST, RUNS, "P@3", liked=4, **{name: 1.0})
+        for bad in (1.0, 0.0, -1, math.nan, "0.5", True):
+            with pytest.raises(SettingError, match=name):
+                judgments_needed(TEST, RUNS, "P@3", liked=4, **{name: bad})
+    with pytest.raises(SettingError, match=r"power must be above alpha \(0.05\)"):
+        judgments_needed(TEST, RUNS, "P@3", liked=4, power=0.01)
     with pytest.raises(DataError, match="at least 2 systems"):
         judgments_needed(TEST, {"x": RUNS["x"]}, "P@3", liked=4)
     data = us.read_ratings({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "rating": [5, 1, 4, 5]})

@@ -496,9 +496,9 @@ def zip_of(files):
     return out.getvalue()
 
 
-def tar_of(files, members=()):
+def tar_of(files, members=(), mode="w:gz"):
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as packed:
+    with tarfile.open(fileobj=out, mode=mode) as packed:
         for name, content in files.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
@@ -560,6 +560,12 @@ def zip_link():
         (tar_of({"a": "1"}, [link("l", tarfile.LNKTYPE, "a")]), "link or a device"),
         (tar_of({"a": "1"}, [link("d", tarfile.CHRTYPE)]), "link or a device"),
         (tar_of({"a": "1"}, [link("d", tarfile.FIFOTYPE)]), "link or a device"),
+        (zip_of({"a": "1", ".": "x"}), "has no name"),
+        (tar_of({"a": "1", ".": "x"}), "has no name"),
+        (tar_of({"a": "1", "./a": "x"}), "is in it twice"),
+        (tar_of({"a": "1", "b//c": "x", "b/c": "x"}), "is in it twice"),
+        (zip_of({"a": "1", "a/b": "x"}), "lies in a folder that has the name of a file"),
+        (tar_of({"a/b/c": "1", "a": "x"}), "lies in a folder that has the name of a file"),
     ],
 )
 def test_archives_that_are_refused(tmp_path, content, why):
@@ -596,6 +602,46 @@ def test_a_damaged_member(tmp_path):
         download.unpack(tmp_path / "archive", tmp_path / "out")
 
 
+def spoil(content, rng):
+    """Flip one bit."""
+    spoilt = bytearray(content)
+    spoilt[rng.integers(len(spoilt))] ^= 1 << int(rng.integers(8))
+    return bytes(spoilt)
+
+
+@pytest.mark.parametrize("pack", ["zip", "gz", "bz2", "xz"])
+def test_flipped_bits_in_archives_change_nothing_unnoticed(tmp_path, pack):
+    """What unpacks holds what was packed: only flips of time stamps and the like may pass."""
+    files = {"a/ratings.dat": "".join(f"{n * n}::{n}\n" for n in range(400)), "b": "x" * 50}
+    content = zip_of(files) if pack == "zip" else tar_of(files, mode=f"w:{pack}")
+    rng, refused = np.random.default_rng(1), 0
+    for turn in range(300):
+        (tmp_path / "archive").write_bytes(spoil(content, rng))
+        out = tmp_path / str(turn)
+        try:
+            assert download.unpack(tmp_path / "archive", out)
+        except DataError as problem:
+            assert re.search("damaged|refused|unpacks to", str(problem))  # noqa: PT017
+            refused += 1
+            continue
+        assert {name: (out / name).read_text() for name in files} == files
+    assert refused > 200
+
+
+def test_a_plain_tar_whose_list_breaks_off(tmp_path):
+    content = bytearray(tar_of({"a": "1", "b": "2", "c": "3"}, mode="w"))
+    assert not download.unpack(written(tmp_path / "good.tar", content), tmp_path / "good")
+    content[1024] ^= 1  # the header of the second file
+    with pytest.raises(DataError, match="its list of files breaks off"):
+        download.unpack(written(tmp_path / "bad.tar", content), tmp_path / "bad")
+    assert not (tmp_path / "bad").exists()
+
+
+def written(path, content):
+    path.write_bytes(content)
+    return path
+
+
 # Downloading
 
 
@@ -616,8 +662,15 @@ class Server:
                 body = {"spoiled": b"?" * len(outer.content), "long": outer.content + b"!"}.get(
                     wrong, outer.content
                 )
+                if str(wrong).startswith("http"):
+                    self.send_response(302)
+                    self.send_header("Location", wrong)
+                    self.end_headers()
+                    return
                 self.send_response(200)
-                if wrong not in ("endless", "long"):
+                if wrong == "abc":
+                    self.send_header("Content-Length", "abc")
+                elif wrong not in ("endless", "long"):
                     self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body[: len(body) // 2] if wrong in ("cut", "endless") else body)
@@ -659,7 +712,14 @@ def test_get(server, home):
     )
     assert moved[-1] == (len(server.content), len(server.content))
     found = sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
-    assert found == ["ml-1m/ml-1m/README", "ml-1m/ml-1m/ratings.dat"]
+    assert found == ["ml-1m/download.json", "ml-1m/ml-1m/README", "ml-1m/ml-1m/ratings.dat"]
+    receipt = catalog.receipt(home / "ml-1m")
+    assert (receipt.address, receipt.bytes) == (server.address, len(server.content))
+    assert receipt.sha256 == hashlib.sha256(server.content).hexdigest()
+    assert str(receipt) == (
+        f"verified: its sha256 is the published one; {len(server.content):,} bytes arrived, as "
+        f"expected; the checksums inside it are right"
+    )
     assert len(load("ml-1m", data_dir=home).ratings) == 2
     assert get("ml-1m", home) == home / "ml-1m"
     assert server.asked == 1
@@ -703,6 +763,64 @@ def test_a_cut_connection_without_a_known_size(server, home, monkeypatch):
     server.wrong = ["cut"]
     get("ml-1m", home)
     assert server.asked == 2
+
+
+def unchecked(monkeypatch):
+    entry = replace(DATASETS["ml-1m"], size=None, checksum=None)
+    monkeypatch.setitem(DATASETS, "ml-1m", entry)
+
+
+def test_what_was_not_checked_is_told(server, home, monkeypatch, capsys):
+    unchecked(monkeypatch)
+    code, out, _ = run(capsys, "get", "ml-1m", "--data-dir", home, "--yes")
+    assert code == 0
+    assert "not verified, because no checksum of it is published. Checked: " in out
+    assert f"{len(server.content):,} bytes arrived, as announced; the checksums inside" in out
+    assert hashlib.sha256(server.content).hexdigest() in out
+    assert "verified" not in data_help(capsys)
+
+
+def data_help(capsys):
+    return run(capsys, "get", "--help")[1].replace("not verified", "")
+
+
+def test_a_length_that_is_no_number(server, home, monkeypatch):
+    unchecked(monkeypatch)
+    server.wrong = ["abc"]
+    get("ml-1m", home)
+    assert catalog.receipt(home / "ml-1m").checked == ("the checksums inside it are right",)
+
+
+@pytest.mark.parametrize(("wrong", "what"), [("endless", "sends more"), (None, "announces")])
+def test_a_download_of_unknown_size_has_an_end(server, tmp_path, wrong, what):
+    server.wrong = [wrong]
+    with pytest.raises(DataError, match=f"{what}.* bytes, and no more than 9 are taken"):
+        download.fetch(server.address, tmp_path / "x", limit=9)
+    assert server.asked == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_plain_http_needs_a_checksum(server, home, monkeypatch):
+    unchecked(monkeypatch)
+    with pytest.raises(DataError, match=r"http://example\.org/x: refused.*plain http"):
+        download.fetch("http://example.org/x", home)
+    server.wrong = ["http://example.org/x"]  # where the server sends us
+    with pytest.raises(DataError, match=r"http://example\.org/x: refused.*plain http"):
+        get("ml-1m", home)
+    assert server.asked == 1
+    assert not list(home.iterdir())
+
+
+def test_a_damaged_single_file(home, tmp_path, monkeypatch):
+    content = bytearray(gzip.compress(beer_records(repr).encode()))
+    content[-6] ^= 1  # in its checksum
+    file = written(tmp_path / "beeradvocate.json.gz", content)
+    monkeypatch.setitem(
+        DATASETS, "beeradvocate", replace(DATASETS["beeradvocate"], archive=file.as_uri())
+    )
+    with pytest.raises(DataError, match="damaged"):
+        get("beeradvocate", home)
+    assert not list(home.iterdir())
 
 
 def test_nobody_answers(server, home):
@@ -802,7 +920,7 @@ def test_entries_are_sound():
         assert entry.checksum is None or re.fullmatch(
             r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", entry.checksum
         )
-        assert (entry.archive or "https://x").startswith(("https://", "http://"))
+        assert entry.checksum or (entry.archive or "https://x").startswith("https://")
         assert set(entry.rules) <= set(catalog.RULES)
         assert entry.scale is None or entry.liked is None or (
             entry.scale[0] <= entry.liked <= entry.scale[1]
@@ -943,18 +1061,19 @@ def test_released_results_are_listed(home, capsys):
     _, out, _ = run(capsys, "info", "mena2021_ml-1m_at10.csv", "--data-dir", home)
     assert "elikary/tois2021" in out
     assert "there  no; put it into the folder published" in out
-    with pytest.raises(SettingError, match="holds results, no ratings"):
-        data_app(["info", name, "--liked", "4"])
+    code, _, err = run(capsys, "info", name, "--liked", "4")
+    assert code == 2
+    assert "holds results, no ratings" in err
     put(home, "published", **{theirs.replace(".", "__"): "RunA,RunB,P\na,b,0.5\n"})
-    with pytest.raises(DataError, match="has 1 rows with values"):
-        data_app(["info", name, "--data-dir", str(home)])
+    code, _, err = run(capsys, "info", name, "--data-dir", home)
+    assert code
+    assert "has 1 rows with values" in err
 
 
 def test_info_says_where_data_are_from(home, capsys):
-    with pytest.raises(
-        DataError, match=r"data\.txt of that repository.*github\.com/ir-uam/SIGIR2018"
-    ):
-        data_app(["info", "cm100k", "--data-dir", str(home)])
+    code, _, err = run(capsys, "info", "cm100k", "--data-dir", home)
+    assert code
+    assert re.search(r"data\.txt of that repository.*github\.com/ir-uam/SIGIR2018", err)
     put(home, "cm100k", data__txt=CM)
     _, out, _ = run(capsys, "info", "cm100k", "--data-dir", home)
     assert "from https://github.com/ir-uam/SIGIR2018 (download datasets/cm100k/data.txt" in out
@@ -964,9 +1083,10 @@ def test_info_says_where_data_are_from(home, capsys):
 
 def test_get_command(server, home, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    with pytest.raises(SettingError, match="--yes"):
-        data_app(["get", "ml-1m", "--data-dir", str(home)])
-    assert "GroupLens" in capsys.readouterr().err
+    code, _, err = run(capsys, "get", "ml-1m", "--data-dir", home)
+    assert code == 2
+    assert "--yes" in err
+    assert "GroupLens" in err
     assert server.asked == 0
     code, out, err = run(capsys, "get", "ml-1m", "--data-dir", home, "--yes")
     assert code == 0
@@ -1008,12 +1128,14 @@ def test_info_of_a_file(tmp_path, capsys):
     for more, why in (
         (["--option", "overlap=keep"], "is for named data sets"),
         (["--option", "overlap"], "NAME=VALUE"),
-        (["--format", "csv"], "format"),
+        (["--format", "yaml"], "format"),
     ):
-        with pytest.raises(SettingError, match=why):
-            data_app(["info", str(file), *more])
-    with pytest.raises(SettingError, match="are for files"):
-        data_app(["info", "coat", "--columns", "user=who"])
+        code, _, err = run(capsys, "info", file, *more)
+        assert code == 2
+        assert why in err
+    code, _, err = run(capsys, "info", "coat", "--columns", "user=who")
+    assert code == 2
+    assert "are for files" in err
 
 
 @pytest.mark.parametrize("command", ["list", "get", "info"])

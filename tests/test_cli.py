@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.cli import app, main
+from unskew.cli import app
 
 
 def run(*arguments, env=None, cwd=None):
@@ -19,30 +19,6 @@ def run(*arguments, env=None, cwd=None):
         [sys.executable, "-m", "unskew", *map(str, arguments)], capture_output=True, text=True,
         env={**os.environ, "COLUMNS": "200", **(env or {})}, cwd=cwd, timeout=120,
     )  # fmt: skip
-
-
-@pytest.fixture
-def call(capsys):
-    """Run the command in this process; return its exit code and what it printed."""
-
-    def do(*arguments):
-        with pytest.raises(SystemExit) as done:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return done.value.code or 0, printed.out, printed.err
-
-    return do
-
-
-@pytest.fixture
-def files(tmp_path):
-    (tmp_path / "test.csv").write_text("user,item,rating\n1,a,5\n1,b,2\n1,c,4\n2,a,3\n2,d,5\n")
-    (tmp_path / "mine.csv").write_text("user,item,rank\n1,b,1\n1,a,2\n2,d,1\n2,a,2\n")
-    (tmp_path / "theirs.trec").write_text(
-        "1 Q0 a 1 9 x\n1 Q0 c 2 8 x\n2 Q0 x 1 1 x\n2 Q0 d 2 1 x\n"
-    )
-    (tmp_path / "train.csv").write_text("user,item,rating\n1,x,5\n2,c,5\n3,c,1\n")
-    return tmp_path
 
 
 def test_json_is_one_object_named_as_the_user_wrote(files, call):
@@ -125,7 +101,7 @@ def test_options_change_what_they_say(files, call):
         (["-r", "missing.csv"], 1, "no such file"),
         (["-r", "mine.csv", "-r", "mine.csv"], 2, "two runs are named 'mine'"),
         (["-r", "mine.csv", "--format", "jsno"], 2, "Did you mean 'json'"),
-        (["-r", "mine.csv", "--per-user", "out.xls"], 2, ".parquet or .csv"),
+        (["-r", "mine.csv", "--per-user", "out.xls"], 2, "take one of .parquet, .csv"),
         (["-r", "mine.csv", "--memory", "lots"], 2, "512MiB"),
         (["-r", "mine.csv", "--columns", "user"], 2, "user=NAME"),
         (["-r", "mine.csv", "-m", "ARP@2"], 1, "--train"),

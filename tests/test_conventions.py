@@ -16,6 +16,7 @@ Not expressed, because no option of ours is the same:
   below rank R.
 """
 
+import math
 import re
 import warnings
 from collections.abc import Mapping
@@ -807,6 +808,52 @@ def test_all_nine_libraries_are_there():
     assert len(CASES) == 318
 
 
+# Read from their source, not run: RecBole 1.2 (recbole/evaluator/metrics.py) and Elliot 0.3.1
+# (elliot/evaluation/relevance/relevance.py and metrics/accuracy).
+
+
+def discounted(gains):
+    return sum(gain / math.log2(place + 2) for place, gain in enumerate(gains))
+
+
+def recbole(user, k):
+    """RecBole knows liked items only, and every user it averages has one."""
+    hits = [item in LIKED[user] for item in LISTS.get(user, [])][:k]
+    most = min(len(LIKED[user]), k)
+    shares = [sum(hits[: place + 1]) / (place + 1) for place in range(len(hits))]
+    first = hits.index(True) + 1 if any(hits) else math.inf
+    return {
+        f"P@{k}": sum(hits) / k,
+        f"Recall@{k}": sum(hits) / len(LIKED[user]),
+        f"HitRate@{k}": float(any(hits)),
+        f"RR@{k}": 1 / first,
+        f"AP(per=min)@{k}": sum(s for s, hit in zip(shares, hits, strict=True) if hit) / most,
+        f"nDCG@{k}": discounted(hits) / discounted([1] * most),
+    }
+
+
+def elliot(user, k):
+    """Elliot's nDCG gives a liked item 2^(rating - threshold + 1) - 1."""
+    gains = {item: 2 ** (rating - 4 + 1) - 1 for item, rating in LIKED[user].items()}
+    best = sorted(gains.values(), reverse=True)[:k]
+    scored = [gains.get(item, 0) for item in LISTS[user][:k]]
+    return {f"nDCG@{k}": discounted(scored) / discounted(best)}
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_formulas_read_from_the_source(k):
+    def average(formula, users):
+        rows = [formula(user, k) for user in users]
+        return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+
+    theirs = average(recbole, LIKED)
+    ours = means(JUDGMENTS, LISTS, list(theirs), gain="binary", users="with-relevant")
+    assert ours == pytest.approx(theirs, abs=1e-12)
+    theirs = average(elliot, [user for user in LISTS if user in LIKED])
+    ours = means(LIKED, LISTS, list(theirs), gain={4: 1, 5: 3}, users="both")
+    assert ours == pytest.approx(theirs, abs=1e-12)
+
+
 # A list of 3 items, all liked, of a user who likes 10; cutoff 5. It tells denominators apart.
 
 SHORT = {
@@ -1037,7 +1084,7 @@ def test_every_row_of_the_documentation_has_its_test(text):
 
 
 def test_the_documentation_is_read_in_full():
-    assert (len(ROWS), len(TRAPS)) == (24, 9)
+    assert (len(ROWS), len(TRAPS)) == (26, 10)
     assert {len(row) for row in ROWS} == {4}
     for peer, version in {(batch.peer, batch.version) for batch in BATCHES}:
         assert f"{peer} {version}" in "\n".join(LINES)

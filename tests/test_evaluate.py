@@ -1,7 +1,9 @@
 """`evaluate` and `Scores`: same bits whatever the settings, and means that say what they mean."""
 
+import html
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +16,7 @@ import unskew as us
 from unskew.data.ratings import Ids
 from unskew.evaluation import memory_bytes
 from unskew.metrics import REGISTRY
-from unskew.scores import Scores, System
+from unskew.scores import USERS, Scores, System, notes_of
 
 TEST = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
 RUN = {1: [20, 10], 2: [30]}
@@ -391,6 +393,78 @@ def test_the_table_says_what_it_is_a_mean_of():
     assert "liked: rating >= 4; gain rating; loss levels" in text
 
 
+def test_print_and_notebook_show_every_note():
+    train = {"user": [1, 2, 3], "item": [10, 20, 30], "rating": [5, 4, 3]}
+    test = {"user": [1, 1, 2, 4], "item": [20, 30, 30, 40], "rating": [5, 2, 4, 3]}
+    runs = {"s": {1: [10, 20], 2: [30], 3: [40]}}
+    with pytest.warns(us.DataWarning):
+        scores = us.evaluate(test, runs, ["P@5", "Coverage@5"], train=train)
+    for counted in (
+        "liked: ratings from 4 up (assumed",
+        "s: the lists hold at most 2 items, fewer than the cutoff of P@5",
+        "s: 1 users with test data have no list; they score 0",
+        "s: 1 lists of users without test data are not averaged",
+        "s: 1 recommended items are in the user's own training ratings",
+        "1 users with test data have no liked item",
+        "catalogue: 4 items",
+    ):
+        assert any(counted in note for note in scores.notes), counted
+    assert str(scores).endswith("\n".join(scores.notes))
+    page = scores._repr_html_()
+    for note in scores.notes:
+        assert html.escape(note) in page
+    hostile = replace(scores, notes=("<script>alert(1)</script>",))
+    assert "<script>" not in hostile._repr_html_()
+
+
+def test_notes_of_many_designs_stand_once():
+    scores = us.evaluate(TEST, {"a": RUN, "b": RUN}, "P@1", liked=4)
+
+    def part(*notes):
+        return replace(scores, notes=notes)
+
+    assert notes_of({"one": [part("a: 3 rows", "a: 3 rows", "plain")]}) == ["a: 3 rows", "plain"]
+    # A number inside a name is no count; two notes of one split are two.
+    apart = ["x-1.csv: 7 rows", "x-2.csv: 9 rows", "P@10 of 7", "P@10 of 8"]
+    assert notes_of({"one": [part(*apart)]}) == apart
+    several = {
+        "one": [part("a: 1,200 of 9 rows", "b: 1,200 of 9 rows"), part("a: 30 of 9 rows")],
+        "two": [part("a: 7 of 9 rows", "for two")],
+        "three": [part("a: 8 of 9 rows")],
+    }
+    assert notes_of(several) == [
+        "a: 7 to 1,200 of 9 rows", "b: 1,200 of 9 rows (one in 1 of 2 splits)", "for two (two)",
+    ]  # fmt: skip
+    assert notes_of({"": [part("a: 1 row", "b: 1 row"), part()]}) == [
+        "every system: 1 row (in 1 of 2 splits)"
+    ]
+
+
+@pytest.mark.parametrize("users", USERS)
+def test_per_user_tells_whom_a_mean_is_over(data, users):
+    """The mean of the marked rows is `mean()`: the columns mark what each choice averages."""
+    train, test, runs = data
+    runs = {"a": runs["a"].filter(pl.col("user") % 3 > 0)}
+    scores = us.evaluate(test, runs, ["P@5", "RR"], liked=4, train=train)
+    frame = scores.per_user()
+    assert frame.columns[:7] == ["system", "user", "test", "liked", "disliked", "train", "depth"]
+    marked = {
+        "with-test": pl.col("test") > 0,
+        "with-relevant": pl.col("liked") > 0,
+        "with-list": pl.col("depth") > 0,
+        "both": (pl.col("test") > 0) & (pl.col("depth") > 0),
+        "with-train": pl.col("train") > 0,
+        "all": pl.lit(True),
+    }[users]  # fmt: skip
+    kept = frame.filter(marked)
+    for metric in ("P@5", "RR"):
+        mean = math.fsum(kept[metric]) / kept.height
+        assert mean == pytest.approx(scores.mean(metric, users=users)["a"], abs=1e-15)
+    counts = test.group_by("user").len()
+    told = dict(frame.select("user", "test").iter_rows())
+    assert {user: told[user] for user in counts["user"]} == dict(counts.iter_rows())
+
+
 # Errors
 
 
@@ -402,10 +476,14 @@ def test_runs_that_share_no_user_or_item():
     with pytest.raises(us.DataError, match=message):
         us.evaluate(TEST, {"s": {"x": [10], "y": [20]}}, "P@1")
     message = (
-        r"s: no items in common .* ids are integer, such as 7, 8; .* integer, such as 10, 20, 30"
+        r"s: no items in common with the judgments: none of its items is judged\. Its ids are "
+        r"integer, such as 7, 8; the judgments' are integer, such as 10, 20, 30"
     )
-    with pytest.raises(us.DataError, match=message):
-        us.evaluate(TEST, {"s": {1: [7, 8]}}, "P@1")
+    with pytest.warns(us.DataWarning, match=message):
+        scores = us.evaluate(TEST, {"s": {1: [7, 8]}, "t": RUN}, ["P@1", "Recall"], liked=4)
+    assert scores.mean()["s"] == {"P@1": 0.0, "Recall": 0.0}
+    assert scores.mean()["t"] == {"P@1": 0.5, "Recall": 1.0}
+    assert any(note.startswith("s: no items in common") for note in scores.notes)
 
 
 def test_integers_meet_their_decimals():
@@ -424,7 +502,7 @@ def test_unknown_metrics_are_refused_with_the_nearest():
         us.evaluate(TEST, {"s": RUN}, "nDCG(idael=cut)")
     with pytest.raises(us.SettingError, match=r"ideal must be one of cut, uncut, .* got 'cutt'"):
         us.evaluate(TEST, {"s": RUN}, "nDCG(ideal=cutt)")
-    with pytest.raises(us.SettingError, match="a cutoff must be at least 1"):
+    with pytest.raises(us.SettingError, match="a cutoff must be a whole number from 1"):
         us.evaluate(TEST, {"s": RUN}, "P@0")
     with pytest.raises(us.SettingError, match="no metrics are named"):
         us.evaluate(TEST, {"s": RUN}, [])
@@ -555,7 +633,7 @@ def test_saved_scores_come_back(tmp_path):
 
 def test_scores_of_whole_runs_only(tmp_path):
     scores = us.evaluate(TEST, {"s": RUN}, "Coverage")
-    assert scores.per_user().columns == ["system", "user"]
+    assert scores.per_user().columns == ["system", "user", "test", "liked", "disliked", "depth"]
     scores.save(tmp_path)
     assert us.Scores.load(tmp_path).mean() == {"s": {"Coverage": 1.0}}
 
@@ -577,8 +655,27 @@ def test_other_formats_are_refused(tmp_path):
     saved().save(tmp_path)
     card = json.loads((tmp_path / "card.json").read_text())
     (tmp_path / "card.json").write_text(json.dumps({**card, "format": 99}))
-    with pytest.raises(us.DataError, match="saved in format 99, this version reads 2"):
+    with pytest.raises(us.DataError, match="saved in format 99, this version reads 3"):
         us.Scores.load(tmp_path)
+
+
+def test_every_flipped_bit_of_saved_scores_is_found(tmp_path):
+    saved().save(tmp_path)
+    rng = np.random.default_rng(0)
+    files = sorted(tmp_path.iterdir())
+    assert [path.name for path in files] == [
+        "0000.parquet", "0001.parquet", "card.json", "lists.parquet",
+    ]  # fmt: skip
+    for path in files:
+        content = path.read_bytes()
+        for _ in range(100):
+            spoilt = bytearray(content)
+            spoilt[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+            path.write_bytes(spoilt)
+            with pytest.raises(us.DataError, match=str(tmp_path)):
+                us.Scores.load(tmp_path)
+        path.write_bytes(content)
+    assert str(us.Scores.load(tmp_path)) == str(saved())
 
 
 def test_a_folder_that_lost_a_file_is_refused(tmp_path):
@@ -606,8 +703,8 @@ def test_a_run_without_a_name_is_told_apart_from_named_runs():
 def test_a_catalogue_without_header_keeps_its_first_item(tmp_path):
     from unskew.data.readers import read_items
 
-    (tmp_path / "items.txt").write_text("a\nb\nc\n")
-    assert sorted(read_items(tmp_path / "items.txt")) == ["a", "b", "c"]
+    (tmp_path / "items.txt").write_text("a1\nb2\nc3\n")
+    assert sorted(read_items(tmp_path / "items.txt")) == ["a1", "b2", "c3"]
     (tmp_path / "named.txt").write_text("item_id\na\nb\n")
     assert sorted(read_items(tmp_path / "named.txt")) == ["a", "b"]
     (tmp_path / "numbers.txt").write_text("3\n1\n")

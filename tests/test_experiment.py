@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -24,7 +26,7 @@ from unskew.cli import main
 from unskew.experiment.execute import execute
 from unskew.experiment.plan import plan_from_card
 from unskew.experiment.results import keys_of, tasks_of
-from unskew.experiment.store import Store, data_key
+from unskew.experiment.store import Store, StoreError, data_key
 from unskew.experiment.task import forget, perform, result_key
 from unskew.recommend.adapt import as_model
 from unskew.recommend.model import Algorithm
@@ -445,6 +447,56 @@ def test_a_failing_command(bench, call, tmp_path):
     assert "no task was finished" in err
 
 
+# Results that vanish
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_vanished_result_is_an_error(tmp_path, monkeypatch, kept):
+    """Nothing that is absent counts as not wanted: a run never returns a part of its results."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store = tmp_path / "store" if kept else None
+    made = plan(us.Popularity(), us.Random())
+
+    def remove(progress):
+        if progress.done == 4:
+            for path in tmp_path.rglob("*.result"):
+                path.unlink()
+
+    with pytest.raises(StoreError, match=r"lists on random, split 1: its result \w+ was there and"):
+        us.run(WORLD, made, store=store, progress=remove)
+    if kept:  # what is left is not done again, and the next run is whole
+        assert results(store)
+        assert us.run(WORLD, made, store=store).table().height == 6 * len(made.metrics)
+    assert not list(tmp_path.glob("unskew-*"))
+
+
+def test_collected_by_another_plan(bench, tmp_path, monkeypatch, capsys):
+    """`unskew store gc` with another plan, while a run goes on: exit code 1, nothing printed."""
+    home = tmp_path / "store"
+    other = plan(us.Random(), seed=99)
+
+    def forget_now():
+        Store.open(home).gc(keys_of(other, WORLD))
+
+    monkeypatch.setattr("unskew.experiment.results.forget", forget_now)
+    with pytest.raises(SystemExit) as done:
+        main(["run", str(bench[0] / "plan.toml"), "--store", str(home), "-q"])
+    assert done.value.code == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "is gone from" in printed.err
+    assert "Run again" in printed.err
+
+
+def test_failures_of_protocols_of_one_name_stay_apart():
+    splits = [us.RandomSplit(test=0.2), us.RandomSplit(test=0.4)]
+    made = Plan(splits, us.TestItems(), [us.Custom("broken", broken), us.Popularity()],
+                metrics=["P@5"])  # fmt: skip
+    done = us.run(WORLD, made, keep_going=True)
+    assert len(done.failures) == 2
+    assert all("RandomSplit(test=0." in label for label in done.failures)
+
+
 # Failures
 
 
@@ -732,6 +784,31 @@ def test_execute(workers):
     assert {n: one.result for n, one in done.items() if n != 3} == {0: 0, 1: 2, 2: 4, 4: 8, 5: 10}
     assert "ValueError: three" in done[3].failure
     assert list(execute(double, [], workers)) == []
+
+
+def test_a_worker_killed_while_tasks_are_submitted(monkeypatch):
+    class Pool(ProcessPoolExecutor):
+        def submit(self, *arguments):
+            if arguments[1] > 2:
+                raise BrokenProcessPool("A child process terminated abruptly")
+            return super().submit(*arguments)
+
+    monkeypatch.setattr("unskew.threads.ProcessPoolExecutor", Pool)
+    with pytest.raises(DataError, match="a worker process was killed"):
+        list(execute(double, range(10), workers=2))
+
+
+def test_tasks_that_vanish_are_not_called_want_of_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    class Pool(ProcessPoolExecutor):
+        def __init__(self, *arguments, **more):
+            super().__init__(*arguments, **more)
+            next(tmp_path.glob("unskew-*/tasks")).unlink()
+
+    monkeypatch.setattr("unskew.threads.ProcessPoolExecutor", Pool)
+    with pytest.raises(StoreError, match=r"cannot read its tasks: .*No such file.*TMPDIR"):
+        list(execute(double, range(10), workers=2))
 
 
 def test_execute_refuses():

@@ -16,7 +16,8 @@ ROOT = Path(unskew.__file__).parent
 ORDER = [
     {"errors"}, {"rng"}, {"compiled"}, {"_rng", "_sort"}, {"threads"}, {"files"}, {"versions"},
     {"charts", "layout"}, {"data"}, {"order"}, {"runs"}, {"protocol"}, {"recommend"},
-    {"ranking", "_rank"}, {"judge", "_judge"}, {"metrics"}, {"scores"}, {"bench"},
+    {"ranking", "_rank"}, {"judge", "_judge"}, {"metrics"}, {"scores"},
+    {"one_relevant", "_one_relevant"}, {"bench"},
     {"expect", "_expect"}, {"evaluation"}, {"comparing"}, {"bias"}, {"estimating"}, {"experiment"},
     {"auditing"}, {"reporting"}, {"studies"}, {"cli"}, {"__main__"},
 ]  # fmt: skip

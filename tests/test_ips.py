@@ -187,8 +187,54 @@ def test_up_to_a_factor_there_is_no_ips():
     assert math.isnan(made["x", "P@2"].ips)
     assert made["x", "P@2"].snips > 0
     assert made["x", "Recall@2"].ips == made["x", "Recall@2"].snips
+    # Fractions whose divisor is not in proportion to the weights have no scale either.
+    loose = ["F1@2", "AP@2", "nDCG@2", "HLU@2", "Recall(per=min)@2", "AUC"]
+    made = estimate(TEST, RUNS, [*loose, "SR@2", "ADG@2", "ATOP", "Recall@2"], weights=[1] * 5,
+                    liked=4, resamples=0, items=list("abcde"))  # fmt: skip
+    for label in made.metrics:
+        value = made["x", label]
+        assert math.isnan(value.ips) == (label in [*loose, "DCG@2"]), label
+        assert math.isnan(value.snips) == (label in loose), label
+    assert made["x", "F1@2"].reason == "there is no weighted estimate"
+    assert any(
+        note == f"{', '.join(loose)} have no estimate: the weights are known up to a factor only"
+        for note in made.notes
+    )
+
+
+def test_propensities_of_liked_ratings_give_ratios_of_liked_ones_only():
+    """Popularity with an exponent other than 1: no scale, and nothing about disliked ratings."""
     relative = propensity(None, TEST, exponent=0.5)
-    assert math.isnan(estimate(TEST, RUNS, "P@2", propensity=relative, liked=4)["x", "P@2"].ips)
+    assert (relative.known, relative.liked_only) == (False, True)
+    every = ["P@2", "RBP@2", "DCG@2", "anti-P@2", "anti-Recall@2", "Recall@2", "SR@2", "ADG@2"]
+    made = estimate(TEST, RUNS, every, propensity=relative, liked=4, resamples=0)
+    for label in every:
+        given = label in ("Recall@2", "SR@2", "ADG@2")
+        assert math.isnan(made["x", label].snips) != given, label
+        assert math.isnan(made["x", label].ips) != given, label
+    assert any("DCG@2, anti-P@2, anti-Recall@2 have no estimate: the weights hold for liked" in note
+               for note in made.notes)  # fmt: skip
+    # DCG by gains of liked judgments only lacks a scale, but disliked ones do not enter.
+    binary = estimate(TEST, RUNS, "DCG@2", propensity=relative, liked=4, gain="binary", resamples=0)
+    assert not any("disliked ones count too" in note for note in binary.notes)
+    assert math.isnan(made["x", "DCG@2"].best)
+
+
+def test_each_model_of_propensities_says_what_it_holds_for():
+    drawn = {"user": [1, 2, 1, 2], "item": ["a", "a", "b", "c"], "rating": [5, 1, 2, 4]}
+    kinds = {
+        "exponent 1": propensity(None, TEST),
+        "fitted": propensity(None, TEST, random=drawn, liked=4),
+        "naive Bayes": propensity(None, TEST, "naive-bayes", random=drawn),
+        "logistic": propensity(None, TEST, "logistic"),
+        "given": propensity(None, TEST, CHANCE),
+    }
+    for name, one in kinds.items():
+        assert (one.known, one.liked_only) == (True, False), name
+        made = estimate(TEST, RUNS, ["P@2", "anti-P@2", "DCG@2"], propensity=one, liked=4,
+                        resamples=0)  # fmt: skip
+        for label in made.metrics:
+            assert not math.isnan(made["x", label].snips), (name, label)
 
 
 def test_with_liked_judgments_only_there_is_nothing_to_normalise_by():
@@ -196,7 +242,7 @@ def test_with_liked_judgments_only_there_is_nothing_to_normalise_by():
     assert math.isnan(made["x", "P@2"].snips)
     assert made["x", "P@2"].ips > 0
     assert made["x", "ADG@2"].snips > 0
-    assert any("normalised" in note for note in made.notes)
+    assert any("all judgments are liked, or none is" in note for note in made.notes)
 
 
 def test_weights_of_an_intervention():
@@ -287,21 +333,80 @@ def test_standard_error_agrees_with_the_bootstrap():
 
 
 def test_a_warning_where_normalising_changes_the_order():
-    test = {"user": [1] * 5 + [2], "item": [1, 2, 3, 4, 5, 1], "rating": [1] * 6}
-    runs = {"a": {1: [1, 2, 9], 2: [9, 8, 7]}, "b": {1: [9, 8, 7], 2: [1, 9, 8]}}
+    # Twenty copies of two users, so that estimates rest on enough hits to be usable.
+    users = [100 * n + u for n in range(20) for u in [1] * 5 + [2]]
+    test = {"user": users, "item": [1, 2, 3, 4, 5, 1] * 20, "rating": [1] * 120}
+    lists = {"a": {1: [1, 2, 9], 2: [9, 8, 7]}, "b": {1: [9, 8, 7], 2: [1, 9, 8]}}
+    runs = {
+        name: {100 * n + u: own for n in range(20) for u, own in two.items()}
+        for name, two in lists.items()
+    }
     with pytest.warns(DataWarning, match="nDCG@3 and DCG@3 disagree about a and b"):
         made = estimate(test, runs, "nDCG@3", propensity=dict.fromkeys(range(1, 10), 1.0), liked=1)
     assert made.metrics == ("nDCG@3", "DCG@3")
     assert made.order("nDCG@3") == ["b", "a"]
+    with pytest.raises(DataError, match="by snips, as that of a is not usable here: there is none"):
+        made.order("DCG@3")  # all judgments are liked: nothing to normalise by
     assert made.order("DCG@3", "ips") == ["a", "b"]
     assert made.order("DCG@3", "naive") == ["a", "b"]
     assert any("beside" in note for note in made.notes)
 
 
-def test_an_estimate_that_no_metric_can_have_is_noted():
+def test_an_estimate_that_no_metric_can_have_is_not_usable():
     made = estimate(TEST, RUNS, "P@2", propensity=dict.fromkeys("abcd", 0.1), liked=4, resamples=0)
     assert made["x", "P@2"].ips == pytest.approx(5)
-    assert any(note.startswith("P@2 beyond 1 (x 5.00") for note in made.notes)
+    reason = "ips 5 is above 1, the largest possible value"
+    assert made["x", "P@2"].reason == reason
+    row = made.table().row(0, named=True)
+    assert (row["usable"], row["reason"]) == (False, reason)
+    told = json.loads(json.dumps(made.to_dict()))["estimates"][0]
+    assert (told["usable"], told["reason"]) == (False, reason)
+    for text in (str(made), made._repr_html_()):
+        assert f"P@2 not usable here: x ({reason})" in text
+    assert made.shown()["usable"].to_list() == ["not usable here"] * 2
+    with pytest.raises(DataError, match="by ips, as that of x is not usable here: ips 5 is above"):
+        made.order("P@2", "ips")
+    assert made.order("P@2", "naive") == ["x", "y"]
+
+
+def of_chances(rate, share, users=200):
+    """Return an estimate of P@1 where `rate` of the users judge the item, liked by `share`."""
+    judged = round(rate * users)
+    user = list(range(judged))
+    rating = [5 if u < share * judged else 1 for u in user]
+    test = {"user": user, "item": ["a"] * judged, "rating": rating}
+    runs = {"r": {u: ["a"] for u in range(users)}}
+    return lambda p, **how: estimate(test, runs, "P@1", propensity={"a": p}, liked=4, **how)[
+        "r", "P@1"
+    ]  # fmt: skip
+
+
+def test_which_estimates_are_usable():
+    half = of_chances(0.5, 0.5)
+    assert half(0.5).usable  # 0.5
+    assert half(0.35).usable  # 0.71, far enough from 1
+    near = half(0.26)
+    assert near.ips == pytest.approx(0.25 / 0.26)
+    assert near.reason.startswith("the interval of ips reaches 1.19")
+    assert half(0.26, resamples=0).usable  # without an interval only the value is looked at
+    assert half(0.2).reason == "ips 1.25 is above 1, the largest possible value"
+    few = of_chances(0.09, 0.5)(0.5)
+    assert few.reason == "it rests on 9 hits worth 9 equal ones, fewer than 10"
+    assert of_chances(0.1, 0.5)(0.5).usable
+    nothing = of_chances(0.5, 0)(0.5)
+    assert nothing.reason == "it rests on 0 hits worth 0 equal ones, fewer than 10"
+
+
+def test_the_largest_dcg_is_that_of_the_best_gain_everywhere():
+    n = 50
+    test = {"user": list(range(n)), "item": ["a"] * n, "rating": [5, 1] * (n // 2)}
+    runs = {"r": {u: ["a", "b", "c"] for u in range(n)}}
+    how = {"liked": 4, "resamples": 0, "items": list("abc")}
+    most = 5 * sum(log2(r) for r in (1, 2, 3))
+    for factor, reason in ((1.01, ""), (0.99, "ips 10.76 is above 10")):
+        made = estimate(test, runs, "DCG@3", propensity={"a": 3 / most * factor}, **how)
+        assert made["r", "DCG@3"].ips == pytest.approx(most / factor)
+        assert made["r", "DCG@3"].reason[:21] == reason
 
 
 # What cannot be estimated
@@ -341,9 +446,11 @@ def test_errors():
         with pytest.raises(SettingError, match=message):
             estimate(TEST, RUNS, "P@2", **{"liked": 4, **settings})
     for settings, message in [
-        ({"weights": [1.0] * 4}, "one per judgment"), ({"weights": [-1.0] * 5}, "from 0 up"),
-        ({"weights": [0.0] * 5}, "only 0"), ({"weights": [math.inf] * 5}, "from 0 up"),
-        ({"propensity": {"a": 0.0, "b": 1, "c": 1, "d": 1}}, "above 0"),
+        ({"weights": [1.0] * 4}, "one per judgment"),
+        ({"weights": [1, -1, 1, 1, 1]}, "from 0 to 1e.12.*got -1, user 1, item 'b'"),
+        ({"weights": [0.0] * 5}, "only 0"), ({"weights": [math.inf] * 5}, "got inf"),
+        ({"weights": [1e300] * 5}, "got 1e.300"), ({"weights": [math.nan] * 5}, "got nan"),
+        ({"propensity": {"a": 0.0, "b": 1, "c": 1, "d": 1}}, "from 1e-12 to 1"),
         ({"propensity": {"a": 0.5}}, "have no propensity"),
     ]:  # fmt: skip
         with pytest.raises(DataError, match=message):
@@ -423,7 +530,11 @@ def test_words_and_json():
     assert table.height == 4
     assert {"ess", "max_weight", "top_share", "ips_low", "snips_high"} <= set(table.columns)
     assert "bootstrap over users" in str(made)
-    assert "naive_low" not in made.shown().columns
+    shown = made.shown().columns
+    assert "naive_low" not in shown
+    assert {"ips_low", "ips_high", "snips_low", "snips_high", "usable"} <= set(shown)
+    without = estimate(TEST, RUNS, "P@2", propensity=CHANCE, liked=4, resamples=0)
+    assert "ips_low" not in without.shown().columns
     assert "<table" in made._repr_html_()
     assert repr(made) == "Estimates(2 systems, 2 metrics)"
     assert json.loads(json.dumps(made.to_dict()))["weights"]["number"] == 5
@@ -521,7 +632,7 @@ def test_sums_of_pairs_are_unbiased_too():
 @pytest.mark.slow
 def test_snips_gets_closer_with_users():
     """Root mean square error at 16 times the users is at most 0.4 of that at once the users."""
-    labels = ["P@5", "DCG@5", "RBP@5", "Recall@5", "ADG@5", "nDCG@5"]
+    labels = ["P@5", "DCG@5", "RBP@5", "Recall@5", "ADG@5", "nDCG(ideal=full)@5"]
 
     def error(users, seed):
         rng = np.random.default_rng(seed)
@@ -546,6 +657,192 @@ def test_snips_gets_closer_with_users():
     few, many = error(25, 1), error(400, 2)
     for label, ratio in zip(labels, many / few, strict=True):
         assert ratio <= 0.4, (label, ratio)
+
+
+def recommended(world, split, algorithms, depth=10):
+    lists = us.AllItems().lists(split, liked=world.liked)
+    return {name: us.rank(one.fit(split.train), lists, depth) for name, one in algorithms.items()}
+
+
+SIMPLE = {"random": us.Random(), "popularity": us.Popularity(), "average": us.AverageRating()}
+
+
+def from_random_ratings(kind, users, seed, labels=("P@10", "anti-P@10", "DCG@10")):
+    """Return IPS, SNIPS and the truth in a world, with propensities fitted from a random sample."""
+    world = us.world(kind, users=users, items=120, seed=seed, density=0.15)
+    split = us.RandomSplit(test=0.3).split(world.ratings, seed=1)[0]
+    runs = recommended(world, split, SIMPLE)
+    truth = us.evaluate(world.truth(), runs, labels, liked=world.liked, users="with-list").mean()
+    made = estimate(split.test, runs, labels, random=world.random(0.1), train=split.train,
+                    items=world.items.values, liked=world.liked, resamples=0)  # fmt: skip
+    return np.array(
+        [[made[s, m].ips, made[s, m].snips, truth[s][m]] for s in runs for m in labels]
+    ).T  # fmt: skip
+
+
+def test_propensities_from_random_ratings_normalise_what_they_weigh():
+    """Liked ratings are rated three times as often in this world as disliked ones."""
+    ips, snips, true = from_random_ratings("shop", 800, 1)
+    assert snips == pytest.approx(ips, rel=0.06)  # both have the same scale
+    assert snips == pytest.approx(true, rel=0.35)  # and that of the truth
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["relevance-only", "popular-good"])
+def test_estimates_from_random_ratings_get_closer_in_a_world(kind):
+    few, many = (
+        np.array([from_random_ratings(kind, users, seed) for seed in range(6)])
+        for users in (200, 3200)
+    )
+    for part in (0, 1):  # IPS, SNIPS
+        errors = [np.sqrt(np.mean(((x[:, part] - x[:, 2]) / x[:, 2]) ** 2)) for x in (few, many)]
+        assert errors[1] < 0.4 * errors[0]
+        assert errors[1] < 0.06
+
+
+@pytest.mark.slow
+def test_estimates_from_random_ratings_get_closer():
+    """Drawn by numpy alone: p(rated) depends on the item, and liked ones are rated more often."""
+    labels = ["P@5", "anti-P@5", "DCG@5", "RBP@5"]
+
+    def errors(users, seed):
+        rng = np.random.default_rng(seed)
+        found = []
+        for _ in range(12):
+            items = 60
+            taste = rng.random((users, items)) < 0.35
+            value = np.where(
+                taste, rng.integers(4, 6, taste.shape), rng.integers(1, 4, taste.shape)
+            )
+            chance = 0.5 * np.linspace(1, 0.2, items)[None, :] * np.where(taste, 1.0, 0.3)
+            best = np.argsort(-(0.3 * taste + rng.random(taste.shape)), axis=1)
+            runs = {"a": as_lists(best), "b": as_lists(np.argsort(rng.random(taste.shape), axis=1))}
+            user, item = np.nonzero(np.ones_like(taste))
+            whole = {"user": user, "item": item, "rating": value[user, item]}
+            truth = us.evaluate(whole, runs, labels, liked=4).mean()
+            parts = []
+            for p in (chance, 0.1):  # what users chose to rate, and a random sample
+                user, item = np.nonzero(rng.random(taste.shape) < p)
+                parts.append({"user": user, "item": item, "rating": value[user, item]})
+            made = estimate(parts[0], runs, labels, random=parts[1], liked=4, resamples=0,
+                            users="all", items=range(items))  # fmt: skip
+            found.append(
+                [
+                    [
+                        (value - truth[s][m]) / max(own[m] for own in truth.values())
+                        for value in (made[s, m].ips, made[s, m].snips)
+                    ]
+                    for s in runs
+                    for m in labels
+                ]
+            )
+        return np.sqrt(np.mean(np.square(found), axis=0))
+
+    few, many = errors(60, 1), errors(1500, 2)
+    assert (many < 0.06).all()
+    assert (many.max(axis=0) < 0.4 * few.max(axis=0)).all()
+
+
+def graded_world(rng, users, items=40):
+    """Return everything, what is judged, its propensities and lists, with ratings of 1 to 5."""
+    taste = rng.random((users, items)) < 0.25
+    value = np.where(taste, rng.integers(4, 6, taste.shape), rng.integers(1, 4, taste.shape))
+    chance = 0.05 + 0.15 * np.linspace(0, 1, items)[None, :] * (1 + taste)
+    order = np.argsort(-(taste * 0.5 + rng.random(taste.shape)), axis=1)[:, :20]
+    user, item = np.nonzero(np.ones_like(taste))
+    whole = {"user": user, "item": item, "rating": value[user, item]}
+    user, item = np.nonzero(rng.random(taste.shape) < chance)
+    frame = {"user": user, "item": item, "rating": value[user, item]}
+    own = {"user": user, "item": item, "propensity": chance[user, item]}
+    return whole, frame, own, {"a": as_lists(order)}
+
+
+RIGHT = ["P@5", "DCG@5", "nDCG(ideal=full)@5", "RBP@5", "Recall@5", "SR@5", "ADG@5", "ATOP", "AP@5",
+         "AUC"]  # fmt: skip
+BIASED = ["nDCG@5", "nDCG(ideal=uncut)@5", "HLU@5", "F1@5", "Recall(per=min)@5", "AP(per=k)@5"]
+
+
+def test_metrics_that_stay_biased_say_so():
+    runs = {"r": {u: list("abcde") for u in (1, 2)}}
+    made = estimate(TEST, runs, [*RIGHT, *BIASED], propensity=CHANCE, liked=4, resamples=0)
+    named = [note.split(" is biased even if")[0] for note in made.notes if "biased even" in note]
+    assert named == BIASED
+    assert (
+        "nDCG@5 is biased even if propensities are right: its ideal list is no sum over judgments; "
+        "take DCG@5 or nDCG(ideal=full)@5"
+    ) in made.notes
+
+
+@pytest.mark.slow
+def test_which_ratios_are_right_in_the_long_run():
+    """Sums over all users, right propensities: what is a ratio of sums is right, nDCG is not."""
+    rng = np.random.default_rng(1)
+    away = []
+    for _ in range(20):
+        whole, frame, own, runs = graded_world(rng, 3000)
+        how = {"liked": 4, "resamples": 0, "mean": "ratio", "users": "all", "items": range(40)}
+        sure = dict.fromkeys(range(40), 1.0)
+        true = estimate(whole, runs, [*RIGHT, *BIASED], propensity=sure, **how)
+        made = estimate(frame, runs, [*RIGHT, *BIASED], propensity=own, **how)
+        away.append([made["a", m].ips - true["a", m].naive for m in [*RIGHT, *BIASED]])
+    z = np.mean(away, axis=0) / (np.std(away, axis=0, ddof=1) / math.sqrt(len(away)))
+    z = dict(zip([*RIGHT, *BIASED], z.tolist(), strict=True))
+    for label in RIGHT:
+        assert abs(z[label]) <= 4.5, (label, z[label])
+    for label in BIASED:
+        assert z[label] > 4.5, (label, z[label])
+
+
+@pytest.mark.slow
+def test_ndcg_in_a_world():
+    """With the true chances of pairs DCG and nDCG(ideal=full) are right, nDCG is not."""
+    labels = ["DCG@10", "nDCG(ideal=full)@10", "nDCG@10"]
+    away: dict = {label: [] for label in labels}
+    for seed in range(20):
+        world = us.world("shop", users=800, items=100, seed=seed, density=0.2)
+        split = us.RandomSplit(test=0.3).split(world.ratings, seed=1)[0]
+        runs = recommended(world, split, {"average": us.AverageRating()})
+        exact = propensity(split.train, split.test, world.observation, of="observed")
+        how = {"liked": world.liked, "resamples": 0, "mean": "ratio", "train": split.train,
+               "items": world.items.values}  # fmt: skip
+        everything = world.truth()
+        outside = everything.take(~shared_rows(everything, split.train))
+        sure = dict.fromkeys(world.items.values.to_list(), 1.0)
+        true = estimate(outside, runs, labels, propensity=sure, **how)
+        made = estimate(split.test, runs, labels, propensity=exact, **how)
+        for label in labels:
+            away[label].append(made["average", label].ips - true["average", label].naive)
+    z = {label: np.mean(x) / (np.std(x, ddof=1) / math.sqrt(20)) for label, x in away.items()}
+    assert abs(z["DCG@10"]) <= 4.5, z
+    assert abs(z["nDCG(ideal=full)@10"]) <= 4.5, z
+    assert z["nDCG@10"] > 4.5, z
+
+
+@pytest.mark.slow
+def test_intervals_of_ips_and_snips_hold_the_truth_as_often_as_stated():
+    """New users in every draw, 300 draws: 95 % intervals hold the population's value."""
+    rng = np.random.default_rng(7)
+    items = 30
+
+    def top(taste):
+        return np.argsort(-(taste * 0.3 + rng.random(taste.shape)), axis=1)[:, :5]
+
+    everyone = rng.random((200_000, items)) < 0.3
+    true = np.take_along_axis(everyone, top(everyone), axis=1).mean()
+    inside = {"ips": 0, "snips": 0}
+    for _ in range(300):
+        taste = rng.random((300, items)) < 0.3
+        spread = np.exp(rng.normal(0, 0.7, (1, items)))
+        chance = np.clip(0.1 * spread * (1 + taste), 0.002, 0.95)
+        frame, own = observe(taste, chance, rng)
+        one = estimate(frame, {"a": as_lists(top(taste))}, "P@5", propensity=own, liked=4,
+                       users="all", items=range(items), resamples=300)["a", "P@5"]  # fmt: skip
+        assert one.usable
+        for name in inside:
+            low, high = getattr(one, f"{name}_interval")
+            inside[name] += low <= true <= high
+    for name, count in inside.items():
+        assert 0.9 <= count / 300 <= 0.98, (name, count)
 
 
 @pytest.mark.slow
@@ -730,7 +1027,7 @@ def command():
 @pytest.fixture
 def files(tmp_path):
     pl.DataFrame(TEST).write_csv(tmp_path / "test.csv")
-    train = {"user": [1, 2, 3], "item": ["e", "e", "a"], "rating": [5, 2, 4]}
+    train = {"user": [1, 2, 3, 4], "item": ["e", "e", "a", "b"], "rating": [5, 2, 4, 1]}
     pl.DataFrame(train).write_csv(tmp_path / "train.csv")
     for name, lists in RUNS.items():
         rows = [(u, i, r) for u, own in lists.items() for r, i in enumerate(own, 1)]
@@ -767,7 +1064,7 @@ def test_the_command(files):
                 "-m", "P@2")  # fmt: skip
     assert "naive-bayes" in drawn.stdout
     fitted = run(files, "--random", str(files / "train.csv"), "-m", "P@2")
-    assert "exponent fitted" in fitted.stdout
+    assert "exponent and scale fitted" in fitted.stdout
 
 
 def test_the_command_for_bounds_and_sensitivity(files):

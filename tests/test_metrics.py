@@ -1,16 +1,21 @@
 """Every metric of judged hits against its plain twin, and the properties they must have."""
 
 import math
+import tracemalloc
+import warnings
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expi
 
 import plain
 import unskew as us
 from conftest import as_ratings, random_case
 from unskew.metrics import REGISTRY, parse
+from unskew.metrics.block import sum_of_discounts
 from unskew.runs import read_run
 
 LIKED = 3
@@ -288,3 +293,60 @@ def test_values_lie_in_the_stated_range(name):
         values = np.concatenate([scores.values("s", form), scores.values("s", f"{form}@3")])
         values = values[~np.isnan(values)]
         assert ((values >= entry.low) & (values <= entry.high + 1e-12)).all()
+
+
+# Cutoffs far beyond every list
+
+
+def test_deep_discounts_are_added_without_a_table():
+    for kind, shift in (("log", 1), ("original", 0)):
+        for cutoff in (1, 2, 10, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 300_000):
+            terms = [1 / math.log2(max(rank + shift, 2)) for rank in range(1, cutoff + 1)]
+            assert sum_of_discounts(cutoff, kind) == pytest.approx(math.fsum(terms), rel=1e-12)
+    # Where no table can be: the logarithmic integral of scipy, whose other terms are below 1e-14.
+    for cutoff in (10**12, 10**18):
+        whole = math.log(2) * (expi(math.log(cutoff)) - expi(math.log(2)))
+        assert sum_of_discounts(cutoff) == pytest.approx(whole, rel=1e-9)
+
+
+@pytest.mark.parametrize("cutoff", [10**9, 10**18])
+def test_cutoffs_beyond_every_list_take_no_memory(cutoff):
+    """A cutoff is not a size: nothing may be allocated for ranks that no list has."""
+    rng = np.random.default_rng(4)
+    rows = [(u, i, int(rng.integers(1, 6))) for u in range(8) for i in rng.permutation(20)[:9]]
+    test = pl.DataFrame(rows, ["user", "item", "rating"], orient="row")
+    lists = {user: rng.permutation(20)[:7].tolist() for user in range(8)}
+    names = [
+        name + ("(ideal=full)" if name == "nDCG" else "")
+        for name in ["nDCG", *REGISTRY] if name != "AUC"
+    ]  # fmt: skip
+    names += [f"anti-{name}" for name in ("P", "nDCG", "AP", "SR", "HLU")]
+    names += [f"condensed-{name}" for name in ("P", "nDCG", "AP", "RBP")]
+    wanted = [f"{name}@{cutoff}" for name in dict.fromkeys(names)]
+
+    def judge(metrics):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", us.DataWarning)
+            return us.evaluate(test, {"s": lists}, metrics, liked=4, train=test, items=range(20))
+
+    deep, list_end = judge(wanted).mean()["s"], judge([f"{name}@20" for name in names]).mean()["s"]
+    for name in names:
+        scale = {"P": 20 / cutoff, "Judged": 20 / cutoff}.get(name.split("-")[-1], 1.0)
+        if "ideal=full" in name:
+            scale = sum_of_discounts(20) / sum_of_discounts(cutoff)
+        if name in ("F1", "Residual", "condensed-P"):  # no multiple of what a short cutoff gives
+            assert 0 <= deep[f"{name}@{cutoff}"] <= 1
+            continue
+        assert deep[f"{name}@{cutoff}"] == pytest.approx(list_end[f"{name}@20"] * scale, rel=1e-9)
+    tracemalloc.start()
+    judge(wanted)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 8 << 20
+
+
+@pytest.mark.parametrize("digits", ["0", str(10**18 + 1), "99999999999999999999", "9" * 5000])
+def test_cutoffs_that_no_rank_can_have_are_refused(digits):
+    with pytest.raises(us.SettingError, match=r"must be a whole number from 1 to 10\^18") as caught:
+        us.Metric.parse(f"P@{digits}")
+    assert len(str(caught.value)) < 160

@@ -321,6 +321,27 @@ def test_one_repeat_has_no_interval():
     assert found["null_share"].null_count() == 0
 
 
+def test_liked_is_the_threshold_of_every_plan():
+    ratings = some_ratings(60, 30)
+
+    def plans(**rules):
+        rule = us.Relevance(**rules)
+        return {
+            name: us.Plan(
+                targets=[targets], algorithms=[us.Popularity()], metrics=["P@3"], relevance=rule
+            )
+            for name, targets in (("all", us.AllItems()), ("test", us.TestTargets()))
+        }
+
+    asked = null_experiment(ratings, plans(above=2), repeats=2, liked=5)
+    assert asked.rows.equals(null_experiment(ratings, plans(liked=5), repeats=2).rows)
+    assert not asked.rows.equals(null_experiment(ratings, plans(above=2), repeats=2).rows)
+    share = null_experiment(ratings, plans(above=2), repeats=2, liked=5, share=0.5)
+    assert share.rows.equals(null_experiment(ratings, plans(liked=5), repeats=2, share=0.5).rows)
+    with pytest.raises(us.SettingError, match="threshold must be a number, got nan"):
+        null_experiment(ratings, plans(liked=4), liked=float("nan"))
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

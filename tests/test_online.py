@@ -12,6 +12,7 @@ from scipy import stats
 
 import unskew as us
 from unskew import DataError, SettingError, UnknownName
+from unskew.comparing.corrections import correct
 from unskew.data.ratings import frozen
 from unskew.estimating import online
 from unskew.estimating.online import (
@@ -565,6 +566,45 @@ def test_settings_of_tests(shop, shown):
         reuse_judgments(shop, shown, ["random"], 0)
 
 
+def test_winners_are_named_by_the_corrected_p(shop, shown):
+    tests = {
+        "ab": lambda **how: ab_test(shop, shown, 400, **how),
+        "multileave": lambda **how: multileave(shop, shown, 400, **how),
+        "reuse": lambda **how: reuse_judgments(shop, shown, ["random", "popularity"], **how),
+    }
+    for name, test in tests.items():
+        found = test().pairs()
+        assert found["p_corrected"].to_list() == correct(found["p"].to_numpy()).tolist(), name
+        plain = test(correction=None)
+        assert plain.pairs()["p_corrected"].to_list() == plain.pairs()["p"].to_list()
+        assert plain.to_dict()["correction"] is None
+        assert any("not corrected for 3 pairs" in line for line in plain.footer())
+        assert any(
+            "corrected by bonferroni" in line for line in test(correction="bonferroni").footer()
+        )
+        for table in (found, plain.pairs()):
+            named = table["winner"].is_not_null().to_list()
+            assert named == (table["p_corrected"] < 0.05).to_list()
+        with pytest.raises(UnknownName, match="holm"):
+            test(correction="holmes")
+    pair = interleave(shop, shown.only(["random", "popularity"]), 400)
+    assert pair.table()["p"].to_list() == pair.table()["p_corrected"].to_list()
+    assert "winner: p < 0.05" in str(pair)
+
+
+def test_a_difference_that_one_test_would_call_significant_may_win_nothing():
+    """p = 0.035 of one pair of three is 0.106 by Holm."""
+    lists = made(np.arange(15).reshape(3, 1, 5), np.zeros((3, 1, 5)))
+    verdict = verdict_of_wins(np.array([[0, 61, 50], [39, 0, 50], [50, 50, 0]]), 200)
+    p = stats.binomtest(61, 100).pvalue
+    assert p < 0.05
+    for correction, corrected, winner in (("holm", 3 * p, None), (None, p, "a")):
+        row = online.pair_table(lists, verdict, 0.95, correction).row(0, named=True)
+        assert row["p"] == pytest.approx(p)
+        assert row["p_corrected"] == pytest.approx(corrected)
+        assert row["winner"] == winner
+
+
 def test_a_log_without_anything_shown():
     world = us.world("null", users=2, items=4, ratings=2)
     lists = made(np.full((2, 2, 2), -1), np.zeros((2, 2, 2)))
@@ -770,6 +810,37 @@ def test_p_is_uniform_where_systems_are_equal(shop, method, feedback):
         false += verdict_of_wins(wins, 200).p[0] < 0.05
     assert stats.kstest(p, "uniform").pvalue > 1e-4
     assert (false / 2_000 - 0.05) / math.sqrt(0.05 * 0.95 / 2_000) < 4.5  # exact tests: at most
+
+
+def six_equal_systems(users=20):
+    """Lists that differ, of six systems that are equal: users come in sixes, with lists rotated."""
+    rng = np.random.default_rng(3)
+    item = np.empty((6, 6 * users, 5), np.int32)
+    liked = np.empty((6, 6 * users, 5), np.uint8)
+    for user in range(users):
+        lists, likes = [rng.permutation(60)[:5] for _ in range(6)], rng.random(60) < 0.4
+        for turn in range(6):
+            for system in range(6):
+                own = lists[(system + turn) % 6]
+                item[system, 6 * user + turn], liked[system, 6 * user + turn] = own, likes[own]
+    return made(item, liked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("test", ["ab", "multileave"])
+def test_equal_systems_have_a_winner_in_five_percent_of_tests_at_most(shop, test):
+    lists, behaviour = six_equal_systems(), Clicks().behaviour(shop, 5)
+    assert np.ptp(lists.true()) == 0
+    plain = corrected = 0
+    for seed in range(1_000):
+        if test == "ab":
+            verdict = verdict_of_counts(ab_counts(lists, behaviour, seed, 0, 500), 5)
+        else:
+            verdict = verdict_of_wins(wins_of(lists, behaviour, test, seed, 0, 500), 500)
+        plain += bool((verdict.p < 0.05).any())
+        corrected += bool((correct(verdict.p) < 0.05).any())
+    assert (corrected / 1_000 - 0.05) / math.sqrt(0.05 * 0.95 / 1_000) < 3
+    assert plain / 1_000 > 0.2  # 15 comparisons
 
 
 @pytest.mark.slow

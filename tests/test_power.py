@@ -7,6 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 import typer
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import unskew as us
@@ -101,7 +103,7 @@ def test_curves_fall():
         (WIDE.with_columns(P=pl.lit("a")), "p-values must be numbers"),
         (WIDE.select("a", "b"), "two columns of systems"),
         (WIDE.head(0), "there are no p-values"),
-        ([0.1, 0.2], "must be a table of pairs"),
+        ([0.1, 0.2], "must be a table of pairs, a comparison of all, or scores; got list"),
     ],
 )
 def test_errors_of_pvalues(change, text):
@@ -288,14 +290,37 @@ def test_errors_of_sample_size(scores):
     with pytest.raises(DataError, match=r"at least 2 systems, got 1 \(s0\)"):
         sample_size(some_scores(systems=1))
     for change, text in (
-        ({"difference": 0}, "difference must be above 0"),
+        ({"difference": 0}, "difference must be a finite number above 0, got 0"),
+        ({"difference": -0.1}, "difference must be a finite number above 0, got -0.1"),
+        ({"difference": math.nan}, "difference must be a finite number above 0, got nan"),
+        ({"difference": math.inf}, "difference must be a finite number above 0, got inf"),
+        ({"difference": "0.1"}, "difference must be a finite number above 0, got '0.1'"),
         ({"power": 1.5}, "power must lie between 0 and 1"),
+        ({"power": math.nan}, "power must lie between 0 and 1, got nan"),
+        ({"power": "high"}, "power must lie between 0 and 1, got 'high'"),
         ({"alpha": 0}, "alpha must lie between 0 and 1"),
+        ({"alpha": math.nan}, "alpha must lie between 0 and 1, got nan"),
+        ({"power": 0.01}, r"power must be above alpha \(0.05\), got 0.01: a test of this level"),
+        ({"power": 0.05}, r"power must be above alpha \(0.05\), got 0.05"),
+        ({"alpha": 0.9}, r"power must be above alpha \(0.9\), got 0.8"),
         ({"correction": "holm"}, "unknown correction 'holm'"),
         ({"metrics": []}, "no metrics are named"),
     ):
         with pytest.raises(SettingError, match=text):
             sample_size(scores, **change)
+        if "correction" not in change and change.get("metrics") is None:
+            with pytest.raises(SettingError, match=text):
+                power(scores, test="t", samples=0, **change)
+
+
+@given(alpha=st.floats(1e-6, 0.999), above=st.floats(1e-6, 0.999), shared=st.booleans())
+def test_whatever_power_is_allowed_the_difference_is_positive(scores, alpha, above, shared):
+    wanted = alpha + above * (1 - alpha)
+    if not alpha < wanted < 1:
+        return
+    correction = "bonferroni" if shared else "none"
+    result = sample_size(scores, "RR", power=wanted, alpha=alpha, correction=correction)
+    assert (result.detectable() > 0).all()
 
 
 # Errors of tests
@@ -322,8 +347,8 @@ def test_tests_see_differences_without_any(scores, null):
     gaps = np.concatenate(seen, axis=1)
     error = gaps.std() / math.sqrt(gaps.size)
     assert abs(gaps.mean()) < 4.5 * error
-    assert result.p["own"].tolist() == [0.5] * 120
-    assert result.table()["verdict"].to_list() == ["too rarely"]
+    assert result.p[null]["own"].tolist() == [0.5] * 120
+    assert result.table()["verdict"].to_list() == ["below its level"]
     if null == "signs":  # the sizes of the differences are those of a pair of systems
         values = paired(scores).matrix("RR")
         sizes = {
@@ -342,30 +367,34 @@ def test_p_values_are_scipys(scores):
         kept.append(gaps)
         return stats.ttest_1samp(gaps, 0).pvalue
 
-    settings = {"simulations": 60, "seed": 4, "threads": 1}
+    settings = {"simulations": 60, "seed": 4, "threads": 1, "null": "signs"}
     want = type_one_error(scores, "nDCG@5", tests={"t": scipys}, **settings)
     got = type_one_error(scores, "nDCG@5", tests=["t", "wilcoxon", "sign"], **settings)
-    assert got.p["t"] == pytest.approx(want.p["t"])
+    got, want = got.p["signs"], want.p["signs"]
+    assert got["t"] == pytest.approx(want["t"])
     gaps = np.concatenate(kept, axis=1)
     positive, apart = (gaps > 0).sum(axis=0), (gaps != 0).sum(axis=0)
     signs = [stats.binomtest(int(k), int(n)).pvalue for k, n in zip(positive, apart, strict=True)]
-    assert got.p["sign"] == pytest.approx(signs)
+    assert got["sign"] == pytest.approx(signs)
     ranks = stats.wilcoxon(gaps, axis=0, correction=False, method="asymptotic").pvalue
-    assert got.p["wilcoxon"] == pytest.approx(ranks, abs=0.01)
+    assert got["wilcoxon"] == pytest.approx(ranks, abs=0.01)
 
 
 def test_same_bits_and_fewer_users(scores):
     settings = {"simulations": 110, "permutations": 99, "seed": 1}
     one, two = (type_one_error(scores, "RR", threads=t, **settings) for t in (1, 2))
-    for name in one.p:
-        assert one.p[name].tobytes() == two.p[name].tobytes()
-    assert (one.p["randomisation"] >= 1 / 100).all()
+    for null, tests in one.p.items():
+        for name, p in tests.items():
+            assert p.tobytes() == two.p[null][name].tobytes()
+        assert (tests["randomisation"] >= 1 / 100).all()
+        alone = type_one_error(scores, "RR", tests="t", null=null, **settings)
+        assert alone.p[null]["t"].tobytes() == tests["t"].tobytes()
     few = type_one_error(scores, "RR", tests="t", users=10, simulations=20)
     assert few.users == 10
     assert "RR, 10 users" in str(few)
-    assert len(few.figure().to_dict()["datasets"]["rows"]) == 101
+    assert len(few.figure().to_dict()["datasets"]["rows"]) == 3 * 101
     assert "<table" in few._repr_html_()
-    assert repr(few) == "TypeOneError('RR', tests t)"
+    assert repr(few) == "TypeOneError('RR', nulls signs, labels, centred, tests t)"
 
 
 def test_errors_of_type_one_error(scores):
@@ -374,6 +403,8 @@ def test_errors_of_type_one_error(scores):
         ({"tests": []}, "no tests"),
         ({"tests": {}}, "no tests"),
         ({"null": "shuffle"}, "unknown null"),
+        ({"null": ["signs", "shuffle"]}, "unknown null 'shuffle'"),
+        ({"null": []}, "no null is named: one or several of signs, labels, centred"),
         ({"users": 1}, "users must be a whole number from 2 up"),
         ({"simulations": 0}, "simulations must be a whole number from 1 up"),
         ({"metric": "AP"}, "unknown metric of these scores"),
@@ -390,12 +421,72 @@ def test_tests_keep_their_level(scores, null):
     result = type_one_error(scores, "nDCG@5", null=null, simulations=4_000, permutations=999)
     for level in (0.01, 0.05, 0.1, 0.5):
         error = math.sqrt(level * (1 - level) / 4_000)
-        for name, p in result.p.items():
+        for name, p in result.p[null].items():
             rate = (p <= level).mean()
             slack = 0.003 if name in ("t", "wilcoxon") else 0.0  # right for many users only
             assert rate < level + slack + 4.5 * error, (name, level)
             if name != "sign":
                 assert rate > level - slack - 4.5 * error, (name, level)
+
+
+def skewed(users=200):
+    """Exponential values per user whose differences are far from symmetric."""
+    rng = np.random.default_rng(3)
+    sizes = {"small": 0.01, "middle": 1.0, "large": 100.0}
+    return {
+        "user": np.arange(users),
+        **{name: size * rng.exponential(size=users) for name, size in sizes.items()},
+    }
+
+
+def test_symmetric_nulls_cannot_fail_and_centred_ones_can():
+    """Of exponential differences with mean 0 the median is far from 0: sign and Wilcoxon reject."""
+    result = type_one_error(skewed(), "value", simulations=400, permutations=199, seed=5)
+    verdicts = {
+        (null, test): verdict
+        for null, test, verdict in result.table().select("null", "test", "verdict").iter_rows()
+    }
+    assert len(verdicts) == 12
+    for (null, test), verdict in verdicts.items():
+        fails = null == "centred" and test in ("wilcoxon", "sign")
+        assert (verdict == "does not hold its level") == fails, (null, test)
+    rate = {row["test"]: row["rate"] for row in result.table().to_dicts()[-4:]}
+    assert rate["sign"] > 0.9  # 126 of 200 below the mean of an exponential variable on average
+    assert rate["wilcoxon"] > 0.5
+    assert rate["t"] < 0.1
+    assert "wilcoxon and sign test symmetry (sign: the median), not the mean" in str(result)
+    alone = type_one_error(skewed(), "value", tests="t", simulations=20)
+    assert "wilcoxon" not in str(alone)
+
+
+def test_centred_differences_have_mean_zero_and_the_shape_of_the_data(scores):
+    kept = []
+
+    def keep(gaps):
+        kept.append(gaps)
+        return np.full(gaps.shape[1], 0.5)
+
+    type_one_error(scores, "RR", tests={"own": keep}, null="centred", simulations=200, threads=1)
+    values = paired(scores).matrix("RR")
+    shapes = [
+        set(np.round(gap - gap.mean(), 10).tolist())
+        for i in range(5)
+        for j in range(5)
+        if i != j
+        for gap in [values[:, i] - values[:, j]]
+    ]
+    gaps = np.concatenate(kept, axis=1)
+    assert abs(gaps.mean()) < 4.5 * gaps.std() / math.sqrt(gaps.size)
+    for gap in gaps.T:
+        assert any(set(np.round(gap, 10).tolist()) <= shape for shape in shapes)
+
+
+def test_equal_differences_leave_nothing_when_centred():
+    """What rounding leaves of a constant difference is no difference."""
+    from unskew.comparing.power import _centred
+
+    assert _centred(np.full(7, 0.1) + np.full(7, 0.2)).tolist() == [0.0] * 7
+    assert _centred(np.array([0.0, 0.3])).tolist() == [-0.15, 0.15]
 
 
 # All of it
@@ -482,7 +573,7 @@ def test_command_on_runs(tmp_path):
 def test_command_on_errors_of_tests(saved):
     done = call("--scores", saved, "-m", "RR", "--errors", "--simulations", 20, "--format", "csv")
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("test,alpha,simulations")
+    assert done.stdout.startswith("null,test,alpha,simulations")
     problem = call("--scores", saved, "--errors").exception
     assert "--errors looks at one metric" in str(problem)
 

@@ -246,10 +246,58 @@ def test_given_by_item_by_pair_by_file_and_by_function(tmp_path):
         propensity(TRAIN, TEST, lambda users: tile[users, :2])
 
 
-@pytest.mark.parametrize("bad", [0.0, -0.1, 1.5, math.nan])
-def test_a_chance_that_is_none_is_refused(bad):
-    with pytest.raises(DataError, match=r"1 of 2 judgments have no propensity.*user 4, item 'c'"):
+BAD = [0.0, -0.1, 1.5, math.nan, math.inf, 1e-300, 5e-324, 9.9e-13]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_chance_that_is_none_is_refused(bad, tmp_path):
+    first = r"1 of 2 judgments have no propensity from 1e-12 to 1, the first: user 4, item 'c' "
+    with pytest.raises(DataError, match=first):
         propensity(TRAIN, TEST, {"a": 0.5, "c": bad})
+    tile = np.full((4, 3), 0.5)
+    tile[3, 2] = bad
+    with pytest.raises(DataError, match=first):
+        propensity(TRAIN, TEST, lambda users: tile[users])
+    path = tmp_path / "p.csv"
+    rows = {"user": [4, 3, 4], "item": ["a", "a", "c"], "propensity": [0.5, 0.3, bad]}
+    pl.DataFrame(rows).write_csv(path)
+    with pytest.raises(DataError, match=first + r"\(row 3 of .*p.csv: .*give it one"):
+        propensity(TRAIN, TEST, path)
+    # A bad row of a pair that nobody judged is not looked at.
+    rows = {"user": [4, 3, 2], "item": ["c", "a", "c"], "propensity": [0.5, 0.3, bad]}
+    assert propensity(TRAIN, TEST, rows).value.tolist() == [0.3, 0.5]
+
+
+def test_the_smallest_chance_still_gives_finite_weights():
+    made = propensity(TRAIN, TEST, {"a": 0.5, "c": 1e-12})
+    assert made.weight.tolist() == [2, 1e12]
+    with pytest.raises(DataError, match=r"\(row 2 of propensity: 1e-12\) has 4e-13; what was"):
+        propensity(TRAIN, TEST, {"a": 0.5, "c": 1e-12}, of="observed")  # σ makes it smaller
+
+
+def test_what_a_file_of_chances_must_not_hold(tmp_path):
+    with pytest.raises(DataError, match=r"item 'c' has 'x', which is not a number"):
+        propensity(TRAIN, TEST, {"a": 0.5, "c": "x"})
+    path = tmp_path / "p.csv"
+    path.write_text("item,propensity\na,0.5\nc,half\n")
+    with pytest.raises(DataError, match=r"\(row 2 of .*: 'half'\) has none"):
+        propensity(TRAIN, TEST, path)
+    twice = {"item": ["a", "c", "a"], "propensity": [0.5, 0.5, 0.4]}
+    with pytest.raises(
+        DataError, match=r"'a' has two propensities, 0\.5 in row 1 and 0\.4 in row 3"
+    ):
+        propensity(TRAIN, TEST, twice)
+    twice["propensity"][2] = 0.5
+    assert propensity(TRAIN, TEST, twice).value.tolist() == [0.5, 0.5]
+    with pytest.raises(DataError, match=r"user 4, item 'c' \(not in propensity\) has none"):
+        propensity(TRAIN, TEST, {"user": [3], "item": ["a"], "propensity": [0.5]})
+
+
+def test_a_model_that_gives_impossible_chances_is_named():
+    with pytest.raises(DataError, match="the model popularity does not fit these data"):
+        propensity({"user": [1] * 40, "item": list(range(40)), "rating": [5] * 40},
+                   {"user": [*range(50), 1], "item": ["x"] * 50 + ["y"], "rating": [5] * 51},
+                   exponent=30)  # fmt: skip
 
 
 def test_missing_chances_are_refused():
@@ -323,8 +371,12 @@ def test_other_errors():
     with pytest.raises(DataError, match="not enough to fit"):
         propensity(TRAIN, TEST, shown={1: ["a"]})
     drawn = {"user": [1], "item": ["c"], "rating": [1]}
-    with pytest.raises(DataError, match="no liked rating"):
+    with pytest.raises(DataError, match="no liked rating to fit the exponent from, as the random"):
         propensity(TRAIN, TEST, random=drawn, liked=4)
+    with pytest.raises(DataError, match="no disliked rating to fit the exponent from"):
+        propensity(TRAIN, TEST, random={"user": [1], "item": ["a"], "rating": [5]}, liked=4)
+    with pytest.raises(DataError, match="no liked rating to fit the exponent from, as the ratings"):
+        propensity(TRAIN, TEST, random=TRAIN, liked=9)
     with pytest.raises(SettingError, match="either relevance or liked"):
         propensity(TRAIN, TEST, random=drawn, liked=4, relevance=us.Relevance(liked=4))
     with pytest.raises(UnknownName, match="observed"):

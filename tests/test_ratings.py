@@ -154,7 +154,7 @@ def test_fractional_ids_are_refused():
         Ids.number(pl.Series("who", [1.0, 2.0, 2.5]))
 
 
-@pytest.mark.parametrize("bad", [float("inf"), 1e300])
+@pytest.mark.parametrize("bad", [float("inf"), 1e300, 2.0**53 + 2, -(2.0**62)])
 def test_float_ids_that_fit_no_integer_are_refused(bad):
     with pytest.raises(us.DataError, match=r"'who': ids must be whole .* row 2 has"):
         Ids.number(pl.Series("who", [1.0, bad]))
@@ -263,6 +263,20 @@ def test_ratings_that_are_no_numbers_are_refused(bad):
         ratings([("u", "x", 1.0), ("u", "y", bad), ("u", "z", 2.0)])
 
 
+@pytest.mark.parametrize("bad", [1e308, -1e308, 1.1e100])
+def test_ratings_beyond_the_limit_are_refused(bad):
+    with pytest.raises(us.DataError, match=r"'rating': 1 ratings are beyond .* in row 2: -?1"):
+        ratings([("u", "x", 1.0), ("u", "y", bad), ("u", "z", 2.0)])
+
+
+def test_ratings_at_the_limit_are_judged_and_averaged():
+    largest = 1e100
+    made = ratings([("u", "x", largest), ("u", "x", largest), ("u", "y", 1.0)], duplicates="mean")
+    assert made.value.tolist() == [largest, 1.0]
+    judged = us.evaluate(made, {"s": {"u": ["x", "y"]}}, "nDCG@2", liked=1)
+    assert judged.mean()["s"]["nDCG@2"] == 1.0
+
+
 def test_text_ratings_are_refused():
     with pytest.raises(us.DataError, match=r"column 'rating': ratings must be numbers.*'good'"):
         ratings([("u", "x", "good")])
@@ -329,9 +343,15 @@ def test_written_ratings_read_back(tmp_path):
         assert us.read_ratings(tmp_path / name).fingerprint == ratings.fingerprint
 
 
+def test_qrels_refuse_large_grades(tmp_path):
+    large = us.read_ratings({"user": [1], "item": [2], "rating": [1e50]})
+    with pytest.raises(us.DataError, match=r"row 1 has 1e\+50"):
+        large.to_qrels(tmp_path / "x.qrels")
+
+
 def test_qrels_refuse_what_they_cannot_hold(tmp_path):
     halves = us.read_ratings({"user": [1], "item": [2], "rating": [3.5]})
-    with pytest.raises(us.DataError, match=r"whole numbers, but row 1 has 3\.5"):
+    with pytest.raises(us.DataError, match=r"whole numbers .*, but row 1 has 3\.5"):
         halves.to_qrels(tmp_path / "r.qrels")
     spaced = us.read_ratings({"user": ["a b"], "item": [2], "rating": [3]})
     with pytest.raises(us.DataError, match="white space"):

@@ -2,7 +2,13 @@
 
 import datetime as dt
 import gzip
+import io
+import itertools
+import os
 import random
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import polars as pl
@@ -92,8 +98,8 @@ def test_a_format_given_beats_the_guess(tmp_path):
         ("ann,x,5\n", [("ann", "x", 5.0)], "user = user, item = item, rating = rating"),
         (
             "1::7::5::978300760\n",
-            [(1, 7, 5.0, dt.datetime(2000, 12, 31, 22, 12, 40))],
-            "user = user, item = item, rating = rating, time = time",
+            [(1, 7, 5.0, 978300760)],
+            "user = user, item = item, rating = rating",
         ),
     ],
 )
@@ -103,6 +109,28 @@ def test_files_without_a_header(tmp_path, text, expected, note):
     assert "without header" in made.notes[0]
     assert made.notes[0].endswith(note)
     assert made.implicit == ("rating" not in note)
+
+
+def test_the_fourth_column_without_a_header_is_a_tag_unless_it_is_named(tmp_path):
+    path = write(tmp_path / "r.tsv", "1\t7\t5\t978300760\n2\t7\t4\t12\n")
+    made = us.read_ratings(path)
+    assert made.time is None
+    assert made.tags["column_3"].to_list() == [978300760, 12]
+    assert made.notes[1] == (
+        "r.tsv: column 3 (counted from 0; such as 978300760) is kept as the tag 'column_3'; if it "
+        "holds times, say time=3 (command line: --columns time=3)"
+    )
+    named = us.read_ratings(path, time=3)
+    assert named.time.tolist() == [978300760_000_000, 12_000_000]
+    assert not named.tags
+    assert len(named.notes) == 1
+
+
+def test_event_logs_without_a_header_need_the_number_of_the_time(tmp_path):
+    path = write(tmp_path / "r.tsv", "1\t7\t5\t978300760\n2\t7\t4\t978300761\n")
+    with pytest.raises(us.DataError, match=r"r\.tsv: no time column found .* name it with time="):
+        us.read_events(path)
+    assert us.read_events(path, time=3).time.tolist() == [978300760_000_000, 978300761_000_000]
 
 
 def test_five_columns_without_a_header_need_numbers(tmp_path):
@@ -374,12 +402,72 @@ def test_time_follows_its_row():
 
 
 def test_bad_time_stamps_are_refused():
-    with pytest.raises(us.DataError, match=r"1 time stamps in column 'time' .*row 2: 'soon'"):
+    with pytest.raises(us.DataError, match=r"'time': 1 time stamps are neither .*row 2: 'soon'"):
         us.read_ratings({"user": [1, 2], "item": [1, 1], "time": ["2001-01-01", "soon"]})
     with pytest.raises(us.DataError, match=r"1 time stamps are missing in column 'time', .*row 1"):
         us.read_ratings({"user": [1, 2], "item": [1, 1], "time": [None, 5]})
-    with pytest.raises(us.DataError, match="time stamps in column 'time' are NaN or infinite"):
-        us.read_ratings({"user": [1, 2], "item": [1, 1], "time": [float("nan"), 5.0]})
+    with pytest.raises(us.DataError, match=r"got Duration"):
+        us.read_ratings({"user": [1], "item": [1], "time": [dt.timedelta(days=1)]})
+
+
+@pytest.mark.parametrize(
+    "stamp", [float("nan"), float("inf"), 1e300, -1e300, 1e20, 2**67, "1e300", "nan"]
+)
+def test_time_stamps_that_are_no_dates_are_refused(stamp):
+    """A cast to integers would make 1e300 the earliest of all."""
+    times = [str(5) if isinstance(stamp, str) else 5.0, stamp]
+    with pytest.raises(us.DataError, match=r"arrays: column 'time': 1 time stamps .* row 2: "):
+        us.read_ratings({"user": [1, 2], "item": [1, 1], "time": times})
+
+
+def test_dates_beyond_all_bounds_are_refused():
+    far = pl.Series("time", [0, 2**31 - 1], dtype=pl.Int32).cast(pl.Date)
+    with pytest.raises(us.DataError, match=r"1 time stamps are no dates .* row 2"):
+        us.read_ratings(pl.DataFrame({"user": [1, 2], "item": [1, 1], "time": far}))
+
+
+SIZES = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+
+
+@pytest.mark.parametrize(("first", "second"), [*itertools.permutations(SIZES, 2)])
+def test_time_stamps_in_two_units_are_refused(tmp_path, first, second):
+    stamps = [1_600_000_000 * SIZES[first], 1_600_000_001 * SIZES[second]] * 5
+    lines = "".join(f"{n},1,{stamp}\n" for n, stamp in enumerate(stamps))
+    path = write(tmp_path / "r.csv", "user,item,timestamp\n" + lines)
+    with pytest.raises(
+        us.DataError, match=r"r\.csv: column 'timestamp'.* in several units"
+    ) as told:
+        us.read_ratings(path)
+    message = str(told.value)
+    assert f"5 look like {first} (the first is row 1: {stamps[0]}" in message
+    assert f"5 look like {second} (the first is row 2: {stamps[1]}" in message
+
+
+def test_one_odd_unit_among_many_rows_is_found():
+    times = [1_600_000_000 + n for n in range(1000)]
+    times[700] *= 1000
+    with pytest.raises(us.DataError, match=r"1 look like milliseconds \(the first is row 701"):
+        us.read_ratings({"user": list(range(1000)), "item": [1] * 1000, "time": times})
+
+
+def test_small_numbers_go_with_any_unit():
+    """0 and 86,400,000 milliseconds are the first days of 1970, not another unit."""
+    made = us.read_ratings({"user": [1, 2, 3], "item": [1] * 3, "time": [0, 86_400_000, 10**12]})
+    assert made.time.tolist() == [0, 86_400_000_000, 10**15]
+
+
+@pytest.mark.parametrize(
+    ("stamps", "unit"),
+    [
+        *(([10**9 * size, 2 * 10**9 * size], f"{unit} since 1970") for unit, size in SIZES.items()),
+        (["2001-09-09", "2033-05-18"], "ISO dates"),
+        ([dt.date(2001, 9, 9), dt.date(2033, 5, 18)], "dates"),
+        ([dt.datetime(2001, 9, 9), dt.datetime(2033, 5, 18)], "dates with time"),
+    ],
+)
+def test_the_note_names_the_unit_and_the_range_of_times(stamps, unit):
+    made = us.read_ratings({"user": [1, 2], "item": [1, 1], "when": stamps}, time="when")
+    assert made.notes[0].endswith(f"time = when ({unit}, 2001-09-09 to 2033-05-18)")
 
 
 # TREC qrels
@@ -424,7 +512,10 @@ def test_qrels_need_numbers(tmp_path):
         ("", "the file is empty"),
         ("\n  \n", "the file is empty"),
         ("user,item,rating\n", "there are no rows"),
-        (b"PAR1\x00\x01\x02", r"not a text file; is it Parquet\? Then say format='parquet'"),
+        (b"PAR1\x00\x01\x02", r"not a text file, and not a whole Parquet file either"),
+        ('"user,item\n1,2\n', r"a quotation mark is left open in the first line: '\"user,item'"),
+        ('user,item\n1,2\n"3,4\n5,6\n', r"cannot be read .* is a quotation mark left open\?"),
+        ('"', "a quotation mark is left open in the first line"),
         ("who,item,rating\n1,2,3\n", "no user column found among: who, item, rating"),
         ("user,what,rating\n1,2,3\n", "no item column found among: user, what, rating"),
         (
@@ -445,6 +536,19 @@ def test_unreadable_files(tmp_path, content, message):
         us.read_ratings(path)
 
 
+@pytest.mark.parametrize("name", ["r.csv", "r.dat", "r.qrels"])
+def test_gzip_files_cut_short_anywhere_are_refused(tmp_path, name):
+    separator = {"r.csv": ",", "r.dat": "::", "r.qrels": " "}[name]
+    zero = ("0",) if name == "r.qrels" else ()
+    rows = (map(str, (n, *zero, n * n % 977, n % 5)) for n in range(5000))
+    content = gzip.compress("\n".join(separator.join(row) for row in rows).encode(), mtime=0)
+    assert len(us.read_ratings(write(tmp_path / name, content))) == 5000
+    for cut in range(2, len(content), len(content) // 29):
+        path = write(tmp_path / name, content[:cut])
+        with pytest.raises(us.DataError, match=rf"{name}: the gzip file is damaged or cut short"):
+            us.read_ratings(path)
+
+
 def test_damaged_gzip_of_colons_is_refused_however_late(tmp_path):
     lines = "".join(f"{n}::{n * n}::{n % 5}\n" for n in range(100_000))
     path = write(tmp_path / "bad.dat", gzip.compress(lines.encode(), mtime=0)[:-50])
@@ -457,6 +561,95 @@ def test_paths_that_are_no_files(tmp_path):
         us.read_ratings(tmp_path / "nowhere.csv")
     with pytest.raises(us.DataError, match="is a folder; give a file"):
         us.read_ratings(str(tmp_path))
+
+
+def test_names_that_are_too_long_or_not_ours(tmp_path):
+    with pytest.raises(us.DataError, match=r"x: cannot be read: the name is too long"):
+        us.read_ratings("x" * 300)
+    path = write(tmp_path / "r.csv", CSV)
+    path.chmod(0)
+    if not os.access(path, os.R_OK):  # root reads everything
+        with pytest.raises(us.DataError, match=r"r\.csv: cannot be read: permission is missing"):
+            us.read_ratings(path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n", "  \n", ",,\n,,\n", "\r\n"])
+@pytest.mark.parametrize("last", ["rating", "timestamp"])
+def test_empty_lines_at_the_end_are_left_out_and_counted(tmp_path, end, last):
+    made = us.read_ratings(write(tmp_path / "r.csv", f"user,item,{last}\n1,2,3\n" + end))
+    assert made.to_polars().rows()[0][:2] == (1, 2)
+    assert made.users.kind == "integer"
+    count = end.count("\n")
+    assert f"r.csv: {count} empty line{'s' * (count > 1)} at the end left out" in made.notes
+    assert "comma-separated, 1 rows" in made.notes[0]
+
+
+def test_errors_about_ids_name_the_file(tmp_path):
+    path = write(tmp_path / "test.csv", "user,item,rating\n1,2,3\n,3,4\n1,5,6\n")
+    with pytest.raises(us.DataError, match=r"^test\.csv: column 'user': 1 ids are missing, .* 2"):
+        us.read_ratings(path)
+    path = write(tmp_path / "test.csv", "user,item\n1,2\n1,2\n")
+    with pytest.raises(us.DataError, match=r"^test\.csv: 1 user-item pairs stand .* read_events"):
+        us.read_ratings(path)
+
+
+# Pipes can be read only once.
+
+
+def pairs(separator, rows, header=""):
+    lines = (separator.join(map(str, (n, n * 7919 % 977, n % 5))) for n in range(rows))
+    return (header + "\n".join(lines) + "\n").encode()
+
+
+def parquet_bytes(rows):
+    out = io.BytesIO()
+    numbers = range(rows)
+    items = [n * 7919 % 977 for n in numbers]
+    pl.DataFrame(
+        {"user": numbers, "item": items, "rating": [n % 5 for n in numbers]}
+    ).write_parquet(out)
+    return out.getvalue()
+
+
+CONTENT = {
+    "csv": lambda rows: pairs(",", rows, "user,item,rating\n"),
+    "headerless": lambda rows: pairs(",", rows),
+    "tsv": lambda rows: pairs("\t", rows),
+    "colons": lambda rows: pairs("::", rows),
+    "qrels": lambda rows: b"".join(b"%d 0 %d %d\n" % (n, n * 7 % 977, n % 5) for n in range(rows)),
+    "gzip": lambda rows: gzip.compress(pairs("::", rows)),
+    "parquet": parquet_bytes,
+}
+
+
+@pytest.mark.parametrize("rows", [3, 40_000])
+@pytest.mark.parametrize("kind", CONTENT)
+def test_pipes_lose_no_row(tmp_path, kind, rows):
+    content = CONTENT[kind](rows)
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    made = us.read_ratings(tmp_path / "pipe")
+    writer.join()
+    assert len(made) == rows
+    assert made.fingerprint == us.read_ratings(write(tmp_path / "file", content)).fingerprint
+
+
+@pytest.mark.parametrize("rows", [3, 40_000])
+def test_standard_input_is_read_once(rows):
+    code = "import unskew as us; print(us.read_ratings('/dev/stdin').fingerprint)"
+    content = pairs("::", rows)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input=content, capture_output=True, check=True)
+    columns = [[int(cell) for cell in line.split(b"::")] for line in content.split()]
+    table = dict(zip(("user", "item", "rating"), zip(*columns, strict=True), strict=True))
+    expected = us.read_ratings({name: list(values) for name, values in table.items()})
+    assert done.stdout.decode().strip() == expected.fingerprint
+
+
+def test_an_empty_pipe_is_an_empty_file(tmp_path):
+    with pytest.raises(us.DataError, match="/dev/null: the file is empty"):
+        us.read_ratings("/dev/null")
 
 
 def test_text_that_should_be_parquet(tmp_path):
@@ -483,3 +676,32 @@ def test_items_from_anywhere(tmp_path):
     assert read_items(write(tmp_path / "i.csv", "item\n5\n3\n8\n")).sort().to_list() == wanted
     with pytest.raises(us.DataError, match="items must be a file, a table or a sequence of ids"):
         read_items(5)
+
+
+@pytest.mark.parametrize(
+    ("text", "item", "expected"),
+    [
+        ("sku\n5\n3\n", None, [3, 5]),
+        ("product_name\n5\n3\n", None, [3, 5]),
+        ("B01\nB02\n", None, ["B01", "B02"]),
+        ("sku\na\nb\n", "sku", ["a", "b"]),
+        ("a\nb\n", 0, ["a", "b"]),
+        ("item\na\nb\n\n", None, ["a", "b"]),
+        ("sku,price\na,x\nb,y\n", "sku", ["a", "b"]),
+        ("7,x\n8,y\n", 1, ["x", "y"]),
+    ],
+)
+def test_the_name_of_the_one_column_is_no_item(tmp_path, text, item, expected):
+    assert read_items(write(tmp_path / "i.csv", text), item).sort().to_list() == expected
+
+
+def test_a_first_line_that_may_be_a_name_or_an_item_is_told_or_refused(tmp_path):
+    with pytest.warns(us.DataWarning, match=r"i\.csv: took the first line, 'sku', for the name"):
+        assert read_items(write(tmp_path / "i.csv", "sku\nB1\nB2\n")).sort().to_list() == [
+            "B1",
+            "B2",
+        ]
+    with pytest.raises(us.DataError, match=r"i\.csv: is the first line, 'sku', the name .* 'item'"):
+        read_items(write(tmp_path / "i.csv", "sku\nred\nblue\n"))
+    with pytest.raises(us.DataError, match=r"no column 'sku' for item; the columns are: what"):
+        read_items(write(tmp_path / "i.csv", "what\nred\n"), "sku")

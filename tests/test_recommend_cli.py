@@ -92,7 +92,7 @@ def test_the_command_gives_what_python_gives(files):
         (["-a", "slim", "--set", "l1=-2"], 2, "l1 must be a number"),
         (["--targets", "test-items"], 2, "needs the test ratings: give --test FILE"),
         (["--targets", "test-item"], 2, "Did you mean 'test-items'"),
-        (["--depth", "0"], 2, "--depth must be at least 1"),
+        (["--depth", "0"], 2, "0 is not in the range 1<=x"),
         (["--columns", "user=nobody"], 1, "no column 'nobody'"),
     ],
 )

@@ -9,12 +9,16 @@ import subprocess
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 import unskew as us
 from unskew.auditing.main_job import audit
 from unskew.auditing.sections import Code, Document, Grid, Picture, Section, Words
 from unskew.charts import Figure
-from unskew.layout import finite
+from unskew.layout import as_latex, as_markdown, escape_latex, escape_markdown, finite
+from unskew.reporting import tables
 from unskew.reporting.html import as_html
 from unskew.reporting.write import embedded, report, save_figures, written
 
@@ -89,7 +93,7 @@ def test_tables_keep_raw_values_for_sorting_and_export():
 
 def test_markdown_shows_text_as_it_is():
     text = document("a|b `c` *d* <e> [f]\n\n# g").to_markdown()
-    assert "\\<e>" in text
+    assert "\\<e\\>" in text
     outside = re.sub(r"(?m)^(`{3,})\n.*?\n\1$", "", text, flags=re.S)  # what is not to copy
     assert not re.search(r"(?m)^# g", outside)
     table = [line for line in text.splitlines() if line.startswith("|")]
@@ -97,6 +101,52 @@ def test_markdown_shows_text_as_it_is():
     assert len({len(re.split(r"(?<!\\)\|", line)) for line in table}) == 1
     assert "*Figure: " in text
     assert "(pictures/one-1.svg)" in document("x").to_markdown("pictures")
+
+
+MARKS = [
+    *("a*b*c", "_x_", "a_b", "a__b__c", "`c`", "<b>x</b>", "[f](g)", "a|b", "a\\|b", "\\", "a\nb"),
+    *("&amp;", "~~x~~", "$x$", "# x", "- x", "1. x", "12) y", "---", "![i](j)", "**b**", "= x"),
+]
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def rendered(text):
+    """Return every text of a Markdown page as it is read; refuse what is not plain text."""
+    texts = []
+    for token in PARSER.parse(text):
+        if token.type == "inline":
+            assert {child.type for child in token.children} <= {
+                "text",
+                "strong_open",
+                "strong_close",
+            }
+            texts.append("".join(child.content for child in token.children))
+    return texts
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_names_are_read_in_markdown_as_they_are(name):
+    assert rendered(as_markdown(["system", name], [[name, "1"]]))[1:3] == [name, name]
+    assert rendered(escape_markdown(name)) == [name]
+    test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
+    runs = {name: {1: [20, 10], 2: [30]}, "b": {1: [10], 2: [20]}}
+    scores = us.evaluate(test, runs, ["RR", "P@1"], liked=4)
+    assert name in rendered(tables.as_markdown(scores))
+    assert name in rendered(us.compare(scores, permutations=10).to_markdown())
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1))
+@example("_" * 3 + "a" + "*" * 3)
+def test_any_text_is_read_in_markdown_as_it_is(text):
+    assert rendered(as_markdown(["system"], [[text]])) == ["system", text]
+
+
+def test_names_do_not_break_a_latex_table():
+    assert escape_latex("a&b_c%") == r"a\&b\_c\%"
+    assert escape_latex("[a]*--|`") == r"{[}a]{*}-{}-\textbar{}\textasciigrave{}"
+    assert escape_latex("a\n\nb") == "a  b"  # an empty line would end the paragraph
+    rows = as_latex(["system"], [["x"], ["[1ex]"], ["*"]]).splitlines()
+    assert not any(row.startswith(("[", "*")) for row in rows)  # what may follow a line's end
 
 
 def test_json_has_no_word_for_nan():

@@ -1,5 +1,6 @@
 """Runs: every way to give ranked lists, every policy for ties, gaps, duplicates and NaN."""
 
+import datetime as dt
 import gzip
 import random
 
@@ -115,7 +116,7 @@ def test_the_rank_ranks_unless_by_says_score():
 
 @pytest.mark.parametrize("by", ["rank", "score"])
 def test_what_ranks_must_be_there(by):
-    with pytest.raises(us.DataError, match=f"by='{by}', but there is no {by} column"):
+    with pytest.raises(us.DataError, match=f"there is no {by} column for by='{by}'"):
         read_run(TABLE.drop(by), by=by)
 
 
@@ -165,6 +166,12 @@ def test_trec_files_rank_by_score(tmp_path, name, packed):
     """As trec_eval does: the rank column is not read."""
     run = read_run(write(tmp_path / (name + ".gz" * packed), TREC, packed))
     assert lists(run) == LISTS
+
+
+@pytest.mark.parametrize("indent", ["", "  "])
+def test_trec_files_with_a_byte_order_mark(tmp_path, indent):
+    text = f"\ufeff{indent}q1 Q0 d1 1 3.0 x\nq1 Q0 d2 2 4.0 x\n"
+    assert lists(read_run(write(tmp_path / "a.trec", text))) == {"q1": ["d2", "d1"]}
 
 
 def test_trec_files_break_ties_as_trec_eval(tmp_path):
@@ -388,23 +395,85 @@ def test_scores_follow_kept_gaps():
 
 def test_ranks_far_below_are_refused_where_gaps_are_kept():
     table = {"user": [1, 1], "item": ["a", "b"], "rank": [1, 10**9]}
-    with pytest.raises(us.DataError, match=r"ranks up to 1,000,000,000; close the gaps instead"):
+    with pytest.raises(us.DataError, match=r"ranks up to 1,000,000,000 leave .* gaps='close'"):
         read_run(table, gaps="keep")
     assert lists(read_run(table)) == {1: ["a", "b"]}
 
 
 def test_repeated_ranks_are_refused():
     table = {"user": [1, 2, 2], "item": ["a", "b", "c"], "rank": [1, 1, 1]}
-    with pytest.raises(us.DataError, match=r"1 ranks stand twice .*: user 2, rank 1; rank by='sco"):
+    with pytest.raises(us.DataError, match=r"1 ranks stand twice .*: user 2, rank 1; .*by='score'"):
         read_run(table)
 
 
-@pytest.mark.parametrize("ranks", [[1.0, 1.5], [1, None], ["1", "x"]])
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        [1.0, 1.5],
+        [1, None],
+        ["1", "x"],
+        [1.0, 1e18],
+        [1.0, 1e30],
+        ["1", "1e30"],
+        [1.0, -1e30],
+        [1.0, float("nan")],
+        [1.0, float("inf")],
+        [1, 2**62 + 1],
+        [1, -(2**62)],
+        [1, 2**53 + 1],
+        ["1", "18446744073709551617"],
+    ],
+)
 def test_ranks_must_be_whole_numbers(ranks):
     table = {"user": [1, 1], "item": ["a", "b"], "rank": ranks}
     with pytest.raises(
-        us.DataError, match=r"1 ranks in column 'rank' are not .*the first in row 2"
-    ):
+        us.DataError, match=r"1 ranks in column 'rank' are not .*the first in row 2: "
+    ) as caught:
+        read_run(table)
+    assert repr(ranks[1]) in str(caught.value)
+
+
+def test_two_extreme_ranks_are_refused_and_do_not_reach_the_kernels():
+    table = {"user": [1, 1], "item": ["a", "b"], "rank": [1e18, 1e30]}
+    with pytest.raises(us.DataError, match=r"2 ranks .* first in row 1: 1e\+18"):
+        read_run(table)
+
+
+@pytest.mark.parametrize("ranks", [[2**53 - 1, 1], [2.0**52, 1.0], [5, 1 - 2**53], [0, -1]])
+def test_large_and_negative_ranks_rank(ranks):
+    """The smaller rank comes first, whatever the distance; RR of the item with it is 1."""
+    table = {"user": [1, 1], "item": ["a", "b"], "rank": ranks}
+    assert lists(read_run(table)) == {1: ["b", "a"]}
+    judged = us.evaluate({"user": [1], "item": ["b"], "rating": [5]}, {"s": table}, "RR", liked=4)
+    assert judged.mean()["s"]["RR"] == 1.0
+
+
+def test_many_lists_with_large_ranks_cannot_overflow_the_kept_gaps():
+    users = list(range(3000))
+    table = {"user": users, "item": users, "rank": [2**52] * 3000}
+    with pytest.raises(us.DataError, match="leave too many empty slots"):
+        read_run(table, gaps="keep")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("rank", [[1], [2]], r"ranks in column 'rank' must be numbers, got List"),
+        ("score", [dt.timedelta(1)] * 2, r"scores in column 'score' must be numbers, got Dur"),
+        ("user", [[1], [2]], r"frame: column 'user': ids must be .* got List.* such as \[1\]"),
+        ("user", [dt.timedelta(1)] * 2, r"frame: column 'user': ids must be .* got Duration"),
+        ("item", [{"a": 1}, {"a": 2}], r"frame: column 'item': ids must be .* got Struct"),
+    ],
+)
+def test_columns_of_the_wrong_kind_are_refused(column, values, message):
+    table = {"user": [1, 1], "item": ["a", "b"], column: values}
+    with pytest.raises(us.DataError, match=message):
+        read_run(pl.DataFrame(table))
+
+
+def test_lists_of_items_and_scores_must_be_of_one_length():
+    table = pl.DataFrame({"user": [1], "item": [["a", "b"]], "score": [[0.5]]})
+    with pytest.raises(us.DataError, match=r"lists in columns 'item' and 'score' .* in length"):
         read_run(table)
 
 

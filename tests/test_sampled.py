@@ -16,16 +16,15 @@ from unskew.comparing.correlation import kendall
 from unskew.estimating import sampled
 from unskew.estimating.sampled import (
     ESTIMATORS,
-    OF_RANK,
     correct_sampled,
     corrected_values,
     expected_metrics,
     expected_sampled,
     rank_distribution,
     sampled_metrics,
-    value_at,
 )
 from unskew.estimating.sizes import target_sizes
+from unskew.one_relevant import OF_RANK, anchor_ranks, full_ranks, value_at
 from unskew.ranking import ranks_of
 
 LABELS = ["P@3", "Recall@3", "HitRate@2", "F1@3", "Rprec", "AP", "AP@3", "RR@4", "DCG@3", "nDCG",
@@ -414,8 +413,8 @@ def test_full_ranks_are_those_of_lists_with_all_others(split, models, ties, desi
     assert np.array_equal(whole.size, free + 1)
     for model in models.values():
         scorer = sampled.as_model(model, split.train)
-        found = sampled._full_ranks(lists, free, scorer, ties, 5, None)
-        want = sampled._anchor_ranks(whole, ranks_of(scorer, whole, ties=ties, seed=5))
+        found, _ = full_ranks(lists, scorer, ties, 5, None)
+        want = anchor_ranks(whole, ranks_of(scorer, whole, ties=ties, seed=5))
         assert np.array_equal(found, want, equal_nan=True)
 
 

@@ -1,6 +1,8 @@
 """Model files: every recommender comes back to the bit; foreign and damaged files are refused."""
 
+import io
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -11,7 +13,9 @@ import pytest
 import unskew as us
 from test_algorithms import EVERYONE, build, ratings
 from unskew.errors import DataError
+from unskew.files import sealed
 from unskew.recommend.registry import ALGORITHMS
+from unskew.recommend.saved_models import array_digest
 
 
 @pytest.fixture(scope="module")
@@ -93,22 +97,41 @@ def test_foreign_and_damaged_files_are_refused(train, tmp_path):
         us.load_model(file)
 
 
-def rewritten(file, change):
-    """Rewrite the description of a model file."""
+def opened(file):
+    """Return the description and the arrays of a model file."""
     with zipfile.ZipFile(file) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
-    card = json.loads(parts["model.json"])
-    change(card)
+    card = json.loads(parts.pop("model.json"))
+    del card["digest"]
+    arrays = {
+        name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(content))
+        for name, content in parts.items()
+    }
+    return card, arrays
+
+
+def forged(file, card, arrays):
+    """Write a model file whose digests are right, whatever it holds."""
+    card = {**card, "arrays": {name: array_digest(array) for name, array in arrays.items()}}
     with zipfile.ZipFile(file, "w") as archive:
-        for name, content in (parts | {"model.json": json.dumps(card).encode()}).items():
-            archive.writestr(name, content)
+        archive.writestr("model.json", sealed(card))
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as place:
+                np.lib.format.write_array(place, array)
+
+
+def rewritten(file, change):
+    """Rewrite the description of a model file."""
+    card, arrays = opened(file)
+    change(card)
+    forged(file, card, arrays)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda card: card.update(kind="pie"), "not a model file"),
-        (lambda card: card.update(format=99), "format 99, this version reads 1"),
+        (lambda card: card.update(format=99), "format 99, this version reads 2"),
         (lambda card: card["model"].update({"class": "os:system"}), "knows no model 'os:system'"),
         (
             lambda card: card["model"].update({"class": "unskew.recommend.simple:frozen"}),
@@ -125,6 +148,109 @@ def test_a_changed_description_is_refused(train, tmp_path, change, said):
     rewritten(file, change)
     with pytest.raises(DataError, match=said):
         us.load_model(file)
+
+
+def test_every_flipped_bit_that_matters_is_found(train, tmp_path):
+    """Flips of names and time stamps in the archive may pass; then the model is the same."""
+    file = tmp_path / "m"
+    model = us.PureSVD(factors=2).fit(train)
+    us.save_model(model, file, train)
+    whole, rng, found = file.read_bytes(), np.random.default_rng(2), 0
+    users = np.arange(27, dtype=np.int32)
+    for _ in range(300):
+        spoilt = bytearray(whole)
+        spoilt[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
+        file.write_bytes(spoilt)
+        try:
+            loaded = us.load_model(file, train)
+        except DataError:
+            found += 1
+        else:
+            assert loaded.score(users).tobytes() == model.score(users).tobytes()
+    assert found > 250
+
+
+def test_changed_arrays_are_not_the_saved_ones(train, tmp_path):
+    file = tmp_path / "m"
+    us.save_model(us.Popularity().fit(train), file, train)
+    card, arrays = opened(file)
+    forged(file, card, {name: array + 1 for name, array in arrays.items()})
+    us.load_model(file)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("model.json", sealed(card))
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as place:
+                np.lib.format.write_array(place, array + 1)
+    with pytest.raises(DataError, match="is not the one that was saved"):
+        us.load_model(file)
+
+
+def worse(array, rng):
+    """Return arrays that could be in the place of one."""
+    flat = array.reshape(-1)
+    somewhere = rng.integers(max(flat.size, 1))
+    for number in (-1, flat.size, 2**15, -(2**31), 2**31 - 1, 2**62):
+        changed = flat.copy()
+        if flat.size:
+            with np.errstate(all="ignore"):
+                changed[somewhere] = np.array([number]).astype(array.dtype)[0]
+        yield changed.reshape(array.shape)
+    yield array[:-1]
+    yield array[:0]
+    yield np.concatenate([array, array])
+    yield array[::-1]
+    yield array.reshape(-1, 1)
+    yield array.astype(np.float16)
+    yield array.astype(array.dtype.newbyteorder())
+    if array.ndim > 1:
+        yield array[:, :-1]
+        yield np.asfortranarray(array)
+
+
+WALK = """
+import pathlib, sys
+import numpy as np, unskew as us
+users = np.arange(27, dtype=np.int32)
+for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+    print(path.name, flush=True)
+    try:
+        model = us.load_model(path)
+    except us.DataError:
+        continue
+    assert model.score(users).shape == (27, 19)
+"""
+
+
+def test_forged_files_never_crash(train, tmp_path):
+    """Whoever can change a file can change its digests: kernels must not be given what is wrong."""
+    rng, number = np.random.default_rng(3), 0
+    for name in EVERYONE:
+        first = tmp_path / f"{name}.model"
+        us.save_model(fitted(name, train), first, train)
+        card, arrays = opened(first)
+        first.unlink()
+        home = tmp_path / "forged"
+        home.mkdir(exist_ok=True)
+        for key, array in arrays.items():
+            for changed in worse(array, rng):
+                forged(home / f"{number:05d}-{name}-{key}", card, {**arrays, key: changed})
+                number += 1
+        text = json.dumps(card["model"])
+        for field in re.findall(r'"(\w+)": \d+', text):
+            # Not for steps: a walk of many is no crash, but takes its time.
+            for value in (-1, 0, 40, True, "x", *([2**40] if field != "steps" else [])):
+                changed = re.sub(rf'"{field}": \d+', f'"{field}": {json.dumps(value)}', text)
+                model = json.loads(changed)
+                forged(home / f"{number:05d}-{name}-{field}", {**card, "model": model}, arrays)
+                number += 1
+    assert number > 1000
+    done = subprocess.run(
+        [sys.executable, "-c", WALK, str(tmp_path / "forged")], capture_output=True, text=True,
+        timeout=600, check=False,
+    )  # fmt: skip
+    last = done.stdout.splitlines()[-1:]
+    assert done.returncode == 0, f"{last}\n{done.stderr}"
+    assert len(done.stdout.splitlines()) == number
 
 
 def test_a_plain_archive_is_foreign(tmp_path):

@@ -936,7 +936,7 @@ def test_command_prints_what_compare_finds(files, call):
     assert as_json["pairs"][0]["p"] == expected.p_values("P@3")[0]
     assert as_json["metrics"]["P@3"]["means"] == expected.means["P@3"]
     assert call(*arguments, "--format", "csv").splitlines()[0].startswith("metric,a,b,mean_a")
-    call(*arguments, "-o", files / "out.svg", "--figure", "pairs", "--correction", "none")
+    call(*arguments, "--figure", f"pairs={files / 'out.svg'}", "--correction", "none")
     assert "<svg" in (files / "out.svg").read_text()
     scores.save(files / "saved")
     again = call("--scores", files / "saved", "-m", "P@3", "--test", "t", "--reference", "one")
@@ -948,10 +948,10 @@ def test_command_refuses(files, call):
         call("-m", "P@3")
     with pytest.raises(SettingError, match="not both"):
         call(*judged(files), "--scores", files)
-    with pytest.raises(UnknownName, match="ending"):
+    with pytest.raises(SettingError, match="ending"):
         call(*judged(files), "-o", files / "x.doc")
     with pytest.raises(UnknownName, match="format"):
-        call(*judged(files), "--format", "html")
+        call(*judged(files), "--format", "docx")
 
 
 # Statistical, and speed

@@ -1028,7 +1028,7 @@ def test_gini_of_movielens(movielens):
 @pytest.mark.real
 def test_temporal_split_of_movielens_100k():
     """20,000 of 100,000 asked for; four ratings share the second of the cut."""
-    data = us.read_ratings(real_data("ml-100k/u.data"))
+    data = us.read_ratings(real_data("ml-100k/u.data"), time=3)
     late, early = (TemporalSplit(ties=ties).split(data)[0] for ties in TIES)
     assert (len(late.test), len(early.test)) == (20_001, 19_997)
     assert late.facts["ties_at_cut"] == 4

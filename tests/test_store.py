@@ -103,9 +103,9 @@ def test_the_same_result_has_the_same_bytes(store):
         lambda content: b"something else\n\n\n",
         lambda content: content[:-3] + b"\x00\x00\x00",
         lambda content: content + b"more",
-        lambda content: content.replace(b'"size"', b'"siez"'),
-        lambda content: content.replace(b"unskew result 1", b"unskew result 2"),
-        lambda content: b"unskew result 1\n[1, 2]\n" + content,
+        lambda content: content.replace(b'"card"', b'"kard"'),
+        lambda content: content.replace(b"unskew result 2", b"unskew result 1"),
+        lambda content: b"unskew result 2\n[1, 2]\n" + content,
     ],
 )
 def test_damaged_results_are_found_named_and_set_aside(store, spoil):
@@ -123,6 +123,49 @@ def test_damaged_results_are_found_named_and_set_aside(store, spoil):
     assert store.has(KEY)
     assert store.gc() == 1
     assert store.verify() == []
+
+
+def flip(path, rng):
+    """Flip one bit of a file, and return what was in it before."""
+    content = path.read_bytes()
+    at, bit = int(rng.integers(len(content))), int(rng.integers(8))
+    spoilt = bytearray(content)
+    spoilt[at] ^= 1 << bit
+    path.write_bytes(spoilt)
+    return content
+
+
+def test_every_flipped_bit_is_found(tmp_path):
+    """In every file of a store: results with their cards, ratings, failures, the mark."""
+    home = tmp_path / "store"
+    made = Plan(us.LeaveOut(1), us.TestItems(), [us.Popularity()], metrics=["P@5", "Coverage@5"])
+    us.run(WORLD, made, store=home)
+    store = Store.open(home)
+    store.put_failure(KEY, "it broke")
+    assert store.verify() == []
+    files = [path for path in home.rglob("*") if path.is_file()]
+    assert len(files) == 8  # two results, four of the ratings, a failure, the mark
+    rng = np.random.default_rng(5)
+    for path in files:
+        for _ in range(60):
+            before = flip(path, rng)
+            if path.name == MARK:
+                with pytest.raises(StoreError):
+                    Store.open(home)
+            else:
+                assert [str(path.parent) in line for line in store.verify()] == [True], path
+            path.write_bytes(before)
+    assert store.verify() == []
+
+
+def test_a_changed_card_is_found(store):
+    """Metrics of a whole run lie in the card: it is read, so it is covered by the digest."""
+    store.put(KEY, TABLE, {"aggregates": {"Coverage@5": 0.25}})
+    path = store.path(KEY)
+    path.write_bytes(path.read_bytes().replace(b"0.25", b"0.75"))
+    assert len(store.verify()) == 1
+    with pytest.raises(StoreError, match="damaged"):
+        store.get(KEY)
 
 
 def test_a_result_under_a_wrong_name_is_not_taken(store):
@@ -232,7 +275,7 @@ def test_unreadable_marks(store, text):
 
 def test_another_format(store):
     (store.home / MARK).write_text(json.dumps({"format": 99}))
-    with pytest.raises(StoreError, match="a store of format 99; this reads 1"):
+    with pytest.raises(StoreError, match="a store of format 99, and this version reads 2"):
         Store.open(store.home)
 
 
@@ -246,7 +289,7 @@ def test_opened_by_two_at_once(tmp_path, monkeypatch):
         if self.name == MARK and not looks:
             looks.append(self)
             Store(home).put(KEY, TABLE, {})
-            (home / MARK).write_text('{"format": 1}')
+            (home / MARK).write_text('{"format": 2}')
             return False
         return real(self)
 
@@ -429,7 +472,11 @@ def test_keys():
 
 def test_failures(store):
     store.put_failure(KEY, "it broke: \udcff")
-    assert list(store.failures()) == [KEY]
+    assert store.failures() == {KEY: "it broke: ?"}
+    report = store.home / "failed" / f"{KEY}.txt"
+    report.write_bytes(report.read_bytes().replace(b"broke", b"spoke"))
+    assert store.failures() == {}
+    assert "its task will be tried again" in store.verify()[0]
     store.forget_failure(KEY)
     store.forget_failure(KEY)
     assert store.failures() == {}

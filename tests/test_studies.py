@@ -451,5 +451,5 @@ def test_the_command_writes_the_page_and_the_numbers(toy, tmp_path):
     assert page.read_text().startswith("# toy: A toy")
     assert (numbers / "ledger.csv").exists()
     wrong = CliRunner().invoke(app, ["study", "run", "toy", "--amount", "folds"])
-    assert isinstance(wrong.exception, SettingError)
-    assert "NAME=NUMBER" in str(wrong.exception)
+    assert isinstance(wrong.exception.__cause__, SettingError)
+    assert "NAME=NUMBER" in wrong.stderr

@@ -1,5 +1,6 @@
 """What protocols observe, beside what is true."""
 
+import dataclasses
 import json
 import math
 
@@ -89,7 +90,44 @@ def test_observed_values_are_those_of_a_run():
             design=f"{row['targets']} {row['intervention']}", system=row["system"],
             metric=row["metric"],
         )  # fmt: skip
-        assert own["observed"][0] == pytest.approx(row["mean"], rel=1e-12)
+        assert own["observed_zero"][0] == pytest.approx(row["mean"], rel=1e-12)
+    skipped = us.run(small.ratings, dataclasses.replace(made, undefined="skip")).table()
+    for row in skipped.filter(fold="fold1").iter_rows(named=True):
+        keys = ("targets", "intervention", "system", "metric")
+        both = skipped.filter(**{key: row[key] for key in keys})
+        own = found.table().filter(
+            design=f"{row['targets']} {row['intervention']}", system=row["system"],
+            metric=row["metric"],
+        )  # fmt: skip
+        assert own["observed"][0] == pytest.approx(both["mean"].mean(), rel=1e-12)
+
+
+def test_users_without_a_liked_test_item_do_not_count_as_missed():
+    """Recall of a user without a liked test item is undefined, not 0: what is said of it differs.
+
+    Popularity finds the one liked test item of every user who has one, and the truth says half.
+    """
+    few = {"user": [1, 2, 3, 4], "item": [1, 1, 1, 1], "rating": [5, 1, 1, 1]}
+    tests = us.read_ratings(few)
+    pairs = {"user": [5, 6, 6, 1, 2, 3, 4], "item": [1, 1, 2, 3, 3, 3, 3]}
+    train = us.read_ratings({**pairs, "rating": [5] * 7})
+    random = us.read_ratings(
+        {"user": [1, 1, 2, 2, 3, 3, 4, 4], "item": [1, 2] * 4, "rating": [5] * 8}
+    )
+    systems = {"pop": us.Popularity(), "none": us.Random()}
+    made = us.Plan(us.Given(test=tests), algorithms=systems, metrics=["Recall@1", "P@1"])
+    found = truth(train, made, random=random, bootstrap=10)
+    row = found.table().filter(system="pop", metric="Recall@1").row(0, named=True)
+    assert (row["observed"], row["users"]) == (1.0, 1)
+    assert (row["observed_zero"], row["true"], row["true_zero"]) == (0.25, 0.5, 0.5)
+    assert (row["error"], row["error_zero"]) == (100.0, -50.0)
+    assert row["true_users"] == 4
+    text = str(found)
+    assert "Recall@1 undefined for 3 of 4 users, who have no liked test item; by the truth" in text
+    assert "columns ending in _zero: undefined values count as 0" in text
+    whole = found.table().filter(system="pop", metric="P@1").row(0, named=True)
+    assert whole["observed"] == whole["observed_zero"] == 0.25
+    assert found.to_dict()["notes"]
 
 
 def test_a_world_that_shows_everything_has_no_error():
@@ -139,7 +177,7 @@ def test_random_ratings_as_the_truth():
     true = us.evaluate(lists, {"pop": us.Popularity().fit(split.train)}, METRICS).mean()["pop"]
     own = found.table().filter(system="pop")
     for row in own.iter_rows(named=True):
-        assert row["true"] == pytest.approx(true[row["metric"]], rel=1e-12)
+        assert row["true_zero"] == pytest.approx(true[row["metric"]], rel=1e-12)
     by_hand = truth(data.ratings, plan(), random=data.random, bootstrap=0)
     assert by_hand.table().equals(found.table())
     assert "without those in training" in found.meant

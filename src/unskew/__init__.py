@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from unskew.comparing.comparison import Comparison
     from unskew.comparing.corrections import correct
     from unskew.comparing.correlation import kendall, rbo, tau_ap
+    from unskew.comparing.paired import paired
     from unskew.comparing.power import (
         discriminative_power,
         power,
@@ -254,6 +255,7 @@ _HOME = {
     "outline": "unskew.experiment.outline",
     "tune": "unskew.experiment.tune",
     "compare": "unskew.comparing.significance",
+    "paired": "unskew.comparing.paired",
     "Comparison": "unskew.comparing.comparison",
     "correct": "unskew.comparing.corrections",
     "agreement": "unskew.comparing.agreement",
@@ -438,6 +440,7 @@ __all__ = [
     "looks_random",
     "one_relevant_bounds",
     "outline",
+    "paired",
     "popularity_cut",
     "popularity_percentiles",
     "power",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, DataWarning, SettingError
-from unskew.judge import BLOCK, Lists, Matched, Ranked, Scratch, View, count_labels
+from unskew.judge import BLOCK, Hits, Lists, Matched, Ranked, Scratch, View, count_labels
 from unskew.metrics.block import Block, Judged, Walk, ratio
 from unskew.metrics.definition import Params
 from unskew.metrics.names import Metric
+from unskew.one_relevant import check_exact, expected_values, full_ranks
 from unskew.protocol.targets import TargetLists
-from unskew.ranking import rank_both, say_unscored
+from unskew.ranking import Ranks, rank_both, say_unscored
 from unskew.recommend.model import Model
 from unskew.runs import Run
 from unskew.scores import System
@@ -176,23 +177,37 @@ def _count_targets(known: NDArray[np.bool_], train: Ratings | None, users: int) 
     return targets
 
 
-def _must_meet(
+def _meet(
     systems: Mapping[str, Run], tests: Ratings, user_tables: Sequence[NDArray[np.int32]],
     item_tables: Sequence[NDArray[np.int32]], offset: int,
-) -> None:  # fmt: skip
-    """Refuse a run that shares no user, or no item, with the judgments: ids do not match."""
-    known = {"users": _marked(user_tables), "items": _marked(item_tables)}
+) -> tuple[str, ...]:  # fmt: skip
+    """Refuse a run that shares no user with the judgments; warn of one that shares no item.
+
+    Without a common user no list is judged at all: ids do not match. Without a common item every
+    value is 0, which can be true of a system, and can be ids that do not match.
+    """
+    users, items = _marked(user_tables), _marked(item_tables)
+    notes: list[str] = []
     for place, (name, run) in enumerate(systems.items(), start=offset):
-        for what, tables, mine, theirs in (
-            ("users", user_tables, run.users, tests.users),
-            ("items", item_tables, run.items, tests.items),
-        ):
-            if not known[what][tables[place]].any():
-                raise DataError(
-                    f"{name}: no {what} in common with the judgments. Its ids are "
-                    f"{mine.kind}, such as {_examples(mine)}; the judgments' are {theirs.kind}, "
-                    f"such as {_examples(theirs)}. Check that both files use the same ids"
-                )
+        if not users[user_tables[place]].any():
+            raise DataError(f"{name}: {_strangers('users', run.users, tests.users)}")
+        if not items[item_tables[place]].any():
+            _warn(notes, f"{name}: {_strangers('items', run.items, tests.items)}")
+    return tuple(notes)
+
+
+def _strangers(what: str, mine: Ids, theirs: Ids) -> str:
+    """Say that a run and the judgments share no `users`, or no `items`."""
+    return say_strangers(what, (mine.kind, _examples(mine)), (theirs.kind, _examples(theirs)))
+
+
+def say_strangers(what: str, mine: tuple[str, str], theirs: tuple[str, str]) -> str:
+    """Return the same words for the kind of the ids, and some of them, of both."""
+    zero = ": none of its items is judged" if what == "items" else ""
+    return (
+        f"no {what} in common with the judgments{zero}. Its ids are {mine[0]}, such as {mine[1]}; "
+        f"the judgments' are {theirs[0]}, such as {theirs[1]}. Check that both use the same ids"
+    )
 
 
 def _marked(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
@@ -221,6 +236,7 @@ def lay_runs(
 
     Of a part of the users, a system may rank none: then `must_meet` is False.
     """
+    notes: tuple[str, ...] = ()
     _need(wanted, train)
     ratings = [tests] if train is None else [tests, train]
     sources: list[Ratings | Run] = [*ratings, *systems.values()]
@@ -228,7 +244,7 @@ def lay_runs(
     users, user_tables = Ids.union(*(source.users for source in sources))
     items, item_tables = Ids.union(*(source.items for source in sources), *extra)
     if must_meet:
-        _must_meet(systems, tests, user_tables, item_tables, offset=len(ratings))
+        notes = _meet(systems, tests, user_tables, item_tables, offset=len(ratings))
     tables = list(zip(user_tables, item_tables, strict=False))
     recoded = [
         source.recode(users, user_table, items, item_table)
@@ -246,7 +262,7 @@ def lay_runs(
     if _needs(wanted, "catalogue"):
         known = _known(len(items), item_tables[-1] if extra else None, training, judgments)
         lists = Lists(lists.user, _count_targets(known, training, len(users)))
-    return _bench(judgments, lists, relevance, training, known, matched)
+    return replace(_bench(judgments, lists, relevance, training, known, matched), notes=notes)
 
 
 def lay_lists(
@@ -260,6 +276,8 @@ def lay_lists(
 ) -> Bench:
     """Lay systems over target lists: runs by their list ids, models by the ranks they give."""
     _need(wanted, lists.train)
+    if lists.exact:
+        return _expect_lists(lists, systems, wanted, depth, ties, seed, threads)
     judgments = lists.judgments
     asked = Lists(frozen(np.arange(len(lists), dtype=np.int32)), lists.size)
     matched: dict[str, Matched] = {}
@@ -276,6 +294,75 @@ def lay_lists(
     known = lists.candidates if _needs(wanted, "catalogue") else None
     bench = _bench(judgments, asked, lists.relevance, lists.train, known, matched)
     return replace(bench, notes=tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class Undrawn(Ranked):
+    """A system on lists whose others are not drawn: where it ranks the relevant items is known."""
+
+    rank: F64 = field(kw_only=True)
+    """Of each list's relevant item among all candidates; NaN where it could not be scored."""
+
+    def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:  # noqa: ARG002
+        """Refuse: what a list holds depends on the draw."""
+        raise SettingError(
+            "with exact=True no others are drawn, and this needs the lists themselves: leave exact "
+            "out of the targets"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ExactBench(Bench):
+    """Systems on lists with one relevant item whose others are not drawn."""
+
+    lists: TargetLists = field(kw_only=True)
+
+    def score(
+        self,
+        wanted: Mapping[str, Metric],
+        threads: int,
+        budget: int,  # noqa: ARG002
+        progress: Callable[[int, int], None] | None,
+    ) -> dict[str, System]:
+        """Compute the expectation of all metrics over all draws of each list's others."""
+        results = {}
+        for done, (name, matched) in enumerate(self.matched.items(), start=1):
+            assert isinstance(matched, Undrawn)
+            values = expected_values(self.lists, wanted, matched.rank, threads)
+            results[name] = System(values, {}, matched.depth, {})
+            if progress is not None:
+                progress(done, len(self.matched))
+        return results
+
+
+def _expect_lists(
+    lists: TargetLists, systems: Mapping[str, Run | Model], wanted: Mapping[str, Metric],
+    depth: int | None, ties: str, seed: int, threads: int | None,
+) -> ExactBench:  # fmt: skip
+    """Lay models over lists whose others are not drawn."""
+    check_exact(lists, wanted)
+    if depth is not None:
+        raise SettingError("exact=True ranks all candidates: leave depth=… out")
+    asked = Lists(frozen(np.arange(len(lists), dtype=np.int32)), lists.size)
+    none = frozen(np.zeros(0, np.int32))
+    matched: dict[str, Matched] = {}
+    notes: list[str] = []
+    for name, system in systems.items():
+        if isinstance(system, Run):
+            raise SettingError(
+                f"{name}: exact=True needs to know how many candidates stand above the relevant "
+                f"item, which a ready-made run does not say: give a model, or leave exact out"
+            )
+        rank, scored = full_ranks(lists, system, ties, seed, threads)
+        lost = int(np.isnan(rank).sum())
+        if lost:
+            notes.append(f"{name}: {lost:,} relevant items could not be scored; they count 0")
+        held = np.where(scored > 0, lists.size, 0)  # nothing scored: no list at all
+        ranks = Ranks(frozen(np.zeros(len(lists) + 1, np.int64)), none, none, held, none)
+        laid = Ranked.over(ranks, None, asked, lists.ids, lists.judgments.items, None)
+        matched[name] = Undrawn(**laid.__dict__, rank=rank)
+    bench = _bench(lists.judgments, asked, lists.relevance, lists.train, None, matched)
+    return ExactBench(bench.judged, matched, tuple(notes), lists=lists)
 
 
 def _bench(

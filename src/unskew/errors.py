@@ -4,12 +4,51 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """What is written one way in Python and another way on the command line.
+
+    A part of an error message: `str` of the error uses the words of Python, and the command line
+    prints its own.
+    """
+
+    python: str
+    command_line: str
+    """An option such as `--duplicates first`, or any other text."""
+
+    def __str__(self) -> str:
+        return self.python
+
+    def among(self, options: Collection[str]) -> str:
+        """Return the words of the command line, for a command that has these options."""
+        option = self.command_line.split()[0]
+        if option.startswith("--") and option not in options:
+            return f"{self.python} in Python"
+        return self.command_line
 
 
 class UnskewError(Exception):
-    """Base of all errors raised on purpose by unskew."""
+    """Base of all errors raised on purpose by unskew: its arguments are the parts of its text."""
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
+
+    def on_command_line(self, options: Collection[str]) -> str:
+        """Return the message in the words of the command line.
+
+        Parameters
+        ----------
+        options
+            The options of the command that was called, such as `--duplicates`.
+        """
+        return "".join(
+            part.among(options) if isinstance(part, Spelling) else str(part) for part in self.args
+        )
 
 
 class DataError(UnskewError, ValueError):
@@ -18,6 +57,17 @@ class DataError(UnskewError, ValueError):
 
 class SettingError(UnskewError, ValueError):
     """An argument with a value that is not allowed."""
+
+
+class OutputError(UnskewError, OSError):
+    """A file or folder that cannot be written; the message says why and what to do."""
+
+    def __str__(self) -> str:  # OSError would show its number instead
+        return str(self.args[0])
+
+
+class ForkError(UnskewError, RuntimeError):
+    """A process that was forked when threads it needs were already running elsewhere."""
 
 
 class UnknownName(SettingError):  # noqa: N818 - reads better where it is raised

@@ -23,6 +23,7 @@ from unskew.errors import DataError, SettingError, choose
 from unskew.judge import Hits, Ranked, Scratch
 from unskew.metrics.block import Block, Judged, log_discount
 from unskew.metrics.names import Metric
+from unskew.one_relevant import random_values
 from unskew.protocol.amounts import as_count, as_share
 from unskew.protocol.popularity import by_popularity, item_counts
 from unskew.protocol.split import Split
@@ -172,6 +173,8 @@ def chance_scores(
     if depth is not None and depth >= int(lists.size.max(initial=0)):
         depth = None  # it cuts nothing
     judged = lay_lists(lists, {}, wanted, depth).judged
+    if lists.exact:
+        return System(random_values(lists, wanted), {}, lists.size, {}), {}
     judged = replace(judged, longest=int(lists.size.max(initial=0)) + 1 + judged.longest)
     reachable = _reachable(lists)
     block = _block(lists, judged, reachable, depth)

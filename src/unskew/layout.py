@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ WIDE = 7
 
 
 class Printed:
-    """A result that prints as a table and the lines below it that say what it is of."""
+    """A result that prints as a table and the lines below it that say what it is of.
+
+    Those lines end with the notes of the result, where it has any: what was counted, assumed or
+    left out on the way to its numbers.
+    """
 
     digits: ClassVar[int] = 4
 
@@ -38,8 +43,12 @@ class Printed:
         return "\n".join([plain(self.shown(), self.digits), *self.footer()])
 
     def _repr_html_(self) -> str:
-        foot = "<br>".join(html.escape(line) for line in self.footer())
-        return f"{self.shown()._repr_html_()}<p>{foot}</p>"
+        return f"{self.shown()._repr_html_()}{html_lines(self.footer())}"
+
+
+def html_lines(lines: Iterable[str]) -> str:
+    """Return lines below a table as one HTML paragraph, with nothing in them that is HTML."""
+    return f"<p>{'<br>'.join(map(html.escape, lines))}</p>"
 
 
 def plain(table: pl.DataFrame, digits: int = 4) -> str:
@@ -117,11 +126,17 @@ def as_text(header: Sequence[str], rows: Rows, left: Sequence[int] = (0,)) -> st
 
 
 def as_markdown(header: Sequence[str], rows: Rows, left: Sequence[int] = (0,)) -> str:
-    """Return a Markdown table."""
+    """Return a Markdown table that shows every text as it is."""
+    escaped = [list(map(escape_markdown, row)) for row in (header, *rows)]
+    return markdown_table(escaped[0], escaped[1:], left)
+
+
+def markdown_table(header: Sequence[str], rows: Rows, left: Sequence[int] = (0,)) -> str:
+    """Return a table of texts that are Markdown already, such as numbers set in bold."""
     marks = "|".join("---" if place in left else "---:" for place in range(len(header)))
 
     def line(row: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        return "| " + " | ".join(row) + " |"
 
     return "\n".join([line(header), f"|{marks}|", *map(line, rows)])
 
@@ -154,9 +169,50 @@ def as_html(header: Sequence[str], rows: Rows, left: Sequence[int] = (0,)) -> st
     return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
+_MARKDOWN = re.compile(
+    r"[\\`*<>\[\]&~$|]"
+    r"|(?<![^\W_])_|_(?![^\W_])"  # an underscore inside a word is no mark
+    r"|^[#+=-](?=[\s#=-]|$)|(?<=^\d)[.)](?=\s|$)|(?<=^\d\d)[.)](?=\s|$)"  # headings and lists
+)
+"""What Markdown can take for a mark."""
+
+
+def escape_markdown(text: str) -> str:
+    """Return text that Markdown shows as it is, in a table, a heading or a paragraph.
+
+    Examples
+    --------
+    >>> from unskew.layout import escape_markdown
+    >>> escape_markdown("user_knn *new*") == "user_knn " + chr(92) + "*new" + chr(92) + "*"
+    True
+    """
+    escaped = _MARKDOWN.sub(r"\\\g<0>", text)
+    # An entity is a line break of the text; a line break itself would end the row of a table.
+    return re.sub(r"[\r\n]", lambda match: f"&#{ord(match[0])};", escaped)
+
+
+_LATEX = {
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "|": "\\textbar{}",
+    "`": "\\textasciigrave{}",
+    "<": "$<$",
+    ">": "$>$",
+    "−": "$-$",
+    "–": "--",
+    # After the end of a row LaTeX would take these for an argument or a star of the line break.
+    "[": "{[}",
+    "*": "{*}",
+    "\r": " ",
+    "\n": " ",
+    "\u200b": "{}",
+}
+
+
 def escape_latex(text: str) -> str:
-    """Return text that LaTeX prints as it is."""
-    table = {c: "\\" + c for c in "&%$#_{}"}
-    table |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    table |= {"<": "$<$", ">": "$>$", "−": "$-$", "–": "--"}
-    return "".join(table.get(character, character) for character in text)
+    """Return text that LaTeX prints as it is; a line break is a space, as columns have none."""
+    # Two hyphens in a row would be joined to a dash: an empty group keeps them apart.
+    apart = re.sub("-(?=-)", "-\u200b", text)
+    return "".join(_LATEX.get(mark, mark) for mark in apart)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unskew.data import readers
 from unskew.data.ratings import Ids, frozen, write_trec
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError, Spelling, choose
 from unskew.files import write_table
 from unskew.order import TIES, are_places, order_by_rank, order_by_score
 from unskew.threads import map_blocks
@@ -22,6 +22,9 @@ from unskew.threads import map_blocks
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
+
+# Kernels subtract ranks from each other, and floats hold every whole number below this.
+_TOO_LARGE = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +169,7 @@ def read_run(
         mapping from user to a list of items, or to a mapping from item to score.
     user, item, rank, score
         Names (or numbers) of the columns, guessed unless given. Without rank and score the rows'
-        own order is the ranking.
+        own order is the ranking. Ranks are whole numbers below 2**53.
     by
         `rank` or `score`: which of them ranks when both are there. Default: the rank, but the
         score in TREC files, as trec_eval does.
@@ -224,14 +227,17 @@ def read_run(
     if by is None:
         by = "score" if table.format == "trec" or names["rank"] is None else "rank"
     elif names[choose("by", by, ("rank", "score"))] is None:
-        raise DataError(f"{table.source}: by={by!r}, but there is no {by} column")
+        raise DataError(
+            f"{table.source}: there is no {by} column for ", Spelling(f"by={by!r}", f"--by {by}")
+        )
     ranks = None if names["rank"] is None else _ranks(table, names["rank"])
     scores = (
         None if names["score"] is None else readers.number_column(table, names["score"], "scores")
     )
     notes = [
         f"{table.source}: {table.format}, {frame.height:,} rows; "
-        + ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None)
+        + ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None),
+        *table.notes,
     ]
     if scores is not None and by == "score":
         frame, scores, ranks, note = _without_nan(table, frame, scores, ranks, nan)
@@ -243,7 +249,8 @@ def read_run(
         lambda: Ids.group(frame[names["user"]], likely_users),
         lambda: Ids.number(frame[names["item"]], likely_items),
     ]
-    (users, start, order), (items, i) = map_blocks(lambda do: do(), work, size=frame.height)
+    with readers.naming(table.source):
+        (users, start, order), (items, i) = map_blocks(lambda do: do(), work, size=frame.height)
     values = None if scores is None else scores.cast(pl.Float64).to_numpy()
     rough = _Rows(users, items, start, i, ranks, values)
     if order is not None:
@@ -310,7 +317,9 @@ def _settle_gaps(run: Run, rank: I64, gaps: str, source: str) -> tuple[Run, list
         list_ = int(np.searchsorted(run.start, example, side="right")) - 1
         raise DataError(
             f"{source}: {int(same.sum()):,} ranks stand twice in one list, the first: user "
-            f"{run.users.values[list_]!r}, rank {int(rank[example])}; rank by='score' or mend them"
+            f"{run.users.values[list_]!r}, rank {int(rank[example])}; rank by score instead with ",
+            Spelling("by='score'", "--by score"),
+            ", or mend them",
         )
     jumps = np.diff(rank, prepend=base - 1) != 1
     jumps[place == 0] = rank[place == 0] != base
@@ -320,9 +329,12 @@ def _settle_gaps(run: Run, rank: I64, gaps: str, source: str) -> tuple[Run, list
     if rank.size and int(rank.min()) < base:
         raise DataError(f"{source}: ranks must start at 0 or 1 to keep their gaps")
     ends = np.where(run.depth > 0, rank[np.maximum(run.start[1:] - 1, 0)] - base + 1, 0)
+    if ends.sum(dtype=np.float64) > 100 * max(rank.size, 1000):
+        raise DataError(
+            f"{source}: ranks up to {int(rank.max()):,} leave too many empty slots; use ",
+            Spelling("gaps='close'", "--gaps close"),
+        )
     start = np.concatenate([[0], np.cumsum(ends)])
-    if start[-1] > 100 * max(rank.size, 1000):
-        raise DataError(f"{source}: ranks up to {int(rank.max()):,}; close the gaps instead")
     at = np.repeat(start[:-1], run.depth) + rank - base
     item = np.full(int(start[-1]), -1, np.int32)
     item[at] = run.item
@@ -347,7 +359,8 @@ def _unique(run: Run, duplicates: str, source: str) -> Run:
         raise DataError(
             f"{source}: {count:,} items stand twice in one list, the first: user "
             f"{run.users.values[list_]!r}, item {run.items.values[int(run.item[example])]!r}; "
-            f"keep the best place of each with duplicates='first'"
+            f"keep the best place of each with ",
+            Spelling("duplicates='first'", "--repeated first"),
         )
     kept = _keep(run, keep.astype(np.bool_))
     return replace(kept, notes=(f"{source}: {count:,} repeated items in lists dropped",))
@@ -379,19 +392,27 @@ def _trim(run: Run) -> Run:
     return _keep(run, place <= np.repeat(last, run.depth))
 
 
+def are_ranks(column: pl.Series) -> bool:
+    """Tell whether all of a column's integers are small enough for ranks."""
+    ends = pl.DataFrame([column]).select(low=pl.first().min(), high=pl.first().max()).row(0)
+    return not len(column) or max(map(abs, ends)) < _TOO_LARGE
+
+
 def _ranks(table: readers.Table, name: str) -> I64:
-    """Return a rank column as whole numbers."""
+    """Return a rank column as whole numbers; refuse what is none."""
     column = readers.number_column(table, name, "ranks")
-    if column.dtype.is_integer() and not column.null_count():
+    if column.dtype.is_integer() and not column.null_count() and are_ranks(column):
         return (column if column.dtype == pl.Int64 else column.cast(pl.Int64)).to_numpy()
-    column = column.cast(pl.Float64)
-    values = column.fill_null(float("nan")).to_numpy()
-    bad = ~np.isfinite(values) | (values != np.round(values))
+    values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    bad = ~(np.abs(values) < _TOO_LARGE) | (values != np.round(values))
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"{table.source}: {int(bad.sum()):,} ranks in column {name!r} are not whole numbers, "
-            f"the first in row {row + 1}"
+            f"{table.source}: {int(bad.sum()):,} ranks in column {name!r} are not whole numbers "
+            f"below 2**53, the first in row {row + 1}: {table.frame[name][row]!r}; rank by score "
+            f"instead with ",
+            Spelling("by='score'", "--by score"),
+            ", or mend them",
         )
     return values.astype(np.int64)
 
@@ -408,7 +429,8 @@ def _without_nan(
     if nan == "error":
         raise DataError(
             f"{table.source}: {count:,} scores are NaN or missing, the first in row {row + 1}; "
-            f"leave these items out with nan='drop'"
+            f"leave these items out with ",
+            Spelling("nan='drop'", "--nan drop"),
         )
     keep = pl.Series(~bad)
     kept = None if ranks is None else ranks[~bad]
@@ -423,7 +445,13 @@ def _explode(table: readers.Table, names: dict[str, Any]) -> tuple[pl.DataFrame,
         for name in (names["item"], names["score"])
         if name is not None and isinstance(table.frame[name].dtype, pl.List | pl.Array)
     ]
-    frame = table.frame.select(names["user"], *nested).explode(nested)
+    try:
+        frame = table.frame.select(names["user"], *nested).explode(nested)
+    except pl.exceptions.ShapeError:
+        raise DataError(
+            f"{table.source}: lists in columns {' and '.join(map(repr, nested))} of one row differ "
+            f"in length"
+        ) from None
     frame = frame.filter(pl.col(names["item"]).is_not_null())
     score = names["score"] if names["score"] in nested else None
     return frame, {**names, "rank": None, "score": score}

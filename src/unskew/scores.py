@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,13 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, choose, unknown_name
-from unskew.files import replacing, write_table
+from unskew.files import (
+    digest_of_file,
+    read_sealed,
+    replacing_folder,
+    write_sealed,
+    write_table,
+)
 from unskew.layout import Printed, finite
 from unskew.metrics.names import Metric, parse
 from unskew.threads import map_blocks
@@ -29,9 +38,11 @@ USERS = ("with-test", "with-relevant", "with-list", "both", "with-train", "all")
 UNDEFINED = ("zero", "skip")
 OVER = ("lists", "users", "strata")
 """What is averaged; see `Scores.mean`."""
+COUNTS = ("test", "liked", "disliked", "train")
+"""Of each list, how many judgments and training ratings its user has."""
 RANDOM = "(random)"
 """How the expectation of a random order is called in tables."""
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -181,12 +192,19 @@ class Scores(Printed):
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def per_user(self, system: str | None = None) -> pl.DataFrame:
-        """Return the values of each list: system, user, a column per metric.
+        """Return the values of each list: a row per system and list, a column per metric.
+
+        The rows hold every user that occurs anywhere; which of them a mean is taken over, the
+        columns before the metrics tell, as those of `evaluate_files` do: `test`, `liked` and
+        `disliked` count the user's test judgments, `depth` the items of the list, and `train`, if
+        there are training ratings, those of the user. `users="with-test"` means the rows where
+        `test` is above 0, `"with-relevant"` those where `liked` is, `"with-list"` `depth`,
+        `"both"` `test` and `depth`, `"with-train"` `train`, `"all"` every row.
 
         A metric that is averaged as a ratio of sums has a second column ending in `/den`.
         """
         names = list(self.systems) if system is None else [self._system(system)]
-        return pl.concat([self._frame(name, self.systems[name]) for name in names])
+        return pl.concat([self._frame(name, self.systems[name], counts=True) for name in names])
 
     def to_pandas(self) -> Any:
         """Return `per_user()` as a pandas frame (pandas must be installed)."""
@@ -223,18 +241,29 @@ class Scores(Printed):
         return choices[users]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write a folder: a Parquet file per system and `card.json`, which comes last."""
-        home = Path(folder)
-        (home / "card.json").unlink(missing_ok=True)  # without it nothing half-written is read
+        """Write a folder: a Parquet file per system and `card.json`; all of it or nothing.
+
+        The card holds a digest of every file and of itself: `load` finds what was changed later.
+        """
+        with replacing_folder(folder) as part:
+            self._write(part)
+
+    def _write(self, home: Path) -> None:
         names = {name: f"{number:04d}.parquet" for number, name in enumerate(self.systems)}
+        digests = {}
+
+        def write(frame: pl.DataFrame, file: str) -> None:
+            write_table(frame, home / file, "parquet")
+            digests[file] = digest_of_file(home / file)
+
         for name, file in names.items():
-            write_table(self._frame(name, self.systems[name], depth=True), home / file, "parquet")
+            write(self._frame(name, self.systems[name]), file)
         if self.chance is not None:
-            chance = self._frame(RANDOM, self.chance, depth=True)
-            write_table(chance, home / "random.parquet", "parquet")
-        write_table(self._keyed(self.lists.drop("user")), home / "lists.parquet", "parquet")
+            write(self._frame(RANDOM, self.chance), "random.parquet")
+        write(self._keyed(self.lists.drop("user")), "lists.parquet")
         content = {
             "format": FORMAT,
+            "digests": digests,
             "systems": [
                 {"name": n, "file": f, "aggregates": finite(self.systems[n].aggregates)}
                 for n, f in names.items()
@@ -250,30 +279,36 @@ class Scores(Printed):
             "chance": None if self.chance is None else finite(self.chance.aggregates),
             "card": self.card,
         }
-        with replacing(home / "card.json") as part:
-            part.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+        write_sealed(home / "card.json", content)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Scores:
-        """Read what `save` wrote."""
+        """Read what `save` wrote; DataError if any of it was changed since."""
         home = Path(folder)
         try:
-            content = json.loads((home / "card.json").read_text())
-            number = content["format"]
+            number = json.loads((home / "card.json").read_text())["format"]
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{home}: no saved scores here ({problem})") from None
         if number != FORMAT:
             raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
-        keyed = _read(home / "lists.parquet")
+        try:
+            content = read_sealed(home / "card.json")
+        except ValueError as problem:
+            raise DataError(f"{home}: {problem}; evaluate and save again") from None
+
+        def table(file: str) -> pl.DataFrame:
+            return _read(home / file, content["digests"][file])
+
+        keyed = table("lists.parquet")
         ids, codes = Ids.number(keyed["user"])
         labels = tuple(content["labels"])
         systems = {
-            entry["name"]: system_of(_read(home / entry["file"]), labels, entry["aggregates"])
+            entry["name"]: system_of(table(entry["file"]), labels, entry["aggregates"])
             for entry in content["systems"]
         }
         chance = content["chance"]
         if chance is not None:
-            chance = system_of(_read(home / "random.parquet"), labels, chance)
+            chance = system_of(table("random.parquet"), labels, chance)
         return cls(
             labels, systems, ids,
             keyed.with_columns(user=pl.Series(codes)),
@@ -292,7 +327,7 @@ class Scores(Printed):
         )
 
     def footer(self) -> list[str]:
-        """Return the lines that say how the means came about."""
+        """Return the lines that say how the means came about, and the notes."""
         counts = {
             mean.users
             for system, row in self.means().items()
@@ -309,7 +344,7 @@ class Scores(Printed):
             for draws in sorted(set(self.simulated.values())):
                 names = ", ".join(name for name, own in self.simulated.items() if own == draws)
                 lines.append(f"{RANDOM} of {names}: simulated, mean of {draws} random orders")
-        return [*lines, self.relevance] if self.relevance else lines
+        return [*lines, *([self.relevance] if self.relevance else []), *self.notes]
 
     @property
     def _several(self) -> bool:
@@ -410,10 +445,12 @@ class Scores(Printed):
         user = self.user_ids.raw(self.lists["user"].to_numpy()).rename("user")
         return pl.DataFrame([user, *frame.get_columns()])
 
-    def _frame(self, name: str, system: System, *, depth: bool = False) -> pl.DataFrame:
+    def _frame(self, name: str, system: System, *, counts: bool = False) -> pl.DataFrame:
+        """Return a system's values and, with `counts`, what tells whom its means are over."""
         columns: dict[str, object] = {}
-        if depth:
-            columns["depth"] = pl.Series(system.depth)
+        if counts:
+            columns = {key: self.lists[key] for key in COUNTS if key in self.lists.columns}
+        columns["depth"] = pl.Series(system.depth)
         for row, label in enumerate(self.labels):
             columns[label] = pl.Series(system.values[row])
             if row in system.den:
@@ -425,8 +462,86 @@ class Scores(Printed):
         return keyed.insert_column(0, pl.Series("system", [name] * keyed.height, dtype=pl.String))
 
 
-def _read(path: Path) -> pl.DataFrame:
+def notes_of(scores: Mapping[str, Sequence[Scores]]) -> list[str]:
+    """Return the notes of scores under several designs, one or more splits each: each note once.
+
+    A note that several systems share names them all, one that is not true of every design names
+    its designs, and a count that differs between designs or splits becomes a range.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import unskew as us
+    >>> from unskew.scores import notes_of
+    >>> test = {"user": [1, 2], "item": [10, 30], "rating": [5, 4]}
+    >>> one = us.evaluate(test, {"a": {1: [10]}, "b": {1: [30]}}, "P@1", liked=4)
+    >>> notes_of({"first": [replace(one, notes=("a: 1 user", "b: 1 user"))],
+    ...           "second": [replace(one, notes=("a: 2 lists",)),
+    ...                      replace(one, notes=("a: 4 lists",))]})
+    ['every system: 1 user (first)', 'a: 2 to 4 lists (second)']
+    """
+    counts: dict[tuple[str, str, int], list[tuple[str, list[str]]]] = {}
+    for design, parts in scores.items():
+        for part in parts:
+            for key, numbers in _patterns(part):
+                counts.setdefault(key, []).append((design, numbers))
+    systems: dict[str, list[str]] = {}
+    for (pattern, system, _), seen in counts.items():
+        ranges = [_range(column) for column in zip(*(each for _, each in seen), strict=True)]
+        words = _COUNT.split(pattern)
+        text = "".join(chain(*zip_longest(words, ranges, fillvalue="")))
+        where = _where([design for design, _ in seen], scores)
+        systems.setdefault(text + where, []).append(system)
+    everyone = {name for parts in scores.values() for part in parts for name in part.systems}
+    return [_prefixed(text, names, everyone) for text, names in systems.items()]
+
+
+# A number that stands alone: not a part of a name such as P@10 or fold-2.csv.
+_COUNT = re.compile(r"(?<!\S)\d+(?:,\d{3})*(?=[\s;,:)]|$)")
+
+
+def _patterns(part: Scores) -> Iterator[tuple[tuple[str, str, int], list[str]]]:
+    """Yield every note as (words, system, which of several such notes), and its counts."""
+    before: Counter[tuple[str, str]] = Counter()
+    for note in dict.fromkeys(part.notes):
+        system, colon, text = note.partition(": ")
+        if not colon or system not in part.systems:
+            system, text = "", note
+        pattern = _COUNT.sub("0", text)
+        yield (pattern, system, before[pattern, system]), _COUNT.findall(text)
+        before[pattern, system] += 1
+
+
+def _where(seen: Sequence[str], scores: Mapping[str, Sequence[Scores]]) -> str:
+    """Return the designs of which something was seen, in brackets; nothing for all of them."""
+    times = Counter(seen)
+    names = [
+        design
+        if times[design] == len(parts)
+        else f"{design} in {times[design]} of {len(parts)} splits"
+        for design, parts in scores.items()
+        if times[design]
+    ]
+    return "" if names == list(scores) else f" ({', '.join(names).strip()})"
+
+
+def _range(counts: Iterable[str]) -> str:
+    """Return a count, or the least and the most of several."""
+    ordered = sorted(set(counts), key=lambda count: int(count.replace(",", "")))
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
+
+
+def _prefixed(text: str, systems: Sequence[str], everyone: set[str]) -> str:
+    if "" in systems:
+        return text
+    several = len(everyone) > 1 and everyone <= set(systems)
+    return f"{'every system' if several else ', '.join(systems)}: {text}"
+
+
+def _read(path: Path, expected: str) -> pl.DataFrame:
     try:
+        if digest_of_file(path) != expected:
+            raise DataError(f"{path}: changed since it was saved; evaluate and save again")
         return pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: a part of saved scores cannot be read ({problem})") from None

@@ -6,29 +6,104 @@ BLAS runs on one thread: with several it gives other bits. Parallel work is our 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool as BrokenPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
-from unskew.errors import SettingError
+from unskew.errors import ForkError, SettingError
 
-__all__ = ["BrokenPool", "as_completed", "available", "die_with_parent", "limit", "map_blocks",
-           "one_blas_thread", "processes", "python_beside", "resolve"]  # fmt: skip
+__all__ = [
+    "BrokenPool", "as_completed", "available", "check_fork", "die_with_parent", "limit",
+    "map_blocks", "one_blas_thread", "processes", "python_beside", "resolve", "safe_path",
+    "usual_path",
+]  # fmt: skip
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
+class _Fork:
+    """Whether this process was forked from one in which polars had started its threads."""
+
+    polars_ran = False
+    is_stranded = False
+
+    @classmethod
+    def before(cls) -> None:
+        """Look for the threads of polars, by the names that Linux knows them by."""
+        cls.polars_ran = False
+        for thread in Path("/proc/self/task").glob("*/comm"):
+            with suppress(OSError):  # it has just ended, which those of polars never do
+                cls.polars_ran |= bool(re.fullmatch(r"polars-\d+\s*", thread.read_text()))
+
+    @classmethod
+    def in_child(cls) -> None:
+        cls.is_stranded = cls.is_stranded or cls.polars_ran
+
+
+os.register_at_fork(before=_Fork.before, after_in_child=_Fork.in_child)
+
+
+def check_fork() -> None:
+    """Refuse to work in a forked process that would wait for ever for the threads of polars.
+
+    A fork copies one thread only, and what polars hands to the others is never done.
+    """
+    if _Fork.is_stranded:
+        raise ForkError(
+            "this process was forked after polars had started its threads, which it does not "
+            "have: unskew would wait for them for ever. Start processes with "
+            "multiprocessing.get_context('spawn'), or fork before unskew is first used; "
+            "run(…, workers=4) starts its own"
+        )
+
+
+_SAFE_PATH = "PYTHONSAFEPATH"
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Start processes meanwhile that do not look for modules in the working folder.
+
+    Python puts the folder first for `-m` and `-c`, and multiprocessing starts its processes with
+    `-c`: a `select.py` there would be run instead of the one of Python.
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_SAFE_PATH, None)
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+def usual_path() -> None:
+    """In a process started under `safe_path`: let what it starts itself look as usual.
+
+    Not where the first process was started with a safe path: then so is every other, by `-P`.
+    """
+    if not {"-P", "-I"} & set(sys.orig_argv):
+        os.environ.pop(_SAFE_PATH, None)
+
+
 def processes(
     count: int, context: Any, begin: Callable[..., None], arguments: tuple[Any, ...]
 ) -> ProcessPoolExecutor:
-    """Return a pool of processes, each of which first calls `begin`."""
-    return ProcessPoolExecutor(count, mp_context=context, initializer=begin, initargs=arguments)
+    """Return a pool of processes, each of which first calls `begin`.
+
+    They start with the first tasks: submit those under `safe_path`.
+    """
+    with safe_path():  # multiprocessing has a process of its own that starts here
+        return ProcessPoolExecutor(count, mp_context=context, initializer=begin, initargs=arguments)
 
 
 def die_with_parent() -> None:
@@ -51,8 +126,9 @@ def python_beside(module: str) -> Iterator[None]:
     """Run a module in a process of its own meanwhile; it is ended with the block."""
     silent: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     try:
+        # -P: no module of the working folder may take the place of ours, or of Python's.
         other = subprocess.Popen(
-            [sys.executable, "-m", module], stderr=subprocess.DEVNULL, **silent
+            [sys.executable, "-P", "-m", module], stderr=subprocess.DEVNULL, **silent
         )
     except OSError:  # nothing depends on it
         yield
@@ -83,6 +159,7 @@ def available() -> int:
 
 def resolve(threads: int | None) -> int:
     """Return the number of threads to use: all processors unless said otherwise."""
+    check_fork()
     if threads is None:
         return available()
     if threads < 1:
@@ -123,6 +200,7 @@ def map_blocks(
     `size` is how many values there are in all; few are not worth a thread. Inside a block no
     further threads are started.
     """
+    check_fork()
     work = list(blocks)
     workers = min(resolve(threads), len(work)) if size >= SMALL else 1
     if workers <= 1 or getattr(_here, "busy", False):

@@ -345,11 +345,8 @@ def _users_needed(found: Found, a: str, b: str) -> int | None:
 
 
 def _judgments_needed(found: Found, a: str, b: str) -> int | None:
-    """Return how many judgments settle a pair; None where the estimates behind it make no sense."""
-    if found.judgments_needed is None or found.estimates is None:
-        return None
-    values = [found.estimates[name, found.judgments_needed.metric].snips for name in (a, b)]
-    if not all(0 <= value <= 1 for value in values):
+    """Return how many judgments settle a pair; None where its estimates are not usable."""
+    if found.judgments_needed is None:
         return None
     pairs = found.judgments_needed.table().filter(
         ((pl.col("a") == a) & (pl.col("b") == b)) | ((pl.col("a") == b) & (pl.col("b") == a))

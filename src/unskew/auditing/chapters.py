@@ -135,6 +135,8 @@ def _designs(found: Found) -> Section:
         for what, why in found.skipped.items()
         if what.startswith("design")
     ]
+    if found.remarks:
+        blocks.append(Words("", "warning", "Counted while the systems were judged:", found.remarks))
     return Section(
         "designs", "Designs side by side", "The same systems under each design, with what chance "
         "scores there: values of different designs are not on one scale, orders are.",
@@ -306,24 +308,21 @@ def _unbiased(found: Found) -> Section:
         made = found.estimates
         metric = made.metrics[0]
         own = made.table().filter(pl.col("metric") == metric)
-        if own["snips"].null_count() < own.height:
+        if own["usable"].any():
             blocks.append(Picture(drawings.estimates(own, order, metric)))
         blocks.append(
             _grid("Estimates that weigh popularity out, and what they rest on", made.shown(), 4,
                   "naive: what is not judged counts as not liked; ips, snips: each judgment counts "
-                  "by its propensity; ess: how many equal weights the weights are worth; estimates "
-                  "above 1 or with a small ess are too uncertain to use")
+                  "by its propensity, with intervals over users; ess: how many equal weights the "
+                  "weights of the hits are worth; usable: whether the estimate and its interval "
+                  "are values that the metric can have, and rest on enough hits")
         )  # fmt: skip
         blocks.append(Words(f"{made.footer()[0]}."))
-        if own["snips"].fill_null(0.0).max() > 1:  # type: ignore[operator]
+        blocks += [Words(f"{note}.", "warning") for note in made.unusable_notes()]
+        if not made.how["random"] and own["usable"].not_().any():
             blocks.append(
-                Words(
-                    f"Some estimates of {metric} are above 1, which it cannot be: that items are "
-                    f"rated by their popularity alone is not true of these data (what is liked is "
-                    f"rated more). Do not use them; random ratings (--random FILE) would allow "
-                    f"better ones.", "warning",
-                )
-            )  # fmt: skip
+                Words("Random ratings (--random FILE) would allow better propensities.", "warning")
+            )
         if made.weights.effective < 0.1 * made.weights.number:
             blocks.append(
                 Words("The weights are very unequal: these estimates are noisy.", "warning")
@@ -337,15 +336,25 @@ def _unbiased(found: Found) -> Section:
                   strata.heads(), 3)
         )  # fmt: skip
     if found.sensitivity is not None:
-        blocks.append(
-            _grid("How wrong propensities must be for a pair to turn", found.sensitivity.table(), 3,
-                  "gamma: the odds of being judged may be this many times off; 1 = undecided")
-        )  # fmt: skip
+        title = "How wrong propensities must be for a pair to turn"
+        if found.sensitivity.flips:
+            blocks.append(
+                _grid(title, found.sensitivity.table(), 3,
+                      "gamma: the odds of being judged may be this many times off; 1 = undecided")
+            )  # fmt: skip
+        if found.sensitivity.unusable:
+            names = ", ".join(found.sensitivity.unusable)
+            blocks.append(
+                Words(f"{title}: not said of {names}, whose estimates are not usable here.")
+            )
     if found.judgments_needed is not None:
-        blocks.append(
-            _grid("What would settle it: random judgments needed", found.judgments_needed.table(),
-                  4, found.judgments_needed.footer()[0])
-        )  # fmt: skip
+        needed = found.judgments_needed
+        title = "What would settle it: random judgments needed"
+        if needed.table()["needed"].null_count() < len(needed.rows):
+            blocks.append(_grid(title, needed.table(), 4, needed.footer()[0]))
+        else:
+            reasons = dict.fromkeys(str(row["reason"]) for row in needed.rows)
+            blocks.append(Words(f"{title}: no number, as {'; '.join(reasons)}."))
     if found.users_needed is not None:
         columns = ["a", "b", "users", "difference", "detectable", "power", "needed"]
         blocks.append(

@@ -186,22 +186,38 @@ def observed_and_true(table: pl.DataFrame, systems: Sequence[str], metric: str) 
 
 
 def estimates(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figure:
-    """Draw self-normalised estimates with their intervals."""
+    """Draw the usable estimates of a metric with their intervals, by IPS and self-normalised."""
     import altair as alt
 
-    shown = list(systems[:MOST_SYSTEMS])
+    usable = table.filter("usable")
+    shown = [name for name in systems[:MOST_SYSTEMS] if name in set(usable["system"])]
+    left_out = [name for name in systems[:MOST_SYSTEMS] if name not in shown]
     rows = [
-        {"system": row["system"], "value": row["snips"], "low": row["snips_low"],
-         "high": row["snips_high"], "hits": row["hits"]}
-        for row in table.filter(pl.col("system").is_in(shown)).iter_rows(named=True)
-        if row["snips"] is not None
-    ]  # fmt: skip
-    base = alt.Chart(_rows()).encode(y=alt.Y("system:N", title=None, sort=shown))
-    points = base.mark_point(filled=True, size=80, color=BLUE).encode(
-        x=alt.X("value:Q", title=f"{metric}, were everything judged (SNIPS)"),
-        tooltip=["system:N", alt.Tooltip("value:Q", format=".4f"), "hits:Q"],
+        {
+            "system": row["system"],
+            "estimate": name.upper(),
+            "value": row[name],
+            "low": row[f"{name}_low"],
+            "high": row[f"{name}_high"],
+            "hits": row["hits"],
+        }
+        for row in usable.filter(pl.col("system").is_in(shown)).iter_rows(named=True)
+        for name in ("ips", "snips")
+        if row[name] is not None
+    ]
+    kinds = list(dict.fromkeys(row["estimate"] for row in rows))
+    base = alt.Chart(_rows()).encode(
+        y=alt.Y("system:N", title=None, sort=shown),
+        yOffset=alt.YOffset("estimate:N", sort=kinds),
+        color=alt.Color("estimate:N", title=None, sort=kinds),
     )
-    whiskers = base.mark_rule(color=BLUE).encode(x="low:Q", x2="high:Q")
-    chart = alt.layer(whiskers, points).properties(width=460, height=max(24 * len(shown), 60))
-    note = "systems in the order that the common design observes; 95 % intervals over users"
-    return as_figure(chart, "Estimates that weigh popularity out", [note], rows)
+    points = base.mark_point(filled=True, size=80, opacity=1).encode(
+        x=alt.X("value:Q", title=f"{metric}, were everything judged"),
+        tooltip=["system:N", "estimate:N", alt.Tooltip("value:Q", format=".4f"), "hits:Q"],
+    )
+    whiskers = base.mark_rule().encode(x="low:Q", x2="high:Q")
+    chart = alt.layer(whiskers, points).properties(width=460, height=max(36 * len(shown), 60))
+    notes = ["systems in the order that the common design observes; 95 % intervals over users"]
+    if left_out:
+        notes.append(f"not usable here, and not drawn: {', '.join(left_out)}")
+    return as_figure(chart, "Estimates that weigh popularity out", notes, rows)

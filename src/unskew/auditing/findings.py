@@ -119,6 +119,8 @@ class Findings:
         cutoff = parse(self.metric).cutoff or 10
         precision = f"P@{cutoff}"
         with_train: dict[str, Any] = {"train": train, "relevance": relevance, "seed": self.seed}
+        # The same intervals everywhere, so that all call the same estimates usable.
+        drawn = {**with_train, "level": LEVEL, "resamples": self.level.bootstrap}
         steps: dict[str, tuple[str, Callable[[], Any]]] = {
             "sparsity": ("robustness to sparsity", lambda: robustness(
                 tests, runs, to="sparsity", shares=SHARES, samples=self.level.samples,
@@ -126,12 +128,11 @@ class Findings:
             "popularity": ("robustness to popularity", lambda: robustness(
                 tests, runs, to="popularity", shares=CUTS, **with_train)),
             "estimates": ("unbiased estimates", lambda: estimate(
-                tests, runs, [precision, f"nDCG@{cutoff}"], random=random, level=LEVEL,
-                resamples=self.level.bootstrap, **with_train)),
+                tests, runs, [precision, f"DCG@{cutoff}"], random=random, **drawn)),
             "sensitivity": ("sensitivity", lambda: sensitivity(
-                tests, runs, precision, random=random, **with_train)),
+                tests, runs, precision, random=random, **drawn)),
             "judgments_needed": ("judgments needed", lambda: judgments_needed(
-                tests, runs, precision, random=random, **with_train)),
+                tests, runs, precision, random=random, **drawn)),
             "strata": ("popularity deciles", lambda: strata(
                 tests, runs, [precision], bootstrap=self.level.bootstrap, level=LEVEL,
                 **with_train)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +30,7 @@ from unskew.estimating.strata import StrataReport
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.protocol.audit import SplitAudit
-from unskew.scores import Scores
+from unskew.scores import Scores, notes_of
 
 LEVEL = 0.95
 NUMBERS = ("value", "low", "high", "random")
@@ -79,6 +79,7 @@ class Found:
     assumed: tuple[str, ...] = ()
     """What was assumed because nobody said it."""
     notes: tuple[str, ...] = ()
+    """What was noted when the data were read; see also `remarks`."""
     card: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Everything from which the numbers can be derived again."""
     plans: tuple[Plan, ...] = field(default=(), repr=False)
@@ -87,6 +88,26 @@ class Found:
     def common(self) -> str:
         """The design that most evaluations take: the first one."""
         return next(iter(self.designs))
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What was counted while systems were judged: what `evaluate` notes or warns of.
+
+        Users without lists, training items in lists, cutoffs deeper than lists, … Each one
+        stands once, with the systems and designs it is true of.
+        """
+        known = {*self.notes, *self.assumed}
+        return tuple(
+            notes_of(
+                {
+                    design: [
+                        replace(part, notes=tuple(note for note in part.notes if note not in known))
+                        for part in parts
+                    ]
+                    for design, parts in self.scores.items()
+                }
+            )
+        )
 
     @cached_property
     def _table(self) -> pl.DataFrame:

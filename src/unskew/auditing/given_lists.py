@@ -22,7 +22,7 @@ from unskew.auditing.null import REAL, NullExperiment
 from unskew.bias.describe import describe_bias
 from unskew.data.dataset import Dataset
 from unskew.data.nulls import redraw
-from unskew.data.ratings import Ratings, under_one_numbering
+from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.data.summary import summary
@@ -56,12 +56,14 @@ def of_runs(
     told("reading", 0, 1)
     tests = judgments if isinstance(judgments, Ratings) else read_ratings(judgments)
     trained = None if train is None else read_ratings(train)
+    sources: list[Ratings | Run] = [tests, *([] if trained is None else [trained])]
     if trained is not None:
         tests, trained = under_one_numbering(tests, trained)
     rule, assumed = relevance_of(tests, None, rules)
     lists = read_runs(runs, None, seed, (tests.users, tests.items))
     if len(lists) < 2:
         raise SettingError("an audit compares systems: give the lists of at least two")
+    notes = tuple(dict.fromkeys(note for one in (*sources, *lists.values()) for note in one.notes))
     label = orders_systems(metric or METRICS[0])
     metrics = METRICS if label in METRICS else (label, *METRICS)
     skipped = {
@@ -101,7 +103,7 @@ def of_runs(
         "name": "judgments", "metric": label, "systems": tuple(scores[common][0].systems),
         "designs": {name: REJUDGED[name] for name in scores}, "scores": scores, "relevance": rule,
         "null": null, "skipped": dict(skipped), "assumed": tuple(assumed),
-        "notes": tuple(dict.fromkeys(tests.notes)), "card": card, **measured,
+        "notes": notes, "card": card, **measured,
     }  # fmt: skip
 
 
@@ -126,13 +128,8 @@ def _rejudged(
             lists: Mapping[str, Any] = runs
             judging = tests
             if name in ("test-items", "test-targets"):
-                keys = ["item"] if name == "test-items" else ["user", "item"]
-                known = tests.to_polars().select(keys).unique()
-                lists = {
-                    system: one.to_polars().join(known, on=keys, how="semi", maintain_order="left")
-                    .select("user", "item", pl.col("rank").rank("ordinal").over("user"))
-                    for system, one in runs.items()
-                }  # fmt: skip
+                of_user = name == "test-targets"
+                lists = {system: _judged(one, tests, of_user) for system, one in runs.items()}
             elif name in ("skew", "wtd-h"):
                 if train is None:
                     raise SettingError("needs the training ratings")
@@ -147,6 +144,24 @@ def _rejudged(
             if made is not None:
                 found[name] = (made,)
     return found
+
+
+def _judged(run: Run, tests: Ratings, of_user: bool) -> Run:
+    """Return the lists without items that nobody judged, or that their user did not judge.
+
+    A list that loses all of its items stays, as an empty one.
+    """
+    _, (test_users, run_users) = Ids.union(tests.users, run.users)
+    items, (test_items, run_items) = Ids.union(tests.items, run.items)
+    judged = test_items[tests.item].astype(np.int64)
+    listed = run_items[run.item].astype(np.int64)
+    if of_user:
+        owner = np.repeat(np.arange(len(run), dtype=np.int32), run.depth)
+        judged += len(items) * test_users[tests.user].astype(np.int64)
+        listed += len(items) * run_users[owner].astype(np.int64)
+    kept = (run.item >= 0) & np.isin(listed, judged)
+    start = np.append(0, np.cumsum(kept))[run.start]
+    return Run(run.users, run.items, frozen(start), frozen(run.item[kept]))
 
 
 def _null_of_runs(

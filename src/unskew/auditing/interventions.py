@@ -59,6 +59,8 @@ class InterventionStudy(Printed):
     systems: tuple[str, ...]
     sets: tuple[str, ...]
     level: float = LEVEL
+    users: str = "with-relevant"
+    """Whom means are taken over, in each test set."""
 
     def table(self, metric: str | None = None) -> pl.DataFrame:
         """Return carraro2020 table 2: a row per system and test set.
@@ -146,7 +148,8 @@ class InterventionStudy(Printed):
         """Return the lines that say how the numbers came about."""
         return [
             f"{self.rows['repetition'].n_unique()} repetitions; error in percent of the value on "
-            f"random ratings; {100 * self.level:g} % intervals by the jackknife over repetitions"
+            f"random ratings; {100 * self.level:g} % intervals by the jackknife over repetitions; "
+            f"means over users {self.users} in each test set"
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -319,6 +322,7 @@ def intervention_study(
     return InterventionStudy(
         pl.DataFrame(rows), pl.DataFrame(chosen, infer_schema_length=None, strict=False),
         pl.DataFrame(facts), tuple(named), tuple(labels), level,
+        users,
     )  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -22,6 +21,8 @@ from unskew.data.relevance import Relevance
 from unskew.errors import SettingError, choose, quietly
 from unskew.experiment.plan import Plan
 from unskew.experiment.store import Store
+from unskew.files import temporary_folder
+from unskew.layout import html_lines
 from unskew.recommend.model import Algorithm
 
 
@@ -46,14 +47,22 @@ class Audit(Found):
         return self.document().to_dict()
 
     def __str__(self) -> str:
-        return "\n".join(self.answer())
+        return "\n".join([*self.answer(), *self.lines()])
+
+    def lines(self) -> list[str]:
+        """Return what was assumed, left out and counted, a line each: what is below the answer."""
+        return [
+            *(f"assumed: {text}" for text in self.assumed),
+            *(f"left out: {what}: {why}" for what, why in self.skipped.items()),
+            *(f"note: {text}" for text in (*self.notes, *self.remarks)),
+        ]
 
     def __repr__(self) -> str:
         return f"Audit({self.name}: {len(self.systems)} systems, {len(self.designs)} designs)"
 
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{escape(text)}</p>" for text in self.answer())
-        return f"{words}{self.table()._repr_html_()}"
+        return f"{words}{self.table()._repr_html_()}{html_lines(self.lines())}"
 
 
 def audit(
@@ -148,7 +157,7 @@ def audit(
         with ExitStack() as stack:
             folder = store
             if folder is None:
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-"))
+                folder = stack.enter_context(temporary_folder())
             job = Job.of(
                 data, plan, level, random, rules, algorithms, designs, metric, seed,
                 Store.open(folder), workers, told,

@@ -155,6 +155,7 @@ def null_experiment(
     nulls: str | Sequence[str] = ("iid",),
     repeats: int = 5,
     *,
+    liked: float | None = None,
     share: float | None = None,
     directions: int = DIRECTIONS,
     level: float = LEVEL,
@@ -178,6 +179,10 @@ def null_experiment(
         `iid`, `within-user`, `within-item`, `clusters`; see `redraw`.
     repeats
         How often relevance is redrawn. Each repeat has splits of its own.
+    liked
+        The smallest rating that is liked, in all plans, instead of what their `relevance` says
+        (gain and loss stay as they are there). Algorithms and splits with a threshold of their own
+        keep it.
     share
         For `iid`: the share of liked ratings; that of the data unless given.
     directions
@@ -212,7 +217,7 @@ def null_experiment(
         raise SettingError(f"level must lie between 0 and 1, got {level!r}")
     if share is not None and "iid" not in kinds:
         raise SettingError("share is for the null iid")
-    groups = _together(plan)
+    groups = _together(plan, liked)
     total, done = len(groups) * (1 + len(kinds) * repeats), 0
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
@@ -249,7 +254,9 @@ def _redrawn(
         return redraw(data, kind, seed, directions=directions)
     if kind == "iid" and share is not None:
         if plan.relevance.liked is None:
-            raise SettingError("share needs a plan with relevance=us.Relevance(liked=…)")
+            raise SettingError(
+                "share needs liked=…, or a plan with relevance=us.Relevance(liked=…)"
+            )
         return redraw(data, kind, seed, liked=plan.relevance.liked, share=share)
     return redraw(data, kind, seed)
 
@@ -264,7 +271,7 @@ class _Group:
     null_only: bool
 
 
-def _together(plan: Plan | Mapping[str, Plan]) -> list[_Group]:
+def _together(plan: Plan | Mapping[str, Plan], liked: float | None) -> list[_Group]:
     """Bring plans with one split and like systems together."""
     if isinstance(plan, Plan):
         plan = {"": plan}
@@ -274,8 +281,11 @@ def _together(plan: Plan | Mapping[str, Plan]) -> list[_Group]:
     for name, one in plan.items():
         if not isinstance(one, Plan):
             raise SettingError(f"{name}: a plan is us.Plan(…), got {one!r}")
-        told = {key: value for key, value in one.describe().items() if key != "targets"}
-        groups.setdefault(key_of(told), {})[str(name)] = one
+        member = one
+        if liked is not None:
+            member = replace(one, relevance=replace(one.relevance, liked=liked, above=None))
+        told = {key: value for key, value in member.describe().items() if key != "targets"}
+        groups.setdefault(key_of(told), {})[str(name)] = member
     made = []
     for members in groups.values():
         first = next(iter(members.values()))

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from unskew.charts import Figure
-from unskew.layout import as_json, as_markdown, cells
+from unskew.layout import as_json, as_markdown, cells, escape_markdown
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,8 @@ class Document:
 
 
 def _safe(text: str) -> str:
-    """Return text from data that Markdown shows as it is, and that cannot hold elements."""
-    for mark in ("\\", "`", "*", "<", "["):
-        text = text.replace(mark, f"\\{mark}")
-    return " ".join(text.split())
+    """Return text from data as one line that Markdown shows as it is."""
+    return escape_markdown(" ".join(text.split()))
 
 
 def _as_markdown(block: Block) -> list[str]:
@@ -155,13 +153,10 @@ def _as_markdown(block: Block) -> list[str]:
         points = [f"- {_safe(point)}" for point in block.points]
         return [f"{head}{_safe(block.text)}".strip(), *([""] if points else []), *points]
     if isinstance(block, Grid):
-        header, rows, left = cells(block.frame, block.digits)
-        safe = [[_safe(text) for text in row] for row in rows]
-        table = as_markdown([_safe(name) for name in header], safe, left)
         return [
             f"**{_safe(block.title)}**",
             "",
-            table,
+            as_markdown(*cells(block.frame, block.digits)),
             *(["", _safe(block.note)] if block.note else []),
         ]
     if isinstance(block, Code):

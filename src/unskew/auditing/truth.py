@@ -10,8 +10,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from unskew.auditing import _judging
@@ -25,7 +27,7 @@ from unskew.metrics.names import parse
 from unskew.protocol.intervene import Design, Skew, Wtd, WtdH
 from unskew.protocol.split import Split
 from unskew.protocol.targets import Targets
-from unskew.scores import Scores
+from unskew.scores import UNDEFINED, Mean, Scores
 
 LEVEL = 0.95
 Progress = Callable[[int, int], None]
@@ -70,50 +72,127 @@ class Truth(Printed):
     def table(self) -> pl.DataFrame:
         """Return a row per design, system and metric: observed, true and the error in percent.
 
-        `error` = 100 (observed - true) / true, of means over splits.
+        `error` = 100 (observed - true) / true, of means over splits. Means are over the users for
+        whom the metric is defined: recall of a user without a liked test item is not. How many
+        users these are, over all splits: `users`, and by the truth `true_users`. Columns ending in
+        `_zero` are the same with undefined values counting as 0: as test sets hold fewer liked
+        items than the truth, users without one then pull what is observed down.
         """
         rows = []
-        for design in self.designs:
-            seen, meant = _means(self.observed[design]), _means(self.true[design])
-            for system, own in seen.items():
-                for metric, value in own.items():
-                    true = meant[system][metric]
-                    error = 100 * (value - true) / true if true else None
-                    rows.append(
-                        {
-                            "design": design, "system": system, "metric": metric,
-                            "observed": value, "true": true, "error": error,
-                        }
-                    )  # fmt: skip
+        for key in product(self.designs, self.systems, self.metrics):
+            row: dict[str, Any] = dict(zip(("design", "system", "metric"), key, strict=True))
+            for end, undefined in (("_zero", "zero"), ("", "skip")):
+                value, users = self._mean(self.observed, *key, undefined)
+                true, known = self._mean(self.true, *key, undefined)
+                error = 100 * (value - true) / true if true else math.nan
+                row |= {f"observed{end}": value, f"true{end}": true}
+                row |= {f"error{end}": None if math.isnan(error) else error}
+            rows.append({**row, "users": users, "true_users": known})  # of what is defined
         texts = dict.fromkeys(("design", "system", "metric"), pl.String)
-        numbers = dict.fromkeys(("observed", "true", "error"), pl.Float64)
-        return pl.DataFrame(rows, schema={**texts, **numbers})
+        first = dict.fromkeys(("observed", "true", "error"), pl.Float64)
+        counts = dict.fromkeys(("users", "true_users"), pl.Int64)
+        zeros = dict.fromkeys(("observed_zero", "true_zero", "error_zero"), pl.Float64)
+        return pl.DataFrame(rows, schema={**texts, **first, **counts, **zeros})
+
+    def shown(self) -> pl.DataFrame:
+        """Return the table; without undefined values only the columns that do not repeat others."""
+        table = self.table()
+        if self._undefined():
+            return table.drop("true_users")
+        return table.drop("users", "true_users", "observed_zero", "true_zero", "error_zero")
 
     @cached_property
-    def _agreement(self) -> pl.DataFrame:
-        rows: list[dict[str, Any]] = []
-        for design in self.designs if len(self.systems) > 1 else ():
-            for metric in self.metrics:
-                both = {"observed": self.observed[design], "true": self.true[design]}
-                row = agreement(
-                    both, [metric], bootstrap=self.bootstrap, level=self.level, seed=self.seed
-                ).pairs().row(0, named=True)  # fmt: skip
-                errors = self.table().filter(design=design, metric=metric)["error"].abs()
-                told = {key: row[key] for key in (*TAUS, "swaps")}
-                mean = errors.mean()
-                rows.append({"design": design, "metric": metric, **told, "mean_error": mean})
-        texts = dict.fromkeys(("design", "metric"), pl.String)
-        numbers = dict.fromkeys((*TAUS, "swaps", "mean_error"), pl.Float64)
-        return pl.DataFrame(rows, schema={**texts, **numbers, "swaps": pl.Int64})
+    def _averages(self) -> dict[tuple[int, str], dict[str, dict[str, Mean]]]:
+        return {}
 
-    def agreement(self) -> pl.DataFrame:
+    def _means_of(self, part: Scores, undefined: str) -> dict[str, dict[str, Mean]]:
+        key = id(part), undefined  # the truth of one split stands beside several designs
+        if key not in self._averages:
+            self._averages[key] = part.means(undefined=undefined)
+        return self._averages[key]
+
+    def _mean(
+        self, of: Mapping[str, tuple[Scores, ...]], design: str, system: str, metric: str,
+        undefined: str,
+    ) -> tuple[float, int]:  # fmt: skip
+        """Return the mean over splits, and how many users it is of in all."""
+        means = [self._means_of(part, undefined)[system][metric] for part in of[design]]
+        return math.fsum(one.value for one in means) / len(means), sum(one.users for one in means)
+
+    def _undefined(self) -> list[str]:
+        """Say for each design of how many users metrics are undefined, and why."""
+        lines = []
+        for design in self.designs:
+            groups: dict[tuple[str, str], list[str]] = {}
+            for metric in self.metrics:
+                seen = self._without(self.observed[design], metric)
+                true = self._without(self.true[design], metric)
+                if seen.undefined or true.undefined:
+                    groups.setdefault((seen.text(), true.text()), []).append(metric)
+            lines += [
+                f"{design}: {', '.join(names)} undefined for {seen}; by the truth for {true}"
+                for (seen, true), names in groups.items()
+            ]
+        return lines
+
+    def _without(self, parts: tuple[Scores, ...], metric: str) -> _Without:
+        name = self.systems[0]
+        means = [self._means_of(part, "zero")[name][metric] for part in parts]
+        lacking = {
+            what: sum(
+                int(np.count_nonzero(part.lists[what].to_numpy()[part.averaged(name)] == 0))
+                for part in parts
+            )
+            for what in ("liked", "disliked")
+        }
+        return _Without(
+            sum(one.undefined for one in means), sum(one.users for one in means), lacking
+        )
+
+    @cached_property
+    def _agreements(self) -> dict[str, pl.DataFrame]:
+        return {}
+
+    def agreement(self, undefined: str = "skip") -> pl.DataFrame:
         """Return a row per design and metric: how alike the order of systems is to the true one.
 
         Columns: Kendall's `tau` (τ_b) with its `p`, the bootstrap interval over users (`low`,
         `high`), the range when one system is left out, `swaps` (pairs of systems in the wrong
         order) and `mean_error`, the mean size of the errors in percent. Empty for one system.
+
+        Parameters
+        ----------
+        undefined
+            `skip`: means over the users for whom a metric is defined; `zero`: undefined values
+            count as 0.
         """
-        return self._agreement
+        choose("undefined", undefined, UNDEFINED)
+        if undefined not in self._agreements:
+            self._agreements[undefined] = self._agreement(undefined)
+        return self._agreements[undefined]
+
+    def _agreement(self, undefined: str) -> pl.DataFrame:
+        rows: list[dict[str, Any]] = []
+        end = "" if undefined == "skip" else "_zero"
+
+        def taken(parts: tuple[Scores, ...]) -> tuple[Scores, ...]:
+            return tuple(replace(part, undefined=undefined) for part in parts)
+
+        for design in self.designs if len(self.systems) > 1 else ():
+            both = {"observed": taken(self.observed[design]), "true": taken(self.true[design])}
+            for metric in self.metrics:
+                own = self.table().filter(design=design, metric=metric)
+                row: dict[str, Any] = {"design": design, "metric": metric}
+                means = own.select(f"observed{end}", f"true{end}").to_numpy()
+                if not np.isnan(means).any():
+                    found = agreement(
+                        both, [metric], bootstrap=self.bootstrap, level=self.level, seed=self.seed
+                    ).pairs().row(0, named=True)  # fmt: skip
+                    row |= {key: found[key] for key in (*TAUS, "swaps")}
+                rows.append({**row, "mean_error": own[f"error{end}"].abs().mean()})
+        texts = dict.fromkeys(("design", "metric"), pl.String)
+        numbers = dict.fromkeys((*TAUS, "swaps", "mean_error"), pl.Float64)
+        return pl.DataFrame(rows, schema={**texts, **numbers, "swaps": pl.Int64})
 
     def orders(self, metric: str | None = None) -> pl.DataFrame:
         """Return the place of each system, best first: a column for the truth and each design.
@@ -128,14 +207,13 @@ class Truth(Printed):
         label = choose("metric", metric or self.metrics[0], self.metrics)
         sign = 1.0 if parse(label).better == "lower" else -1.0
 
-        def places(parts: tuple[Scores, ...]) -> list[int]:
-            means = _means(parts)
-            values = [sign * means[system][label] for system in self.systems]
+        def places(of: Mapping[str, tuple[Scores, ...]], design: str) -> list[int]:
+            means = [self._mean(of, design, system, label, "skip")[0] for system in self.systems]
+            values = [sign * mean for mean in means]
             return [1 + sum(other < value for other in values) for value in values]
 
-        first = self.designs[0]
-        columns = {"true": places(self.true[first])}
-        columns |= {design: places(self.observed[design]) for design in self.designs}
+        columns = {"true": places(self.true, self.designs[0])}
+        columns |= {design: places(self.observed, design) for design in self.designs}
         table = pl.DataFrame({"system": self.systems, **columns})
         return table.sort("true", maintain_order=True)
 
@@ -177,6 +255,13 @@ class Truth(Printed):
             f"means over {' or '.join(map(str, several))} splits; {first.users}; "
             f"{first.relevance}; error in percent of the truth",
         ]
+        undefined = self._undefined()
+        if undefined:
+            lines += [
+                "observed, true and error: means over the users for whom the metric is defined; "
+                "columns ending in _zero: undefined values count as 0",
+                *undefined,
+            ]
         for row in self.agreement().iter_rows(named=True):
             if row["tau"] is None:
                 continue
@@ -194,16 +279,31 @@ class Truth(Printed):
             "truth": self.meant, "level": self.level, "rows": self.table().to_dicts(),
             "agreement": self.agreement().to_dicts(),
             "facts": {design: dict(facts) for design, facts in self.facts.items()},
-            "notes": list(self.notes),
+            "notes": [*self._undefined(), *self.notes],
         }  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Truth({len(self.designs)} designs, {len(self.systems)} systems; {self.meant})"
 
 
+@dataclass(frozen=True)
+class _Without:
+    """How many users a metric is undefined for, and how many have nothing liked or disliked."""
+
+    undefined: int
+    users: int
+    lacking: Mapping[str, int]
+
+    def text(self) -> str:
+        """Say how many, and why where the numbers show it."""
+        why = next((what for what, count in self.lacking.items() if count == self.undefined), None)
+        cause = f", who have no {why} test item" if why and self.undefined else ""
+        return f"{self.undefined:,} of {self.users:,} users{cause}"
+
+
 def _means(parts: Sequence[Scores]) -> dict[str, dict[str, float]]:
-    """Return the means over splits, by system and metric."""
-    every = [part.means() for part in parts]
+    """Return the means over splits, by system and metric, of users for whom it is defined."""
+    every = [part.means(undefined="skip") for part in parts]
     return {
         system: {
             metric: math.fsum(one[system][metric].value for one in every) / len(every)
@@ -227,7 +327,9 @@ def truth(
 ) -> Truth:
     """Carry a plan out and set what it observes beside what is true.
 
-    Observed and true values are of the same models, trained on the same ratings.
+    Observed and true values are of the same models, trained on the same ratings. Both are shown
+    twice: as means over the users for whom a metric is defined, and with undefined values counting
+    as 0, whatever the plan's `undefined` says.
 
     Parameters
     ----------
@@ -261,7 +363,7 @@ def truth(
     >>> shop = us.world("shop", users=120, items=60, seed=1)
     >>> plan = us.Plan(algorithms=[us.Random(), us.Popularity()], metrics=["P@5", "anti-P@5"])
     >>> found = truth(shop, plan, bootstrap=0)
-    >>> found.table().columns
+    >>> found.table().columns[:6]
     ['design', 'system', 'metric', 'observed', 'true', 'error']
     """
     source = _judging.source_of(data, random, weights, targets, overlap, plan)
@@ -486,7 +588,7 @@ class DebiasedTraining(Printed):
 
     def footer(self) -> list[str]:
         """Say which truth is meant."""
-        return [f"truth: {self.meant}"]
+        return [f"truth: {self.meant}; means over the users for whom the metric is defined"]
 
 
 def debiased_training(

@@ -30,38 +30,36 @@ from unskew.cli import (
     study,
     world,
 )
-from unskew.errors import DataWarning, SettingError, UnskewError
+from unskew.cli.boundary import boundary
+from unskew.cli.command import PANELS, App
+from unskew.cli.console import safe_streams
+from unskew.errors import DataWarning
 
-app = typer.Typer(
+app = App(
     name="unskew",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Bias-aware offline evaluation of recommender systems.",
+    epilog="UNSKEW_DEBUG=1 shows where an error came from; UNSKEW_DATA is the folder of data sets.",
 )
-app.command("evaluate", rich_help_panel="Judge")(evaluate.evaluate)
-app.command("estimate", rich_help_panel="Judge")(estimate.estimate)
-app.command("metrics", rich_help_panel="Judge")(metrics.metrics)
-app.command("compare", rich_help_panel="Conclude")(compare.compare)
-app.command("strata", rich_help_panel="Conclude")(strata.strata)
-app.command("power", rich_help_panel="Conclude")(power.power)
-app.command("robustness", rich_help_panel="Conclude")(robustness.robustness)
 bias.bias_app.command("null")(bias_audit.null)
 bias.bias_app.command("truth")(bias_audit.truth)
-app.add_typer(bias.bias_app, name="bias", rich_help_panel="Judge")
-app.command("split", rich_help_panel="Design")(split.split)
-app.command("intervene", rich_help_panel="Design")(intervene.intervene)
-app.command("world", rich_help_panel="Design")(world.world)
-app.command("recommend", rich_help_panel="Recommend")(recommend.recommend)
-app.command("algorithms", rich_help_panel="Recommend")(algorithms.algorithms)
-app.command("run", rich_help_panel="Experiment")(run.run)
-app.add_typer(run.plan_app, name="plan", rich_help_panel="Experiment")
-app.add_typer(run.store_app, name="store", rich_help_panel="Experiment")
-app.add_typer(study.study_app, name="study", rich_help_panel="Conclude")
-app.command("demo", rich_help_panel="Start here")(demo.demo)
-app.command("audit", rich_help_panel="Start here")(audit.audit)
-app.add_typer(data.data_app, name="data", rich_help_panel="Start here")
+_START, _DATA, _RECOMMEND, _JUDGE, _CONCLUDE, _EXPERIMENT = PANELS
+for _panel, _commands in {
+    _START: (demo.demo, audit.audit, evaluate.evaluate),
+    _DATA: (split.split, intervene.intervene, world.world),
+    _RECOMMEND: (recommend.recommend, algorithms.algorithms),
+    _JUDGE: (estimate.estimate, metrics.metrics),
+    _CONCLUDE: (compare.compare, strata.strata, power.power, robustness.robustness),
+    _EXPERIMENT: (run.run,),
+}.items():
+    for _command in _commands:
+        app.command(_command.__name__, rich_help_panel=_panel)(_command)
+app.add_typer(data.data_app, name="data", rich_help_panel=_DATA)
+app.add_typer(bias.bias_app, name="bias", rich_help_panel=_JUDGE)
+app.add_typer(study.study_app, name="study", rich_help_panel=_CONCLUDE)
+app.add_typer(run.plan_app, name="plan", rich_help_panel=_EXPERIMENT)
+app.add_typer(run.store_app, name="store", rich_help_panel=_EXPERIMENT)
 
 
 def _version(wanted: bool) -> None:
@@ -90,18 +88,14 @@ def _show(message: Warning | str, category: type[Warning], *_: object, **__: obj
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line.
 
-    Exit codes: 0 done, 1 data that cannot be used, 2 a command or setting that is not right.
+    Exit codes: 0 done, 1 data that cannot be used or any other failure, 2 a command or setting
+    that is not right, 130 stopped, 141 nobody reads the output any more.
     """
+    safe_streams()
     warnings.showwarning = _show
     warnings.simplefilter("always", DataWarning)
-    try:
-        app(arguments, standalone_mode=True)
-    except UnskewError as problem:
-        print(f"error: {problem}", file=sys.stderr)
-        sys.exit(2 if isinstance(problem, SettingError) else 1)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        sys.exit(130)
+    with boundary():
+        try:
+            app(arguments, standalone_mode=True)
+        finally:
+            sys.stdout.flush()

@@ -13,8 +13,25 @@ import typer
 from unskew.cli import inputs
 from unskew.cli.console import messages, output
 from unskew.cli.inputs import read_files
-from unskew.cli.options import Columns, Duplicates, Quiet, column_names
-from unskew.errors import SettingError, choose
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    Columns,
+    DataDir,
+    Duplicates,
+    FiguresDir,
+    Liked,
+    Quiet,
+    ReportFile,
+    ReportFormat,
+    Seed,
+    StoreDir,
+    Workers,
+    column_names,
+    option,
+)
+from unskew.cli.outputs import report_kind, write_report
+from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.auditing.main_job import Audit
@@ -51,69 +68,55 @@ STAGES = {
     "null experiment": "null experiment", "lists": "lists and truth",
     "conclusions": "conclusions", "diagnostics": "diagnostics",
 }  # fmt: skip
-FORMATS = ("html", "markdown", "json")
-ENDINGS = {"html": ".html", "markdown": ".md", "json": ".json"}
 
 
 def audit(  # noqa: D103 - its help is EXAMPLES
     ratings: Annotated[
         str | None, typer.Argument(help="Ratings: a file, or the name of a data set.")
     ] = None,
-    to: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The report. Default: unskew-report.html; - prints."),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer systems, fewer repeats.")] = False,
-    thorough: Annotated[bool, typer.Option("--thorough", help="Five folds.")] = False,
-    liked: Annotated[float | None, typer.Option(help="The smallest rating that is liked.")] = None,
-    algorithms: Annotated[
-        str | None, typer.Option(help="Systems, between commas; see unskew algorithms.")
-    ] = None,
-    designs: Annotated[
-        str | None,
-        typer.Option(
-            help="Designs, between commas, the common one first: all-items, test-items, "
-            "1r, u1r, p1r, test-targets, skew, wtd-h, temporal."
-        ),
-    ] = None,
-    metric: Annotated[
-        str | None, typer.Option("--metric", "-m", help="What orders the systems: P@10.")
-    ] = None,
     random: Annotated[
-        Path | None, typer.Option(help="Ratings of randomly chosen items: the truth.")
+        Path | None, option(INPUT, "Ratings of randomly chosen items: the truth.")
     ] = None,
     judgments: Annotated[
-        Path | None, typer.Option("--judgments", "-j", help="Instead: test ratings …")
+        Path | None, option(INPUT, "Instead: test ratings …", "--judgments", "-j")
     ] = None,
     run: Annotated[
         list[str] | None,
-        typer.Option("--run", "-r", help="… and ranked lists: FILE or NAME=FILE. Repeatable."),
+        option(INPUT, "… and ranked lists: FILE or NAME=FILE. Repeatable.", "--run", "-r"),
     ] = None,
-    train: Annotated[
-        Path | None, typer.Option(help="… and the training ratings behind them.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    store: Annotated[
-        Path | None, typer.Option(help="A folder that keeps what is finished.")
-    ] = None,
-    workers: Annotated[
-        int, typer.Option(help="Processes side by side; never changes a number.")
-    ] = 1,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Where named data sets are (or UNSKEW_DATA).")
-    ] = None,
-    format: Annotated[str, typer.Option(help="html, markdown or json.")] = "html",  # noqa: A002
-    figures: Annotated[
-        Path | None, typer.Option(help="Also write every figure here, as SVG and PNG.")
-    ] = None,
+    train: Annotated[Path | None, option(INPUT, "… and the training ratings behind them.")] = None,
+    data_dir: DataDir = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
+    quick: Annotated[bool, option(MEASURE, "Fewer systems, fewer repeats.", "--quick")] = False,
+    thorough: Annotated[bool, option(MEASURE, "Five folds.", "--thorough")] = False,
+    liked: Liked = None,
+    algorithms: Annotated[
+        str | None, option(MEASURE, "Systems, between commas; see unskew algorithms.")
+    ] = None,
+    designs: Annotated[
+        str | None,
+        option(
+            MEASURE,
+            "Designs, between commas, the common one first: all-items, test-items, 1r, u1r, p1r, "
+            "test-targets, skew, wtd-h, temporal.",
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None, option(MEASURE, "What orders the systems: P@10.", "--metric", "-m")
+    ] = None,
+    seed: Seed = 0,
+    store: StoreDir = None,
+    workers: Workers = 1,
+    to: ReportFile = None,
+    figures: FiguresDir = None,
+    format: ReportFormat = None,  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
     from unskew.auditing.ahead import compiling_ahead
     from unskew.auditing.main_job import audit as carry_out
 
-    choose("format", format, FORMATS)
+    kind = report_kind(to, format)
     if quick and thorough:
         raise SettingError("give --quick or --thorough, not both")
     level = "quick" if quick else "thorough" if thorough else "default"
@@ -146,7 +149,7 @@ def audit(  # noqa: D103 - its help is EXAMPLES
     with compiling_ahead(), stages(quiet) as moved:
         found = carry_out(plan=level, progress=moved, **given, **how)
     shown(found, quiet)
-    finish(found, to, format, figures, quiet)
+    write_report(found, to, kind, figures, "unskew-report", quiet)
 
 
 audit.__doc__ = EXAMPLES
@@ -239,28 +242,5 @@ def shown(found: Audit, quiet: bool) -> None:
         ]  # fmt: skip
         table.add_row(design, *cells, "–" if chance is None else f"{chance:.4f}")
     screen.print(table)
-    for text in found.assumed:
-        messages().print(f"assumed: {text}", style="dim", markup=False)
-    for what, why in found.skipped.items():
-        messages().print(f"left out: {what}: {why}", style="dim", markup=False)
-
-
-def finish(
-    found: Audit,
-    to: Path | None,
-    format: str,  # noqa: A002
-    figures: Path | None,
-    quiet: bool,
-) -> None:
-    """Write the report and say where it is."""
-    from unskew.reporting.write import report, written
-
-    if to is not None and str(to) == "-":
-        sys.stdout.write(written(found.document(), format, figures).decode())
-        return
-    target = to or Path(f"unskew-report{ENDINGS[format]}")
-    report(found, target, format=format, figures=figures)
-    if not quiet:
-        messages().print(f"the report is in {target}", markup=False)
-        if figures is not None:
-            messages().print(f"its figures are in {figures}", markup=False)
+    for line in found.lines():
+        messages().print(line, style="dim", markup=False)

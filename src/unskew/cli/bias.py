@@ -5,60 +5,90 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from unskew.cli.options import Columns, Duplicates, column_names
+from unskew.cli import outputs
+from unskew.cli.command import App
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    OUTPUT,
+    Columns,
+    DataDir,
+    Duplicates,
+    FigureFile,
+    FiguresDir,
+    Quiet,
+    Ratings,
+    Seed,
+    TableFile,
+    TextFormat,
+    Threads,
+    at_least,
+    column_names,
+    option,
+)
 from unskew.errors import SettingError, choose
 from unskew.layout import as_json
+from unskew.protocol.amounts import MOST_DEPTH, MOST_DRAWS
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
 
-bias_app = typer.Typer(
-    no_args_is_help=True, help="What popularity does to metrics on some data, and which to trust."
-)
+bias_app = App(help="What popularity does to metrics on some data, and which to trust.")
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "csv", "json", "markdown", "latex", "html")
 
-Source = Annotated[str, typer.Argument(metavar="RATINGS", help="A file, or a named data set.")]
 Liked = Annotated[
-    float | None, typer.Option(help="The smallest rating that is liked; 4 on a 1-5 scale.")
+    float | None, option(MEASURE, "The smallest rating that is liked; 4 on a 1-5 scale.")
 ]
 RandomFile = Annotated[
     Path | None,
-    typer.Option("--random", help="Judgments of random items: then the truth is estimated."),
+    option(INPUT, "Judgments of random items: then the truth is estimated.", "--random"),
 ]
 Users = Annotated[
-    int | None, typer.Option(help="How many users there are; those with ratings unless given.")
+    int | None,
+    option(
+        MEASURE,
+        "How many users there are; those with ratings unless given.",
+        **at_least(1, MOST_DEPTH),
+    ),
 ]
 Sample = Annotated[
-    int | None, typer.Option(help="Look at this many random pairs of items instead of all.")
+    int | None,
+    option(
+        MEASURE,
+        "Look at this many random pairs of items instead of all.",
+        **at_least(1, 100 * MOST_DRAWS),
+    ),
 ]
-Seed = Annotated[int, typer.Option(help="Same seed, same sample.")]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(help="The folder of named data sets; default: the variable UNSKEW_DATA."),
-]
-Format = Annotated[str, typer.Option(help="text, json or markdown.")]
-Threads = Annotated[int | None, typer.Option(help="Threads to use; never changes a number.")]
 
 
 @bias_app.command("describe")
 def describe(
-    ratings: Source,
-    liked: Liked = None,
+    ratings: Ratings,
     random: RandomFile = None,
-    users: Users = None,
-    sample: Sample = None,
-    seed: Seed = 0,
     data_dir: DataDir = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
-    figures: Annotated[
-        Path | None, typer.Option(help="Draw all figures into this folder, as SVG.")
-    ] = None,
-    format: Format = "text",  # noqa: A002 - the word users expect
+    liked: Liked = None,
+    users: Users = None,
+    sample: Sample = None,
+    seed: Seed = 0,
     threads: Threads = None,
+    to: TableFile = None,
+    figure: Annotated[
+        list[str] | None,
+        option(
+            OUTPUT,
+            "Draw one: FILE (popularity), or NAME=FILE with positive-ratio, optimal, cases, "
+            "dependence. Repeatable.",
+            "--figure",
+            metavar="[NAME=]FILE",
+            callback=outputs.figure_files,
+        ),
+    ] = None,
+    figures: FiguresDir = None,
+    format: TextFormat = "text",  # noqa: A002 - the word users expect
+    quiet: Quiet = False,
 ) -> None:
     """Describe how popularity, ratings and relevance go together, and which metrics to trust.
 
@@ -67,50 +97,59 @@ def describe(
       unskew bias describe ratings.csv --liked 4
 
       unskew bias describe train.csv --random random.csv --liked 4 --figures figures/
+
+      unskew bias describe cm100k:observed=familiar -o bias.md
     """
-    from unskew.bias.describe import describe_bias
-    from unskew.layout import as_markdown
+    from unskew.bias.describe import FIGURES, describe_bias
+    from unskew.reporting.write import save_each
 
     choose("format", format, FORMATS)
+    wanted = outputs.figures_of(figure, FIGURES)
     data, truth = _both(ratings, random, data_dir, columns, duplicates)
     report = describe_bias(
         data, liked=liked, random=truth, users=users, sample=sample, seed=seed, threads=threads
     )
+    outputs.draw(wanted, report.figure)
     if figures is not None:
-        figures.mkdir(parents=True, exist_ok=True)
-        for name in report.figures():
-            report.figure(name).save(figures / f"{name}.svg")
-    if format == "markdown":
-        tables = [f"{as_markdown(*section)}\n" for section in report.sections()]
-        lines = [*report.header(), *report.footer(), str(report.verdict)]
-        print("\n".join([*tables, "\n\n".join(lines)]))
-    else:
-        print(as_json(report.to_dict()) if format == "json" else str(report))
+        save_each({name: report.figure(name) for name in report.figures()}, figures)
+    printout = outputs.Printout(
+        report.table(),
+        [(*section, (0,)) for section in report.sections()],
+        [*report.header(), *report.footer(), str(report.verdict)],
+        {"text": lambda: str(report), "json": lambda: as_json(report.to_dict())},
+    )
+    outputs.deliver(printout, to, format, quiet)
 
 
 @bias_app.command("pairs")
 def pairs(
-    ratings: Source,
-    liked: Liked = None,
+    ratings: Ratings,
     random: RandomFile = None,
     run: Annotated[
         list[Path] | None,
-        typer.Option("--run", "-r", help="Twice: only items that two systems recommend."),
+        option(INPUT, "Twice: only items that two systems recommend.", "--run", "-r"),
     ] = None,
+    data_dir: DataDir = None,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    liked: Liked = None,
     k: Annotated[
-        int | None, typer.Option("-k", help="With --run: items of each list looked at; 10.")
+        int | None,
+        option(
+            MEASURE,
+            "With --run: items of each list looked at; 10.",
+            "-k",
+            **at_least(1, MOST_DEPTH),
+        ),
     ] = None,
     users: Users = None,
     sample: Sample = None,
     seed: Seed = 0,
-    data_dir: DataDir = None,
-    columns: Columns = None,
-    duplicates: Duplicates = "error",
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw it: .svg, .png, .pdf, .html or .json.")
-    ] = None,
-    format: Format = "text",  # noqa: A002 - the word users expect
     threads: Threads = None,
+    to: TableFile = None,
+    figure: FigureFile = None,
+    format: TextFormat = "text",  # noqa: A002 - the word users expect
+    quiet: Quiet = False,
 ) -> None:
     """Count on which pairs of items precision and anti-precision disagree, and why.
 
@@ -123,9 +162,9 @@ def pairs(
       unskew bias pairs ratings.csv --liked 4 --format json
     """
     from unskew.bias.pairs import item_pairs, pairs_of_systems
-    from unskew.layout import as_markdown
 
     choose("format", format, FORMATS)
+    figures = outputs.figures_of(figure, ("cases",))
     if run and len(run) != 2:
         raise SettingError(f"give --run twice, for two systems; got {len(run)}")
     if k is not None and not run:
@@ -139,13 +178,14 @@ def pairs(
         found = pairs_of_systems(data, run[0], run[1], 10 if k is None else k, **how)
     else:
         found = item_pairs(data, **how)
-    if figure is not None:
-        found.figure().save(figure)
-    if format == "markdown":
-        lines = [*found.footer(), str(found.verdict)]
-        print("\n".join([f"{as_markdown(*found.grid())}\n", "\n\n".join(lines)]))
-    else:
-        print(as_json(found.to_dict()) if format == "json" else str(found))
+    outputs.draw(figures, lambda _: found.figure())
+    printout = outputs.Printout(
+        found.table(),
+        [(*found.grid(), (0, 3))],
+        [*found.footer(), str(found.verdict)],
+        {"text": lambda: str(found), "json": lambda: as_json(found.to_dict())},
+    )
+    outputs.deliver(printout, to, format, quiet)
 
 
 def _both(

@@ -8,33 +8,50 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unskew.cli import inputs
-from unskew.cli.console import output, progress
-from unskew.cli.options import Columns, Duplicates, Quiet
+from unskew.cli import inputs, outputs
+from unskew.cli.console import progress
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    RUNNING,
+    USERS,
+    Algorithms,
+    Columns,
+    DataDir,
+    Duplicates,
+    FigureFile,
+    Metrics,
+    Quiet,
+    Ratings,
+    Seed,
+    StoreDir,
+    TableFile,
+    TextFormat,
+    Users,
+    Workers,
+    at_least,
+    option,
+)
 from unskew.errors import SettingError, choose
 from unskew.layout import as_json
+from unskew.protocol.amounts import MOST_DEPTH, MOST_DRAWS, MOST_REPEATS
 
 if TYPE_CHECKING:
     from unskew.recommend.model import Algorithm
 
-FORMATS = ("text", "json")
+FORMATS = ("text", "csv", "json", "markdown", "latex", "html")
 
-Algorithms = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--algorithm", "-a",
-        help="A system: NAME or NAME:SETTING=VALUE,… such as user-knn:k=50. Repeatable.",
-    ),
-]  # fmt: skip
 Liked = Annotated[
-    float | None, typer.Option(help="The smallest rating that is liked; 4 unless the data say.")
+    float | None, option(MEASURE, "The smallest rating that is liked; 4 unless the data say.")
 ]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(help="The folder of named data sets; default: the variable UNSKEW_DATA."),
+Folds = Annotated[
+    int | None,
+    option(
+        MEASURE,
+        "Folds of the random split, instead of one test share.",
+        **at_least(2, MOST_REPEATS),
+    ),
 ]
-Seed = Annotated[int, typer.Option(help="Same seed, same numbers.")]
-Format = Annotated[str, typer.Option(help="text or json.")]
 
 NULL = """
 Run protocols on the ratings with relevance drawn anew: what they show then is their own doing.
@@ -74,45 +91,47 @@ Set what protocols observe beside what is true, in a world or by ratings of rand
 
   unskew bias truth --world inverted --users 500 --items 300 -a popularity -a average-rating
 
-The error is in percent of the truth; tau compares the order of systems with the true one.
+The error is in percent of the truth; tau compares the order of systems with the true one. Both are
+of the users for whom the metric is defined (recall: those with a liked test item); columns ending
+in _zero count the others as 0.
 """
 
 
 def null(  # noqa: D103 - its help is NULL
-    ratings: Annotated[str, typer.Argument(metavar="RATINGS", help="A file, or a named data set.")],
-    liked: Liked = None,
-    kinds: Annotated[
-        list[str] | None, typer.Option("--null", help="Default: iid. Repeatable.")
-    ] = None,
-    repeats: Annotated[int, typer.Option(help="How often relevance is drawn anew.")] = 5,
-    algorithm: Algorithms = None,
-    designs: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "random,flat,percentiles,judgment-bins,test-targets",
-    metric: inputs.Metrics = None,
-    share: Annotated[
-        float | None, typer.Option(help="iid: the share of liked ratings; as in the data.")
-    ] = None,
-    folds: Annotated[
-        int | None, typer.Option(help="Folds of the random split; one fifth tests unless given.")
-    ] = None,
-    users: inputs.Users = "all",
-    store: Annotated[
-        Path | None, typer.Option(help="Keep what is finished in this folder, to go on later.")
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Processes; never changes a number.")] = 1,
-    seed: Seed = 0,
+    ratings: Ratings,
     data_dir: DataDir = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
-    figure: inputs.FigureFile = None,
-    format: Format = "text",  # noqa: A002 - the word users expect
+    kinds: Annotated[
+        list[str] | None, option(MEASURE, "Default: iid. Repeatable.", "--null")
+    ] = None,
+    repeats: Annotated[
+        int, option(MEASURE, "How often relevance is drawn anew.", **at_least(1, MOST_REPEATS))
+    ] = 5,
+    designs: Annotated[
+        str, option(MEASURE, "Names, separated by commas.")
+    ] = "random,flat,percentiles,judgment-bins,test-targets",
+    algorithm: Algorithms = None,
+    metric: Metrics = None,
+    liked: Liked = None,
+    share: Annotated[
+        float | None, option(MEASURE, "iid: the share of liked ratings; as in the data.")
+    ] = None,
+    folds: Folds = None,
+    users: Users = "all",
+    seed: Seed = 0,
+    store: StoreDir = None,
+    workers: Workers = 1,
+    to: TableFile = None,
+    figure: FigureFile = None,
+    format: TextFormat = "text",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
     from unskew.auditing.designs import castells2018_designs
     from unskew.auditing.null import null_experiment
 
     choose("format", format, FORMATS)
+    figures = outputs.figures_of(figure, ("null",))
     data = inputs.loaded(ratings, data_dir, columns, duplicates)
     named = [name.strip() for name in designs.split(",") if name.strip()]
     plans = castells2018_designs(
@@ -124,47 +143,59 @@ def null(  # noqa: D103 - its help is NULL
             data.ratings, plans, tuple(kinds or ["iid"]), repeats, share=share, store=store,
             workers=workers, progress=moved,
         )  # fmt: skip
-    _show(found, figure, format)
+    outputs.draw(figures, lambda _: found.figure())
+    outputs.deliver(_printout(found), to, format, quiet)
 
 
 def truth(  # noqa: D103 - its help is TRUTH
     ratings: Annotated[
-        str | None, typer.Argument(metavar="RATINGS", help="A file, or a named data set.")
+        str | None,
+        typer.Argument(metavar="RATINGS", help="A file, or a named data set such as coat."),
     ] = None,
     random: Annotated[
-        Path | None, typer.Option(help="Ratings of randomly chosen items: the truth.")
+        Path | None, option(INPUT, "Ratings of randomly chosen items: the truth.")
     ] = None,
     world: Annotated[
-        str | None, typer.Option(help="Instead of ratings: a world, such as shop or inverted.")
+        str | None, option(INPUT, "Instead of ratings: a world, such as shop or inverted.")
     ] = None,
-    world_users: Annotated[int | None, typer.Option("--users", help="Of the world.")] = None,
-    world_items: Annotated[int | None, typer.Option("--items", help="Of the world.")] = None,
-    liked: Liked = None,
-    algorithm: Algorithms = None,
-    metric: inputs.Metrics = None,
-    targets: Annotated[
-        list[str] | None,
-        typer.Option(help="all-items, test-items, train-items, test-targets. Repeatable."),
+    world_users: Annotated[
+        int | None, option(INPUT, "Of the world.", "--users", **at_least(1, MOST_DEPTH))
     ] = None,
-    intervention: Annotated[
-        list[str] | None,
-        typer.Option(help="Judge by a sample: full, reg, skew, wtd, wtd-h. Repeatable."),
+    world_items: Annotated[
+        int | None, option(INPUT, "Of the world.", "--items", **at_least(1, MOST_DEPTH))
     ] = None,
-    test: Annotated[float, typer.Option(help="The share of ratings that test.")] = 0.2,
-    folds: Annotated[int | None, typer.Option(help="Instead: folds.")] = None,
     overlap: Annotated[
-        str, typer.Option(help="Random ratings in training: to-training (left out) or keep.")
+        str, option(INPUT, "Random ratings in training: to-training (left out) or keep.")
     ] = "to-training",
-    average: Annotated[
-        str, typer.Option(help="Users averaged: with-test, with-relevant, with-train, all.")
-    ] = "with-test",
-    bootstrap: Annotated[int, typer.Option(help="Draws of users for the interval of tau.")] = 1_000,
-    seed: Seed = 0,
     data_dir: DataDir = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
-    figure: inputs.FigureFile = None,
-    format: Format = "text",  # noqa: A002 - the word users expect
+    algorithm: Algorithms = None,
+    metric: Metrics = None,
+    liked: Liked = None,
+    targets: Annotated[
+        list[str] | None,
+        option(MEASURE, "all-items, test-items, train-items, test-targets. Repeatable."),
+    ] = None,
+    intervention: Annotated[
+        list[str] | None,
+        option(MEASURE, "Judge by a sample: full, reg, skew, wtd, wtd-h. Repeatable."),
+    ] = None,
+    test: Annotated[float, option(MEASURE, "The share of ratings that test.")] = 0.2,
+    folds: Folds = None,
+    average: Annotated[
+        str, option(USERS, "Users averaged: with-test, with-relevant, with-train, all.")
+    ] = "with-test",
+    bootstrap: Annotated[
+        int,
+        option(
+            RUNNING, "Draws of users for the interval of tau; 0: none.", **at_least(0, MOST_DRAWS)
+        ),
+    ] = 1_000,
+    seed: Seed = 0,
+    to: TableFile = None,
+    figure: FigureFile = None,
+    format: TextFormat = "text",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
     from unskew.auditing.designs import simple_systems
@@ -176,6 +207,7 @@ def truth(  # noqa: D103 - its help is TRUTH
     from unskew.protocol.targets import BY_NAME
 
     choose("format", format, FORMATS)
+    figures = outputs.figures_of(figure, ("truth",))
     if (ratings is None) == (world is None):
         raise SettingError("give either ratings or --world NAME")
     data: Any
@@ -206,7 +238,8 @@ def truth(  # noqa: D103 - its help is TRUTH
         found = compare_with_truth(
             data, plan, random=sample, overlap=overlap, bootstrap=bootstrap, progress=moved
         )
-    _show(found, figure, format)
+    outputs.draw(figures, lambda _: found.figure())
+    outputs.deliver(_printout(found), to, format, quiet)
 
 
 null.__doc__ = NULL
@@ -233,10 +266,11 @@ def _threshold(liked: float | None, data: Any) -> float:
     return 4.0 if data.liked is None else float(data.liked)
 
 
-def _show(found: Any, figure: Path | None, format: str) -> None:  # noqa: A002
-    if figure is not None:
-        found.figure().save(figure)
-    if format == "json":
-        print(as_json(found.to_dict()))
-        return
-    output().print(str(found), markup=False, soft_wrap=True)
+def _printout(result: Any) -> outputs.Printout:
+    return outputs.Printout.of(
+        result.shown(),
+        result.table(),
+        footer=result.footer(),
+        text=lambda: str(result),
+        json=lambda: as_json(result.to_dict()),
+    )

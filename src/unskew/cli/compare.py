@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from html import escape
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from unskew.cli import inputs
-from unskew.cli.console import output, progress
-from unskew.cli.options import Columns, Duplicates, Quiet
+from unskew.cli import inputs, outputs
+from unskew.cli.console import progress
+from unskew.cli.options import (
+    OUTPUT,
+    Above,
+    Columns,
+    Depth,
+    Digits,
+    Duplicates,
+    Format,
+    Gain,
+    Judgments,
+    Liked,
+    Loss,
+    Metrics,
+    Quiet,
+    RelevanceOf,
+    Runs,
+    Saved,
+    Seed,
+    TableFile,
+    Threads,
+    Ties,
+    Train,
+    Undefined,
+    Users,
+    at_least,
+    option,
+)
 from unskew.errors import choose
-from unskew.layout import as_json
+from unskew.layout import as_html, as_json
+from unskew.protocol.amounts import MOST_DRAWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,85 +53,86 @@ Compare recommenders user by user: differences, intervals, corrected p-values, l
 
   unskew compare -j test.csv -r a.csv -r b.csv -r c.csv -m P@10,nDCG@10 --correction maxT
 
-  unskew compare -j test.csv -r base.csv -r mine.csv -m AP --reference base -o differences.svg
+  unskew compare -j test.csv -r base.csv -r mine.csv -m AP --reference base -o table.tex
+
+  unskew compare -j test.csv -r a.csv -r b.csv -r c.csv -m P@10 --figure differences.svg
+  --figure pairs=matrix.svg
 
   unskew compare --scores fold-1/ --scores fold-2/ -m nDCG@10 --test wilcoxon --format latex
 
 Several --scores are folds or splits of the same systems: the user stays the unit. All pairs are
 tested with the same permutations. Systems that share a letter do not differ significantly.
 """
-FORMATS = ("table", "markdown", "latex", "json", "csv")
+TEST = "Test"
 
 
 def compare(  # noqa: D103 - its help is EXAMPLES
-    judgments: inputs.Judgments = None,
-    run: inputs.Runs = None,
-    scores: inputs.Saved = None,
-    metric: inputs.Metrics = None,
-    liked: inputs.Liked = None,
-    above: inputs.Above = None,
-    gain: inputs.Gain = None,
-    loss: inputs.Loss = None,
-    relevance: inputs.RelevanceOf = None,
-    train: Annotated[
-        Path | None, typer.Option(help="Training ratings: for popularity and novelty metrics.")
-    ] = None,
-    users: inputs.Users = "with-test",
-    undefined: Annotated[
-        str, typer.Option(help="Undefined values count as zero, or skip their users.")
-    ] = "zero",
-    ties: inputs.Ties = None,
-    depth: inputs.Depth = None,
+    judgments: Judgments = None,
+    run: Runs = None,
+    scores: Saved = None,
+    train: Train = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
+    metric: Metrics = None,
+    liked: Liked = None,
+    above: Above = None,
+    gain: Gain = None,
+    loss: Loss = None,
+    relevance: RelevanceOf = None,
+    depth: Depth = None,
+    users: Users = "with-test",
+    undefined: Undefined = "zero",
+    ties: Ties = None,
     test: Annotated[
-        str, typer.Option(help="randomisation, t, wilcoxon, sign, bootstrap or bootstrap-t.")
+        str, option(TEST, "randomisation, t, wilcoxon, sign, bootstrap or bootstrap-t.")
     ] = "randomisation",
     alternative: Annotated[
-        str, typer.Option(help="two-sided; or greater, less, better: of a pair's first system.")
+        str, option(TEST, "two-sided; or greater, less, better: of a pair's first system.")
     ] = "two-sided",
     correction: Annotated[
-        str, typer.Option(help="holm, bonferroni, bh, by, maxT, tukey or none.")
+        str, option(TEST, "holm, bonferroni, bh, by, maxT, tukey or none.")
     ] = "holm",
     family: Annotated[
-        str, typer.Option(help="Corrected together: the pairs of a metric, or all.")
+        str, option(TEST, "Corrected together: the pairs of a metric, or all.")
     ] = "metric",
-    permutations: Annotated[int, typer.Option(help="Permutations, or resamples.")] = 100_000,
+    permutations: Annotated[
+        int, option(TEST, "Permutations, or resamples.", **at_least(1, MOST_DRAWS))
+    ] = 100_000,
     plus_one: Annotated[
         bool,
-        typer.Option(help="p = (extreme + 1) / (permutations + 1), never 0; or the plain share."),
+        option(TEST, "p = (extreme + 1) / (permutations + 1), never 0; or the plain share."),
     ] = True,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    interval: Annotated[str, typer.Option(help="t, or bca (bootstrap).")] = "t",
+    confidence: Annotated[float, option(TEST, "Of the intervals.")] = 0.95,
+    interval: Annotated[str, option(TEST, "t, or bca (bootstrap).")] = "t",
     reference: Annotated[
-        str | None, typer.Option(help="Compare with this system only, not all pairs.")
+        str | None, option(TEST, "Compare with this system only, not all pairs.")
     ] = None,
     rope: Annotated[
-        float | None, typer.Option(help="Differences up to this do not matter: adds probabilities.")
+        float | None,
+        option(TEST, "Differences up to this do not matter: adds probabilities."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the permutations, and of --ties random.")] = 0,
-    format: Annotated[  # noqa: A002 - the word users expect
-        str, typer.Option(help="table, markdown, latex, json or csv (all pairs).")
-    ] = "table",
-    out: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Draw the first metric: .html, .svg, .png or .pdf."),
-    ] = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    to: TableFile = None,
     figure: Annotated[
-        str, typer.Option(help="What -o draws: differences, or pairs (a matrix).")
-    ] = "differences",
-    digits: inputs.Digits = 4,
-    threads: inputs.Threads = None,
+        list[str] | None,
+        option(
+            OUTPUT,
+            "Draw the first metric: FILE (differences), or pairs=FILE (a matrix). Repeatable.",
+            "--figure",
+            metavar="[NAME=]FILE",
+            callback=outputs.figure_files,
+        ),
+    ] = None,
+    format: Format = "table",  # noqa: A002 - the word users expect
+    digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.charts import FORMATS as DRAWN
     from unskew.comparing.comparison import FIGURES
     from unskew.comparing.significance import compare as compare_scores
 
-    choose("format", format, FORMATS)
-    choose("figure", figure, FIGURES)
-    if out is not None:
-        choose("ending of --output", out.suffix.lower(), DRAWN)
+    choose("format", format, outputs.FORMATS)
+    figures = outputs.figures_of(figure, FIGURES)
     asked = inputs.metric_names(metric)
     judged: Scores | Sequence[Scores]
     if inputs.either(judgments, run, scores):
@@ -130,24 +156,31 @@ def compare(  # noqa: D103 - its help is EXAMPLES
             family=family, confidence=confidence, interval=interval, reference=reference,
             rope=rope, seed=seed, threads=threads, progress=moved,
         )  # fmt: skip
-    if out is not None:
-        result.figure(figure).save(out)
-    if format == "table":
-        text = result.text(digits)
-        output().print(text, markup=False, soft_wrap=True)
-        for line in [] if quiet else ["", *result.footer()]:
-            output().print(line, style="dim", markup=False, soft_wrap=True)
-        return
-    texts = {
-        "markdown": lambda: result.to_markdown(digits=digits),
-        "latex": lambda: result.to_latex(digits=digits),
-        "json": lambda: _as_json(result),
-        "csv": lambda: result.table().write_csv().rstrip("\n"),
-    }
-    print(texts[format]())
+    outputs.draw(figures, result.figure)
+    printout = outputs.Printout(
+        result.table(),
+        [],
+        result.footer(),
+        {
+            "table": lambda: result.text(digits) + ("" if quiet else "\n"),
+            "markdown": lambda: result.to_markdown(digits=digits),
+            "latex": lambda: result.to_latex(digits=digits),
+            "html": lambda: _as_html(result, digits),
+            "json": lambda: _as_json(result),
+        },
+    )
+    outputs.deliver(printout, to, format, quiet)
 
 
 compare.__doc__ = EXAMPLES
+
+
+def _as_html(result: Comparison, digits: int) -> str:
+    """Return a heading and a table for each metric."""
+    return "\n".join(
+        f"<h2>{escape(label)}</h2>\n{as_html(*result.cells(label, digits), left=(1, 6))}"
+        for label in result.metrics
+    )
 
 
 def _as_json(result: Comparison) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,15 +16,63 @@ from rich.console import Console
 # Off a terminal nothing is folded: a table in a file or a pipe keeps its lines whole.
 _UNFOLDED = 10_000
 
+# How signs are written where the terminal's encoding lacks them.
+_PLAIN = {
+    "–": "-", "—": "-", "−": "-", "…": "...", "×": "x", "≥": ">=", "≤": "<=", "≠": "!=", "≈": "~",
+    "∼": "~", "∝": "~", "≪": "<<", "±": "+-", "·": "*", "•": "*", "→": "->", "←": "<-",
+    "²": "^2", "³": "^3", "⁴": "^4", "ᵀ": "^T", "⁻": "^-", "½": "1/2", "‖": "||", "¬": "not ",
+    "√": "sqrt", "∞": "inf", "∈": "in", "∩": "and", "∪": "or", "∑": "sum", "∂": "d", "⌈": "ceil(",
+    "⌉": ")", "§": "sec. ", "“": '"', "”": '"', "„": '"', "‘": "'", "’": "'",
+}  # fmt: skip
+
+
+def safe_streams() -> None:
+    """Let every text be printed, whatever the encoding: signs it lacks are written in ASCII."""
+    codecs.register_error("unskew", _replaced)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="unskew")
+
+
+def _replaced(problem: UnicodeError) -> tuple[str, int]:
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    text = problem.object[problem.start : problem.end]
+    return "".join(map(_plain, text)), problem.end
+
+
+def _plain(sign: str) -> str:
+    """Return a sign in ASCII: as people would write it, without its accent, or by its number."""
+    if sign in _PLAIN:
+        return _PLAIN[sign]
+    if "\u2500" <= sign <= "\u259f":  # lines and blocks of tables
+        return "-" if sign in "─━═╌╴╶╸╺" else "|" if sign in "│┃║" else "+"
+    letter = re.fullmatch(r"GREEK (CAPITAL|SMALL) LETTER (\w+)", unicodedata.name(sign, ""))
+    if letter:
+        name = letter[2].lower().replace("lamda", "lambda")
+        return name.capitalize() if letter[1] == "CAPITAL" else name
+    base = "".join(c for c in unicodedata.normalize("NFKD", sign) if not unicodedata.combining(c))
+    if base.isascii() and (base or unicodedata.combining(sign)):
+        return base
+    units = sign.encode("utf-16-be", "surrogatepass")  # as JSON writes it
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+class _Screen(Console):
+    """A console that leaves it to the boundary what happens when nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
 
 def output() -> Console:
     """Return the console for results."""
-    return Console(width=None if sys.stdout.isatty() else _UNFOLDED, highlight=False)
+    return _Screen(width=None if sys.stdout.isatty() else _UNFOLDED, highlight=False)
 
 
 def messages() -> Console:
     """Return the console for what is not a result."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return _Screen(stderr=True, highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -8,24 +8,36 @@ from typing import Annotated, Any
 
 import typer
 
+from unskew.cli import outputs
+from unskew.cli.command import App
 from unskew.cli.console import messages, output, progress
-from unskew.cli.inputs import show
-from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    Columns,
+    DataDir,
+    Duplicates,
+    FigureFile,
+    Format,
+    Quiet,
+    TableFile,
+    TextFormat,
+    column_names,
+)
+from unskew.cli.options import (
+    option as declared,
+)
 from unskew.errors import SettingError, choose
 from unskew.layout import as_json
 
-data_app = typer.Typer(no_args_is_help=True, help="Named data sets, and what is in a file.")
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option(help="The folder of named data sets; default: the variable UNSKEW_DATA."),
-]
+data_app = App(help="Named data sets, and what is in a file.")
 
 
 @data_app.command("list")
 def list_(
     data_dir: DataDir = None,
-    format: Annotated[str, typer.Option(help="table, json, csv or markdown.")] = "table",  # noqa: A002
+    to: TableFile = None,
+    format: Format = "table",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
     """List what has a name, and whether it is there: data sets, and results that authors released.
@@ -40,9 +52,12 @@ def list_(
 
     from unskew.data.catalog import data_folder, listing
 
+    choose("format", format, outputs.FORMATS)
     table = pl.DataFrame(listing(data_dir))
     footer = [f"data folder: {data_folder(data_dir)}"]
-    show(table.drop("licence"), table, format=format, digits=4, footer=footer, quiet=quiet)
+    outputs.deliver(
+        outputs.Printout.of(table.drop("licence"), table, footer=footer), to, format, quiet
+    )
 
 
 @data_app.command("get")
@@ -52,7 +67,10 @@ def get(
     yes: Annotated[bool, typer.Option("--yes", help="Accept the licence without asking.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Download a data set: verified, unpacked, whole or not at all.
+    """Download a data set: checked, unpacked, whole or not at all.
+
+    What could be checked is printed, and kept in the folder's download.json: a checksum where one
+    is published, else the size and the checksums inside the archive.
 
     [bold]Examples[/bold]
 
@@ -76,6 +94,9 @@ def get(
         folder = catalog.get(name, data_dir, progress=moved)
     said = "is there already" if there else "is there now"
     output().print(f"{entry.title} {said}: {folder}", markup=False, soft_wrap=True)
+    receipt = catalog.receipt(folder)
+    if receipt is not None:
+        output().print(str(receipt), markup=False, soft_wrap=True)
 
 
 def _accept(yes: bool) -> None:
@@ -94,15 +115,15 @@ def info(
     data_dir: DataDir = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", help="Of a named data set, such as overlap=keep. Repeatable."),
+        declared(INPUT, "Of a named data set, such as overlap=keep. Repeatable.", "--option"),
     ] = None,
-    liked: Annotated[float | None, typer.Option(help="The smallest rating that is liked.")] = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw ratings per item: .svg, .png, .pdf, .html or .json.")
-    ] = None,
-    format: Annotated[str, typer.Option(help="text or json.")] = "text",  # noqa: A002
+    liked: Annotated[float | None, declared(MEASURE, "The smallest rating that is liked.")] = None,
+    to: TableFile = None,
+    figure: FigureFile = None,
+    format: TextFormat = "text",  # noqa: A002 - the word users expect
+    quiet: Quiet = False,
 ) -> None:
     """Tell what a data set looks like: sizes, density, Gini, liked share, times, random part.
 
@@ -124,7 +145,8 @@ def info(
     from unskew.data.catalog import DATASETS, data_folder, load, named
     from unskew.data.summary import summary
 
-    choose("format", format, ("text", "json"))
+    choose("format", format, ("text", *outputs.FORMATS[1:]))
+    figures = outputs.figures_of(figure, ("popularity",))
     settings = _options(option)
     table = None if Path(source).is_file() else released.named(source)
     if table is not None:
@@ -145,12 +167,14 @@ def info(
             settings["duplicates"] = duplicates
         data = load(source, data_dir=data_dir, **settings, **column_names(columns))
     told = summary(data if liked is None else replace(data, liked=liked))
-    if figure is not None:
-        told.figure().save(figure)
-    if format == "json":
-        print(as_json(told.to_dict()))
-    else:
-        output().print(str(told), markup=False, soft_wrap=True)
+    outputs.draw(figures, lambda _: told.figure())
+    printout = outputs.Printout.of(
+        told.table(),
+        footer=told.notes,
+        text=lambda: str(told),
+        json=lambda: as_json(told.to_dict()),
+    )
+    outputs.deliver(printout, to, format, quiet)
 
 
 def _tell_released(told: dict[str, str | int | None], format: str) -> None:  # noqa: A002

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from unskew.cli.audit import finish, shown, stages
+from unskew.cli.audit import shown, stages
 from unskew.cli.console import output
-from unskew.cli.options import Quiet
+from unskew.cli.options import OUTPUT, Quiet, ReportFile, Seed, option
+from unskew.cli.outputs import report_kind, write_report
 
 if TYPE_CHECKING:
     from unskew.data.worlds import World
@@ -19,13 +18,11 @@ SEED = 7
 
 
 def demo(
+    seed: Seed = SEED,
+    to: ReportFile = None,
     save: Annotated[
-        Path | None, typer.Option("--save", help="Also write the world's files into this folder.")
+        Path | None, option(OUTPUT, "Also write the world's files into this folder.", "--save")
     ] = None,
-    to: Annotated[Path, typer.Option("--output", "-o", help="The report.")] = Path(
-        "unskew-report.html"
-    ),
-    seed: Annotated[int, typer.Option(help="Another seed, another world.")] = SEED,
     quiet: Quiet = False,
 ) -> None:
     """Audit six systems in a simulated shop, and write a report.
@@ -44,6 +41,7 @@ def demo(
     from unskew.auditing.main_job import audit
     from unskew.data.worlds import world
 
+    kind = report_kind(to, None)
     with compiling_ahead():
         shop = world("shop", users=USERS, items=ITEMS, seed=seed)
         if not quiet:
@@ -55,7 +53,7 @@ def demo(
         with stages(quiet) as moved:
             found = audit(shop, "quick", seed=seed, progress=moved)
     shown(found, quiet)
-    finish(found, to, "html", None, quiet)
+    write_report(found, to, kind, None, "unskew-report", quiet)
     if save is not None:
         _save(shop, save, seed)
         print(f"The ratings are in {save}. Try:")
@@ -64,7 +62,7 @@ def demo(
 
 def _save(shop: World, folder: Path, seed: int) -> None:
     """Write what a user would have: all ratings, random ones, a split, and the lists of systems."""
-    from unskew.files import write_table
+    from unskew.files import replacing_folder, write_table
     from unskew.protocol.chance import RandomSplit
     from unskew.protocol.targets import AllItems
     from unskew.ranking import rank
@@ -77,8 +75,9 @@ def _save(shop: World, folder: Path, seed: int) -> None:
         "ratings": shop.ratings, "random": shop.random(0.05), "train": split.train,
         "test": split.test,
     }  # fmt: skip
-    for name, part in parts.items():
-        write_table(part.to_polars(), folder / f"{name}.csv", "csv")
-    for file, name in (("popular", "popularity"), ("wrmf", "wrmf")):
-        model = algorithm(name).fit(split.train, generator(seed, "demo", name))
-        write_table(rank(model, lists, 50).to_polars(), folder / f"{file}.csv", "csv")
+    with replacing_folder(folder) as home:
+        for name, part in parts.items():
+            write_table(part.to_polars(), home / f"{name}.csv", "csv")
+        for file, name in (("popular", "popularity"), ("wrmf", "wrmf")):
+            model = algorithm(name).fit(split.train, generator(seed, "demo", name))
+            write_table(rank(model, lists, 50).to_polars(), home / f"{file}.csv", "csv")

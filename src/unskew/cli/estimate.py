@@ -5,12 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from unskew.cli import inputs
-from unskew.cli.options import Columns, Duplicates, Quiet
+from unskew.cli import inputs, outputs
+from unskew.cli.options import (
+    INPUT,
+    USERS,
+    Above,
+    Columns,
+    Depth,
+    Digits,
+    Duplicates,
+    FigureFile,
+    Format,
+    Gain,
+    Liked,
+    Loss,
+    Metrics,
+    Quiet,
+    RelevanceOf,
+    Seed,
+    TableFile,
+    Threads,
+    Ties,
+    at_least,
+    option,
+)
 from unskew.errors import SettingError, choose
 from unskew.layout import as_json
+from unskew.protocol.amounts import MOST_DRAWS
 
 EXAMPLES = """
 Estimate what systems would score were everything judged: each judgment counts 1/propensity times.
@@ -19,7 +40,7 @@ Estimate what systems would score were everything judged: each judgment counts 1
 
   unskew estimate --train train.csv -j test.csv -r a.csv -r b.csv -m P@10,Recall@10 --liked 4
 
-  unskew estimate --train train.csv -j test.csv -r a.csv -m nDCG@10 --random mar.csv
+  unskew estimate --train train.csv -j test.csv -r a.csv -m DCG@10 --random mar.csv
   --propensity naive-bayes
 
   unskew estimate -j test.csv -r a.csv -m P@10 --propensity chances.csv --clip 99% --figure clip.svg
@@ -32,82 +53,89 @@ Estimate what systems would score were everything judged: each judgment counts 1
 
   ips: each judgment counts 1/propensity times; – where propensities are known up to a factor
 
-  snips: the same, normalised by the weights, with its interval over users
+  snips: the same, normalised by the weights; both with an interval over users
 
   hits, ess: liked items found, and how many equal weights theirs are worth
 
+  usable: "not usable here" where the estimate or an end of its interval is no value of the metric,
+  or rests on too few hits; the lines below the table give the reason
+
 Metrics: P, DCG, RBP, Recall, nDCG, F1, SR, HLU, AP, AUC, their anti-twins, and ADG and ATOP, the
 mean discounted gain and the mean normalised rank of the liked items. Others have no such estimate;
-the message says why.
+the message says why. nDCG is biased even if propensities are right: take DCG or nDCG(ideal=full).
 """
+
+ESTIMATE = "Propensities and estimates"
 
 
 def estimate(  # noqa: D103 - its help is EXAMPLES
-    judgments: Annotated[
-        Path, typer.Option("--judgments", "-j", help="Test ratings, or TREC qrels.")
-    ],
+    judgments: Annotated[Path, option(INPUT, "Test ratings, or TREC qrels.", "--judgments", "-j")],
     run: Annotated[
-        list[str],
-        typer.Option("--run", "-r", help="Ranked lists: FILE or NAME=FILE. Repeatable."),
+        list[str], option(INPUT, "Ranked lists: FILE or NAME=FILE. Repeatable.", "--run", "-r")
     ],
-    metric: inputs.Metrics = None,
     train: Annotated[
-        Path | None, typer.Option(help="Training ratings: what is in them is no target.")
+        Path | None, option(INPUT, "Training ratings: what is in them is no target.")
     ] = None,
+    random: Annotated[
+        Path | None, option(INPUT, "Ratings of randomly chosen items, to fit propensities.")
+    ] = None,
+    items: Annotated[
+        Path | None, option(INPUT, "The catalogue, from which targets are counted.")
+    ] = None,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    metric: Metrics = None,
+    liked: Liked = None,
+    above: Above = None,
+    gain: Gain = None,
+    loss: Loss = None,
+    relevance: RelevanceOf = None,
+    depth: Depth = None,
     propensity: Annotated[
         str,
-        typer.Option(
-            help="popularity, naive-bayes, logistic, or a FILE with columns item (and user) and "
-            "propensity."
+        option(
+            ESTIMATE,
+            "popularity, naive-bayes, logistic, or a FILE with columns item (and user) and "
+            "propensity.",
         ),
     ] = "popularity",
-    random: Annotated[
-        Path | None, typer.Option(help="Ratings of randomly chosen items, to fit propensities.")
-    ] = None,
     exponent: Annotated[
-        float | None, typer.Option(help="popularity: its exponent, instead of a fitted one or 1.")
+        float | None,
+        option(ESTIMATE, "popularity: its exponent, instead of a fitted one or 1."),
     ] = None,
     test_share: Annotated[
         str | None,
-        typer.Option(help="Share of the ratings in the test part, or items: each item's own."),
+        option(ESTIMATE, "Share of the ratings in the test part, or items: each item's own."),
     ] = None,
     of: Annotated[
         str | None,
-        typer.Option(help="A FILE's propensities are of the test part (test), or observed."),
-    ] = None,
-    items: Annotated[
-        Path | None, typer.Option(help="The catalogue, from which targets are counted.")
+        option(ESTIMATE, "A FILE's propensities are of the test part (test), or observed."),
     ] = None,
     clip: Annotated[
-        str | None, typer.Option(help="The largest weight, or a quantile such as 99%.")
+        str | None, option(ESTIMATE, "The largest weight, or a quantile such as 99%.")
     ] = None,
     mean: Annotated[
-        str, typer.Option(help="Of fractions: users, or ratio of sums over users.")
+        str, option(ESTIMATE, "Of fractions: users, or ratio of sums over users.")
     ] = "users",
     sensitivity: Annotated[
         bool,
-        typer.Option("--sensitivity", help="Instead: how wrong propensities must be (1 metric)."),
+        option(ESTIMATE, "Instead: how wrong propensities must be (1 metric).", "--sensitivity"),
     ] = False,
     bounds: Annotated[
-        bool, typer.Option("--bounds", help="Instead: were all unjudged items bad, or good.")
+        bool, option(ESTIMATE, "Instead: were all unjudged items bad, or good.", "--bounds")
     ] = False,
-    liked: inputs.Liked = None,
-    above: inputs.Above = None,
-    gain: inputs.Gain = None,
-    loss: inputs.Loss = None,
-    relevance: inputs.RelevanceOf = None,
-    users: Annotated[str, typer.Option(help="Averaged: with-list, with-test, all.")] = "with-list",
-    resamples: Annotated[int, typer.Option(help="Of the bootstrap over users; 0: none.")] = 1_000,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    ties: inputs.Ties = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    depth: inputs.Depth = None,
-    columns: Columns = None,
-    duplicates: Duplicates = "error",
-    figure: inputs.FigureFile = None,
-    format: inputs.Format = "table",  # noqa: A002 - the word users expect
-    digits: inputs.Digits = 4,
-    threads: inputs.Threads = None,
+    resamples: Annotated[
+        int, option(ESTIMATE, "Of the bootstrap over users; 0: none.", **at_least(0, MOST_DRAWS))
+    ] = 1_000,
+    level: Annotated[float, option(ESTIMATE, "Of the intervals.")] = 0.95,
+    users: Annotated[str, option(USERS, "Averaged: with-list, with-test, all.")] = "with-list",
+    ties: Ties = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    to: TableFile = None,
+    figure: FigureFile = None,
+    format: Format = "table",  # noqa: A002 - the word users expect
+    digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
     from unskew.data.readers import read_ratings
@@ -115,7 +143,8 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
     from unskew.estimating import ips
     from unskew.estimating.propensity import propensity as chances
 
-    choose("format", format, inputs.FORMATS)
+    choose("format", format, outputs.FORMATS)
+    figures = outputs.figures_of(figure, ("estimate",))
     if sensitivity and bounds:
         raise SettingError("give --sensitivity or --bounds, not both")
     rules = inputs.relevance_of(liked, above, gain, loss, relevance)
@@ -151,14 +180,15 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
                 users=users, resamples=resamples, level=level, **shared,
             )  # fmt: skip
             shown = result.shown()
-    if figure is not None:
-        result.figure().save(figure)
-    if format == "json":
-        print(as_json(result.to_dict()))
-        return
-    inputs.show(
-        shown, result.table(), format=format, digits=digits, footer=result.footer(), quiet=quiet,
-    )  # fmt: skip
+    outputs.draw(figures, lambda _: result.figure())
+    printout = outputs.Printout.of(
+        shown,
+        result.table(),
+        digits=digits,
+        footer=result.footer(),
+        json=lambda: as_json(result.to_dict()),
+    )
+    outputs.deliver(printout, to, format, quiet)
 
 
 estimate.__doc__ = EXAMPLES

@@ -5,11 +5,35 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from unskew.cli import inputs
-from unskew.cli.console import messages, output, progress
-from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.cli import inputs, outputs
+from unskew.cli.console import progress
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    OUTPUT,
+    RUNNING,
+    USERS,
+    Above,
+    Columns,
+    Depth,
+    Digits,
+    Duplicates,
+    Format,
+    Gain,
+    Liked,
+    Loss,
+    Metrics,
+    Quiet,
+    RelevanceOf,
+    Seed,
+    TableFile,
+    Threads,
+    Ties,
+    Undefined,
+    Users,
+    column_names,
+    option,
+)
 from unskew.errors import SettingError, choose
 
 EXAMPLES = """
@@ -23,117 +47,102 @@ Judge the ranked lists of any recommender against test ratings.
 
   unskew evaluate -j qrels.txt -r bm25=run1.trec -r dense=run2.trec -m map -m ndcg_cut_10
 
-  unskew evaluate -j test.csv -r mine.csv -m AP --per-user values.parquet --format json
+  unskew evaluate -j test.csv -r mine.csv -m AP --per-user values.parquet -o table.csv
 
-  unskew evaluate -j judgments/ -r mine=lists/ -m nDCG@10 --liked 4 --output judged/ --memory 4GiB
+  unskew evaluate -j judgments/ -r mine=lists/ -m nDCG@10 --liked 4 --on-disk judged/ --memory 4GiB
 
 Files may be CSV, TSV, ::-separated, TREC or Parquet, also gzipped; what was assumed about them is
-printed below the table. [bold]unskew metrics[/bold] lists what -m takes. With --output, Parquet
+printed below the table. [bold]unskew metrics[/bold] lists what -m takes. With --on-disk, Parquet
 files, and folders and patterns of them, need not fit into memory: values of each user and means go
 to that folder, and a stopped evaluation goes on when it is started again.
 """
+
+LARGE = "Files larger than memory"
 
 
 def evaluate(  # noqa: D103 - its help is EXAMPLES
     judgments: Annotated[
         Path,
-        typer.Option(
-            "--judgments", "-j", help="Test ratings, or TREC qrels; with --output also a folder."
+        option(
+            INPUT, "Test ratings, or TREC qrels; with --on-disk also a folder.", "--judgments", "-j"
         ),
     ],
     run: Annotated[
         list[str],
-        typer.Option("--run", "-r", help="Ranked lists: FILE or NAME=FILE, or FOLDER. Repeatable."),
+        option(INPUT, "Ranked lists: FILE or NAME=FILE, or FOLDER. Repeatable.", "--run", "-r"),
     ],
-    metric: inputs.Metrics = None,
-    liked: inputs.Liked = None,
-    above: inputs.Above = None,
-    gain: Annotated[
-        str | None,
-        typer.Option(
-            help="rating, liked-only, binary, levels, exponential, burges, integer, or a mapping "
-            "such as 5=2,4=1,3=0,2=0,1=0."
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None, typer.Option(help="levels, binary, or a mapping such as 3=1,2=2,1=3,4=0,5=0.")
-    ] = None,
-    relevance: inputs.RelevanceOf = None,
     train: Annotated[
         Path | None,
-        typer.Option(help="Training ratings: for popularity, novelty, SR; checks the lists."),
+        option(INPUT, "Training ratings: for popularity, novelty, SR; checks the lists."),
     ] = None,
     items: Annotated[
-        Path | None, typer.Option(help="The catalogue: for Coverage, Gini, Entropy, AUC.")
+        Path | None, option(INPUT, "The catalogue: for Coverage, Gini, Entropy, AUC.")
     ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option(
-            help="What was ranked: all-items, test-items, train-items (less --train), "
-            "test-targets; adds what chance would score."
-        ),
-    ] = None,
-    users: inputs.Users = "with-test",
-    undefined: Annotated[
-        str, typer.Option(help="Undefined values count as zero, or skip them.")
-    ] = "zero",
-    ties: Annotated[
-        str | None,
-        typer.Option(
-            help="Equal scores: id, trec, random, input. Default: trec for TREC, else id."
-        ),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="What ranks when there are both: rank or score. Default: rank; TREC score."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="For --ties random.")] = 0,
-    depth: inputs.Depth = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
     repeated: Annotated[
-        str, typer.Option(help="An item twice in a list: error, or first to keep its best place.")
+        str, option(INPUT, "An item twice in a list: error, or first to keep its best place.")
     ] = "error",
     nan: Annotated[
-        str, typer.Option(help="Scores that are NaN: error, or drop these items.")
+        str, option(INPUT, "Scores that are NaN: error, or drop these items.")
     ] = "error",
     gaps: Annotated[
-        str, typer.Option(help="Ranks that jump: close them, or keep empty slots.")
+        str, option(INPUT, "Ranks that jump: close them, or keep empty slots.")
     ] = "close",
-    per_user: Annotated[
-        Path | None, typer.Option(help="Write each user's values to this .parquet or .csv file.")
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Save the scores in this folder, to be loaded again.")
-    ] = None,
-    format: Annotated[  # noqa: A002 - the word users expect
-        str, typer.Option(help="table, json, csv, markdown or latex.")
-    ] = "table",
-    digits: inputs.Digits = 4,
-    threads: inputs.Threads = None,
-    memory: Annotated[
+    metric: Metrics = None,
+    liked: Liked = None,
+    above: Above = None,
+    gain: Gain = None,
+    loss: Loss = None,
+    relevance: RelevanceOf = None,
+    targets: Annotated[
         str | None,
-        typer.Option(
-            help="Working memory (default 512MiB; with --output, of everything: 2GiB); never "
-            "changes a number."
+        option(
+            MEASURE,
+            "What was ranked: all-items, test-items, train-items (less --train), test-targets; "
+            "adds what chance would score.",
         ),
     ] = None,
-    out: Annotated[
+    depth: Depth = None,
+    users: Users = "with-test",
+    undefined: Undefined = "zero",
+    ties: Ties = None,
+    by: Annotated[
+        str | None,
+        option(USERS, "What ranks when there are both: rank or score. Default: rank; TREC score."),
+    ] = None,
+    on_disk: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="Judge Parquet files larger than memory, into this folder."
-        ),
+        option(LARGE, "Judge Parquet files larger than memory, into this folder.", metavar="DIR"),
     ] = None,
     by_user: Annotated[
-        bool,
-        typer.Option("--by-user", help="With --output: the n-th files hold the same users."),
+        bool, option(LARGE, "With --on-disk: the n-th files hold the same users.", "--by-user")
     ] = False,
     cluster: Annotated[
         str | None,
-        typer.Option(help="With --output: a Dask cluster, tcp://HOST:PORT or local:N."),
+        option(LARGE, "With --on-disk: a Dask cluster, tcp://HOST:PORT or local:N."),
     ] = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    memory: Annotated[
+        str | None,
+        option(
+            RUNNING,
+            "Working memory (default 512MiB; with --on-disk, of everything: 2GiB); never changes "
+            "a number.",
+        ),
+    ] = None,
+    to: TableFile = None,
+    per_user: Annotated[
+        Path | None,
+        option(OUTPUT, "Write each user's values to this .parquet or .csv file.", metavar="FILE"),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        option(OUTPUT, "Save the scores in this folder, to be loaded again.", metavar="DIR"),
+    ] = None,
+    format: Format = "table",  # noqa: A002 - the word users expect
+    digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
     from unskew.evaluation import MEMORY, METRICS
@@ -141,24 +150,24 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     from unskew.files import write_table
     from unskew.reporting import tables
 
-    choose("format", format, tables.FORMATS)
-    if per_user is not None and per_user.suffix not in (".parquet", ".csv"):
-        raise SettingError(f"--per-user must end in .parquet or .csv, got {per_user.name!r}")
+    choose("format", format, outputs.FORMATS)
+    outputs.check_file(per_user, (".parquet", ".csv"), "--per-user")
     rules = inputs.relevance_of(liked, above, gain, loss, relevance)
-    if out is not None:
+    if on_disk is not None:
         _refuse({"--train": train, "--items": items, "--targets": targets, "--save": save,
                  "--per-user": per_user, "--gaps": None if gaps == "close" else gaps})  # fmt: skip
         _evaluate_files(
-            judgments, run, inputs.metric_names(metric), columns, format, digits, quiet,
-            output=out, users=users, undefined=undefined, by=by, ties=ties, seed=seed, depth=depth,
-            duplicates=duplicates, repeated=repeated, nan=nan, by_user=by_user, workers=threads,
-            cluster=cluster, **({} if memory is None else {"memory": memory}), **rules,
+            judgments, run, inputs.metric_names(metric), columns, to, format, digits, quiet,
+            output=on_disk, users=users, undefined=undefined, by=by, ties=ties, seed=seed,
+            depth=depth, duplicates=duplicates, repeated=repeated, nan=nan, by_user=by_user,
+            workers=threads, cluster=cluster, **({} if memory is None else {"memory": memory}),
+            **rules,
         )  # fmt: skip
         return
     if by_user or cluster is not None:
-        raise SettingError("--by-user and --cluster go with --output FOLDER")
+        raise SettingError("--by-user and --cluster go with --on-disk FOLDER")
     if judgments.is_dir() or any(Path(text.partition("=")[2] or text).is_dir() for text in run):
-        raise SettingError("folders of Parquet files need --output FOLDER for what is written")
+        raise SettingError("folders of Parquet files need --on-disk FOLDER for what is written")
     tests, lists, trained = inputs.read_files(
         judgments, run, train, columns=columns, duplicates=duplicates,
         by=by, ties=ties, seed=seed, repeated=repeated, nan=nan, gaps=gaps,
@@ -170,46 +179,43 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
             memory=memory or MEMORY, progress=moved, targets=targets, **rules,
         )  # fmt: skip
     if per_user is not None:
-        write_table(scores.per_user(), per_user, per_user.suffix.removeprefix("."))
+        write_table(scores.per_user(), per_user, per_user.suffix.lower().removeprefix("."))
     if save is not None:
         scores.save(save)
-    if format == "table":
-        output().print(tables.as_rich(scores, digits))
-        for line in [] if quiet else [*scores.footer(), *scores.notes]:
-            output().print(line, style="dim", markup=False, soft_wrap=True)
-        return
-    if not quiet:
-        for line in scores.notes:
-            messages().print(line, style="dim", markup=False)
-    texts = {
-        "json": lambda: tables.as_json(scores),
-        "csv": lambda: tables.as_csv(scores),
-        "markdown": lambda: tables.as_markdown(scores, digits),
-        "latex": lambda: tables.as_latex(scores, digits),
-    }
-    print(texts[format]())
+    printout = outputs.Printout(
+        scores.table(),
+        [],
+        scores.footer(),
+        {
+            "table": lambda: tables.as_rich(scores, digits),
+            "json": lambda: tables.as_json(scores),
+            "csv": lambda: tables.as_csv(scores),
+            "markdown": lambda: tables.as_markdown(scores, digits),
+            "latex": lambda: tables.as_latex(scores, digits),
+            "html": lambda: tables.as_html(scores, digits),
+        },
+    )
+    outputs.deliver(printout, to, format, quiet)
 
 
 def _refuse(given: dict[str, object]) -> None:
     """Refuse options that files larger than memory do not take."""
-    for option, value in given.items():
+    for name, value in given.items():
         if value is not None:
             raise SettingError(
-                f"{option} does not go with --output: files are judged by parts of the users, and "
+                f"{name} does not go with --on-disk: files are judged by parts of the users, and "
                 f"what is written goes to that folder"
             )
 
 
 def _evaluate_files(
     judgments: Path, run: list[str], metrics: list[str] | None, columns: str | None,
-    format: str, digits: int, quiet: bool, **how: Any,  # noqa: A002
+    to: Path | None, format: str, digits: int, quiet: bool, **how: Any,  # noqa: A002
 ) -> None:  # fmt: skip
     from unskew.evaluation import METRICS
     from unskew.experiment._parquet import source_name
     from unskew.experiment.big import evaluate_files
 
-    if format == "latex":
-        raise SettingError("--format latex does not go with --output: use table, csv or markdown")
     runs: dict[str, str] = {}
     for text in run:
         name, equals, path = text.partition("=")
@@ -227,9 +233,8 @@ def _evaluate_files(
             progress=moved,
             **how,
         )
-    table = scores.table()
-    lines = [*scores.footer(), *scores.notes]
-    inputs.show(table, table, format=format, digits=digits, footer=lines, quiet=quiet)
+    printout = outputs.Printout.of(scores.table(), digits=digits, footer=scores.footer())
+    outputs.deliver(printout, to, format, quiet)
 
 
 evaluate.__doc__ = EXAMPLES

@@ -1,65 +1,18 @@
-"""What commands that compare systems share: runs or saved scores come in, a table goes out."""
+"""What commands read: ratings, runs, saved scores, and how ratings are taken."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import typer
-
-from unskew.cli.console import messages, output
 from unskew.cli.options import column_names
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from unskew.data.ratings import Ratings
     from unskew.runs import Run
-
-FORMATS = ("table", "json", "csv", "markdown")
-
-Judgments = Annotated[
-    Path | None, typer.Option("--judgments", "-j", help="Test ratings, or TREC qrels.")
-]
-Runs = Annotated[
-    list[str] | None,
-    typer.Option("--run", "-r", help="Ranked lists: FILE or NAME=FILE. Repeatable."),
-]
-Saved = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--scores", help="Instead: a folder saved by evaluate --save. Repeatable, one per fold."
-    ),
-]
-Metrics = Annotated[
-    list[str] | None,
-    typer.Option("--metric", "-m", help="A metric, such as nDCG@10. Repeatable."),
-]
-Liked = Annotated[float | None, typer.Option(help="The smallest rating that is liked.")]
-Above = Annotated[
-    float | None, typer.Option(help="Instead of --liked: ratings above this are liked.")
-]
-Gain = Annotated[str | None, typer.Option(help="See unskew evaluate --help.")]
-Loss = Annotated[str | None, typer.Option(help="See unskew evaluate --help.")]
-RelevanceOf = Annotated[
-    str | None, typer.Option("--relevance", help="A paper's rule instead, such as mena2021.")
-]
-Users = Annotated[
-    str, typer.Option(help="Averaged: with-test, with-relevant, with-list, both, with-train, all.")
-]
-Ties = Annotated[str | None, typer.Option(help="Equal scores: id, trec, random, input.")]
-Depth = Annotated[
-    int | None, typer.Option(help="Look at no more than this many items of each list.")
-]
-Threads = Annotated[int | None, typer.Option(help="Threads to use; never changes a number.")]
-Format = Annotated[str, typer.Option(help="table, json, csv or markdown.")]
-Digits = Annotated[int, typer.Option(help="Decimals in tables.")]
-FigureFile = Annotated[
-    Path | None, typer.Option("--figure", help="Draw it: .svg, .png, .pdf, .html or .json.")
-]
 
 
 def either(judgments: Path | None, run: Sequence[str] | None, saved: Sequence[Path] | None) -> bool:
@@ -148,40 +101,6 @@ def load(folders: Sequence[Path]) -> Any:
 
     several = [Scores.load(folder) for folder in folders]
     return several[0] if len(several) == 1 else several
-
-
-def show(
-    shown: pl.DataFrame, whole: pl.DataFrame, *, format: str, digits: int,  # noqa: A002
-    footer: Sequence[str], quiet: bool,
-) -> None:  # fmt: skip
-    """Print a result: as a table for people (`shown`), or for programs (`whole`)."""
-    choose("format", format, FORMATS)
-    lines = [] if quiet else footer
-    from unskew.layout import as_json, as_markdown, cells
-
-    header, rows, left = cells(shown, digits)
-    if format == "table":
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=box.SIMPLE_HEAD)
-        for at, name in enumerate(header):
-            table.add_column(Text(name), justify="left" if at in left else "right")
-        for row in rows:
-            table.add_row(*map(Text, row))
-        output().print(table)
-        for line in lines:
-            output().print(line, style="dim", markup=False, soft_wrap=True)
-        return
-    for line in lines:
-        messages().print(line, style="dim", markup=False)
-    if format == "json":
-        print(as_json(whole.to_dicts()))
-    elif format == "csv":
-        print(whole.write_csv().rstrip("\n"))
-    else:
-        print(as_markdown(header, rows, left))
 
 
 def loaded(ratings: str, data_dir: Path | None, columns: str | None, duplicates: str) -> Any:

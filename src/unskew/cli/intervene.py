@@ -8,7 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.console import output
-from unskew.cli.options import Columns, Duplicates, Force, Quiet, column_names
+from unskew.cli.options import (
+    INPUT,
+    Columns,
+    Duplicates,
+    Folder,
+    Force,
+    Quiet,
+    Seed,
+    column_names,
+    option,
+)
 from unskew.errors import SettingError, choose
 
 EXAMPLES = """
@@ -30,36 +40,34 @@ Draw, or weight, held-out ratings so that they look missing at random (carraro20
 The folder gets test.parquet (with a column weight where --weights is given) and card.json.
 """
 
+DESIGN = "Intervention"
+
 
 def intervene(  # noqa: D103 - its help is EXAMPLES
     test: Annotated[Path, typer.Argument(help="Held-out ratings: a file.")],
-    to: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
-    kind: Annotated[str, typer.Option("--kind", "-k", help="full, reg, skew, wtd, wtd-h.")],
-    train: Annotated[
-        Path | None, typer.Option(help="Training ratings: for skew, wtd, wtd-h.")
-    ] = None,
-    mar: Annotated[
-        Path | None, typer.Option(help="Ratings of randomly chosen items: for wtd.")
-    ] = None,
-    size: Annotated[float | None, typer.Option(help="The share to draw, 0.5 unless given.")] = None,
-    exponent: Annotated[
-        float | None, typer.Option(help="Of the item's weight: skew 1, wtd and wtd-h 2.")
-    ] = None,
-    unseen: Annotated[
-        str | None, typer.Option(help="skew: items unknown to training count once, random.")
-    ] = None,
-    smoothing: Annotated[
-        str | None, typer.Option(help="wtd, wtd-h: posteriors of 0: additive, paper.")
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="wtd, wtd-h: of additive smoothing, 1 unless given.")
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="Weight all ratings instead: hajek, inclusion, raking.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same rows.")] = 0,
+    to: Folder,
+    kind: Annotated[str, option(DESIGN, "full, reg, skew, wtd, wtd-h.", "--kind", "-k")],
+    train: Annotated[Path | None, option(INPUT, "Training ratings: for skew, wtd, wtd-h.")] = None,
+    mar: Annotated[Path | None, option(INPUT, "Ratings of randomly chosen items: for wtd.")] = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
+    size: Annotated[float | None, option(DESIGN, "The share to draw, 0.5 unless given.")] = None,
+    exponent: Annotated[
+        float | None, option(DESIGN, "Of the item's weight: skew 1, wtd and wtd-h 2.")
+    ] = None,
+    unseen: Annotated[
+        str | None, option(DESIGN, "skew: items unknown to training count once, random.")
+    ] = None,
+    smoothing: Annotated[
+        str | None, option(DESIGN, "wtd, wtd-h: posteriors of 0: additive, paper.")
+    ] = None,
+    alpha: Annotated[
+        float | None, option(DESIGN, "wtd, wtd-h: of additive smoothing, 1 unless given.")
+    ] = None,
+    weights: Annotated[
+        str | None, option(DESIGN, "Weight all ratings instead: hajek, inclusion, raking.")
+    ] = None,
+    seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:

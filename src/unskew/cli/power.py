@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from unskew.cli import inputs
+from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
-from unskew.cli.options import Columns, Duplicates, Quiet
+from unskew.cli.options import (
+    Above,
+    Columns,
+    Depth,
+    Digits,
+    Duplicates,
+    FigureFile,
+    Format,
+    Gain,
+    Judgments,
+    Liked,
+    Loss,
+    Metrics,
+    Quiet,
+    RelevanceOf,
+    Runs,
+    Saved,
+    Seed,
+    TableFile,
+    Threads,
+    Ties,
+    Train,
+    Undefined,
+    Users,
+    at_least,
+    option,
+)
 from unskew.errors import SettingError, choose
+from unskew.protocol.amounts import MOST_DRAWS
 
 EXAMPLES = """
 Tell how well metrics tell systems apart, and what difference the users at hand can show.
@@ -37,63 +61,67 @@ Tell how well metrics tell systems apart, and what difference the users at hand 
   needed: users needed for --difference, or for the observed differences (median over pairs)
 """
 
+POWER = "Power"
+
 
 def power(  # noqa: D103 - its help is EXAMPLES
-    judgments: inputs.Judgments = None,
-    run: inputs.Runs = None,
-    scores: inputs.Saved = None,
-    metric: inputs.Metrics = None,
+    judgments: Judgments = None,
+    run: Runs = None,
+    scores: Saved = None,
+    train: Train = None,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    metric: Metrics = None,
+    liked: Liked = None,
+    above: Above = None,
+    gain: Gain = None,
+    loss: Loss = None,
+    relevance: RelevanceOf = None,
+    depth: Depth = None,
+    users: Users = "with-test",
+    undefined: Undefined = "zero",
+    ties: Ties = None,
     test: Annotated[
-        str, typer.Option(help="The test: randomisation, t, wilcoxon, sign, bootstrap.")
+        str, option(POWER, "The test: randomisation, t, wilcoxon, sign, bootstrap.")
     ] = "randomisation",
-    permutations: Annotated[int, typer.Option(help="Of the randomisation test.")] = 100_000,
+    permutations: Annotated[
+        int, option(POWER, "Of the randomisation test.", **at_least(1, MOST_DRAWS))
+    ] = 100_000,
     ordered: Annotated[
-        bool, typer.Option("--ordered", help="Count each pair twice in DP, as valcarce2018.")
+        bool, option(POWER, "Count each pair twice in DP, as valcarce2018.", "--ordered")
     ] = False,
     samples: Annotated[
-        int, typer.Option(help="Random halves for the swap rate; 0: no swap rate.")
+        int,
+        option(
+            POWER, "Random halves for the swap rate; 0: no swap rate.", **at_least(0, MOST_DRAWS)
+        ),
     ] = 1_000,
     difference: Annotated[
-        float | None, typer.Option(help="The difference that users are needed for.")
+        float | None, option(POWER, "The difference that users are needed for.")
     ] = None,
-    power: Annotated[float, typer.Option(help="How surely it should be found.")] = 0.8,
-    alpha: Annotated[float, typer.Option(help="The level of the test.")] = 0.05,
+    power: Annotated[float, option(POWER, "How surely it should be found.")] = 0.8,
+    alpha: Annotated[float, option(POWER, "The level of the test.")] = 0.05,
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="A row per pair of systems: what it takes to tell them.")
+        bool,
+        option(POWER, "A row per pair of systems: what it takes to tell them.", "--pairs"),
     ] = False,
     errors: Annotated[
         bool,
-        typer.Option(
-            "--errors", help="Instead: how often tests err on data like these (1 metric)."
-        ),
+        option(POWER, "Instead: how often tests err on data like these (1 metric).", "--errors"),
     ] = False,
-    simulations: Annotated[int, typer.Option(help="Of --errors.")] = 1_000,
-    train: Annotated[
-        Path | None, typer.Option(help="Training ratings: for metrics that need them.")
-    ] = None,
-    liked: inputs.Liked = None,
-    above: inputs.Above = None,
-    gain: inputs.Gain = None,
-    loss: inputs.Loss = None,
-    relevance: inputs.RelevanceOf = None,
-    users: inputs.Users = "with-test",
-    undefined: Annotated[
-        str, typer.Option(help="Undefined values count as zero, or skip them.")
-    ] = "zero",
-    ties: inputs.Ties = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    depth: inputs.Depth = None,
-    columns: Columns = None,
-    duplicates: Duplicates = "error",
-    figure: inputs.FigureFile = None,
-    format: inputs.Format = "table",  # noqa: A002 - the word users expect
-    digits: inputs.Digits = 4,
-    threads: inputs.Threads = None,
+    simulations: Annotated[int, option(POWER, "Of --errors.", **at_least(1, MOST_DRAWS))] = 1_000,
+    seed: Seed = 0,
+    threads: Threads = None,
+    to: TableFile = None,
+    figure: FigureFile = None,
+    format: Format = "table",  # noqa: A002 - the word users expect
+    digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
     from unskew.comparing import power as library
 
-    choose("format", format, inputs.FORMATS)
+    choose("format", format, outputs.FORMATS)
+    figures = outputs.figures_of(figure, ("power",))
     saved = inputs.either(judgments, run, scores)
     names = inputs.metric_names(metric)
     if errors and (pairs or len(names or []) != 1):
@@ -125,12 +153,12 @@ def power(  # noqa: D103 - its help is EXAMPLES
                 samples=samples, difference=difference, power=power, alpha=alpha, seed=seed,
                 threads=threads, progress=moved,
             )  # fmt: skip
-    if figure is not None:
-        result.figure().save(figure)
+    outputs.draw(figures, lambda _: result.figure())
     table = result.table()
     if pairs and isinstance(result, library.Power):
         table = result.sizes.pair_table()
-    inputs.show(table, table, format=format, digits=digits, footer=result.footer(), quiet=quiet)
+    printout = outputs.Printout.of(table, digits=digits, footer=result.footer())
+    outputs.deliver(printout, to, format, quiet)
 
 
 power.__doc__ = EXAMPLES

@@ -5,11 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from unskew.cli import outputs
 from unskew.cli.console import messages, output
-from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.cli.options import (
+    INPUT,
+    OUTPUT,
+    Columns,
+    Duplicates,
+    Quiet,
+    Seed,
+    Threads,
+    at_least,
+    column_names,
+    option,
+)
 from unskew.errors import SettingError, choose
+from unskew.protocol.amounts import MOST_DEPTH
 
 EXAMPLES = """
 Train a recommender on ratings and write a ranked list for each user.
@@ -34,38 +45,46 @@ Train a recommender on ratings and write a ranked list for each user.
 [bold]unskew algorithms[/bold] lists what --algorithm takes. Files end in .parquet, .csv or .trec.
 """
 
-KINDS = (".parquet", ".csv", ".trec")
+LISTS = "Lists"
+MODEL = "Model"
 
 
 def recommend(  # noqa: D103 - its help is EXAMPLES
-    train: Annotated[Path, typer.Option(help="Training ratings.")],
-    to: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    train: Annotated[Path, option(INPUT, "Training ratings.")],
+    to: Annotated[
+        Path,
+        option(
+            OUTPUT,
+            f"The lists, as its ending says: {', '.join(outputs.LISTS)}.",
+            "--output",
+            "-o",
+            metavar="FILE",
+            callback=outputs.lists_file,
+        ),
+    ],
+    test: Annotated[
+        Path | None, option(INPUT, "Test ratings: for test-items, test-targets.")
+    ] = None,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
     algorithm: Annotated[
-        str | None,
-        typer.Option("--algorithm", "-a", help="Default: popularity."),
+        str | None, option(MODEL, "Default: popularity.", "--algorithm", "-a")
     ] = None,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", "-s", help="A setting, NAME=VALUE. Repeatable.")
+        list[str] | None, option(MODEL, "A setting, NAME=VALUE. Repeatable.", "--set", "-s")
     ] = None,
     model_file: Annotated[
         Path | None,
-        typer.Option("--model", help="Instead of training: a model saved for these ratings."),
+        option(MODEL, "Instead of training: a model saved for these ratings.", "--model"),
     ] = None,
     save_to: Annotated[
-        Path | None, typer.Option("--save-model", help="Keep the trained model in this file.")
+        Path | None, option(MODEL, "Keep the trained model in this file.", "--save-model")
     ] = None,
-    test: Annotated[
-        Path | None, typer.Option(help="Test ratings: for test-items, test-targets.")
-    ] = None,
-    targets: Annotated[str, typer.Option(help="Which items are ranked.")] = "all-items",
-    depth: Annotated[int, typer.Option(help="Items per list.")] = 100,
-    seed: Annotated[int, typer.Option(help="Same seed, same lists.")] = 0,
-    ties: Annotated[str, typer.Option(help="Equal scores: id, random.")] = "id",
-    columns: Columns = None,
-    duplicates: Duplicates = "error",
-    threads: Annotated[
-        int | None, typer.Option(help="Threads to use; never changes a list.")
-    ] = None,
+    targets: Annotated[str, option(LISTS, "Which items are ranked.")] = "all-items",
+    depth: Annotated[int, option(LISTS, "Items per list.", **at_least(1, MOST_DEPTH))] = 100,
+    ties: Annotated[str, option(LISTS, "Equal scores: id, random.")] = "id",
+    seed: Seed = 0,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     from time import perf_counter
@@ -80,10 +99,6 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
     from unskew.recommend.saved_models import load_model, save_model
 
     choose("targets", targets, BY_NAME)
-    if to.suffix not in KINDS:
-        raise SettingError(f"--output must end in {', '.join(KINDS)}; got {to.name!r}")
-    if depth < 1:
-        raise SettingError(f"--depth must be at least 1, got {depth}")
     if test is None and targets.startswith("test"):
         raise SettingError(f"--targets {targets} needs the test ratings: give --test FILE")
     if model_file is not None and (algorithm or setting or save_to):
@@ -109,7 +124,8 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
         save_model(model, save_to, trained, chosen)
     run = rank(model, lists, depth, ties=ties, seed=seed, threads=threads)
     ranked = perf_counter()
-    {".parquet": run.to_parquet, ".csv": run.to_csv, ".trec": run.to_trec}[to.suffix](to)
+    write = {"parquet": run.to_parquet, "csv": run.to_csv, "trec": run.to_trec}
+    write[outputs.LISTS[to.suffix.lower()]](to)
     if not quiet:
         output().print(
             f"{what}: {len(run):,} lists of up to {int(run.depth.max(initial=0))} items, "

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from unskew.cli import inputs
+from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
-from unskew.cli.options import Columns, Duplicates, Quiet
+from unskew.cli.options import (
+    Above,
+    Columns,
+    Depth,
+    Digits,
+    Duplicates,
+    FigureFile,
+    Format,
+    Gain,
+    Judgments,
+    Liked,
+    Loss,
+    Metrics,
+    Quiet,
+    RelevanceOf,
+    Runs,
+    Saved,
+    Seed,
+    TableFile,
+    Threads,
+    Ties,
+    Train,
+    Undefined,
+    Users,
+    at_least,
+    option,
+)
 from unskew.errors import SettingError, choose
+from unskew.protocol.amounts import MOST_DRAWS
 
 EXAMPLES = """
 Tell how the order of systems holds when the test set shrinks (Kendall's tau with the full one).
@@ -32,51 +56,54 @@ Tell how the order of systems holds when the test set shrinks (Kendall's tau wit
 Nothing is ranked anew. Users without judgments left are not averaged.
 """
 
+SAMPLES = "Samples"
+
 
 def robustness(  # noqa: D103 - its help is EXAMPLES
-    judgments: inputs.Judgments = None,
-    run: inputs.Runs = None,
-    scores: inputs.Saved = None,
-    metric: inputs.Metrics = None,
-    to: Annotated[
-        str | None, typer.Option(help="sparsity, popularity or users. Default: sparsity.")
+    judgments: Judgments = None,
+    run: Runs = None,
+    scores: Saved = None,
+    train: Train = None,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    metric: Metrics = None,
+    liked: Liked = None,
+    above: Above = None,
+    gain: Gain = None,
+    loss: Loss = None,
+    relevance: RelevanceOf = None,
+    depth: Depth = None,
+    users: Users = "with-test",
+    undefined: Undefined = "zero",
+    ties: Ties = None,
+    goal: Annotated[
+        str | None,
+        option(SAMPLES, "sparsity, popularity or users. Default: sparsity.", "--to"),
     ] = None,
     share: Annotated[
         list[str] | None,
-        typer.Option(help="What to keep, such as 0.5. Repeatable. Default: those of the paper."),
+        option(SAMPLES, "What to keep, such as 0.5. Repeatable. Default: those of the paper."),
     ] = None,
-    samples: Annotated[int, typer.Option(help="Random samples per share.")] = 50,
+    samples: Annotated[
+        int, option(SAMPLES, "Random samples per share.", **at_least(1, MOST_DRAWS))
+    ] = 50,
     per: Annotated[
-        str, typer.Option(help="Keep the share of each user's judgments (user), or of all (all).")
+        str, option(SAMPLES, "Keep the share of each user's judgments (user), or of all (all).")
     ] = "user",
-    train: Annotated[
-        Path | None, typer.Option(help="Training ratings: for --to popularity.")
-    ] = None,
-    liked: inputs.Liked = None,
-    above: inputs.Above = None,
-    gain: inputs.Gain = None,
-    loss: inputs.Loss = None,
-    relevance: inputs.RelevanceOf = None,
-    users: inputs.Users = "with-test",
-    undefined: Annotated[
-        str, typer.Option(help="Undefined values count as zero, or skip them.")
-    ] = "zero",
-    ties: inputs.Ties = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same samples.")] = 0,
-    depth: inputs.Depth = None,
-    columns: Columns = None,
-    duplicates: Duplicates = "error",
-    figure: inputs.FigureFile = None,
-    format: inputs.Format = "table",  # noqa: A002 - the word users expect
-    digits: inputs.Digits = 3,
-    threads: inputs.Threads = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    to: TableFile = None,
+    figure: FigureFile = None,
+    format: Format = "table",  # noqa: A002 - the word users expect
+    digits: Digits = 3,
     quiet: Quiet = False,
 ) -> None:
     from unskew.comparing import robustness as library
 
-    choose("format", format, inputs.FORMATS)
+    choose("format", format, outputs.FORMATS)
+    figures = outputs.figures_of(figure, ("robustness",))
     saved = inputs.either(judgments, run, scores)
-    goal = to or ("users" if saved else "sparsity")
+    goal = goal or ("users" if saved else "sparsity")
     choose("to", goal, library.SHARES)
     if saved and goal != "users":
         raise SettingError(f"--to {goal} needs --judgments and --run: scores hold no judgments")
@@ -110,12 +137,11 @@ def robustness(  # noqa: D103 - its help is EXAMPLES
                     tests, lists, names or library.METRICS, to=goal, shares=shares,
                     samples=samples, per=per, progress=moved, **settings,
                 )  # fmt: skip
-    if figure is not None:
-        result.figure().save(figure)
-    inputs.show(
-        result.shown(), result.table(), format=format, digits=digits, footer=result.footer(),
-        quiet=quiet,
-    )  # fmt: skip
+    outputs.draw(figures, lambda _: result.figure())
+    printout = outputs.Printout.of(
+        result.shown(), result.table(), digits=digits, footer=result.footer()
+    )
+    outputs.deliver(printout, to, format, quiet)
 
 
 robustness.__doc__ = EXAMPLES

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from unskew.cli import outputs
+from unskew.cli.command import App
 from unskew.cli.console import messages, output, tasks_progress
-from unskew.cli.options import Quiet
+from unskew.cli.options import INPUT, RUNNING, Format, Quiet, StoreDir, TableFile, Workers, option
 from unskew.errors import SettingError, choose
 
 EXAMPLES = """
@@ -22,7 +25,7 @@ Carry a plan out: split, train, rank, judge; resumable.
 
   unskew run plan.toml --store results/
 
-  unskew run plan.toml --store results/ --workers 2 --format csv -o table.csv
+  unskew run plan.toml --store results/ --workers 2 -o table.csv
 
   unskew run plan.toml --store results/ --cluster tcp://host:8786
 
@@ -51,42 +54,35 @@ What is finished is kept in the store: a run that was stopped or killed goes on 
   k = \\[20, 50, 100]
 """
 
-FORMATS = ("table", "csv", "json", "markdown")
-KEEP = typer.Option("--keep-going", help="Go on when a task fails.")
+PlanData = Annotated[
+    Path | None, option(INPUT, "Ratings, instead of the plan's [data] file.", "--data")
+]
 
 
 def run(  # noqa: D103 - its help is EXAMPLES
     plan: Annotated[Path, typer.Argument(help="A plan: a TOML file.")],
-    store: Annotated[
-        Path | None, typer.Option(help="The folder that keeps results; made at first use.")
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Ratings, instead of the plan's [data] file.")
-    ] = None,
-    workers: Annotated[
-        int, typer.Option(help="Processes side by side; never changes a number.")
-    ] = 1,
+    data: PlanData = None,
+    store: StoreDir = None,
+    workers: Workers = 1,
     cluster: Annotated[
         str | None,
-        typer.Option(help="A Dask cluster instead: tcp://host:port of its scheduler, or local:4."),
+        option(RUNNING, "A Dask cluster instead: tcp://host:port of its scheduler, or local:4."),
     ] = None,
-    keep_going: Annotated[bool, KEEP] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")
+    keep_going: Annotated[
+        bool, option(RUNNING, "Go on when a task fails.", "--keep-going")
     ] = False,
-    format: Annotated[str, typer.Option(help="table, csv, json or markdown.")] = "table",  # noqa: A002
-    to: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the long table to .csv, .parquet.")
-    ] = None,
+    retry_failed: Annotated[
+        bool, option(RUNNING, "Try again what failed in an earlier run.", "--retry-failed")
+    ] = False,
+    to: TableFile = None,
+    format: Format = "table",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
     from unskew.experiment.cluster import connect, workers_of
     from unskew.experiment.plan import read_plan
     from unskew.experiment.results import run as carry_out
 
-    choose("format", format, FORMATS)
-    if to is not None and to.suffix not in (".csv", ".parquet"):
-        raise SettingError(f"--output must end in .csv or .parquet, got {to.name!r}")
+    choose("format", format, outputs.FORMATS)
     if cluster is not None and workers != 1:
         raise SettingError("give --workers or --cluster, not both")
     wanted, source = read_plan(plan)
@@ -101,14 +97,9 @@ def run(  # noqa: D103 - its help is EXAMPLES
             ratings, wanted, store=store, workers=workers, cluster=client,
             keep_going=keep_going, retry_failed=retry_failed, progress=moved,
         )  # fmt: skip
-    if to is not None:
-        from unskew.files import write_table
-
-        write_table(results.table(), to, to.suffix.removeprefix("."))
-    _show(results, format)
-    if format == "table" and not quiet:
-        for note in dict.fromkeys(note for part in results for note in part.scores.notes):
-            messages().print(note, style="dim", markup=False, soft_wrap=True)
+    summary = outputs.Printout.of(results.summary(), results.table(), footer=results.footer())
+    printout = replace(summary, texts={"table": results.text})
+    outputs.deliver(printout, to, format, quiet)
     for label, report in results.failures.items():
         messages().print(f"failed: {label}\n{report}", markup=False)
     if results.failures:
@@ -128,34 +119,16 @@ def _data(plan: Path, source: dict[str, Any], data: Path | None) -> Any:
     return data_of(source, plan.parent)
 
 
-def _show(results: Any, format: str) -> None:  # noqa: A002
-    import polars as pl
-
-    if format == "csv":
-        print(results.table().write_csv().rstrip())
-    elif format == "json":
-        print(results.table().write_json())
-    elif format == "markdown":
-        with pl.Config(
-            tbl_formatting="ASCII_MARKDOWN", tbl_hide_dataframe_shape=True, tbl_rows=-1,
-            tbl_hide_column_data_types=True, tbl_cols=-1, float_precision=4, fmt_str_lengths=80,
-            tbl_width_chars=1000,
-        ):  # fmt: skip
-            print(results.summary())
-    else:
-        output().print(str(results), markup=False, soft_wrap=True, highlight=False)
-
-
-plan_app = typer.Typer(no_args_is_help=True, help="Look at a plan before it runs.")
+plan_app = App(help="Look at a plan before it runs.")
 
 
 @plan_app.command("check")
 def check(
     plan: Annotated[Path, typer.Argument(help="A plan: a TOML file.")],
-    data: Annotated[Path | None, typer.Option(help="Ratings, instead of the plan's.")] = None,
-    store: Annotated[Path | None, typer.Option(help="Count what is in this store.")] = None,
+    data: PlanData = None,
+    store: Annotated[Path | None, option(INPUT, "Count what is in this store.")] = None,
     estimate: Annotated[
-        bool, typer.Option(help="Train every system on a few users to estimate the time.")
+        bool, option(RUNNING, "Train every system on a few users to estimate the time.")
     ] = True,
 ) -> None:
     """Explain what a plan will do: splits, designs, systems, tasks, time and memory.
@@ -174,7 +147,7 @@ def check(
     output().print(str(told), markup=False, soft_wrap=True, highlight=False)
 
 
-store_app = typer.Typer(no_args_is_help=True, help="Look into a store of results.")
+store_app = App(help="Look into a store of results.")
 Folder = Annotated[Path, typer.Argument(help="The store.")]
 
 
@@ -217,7 +190,7 @@ def gc(
     plan: Annotated[
         Path | None, typer.Option(help="Also remove results that this plan does not need.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="Ratings, instead of the plan's.")] = None,
+    data: PlanData = None,
 ) -> None:
     """Remove what stopped writers left behind and, with --plan, results it does not need.
 

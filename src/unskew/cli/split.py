@@ -9,8 +9,20 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.console import output
-from unskew.cli.options import Columns, Duplicates, Force, Quiet, column_names
+from unskew.cli.options import (
+    INPUT,
+    Columns,
+    Duplicates,
+    Folder,
+    Force,
+    Quiet,
+    Seed,
+    at_least,
+    column_names,
+    option,
+)
 from unskew.errors import SettingError, choose
+from unskew.protocol.amounts import MOST_DEPTH, MOST_REPEATS
 
 EXAMPLES = """
 Split ratings into training and test parts.
@@ -61,80 +73,87 @@ _SETTING = {
     ("given", "test_ratings"): "test",
 }
 
+SPLIT = "The split"
+PER_USER = "Protocols user and leave-out"
+TIME = "Protocols temporal and events"
+POPULARITY = "Protocols uniform, flat and head-removed"
+GIVEN = "Protocols forced, given and familiar"
+
 
 def split(  # noqa: D103 - its help is EXAMPLES
     ratings: Annotated[Path, typer.Argument(help="Ratings, interactions or events: a file.")],
-    to: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
-    protocol: Annotated[str, typer.Option("--protocol", "-p", help="How to split.")] = "random",
-    test: Annotated[float | None, typer.Option(help="Test share, 0.2 unless given.")] = None,
+    to: Folder,
+    card: Annotated[Path | None, option(INPUT, "Repeat the split of this card instead.")] = None,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    protocol: Annotated[str, option(SPLIT, "How to split.", "--protocol", "-p")] = "random",
+    test: Annotated[float | None, option(SPLIT, "Test share, 0.2 unless given.")] = None,
     folds: Annotated[
-        int | None, typer.Option(help="random, head-removed, familiar: folds (familiar: 0 = none).")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same rows.")] = 0,
-    liked: Annotated[
-        float | None, typer.Option(help="Count ratings from this value up as liked.")
+        int | None,
+        option(
+            SPLIT,
+            "random, head-removed, familiar: folds (familiar: 0 = none).",
+            **at_least(0, MOST_REPEATS),
+        ),
     ] = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="random: an exact number instead of coins.")
+        bool, option(SPLIT, "random: an exact number instead of coins.", "--exact")
     ] = False,
     rounding: Annotated[
-        str | None, typer.Option(help="user: floor, half-even. uniform: floor, nearest.")
-    ] = None,
-    number: Annotated[
-        int | None, typer.Option(help="user, leave-out: this many ratings of each user.")
-    ] = None,
-    pick: Annotated[
-        str | None, typer.Option(help="user, leave-out: random, last or first in time.")
-    ] = None,
-    at: Annotated[
-        str | None, typer.Option(help="temporal, events: the moment, such as 2003-01-01.")
-    ] = None,
-    ties: Annotated[
-        str | None, typer.Option(help="temporal, events: equal times at the cut go to test, train.")
-    ] = None,
-    per_user: Annotated[
-        bool, typer.Option("--per-user", help="temporal: a cut for each user.")
-    ] = False,
-    aggregate: Annotated[str | None, typer.Option(help="events: count, sum.")] = None,
-    seen: Annotated[
-        str | None, typer.Option(help="events: test pairs seen in training: drop, keep.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="uniform: share an item keeps for training.")
-    ] = None,
-    per_item: Annotated[int | None, typer.Option(help="flat: test ratings per item.")] = None,
-    min_ratings: Annotated[
-        int | None, typer.Option(help="flat: items with fewer ratings are not tested.")
+        str | None, option(SPLIT, "user: floor, half-even. uniform: floor, nearest.")
     ] = None,
     repetitions: Annotated[
-        int | None, typer.Option(help="uniform, flat: independent draws (not folds).")
+        int | None,
+        option(SPLIT, "uniform, flat: independent draws (not folds).", **at_least(1, MOST_REPEATS)),
     ] = None,
-    head: Annotated[float | None, typer.Option(help="head-removed: how much is the head.")] = None,
-    by: Annotated[str | None, typer.Option(help="head-removed: share of items, ratings.")] = None,
+    liked: Annotated[
+        float | None, option(SPLIT, "Count ratings from this value up as liked.")
+    ] = None,
+    seed: Seed = 0,
+    number: Annotated[
+        int | None, option(PER_USER, "This many ratings of each user.", **at_least(1, MOST_DEPTH))
+    ] = None,
+    pick: Annotated[str | None, option(PER_USER, "random, last or first in time.")] = None,
+    at: Annotated[str | None, option(TIME, "The moment, such as 2003-01-01.")] = None,
+    ties: Annotated[str | None, option(TIME, "Equal times at the cut go to test, train.")] = None,
+    per_user: Annotated[bool, option(TIME, "temporal: a cut for each user.", "--per-user")] = False,
+    aggregate: Annotated[str | None, option(TIME, "events: count, sum.")] = None,
+    seen: Annotated[
+        str | None, option(TIME, "events: test pairs seen in training: drop, keep.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, option(POPULARITY, "uniform: share an item keeps for training.")
+    ] = None,
+    per_item: Annotated[
+        int | None, option(POPULARITY, "flat: test ratings per item.", **at_least(1, MOST_DEPTH))
+    ] = None,
+    min_ratings: Annotated[
+        int | None,
+        option(
+            POPULARITY, "flat: items with fewer ratings are not tested.", **at_least(1, MOST_DEPTH)
+        ),
+    ] = None,
+    head: Annotated[float | None, option(POPULARITY, "head-removed: how much is the head.")] = None,
+    by: Annotated[str | None, option(POPULARITY, "head-removed: share of items, ratings.")] = None,
     counts: Annotated[
-        str | None, typer.Option(help="head-removed: popularity in all, training.")
+        str | None, option(POPULARITY, "head-removed: popularity in all, training.")
     ] = None,
-    keep: Annotated[str | None, typer.Option(help="head-removed: keep tail, head.")] = None,
+    keep: Annotated[str | None, option(POPULARITY, "head-removed: keep tail, head.")] = None,
     column: Annotated[
-        str | None, typer.Option(help="given: the column that says it. familiar: its column.")
+        str | None, option(GIVEN, "given: the column that says it. familiar: its column.")
     ] = None,
     test_ratings: Annotated[
-        Path | None, typer.Option(help="forced, given: the test ratings, a file.")
+        Path | None, option(GIVEN, "forced, given: the test ratings, a file.")
     ] = None,
     overlap: Annotated[
         str | None,
-        typer.Option(help="forced, given: pairs in both: to-training, to-test, keep, error."),
+        option(GIVEN, "forced, given: pairs in both: to-training, to-test, keep, error."),
     ] = None,
     fair: Annotated[
-        bool, typer.Option("--fair", help="familiar: thin the test (needs --liked).")
+        bool, option(GIVEN, "familiar: thin the test (needs --liked).", "--fair")
     ] = False,
-    smoothing: Annotated[float | None, typer.Option(help="familiar --fair: of the rates.")] = None,
-    cap: Annotated[float | None, typer.Option(help="familiar --fair: bound T by this.")] = None,
-    card: Annotated[
-        Path | None, typer.Option(help="Repeat the split of this card instead.")
-    ] = None,
-    columns: Columns = None,
-    duplicates: Duplicates = "error",
+    smoothing: Annotated[float | None, option(GIVEN, "familiar --fair: of the rates.")] = None,
+    cap: Annotated[float | None, option(GIVEN, "familiar --fair: bound T by this.")] = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -197,13 +216,13 @@ def _built(name: str, options: dict[str, Any], liked: float | None) -> Any:
         settings["folds"] = settings.get("folds", 5) or None
         if settings.get("fair"):
             settings["liked"] = liked
-    renamed = {_SETTING.get((name, option), option): value for option, value in settings.items()}
+    renamed = {_SETTING.get((name, key), key): value for key, value in settings.items()}
     allowed = [one.name for one in fields(PROTOCOLS[name])]
-    for option, setting in zip(settings, renamed, strict=True):
+    for key, setting in zip(settings, renamed, strict=True):
         if setting not in allowed:
             back = {mine: theirs for (of, theirs), mine in _SETTING.items() if of == name}
             takes = ", ".join(f"--{_option(back.get(one, one))}" for one in allowed)
-            raise SettingError(f"--{_option(option)} does not apply to {name}; it takes {takes}")
+            raise SettingError(f"--{_option(key)} does not apply to {name}; it takes {takes}")
     return protocol(name, **renamed)
 
 

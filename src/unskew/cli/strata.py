@@ -5,12 +5,36 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from unskew.cli import inputs
+from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
-from unskew.cli.options import Columns, Duplicates, Quiet
+from unskew.cli.options import (
+    Above,
+    Columns,
+    Depth,
+    Digits,
+    Duplicates,
+    FigureFile,
+    Format,
+    Gain,
+    Judgments,
+    Liked,
+    Loss,
+    Metrics,
+    Quiet,
+    RelevanceOf,
+    Runs,
+    Seed,
+    TableFile,
+    Threads,
+    Ties,
+    Train,
+    Undefined,
+    Users,
+    at_least,
+    option,
+)
 from unskew.errors import DataError, SettingError, choose
+from unskew.protocol.amounts import MOST_DEPTH, MOST_DRAWS
 
 EXAMPLES = """
 Tell where a score comes from: every metric within strata of items or users, and the share of the
@@ -33,60 +57,67 @@ score that each stratum gives.
   share: how much of the whole score comes from the stratum; shares add up to 1
 """
 
+STRATA = "Strata"
+
 
 def strata(  # noqa: D103 - its help is EXAMPLES
-    judgments: inputs.Judgments = None,
-    run: inputs.Runs = None,
-    metric: inputs.Metrics = None,
+    judgments: Judgments = None,
+    run: Runs = None,
+    train: Train = None,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
+    metric: Metrics = None,
+    liked: Liked = None,
+    above: Above = None,
+    gain: Gain = None,
+    loss: Loss = None,
+    relevance: RelevanceOf = None,
+    depth: Depth = None,
+    users: Users = "with-test",
+    undefined: Undefined = "zero",
+    ties: Ties = None,
     by: Annotated[
         str,
-        typer.Option(
-            help="popularity of items, activity or mainstreamness of users, or a file of groups: "
-            "ids in the first column, groups in the second."
+        option(
+            STRATA,
+            "popularity of items, activity or mainstreamness of users, or a file of groups: ids "
+            "in the first column, groups in the second.",
         ),
     ] = "popularity",
     of: Annotated[
-        str | None, typer.Option(help="Whose ids a file of groups holds: items or users.")
+        str | None, option(STRATA, "Whose ids a file of groups holds: items or users.")
     ] = None,
-    strata: Annotated[int | None, typer.Option(help="How many strata; 10 unless given.")] = None,
+    strata: Annotated[
+        int | None,
+        option(STRATA, "How many strata; 10 unless given.", **at_least(1, MOST_DEPTH)),
+    ] = None,
     equal: Annotated[
         str | None,
-        typer.Option(help="Popularity strata of equal numbers of items, or of judgments."),
+        option(STRATA, "Popularity strata of equal numbers of items, or of judgments."),
     ] = None,
-    head: Annotated[int, typer.Option(help="How many of the first strata are the head.")] = 1,
+    head: Annotated[
+        int, option(STRATA, "How many of the first strata are the head.", **at_least(1, MOST_DEPTH))
+    ] = 1,
     heads: Annotated[
-        bool, typer.Option("--heads", help="A row per system instead: the share of the head.")
+        bool, option(STRATA, "A row per system instead: the share of the head.", "--heads")
     ] = False,
-    train: Annotated[
-        Path | None, typer.Option(help="Training ratings: what popularity and activity go by.")
-    ] = None,
     bootstrap: Annotated[
-        int, typer.Option(help="Draws of users for the intervals; 0: none.")
+        int,
+        option(STRATA, "Draws of users for the intervals; 0: none.", **at_least(0, MOST_DRAWS)),
     ] = 1_000,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    liked: inputs.Liked = None,
-    above: inputs.Above = None,
-    gain: inputs.Gain = None,
-    loss: inputs.Loss = None,
-    relevance: inputs.RelevanceOf = None,
-    users: inputs.Users = "with-test",
-    undefined: Annotated[
-        str, typer.Option(help="Undefined values count as zero, or skip them.")
-    ] = "zero",
-    ties: inputs.Ties = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    depth: inputs.Depth = None,
-    columns: Columns = None,
-    duplicates: Duplicates = "error",
-    figure: inputs.FigureFile = None,
-    format: inputs.Format = "table",  # noqa: A002 - the word users expect
-    digits: inputs.Digits = 4,
-    threads: inputs.Threads = None,
+    level: Annotated[float, option(STRATA, "Of the intervals.")] = 0.95,
+    seed: Seed = 0,
+    threads: Threads = None,
+    to: TableFile = None,
+    figure: FigureFile = None,
+    format: Format = "table",  # noqa: A002 - the word users expect
+    digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
     from unskew.estimating import strata as library
 
-    choose("format", format, inputs.FORMATS)
+    choose("format", format, outputs.FORMATS)
+    figures = outputs.figures_of(figure, ("strata",))
     if judgments is None or not run:
         raise SettingError("give --judgments and --run")
     tests, lists, trained = inputs.read_files(
@@ -100,10 +131,10 @@ def strata(  # noqa: D103 - its help is EXAMPLES
             ties=ties, depth=depth, bootstrap=bootstrap, level=level, seed=seed, threads=threads,
             progress=moved, **rules,
         )  # fmt: skip
-    if figure is not None:
-        result.figure().save(figure)
+    outputs.draw(figures, lambda _: result.figure())
     table = result.heads() if heads else result.table()
-    inputs.show(table, table, format=format, digits=digits, footer=result.footer(), quiet=quiet)
+    printout = outputs.Printout.of(table, digits=digits, footer=result.footer())
+    outputs.deliver(printout, to, format, quiet)
 
 
 def _groups(by: str) -> Any:

@@ -7,23 +7,37 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unskew.cli import inputs
-from unskew.cli.audit import ENDINGS, FORMATS, between_commas
+from unskew.cli import inputs, outputs
+from unskew.cli.audit import between_commas
+from unskew.cli.command import App
 from unskew.cli.console import messages, output, progress_of
-from unskew.cli.options import Columns, Duplicates, Quiet, column_names
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    OUTPUT,
+    Columns,
+    DataDir,
+    Duplicates,
+    FiguresDir,
+    Format,
+    Liked,
+    Quiet,
+    ReportFile,
+    ReportFormat,
+    Seed,
+    StoreDir,
+    TableFile,
+    Workers,
+    column_names,
+    option,
+)
 from unskew.errors import SettingError, choose
-from unskew.layout import as_json
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
     from unskew.studies.study import StudyResult
 
-study_app = typer.Typer(no_args_is_help=True, help="Run a paper again, claim by claim.")
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option(help="The folder of named data sets; default: the variable UNSKEW_DATA."),
-]
+study_app = App(help="Run a paper again, claim by claim.")
 
 RUN = """
 Run a paper's experiments again, and say of each of its claims whether it holds.
@@ -59,47 +73,40 @@ Show which studies there are and what they can check with the data at hand, or a
 def run(  # noqa: D103 - its help is RUN
     name: Annotated[str, typer.Argument(metavar="NAME", help="The paper: see unskew study list.")],
     data: Annotated[
-        str | None, typer.Option(help="Your own ratings: a file, or the name of a data set.")
+        str | None, option(INPUT, "Your own ratings: a file, or the name of a data set.")
     ] = None,
     random: Annotated[
-        Path | None, typer.Option(help="With --data: ratings of randomly chosen items.")
+        Path | None, option(INPUT, "With --data: ratings of randomly chosen items.")
     ] = None,
     data_dir: DataDir = None,
     stand_in: Annotated[
-        bool, typer.Option("--stand-in", help="Take the small built-in world.")
+        bool, option(INPUT, "Take the small built-in world.", "--stand-in")
     ] = False,
+    columns: Columns = None,
+    duplicates: Duplicates = "error",
     quick: Annotated[
-        bool | None, typer.Option("--quick/--full", help="Fewer repetitions, or as the paper.")
+        bool | None, option(MEASURE, "Fewer repetitions, or as the paper.", "--quick/--full")
     ] = None,
     amount: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=NUMBER, such as permutations=1000. Repeatable."),
+        option(MEASURE, "NAME=NUMBER, such as permutations=1000. Repeatable."),
     ] = None,
-    claims: Annotated[str | None, typer.Option(help="Only these claims, between commas.")] = None,
-    liked: Annotated[float | None, typer.Option(help="The smallest rating that is liked.")] = None,
-    to: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The page. Default: NAME.html.")
+    claims: Annotated[str | None, option(MEASURE, "Only these claims, between commas.")] = None,
+    liked: Liked = None,
+    seed: Seed = 0,
+    store: StoreDir = None,
+    workers: Workers = 1,
+    to: ReportFile = None,
+    csv: Annotated[
+        Path | None, option(OUTPUT, "Also write all numbers here, as CSV.", metavar="DIR")
     ] = None,
-    format: Annotated[str, typer.Option(help="html, markdown or json.")] = "html",  # noqa: A002
-    csv: Annotated[Path | None, typer.Option(help="Also write all numbers here, as CSV.")] = None,
-    figures: Annotated[
-        Path | None, typer.Option(help="Also write every figure here, as SVG and PNG.")
-    ] = None,
-    store: Annotated[
-        Path | None, typer.Option(help="A folder that keeps what is finished, to go on later.")
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Processes; never changes a number.")] = 1,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    columns: Columns = None,
-    duplicates: Duplicates = "error",
+    figures: FiguresDir = None,
+    format: ReportFormat = None,  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
-    from unskew.reporting.write import ENDINGS as KNOWN
-    from unskew.reporting.write import report
     from unskew.studies.study import study
 
-    choose("format", format, FORMATS)
-    kind = format if to is None or format != "html" else KNOWN.get(to.suffix.lower(), format)
+    kind = outputs.report_kind(to, format)
     given = None if data is None else _given(data, data_dir, columns, duplicates)
     other = None
     if random is not None:
@@ -113,13 +120,10 @@ def run(  # noqa: D103 - its help is RUN
             store=store, workers=workers, progress=moved,
         )  # fmt: skip
     shown(found, quiet)
-    target = to or Path(f"{name}{ENDINGS[kind]}")
-    report(found, target, format=kind, figures=figures)
+    outputs.write_report(found, to, kind, figures, name, quiet)
     if csv is not None:
         found.to_csv(csv)
-    if not quiet:
-        messages().print(f"the page is in {target}", markup=False)
-        if csv is not None:
+        if not quiet:
             messages().print(f"all numbers are in {csv}", markup=False)
 
 
@@ -131,22 +135,19 @@ def list_(  # noqa: D103 - its help is LIST
         str | None, typer.Argument(metavar="NAME", help="Show the claims of this study.")
     ] = None,
     data_dir: DataDir = None,
-    format: Annotated[str, typer.Option(help="text or json.")] = "text",  # noqa: A002
+    to: TableFile = None,
+    format: Format = "table",  # noqa: A002 - the word users expect
+    quiet: Quiet = False,
 ) -> None:
-    from unskew.layout import cells
     from unskew.studies import study
 
-    choose("format", format, ("text", "json"))
+    choose("format", format, outputs.FORMATS)
     frame = study.overview(data_dir) if name is None else study.claims_of(name, data_dir)
-    if format == "json":
-        print(as_json(frame.to_dicts(), indent=1))
-        return
-    _table(*cells(frame))
-    if name is None:
-        return
-    for one, amount in study.named(name).amounts.items():
-        text = f"--amount {one}={amount.paper} ({amount.quick} if quick): {amount.what}"
-        output().print(text, markup=False)
+    lines = [
+        f"--amount {one}={amount.paper} ({amount.quick} if quick): {amount.what}"
+        for one, amount in (study.named(name).amounts if name is not None else {}).items()
+    ]
+    outputs.deliver(outputs.Printout.of(frame, footer=lines), to, format, quiet)
 
 
 list_.__doc__ = LIST
@@ -176,19 +177,6 @@ def _amounts(given: list[str] | None) -> dict[str, int]:
             raise SettingError(f"--amount {text!r}: write NAME=NUMBER, such as permutations=1000")
         result[name.strip()] = int(value)
     return result
-
-
-def _table(header: list[str], rows: list[list[str]], left: list[int]) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for at, column in enumerate(header):
-        table.add_column(column, justify="left" if at in left else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    output().print(table)
 
 
 def _reasons(found: StudyResult) -> dict[tuple[str, str], str]:

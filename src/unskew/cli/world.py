@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from unskew.cli import outputs
 from unskew.cli.console import output
-from unskew.cli.options import Force, Quiet
+from unskew.cli.options import OUTPUT, Force, Quiet, Seed, at_least, option
 from unskew.errors import SettingError
+from unskew.protocol.amounts import MOST_DEPTH, MOST_SEED
 
 EXAMPLES = """
 Make a world: simulated ratings whose full truth is known.
@@ -30,33 +32,47 @@ probability that it is observed) and card.json. Without -o the shape of the worl
 Same seed, same world, on any machine.
 """
 
+SIZE = "The world"
+
 
 def world(  # noqa: D103 - its help is EXAMPLES
     name: Annotated[
         str | None, typer.Argument(help="A world: see --list.", show_default=False)
     ] = None,
-    to: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write.")] = None,
     show_list: Annotated[
-        bool, typer.Option("--list", help="List the worlds and their settings.")
+        bool, option(SIZE, "List the worlds and their settings.", "--list")
     ] = False,
-    users: Annotated[int | None, typer.Option(help="How many users.")] = None,
-    items: Annotated[int | None, typer.Option(help="How many items.")] = None,
-    ratings: Annotated[int | None, typer.Option(help="Observed ratings to expect.")] = None,
-    density: Annotated[
-        float | None, typer.Option(help="Instead: their share of all pairs.")
+    users: Annotated[int | None, option(SIZE, "How many users.", **at_least(1, MOST_DEPTH))] = None,
+    items: Annotated[int | None, option(SIZE, "How many items.", **at_least(1, MOST_DEPTH))] = None,
+    ratings: Annotated[
+        int | None, option(SIZE, "Observed ratings to expect.", **at_least(1, MOST_SEED))
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same world.")] = 0,
+    density: Annotated[float | None, option(SIZE, "Instead: their share of all pairs.")] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting of the world: KEY=VALUE. Repeatable."),
+        option(SIZE, "A setting of the world: KEY=VALUE. Repeatable.", "--set"),
+    ] = None,
+    seed: Seed = 0,
+    to: Annotated[
+        Path | None,
+        option(
+            OUTPUT,
+            "The folder to write.",
+            "--output",
+            "-o",
+            metavar="DIR",
+            callback=outputs.folder,
+        ),
     ] = None,
     random: Annotated[
-        float, typer.Option(help="Share of all pairs in the random sample; 0 = none.")
+        float, option(OUTPUT, "Share of all pairs in the random sample; 0 = none.")
     ] = 0.05,
     truth: Annotated[
-        bool | None, typer.Option("--truth/--no-truth", help="Whether to write every pair.")
+        bool | None, option(OUTPUT, "Whether to write every pair.", "--truth/--no-truth")
     ] = None,
-    kind: Annotated[str, typer.Option("--format", help="parquet or csv.")] = "parquet",
+    kind: Annotated[
+        str, option(OUTPUT, "Of the files in the folder: parquet or csv.", "--format")
+    ] = "parquet",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:

@@ -15,17 +15,18 @@ from numpy.typing import NDArray
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import FEW, kendall_test, rbo, rounded, tau_ap
 from unskew.comparing.orders import as_number, at_least_two, reweighted
-from unskew.comparing.paired import Paired, Source, paired
+from unskew.comparing.paired import Paired, Source, as_table, is_evaluated, paired
+from unskew.comparing.values import holds_values
 from unskew.data.ratings import Ids, frozen
+from unskew.data.readers import Table, number_column, plain_name
 from unskew.errors import DataError, SettingError, choose
 from unskew.layout import Printed
 from unskew.rng import key_of
-from unskew.scores import Scores
 from unskew.threads import map_blocks
 
 F64 = NDArray[np.float64]
 Progress = Callable[[int, int], None]
-Sources = Source | Mapping[str, Source] | pl.DataFrame
+Sources = Source | Mapping[str, Source]
 
 MEASURES = {
     "tau_b": "Kendall's τ_b",
@@ -202,8 +203,10 @@ def agreement(
     scores
         What `evaluate` gave: its metrics are compared. A list of such counts as folds, whose means
         are averaged. A mapping from names (designs, folds, thresholds …) to scores compares these,
-        metric by metric. Or a table of means with the system in the first column and a column per
-        condition, higher being better.
+        metric by metric. Or a table (polars, pandas, a file, a mapping of column names to arrays …)
+        of values per user, see `paired`; or of means, higher being better: a column of systems
+        (called `system`, else the first) and a column per condition, or a column called `metric`
+        or `condition` and a column per system.
     metrics
         Which metrics; all unless named.
     bootstrap
@@ -235,11 +238,13 @@ def agreement(
     as_number("permutations", permutations)
     if not 0 < level < 1:
         raise SettingError(f"level must lie between 0 and 1, got {level!r}")
-    if isinstance(scores, pl.DataFrame):
-        systems, named, values = _from_table(scores, metrics)
+    table = _table_of(scores)
+    if table is not None and not holds_values(table):
+        systems, named, values = _from_table(table, metrics)
         sources: list[Condition] = []
         notes: list[str] = []
     else:
+        scores = scores if table is None else table
         sources, notes = conditions_of(scores, metrics)
         systems = sources[0].systems
         named = tuple(one.name for one in sources)
@@ -271,24 +276,55 @@ class Condition:
     label: str
 
 
+def _table_of(scores: object) -> Table | None:
+    """Return the table that was given instead of scores."""
+    if is_evaluated(scores) or (isinstance(scores, Mapping) and named_sources(scores)):
+        return None
+    return as_table(scores)
+
+
 def _from_table(
-    table: pl.DataFrame, metrics: str | Sequence[str] | None
+    table: Table, metrics: str | Sequence[str] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...], F64]:
     """Take a table of means as it is."""
-    if table.width < 2 or not table.height:
+    frame = table.frame
+    if frame.width < 2 or not frame.height:
         raise DataError("a table of means needs the system in its first column, and values")
-    systems = tuple(str(name) for name in table.to_series(0))
-    if len(set(systems)) < len(systems):
-        raise DataError(f"column {table.columns[0]!r}: a system stands twice; one row for each")
+    plain = {plain_name(name): name for name in reversed(frame.columns)}
+    key = plain.get("system", plain.get("metric", plain.get("condition", frame.columns[0])))
+    names = tuple(str(name) for name in frame[key])
+    turned = plain_name(key) in ("metric", "condition")
+    what = "condition" if turned else "system"
+    if frame[key].dtype.is_float():
+        raise DataError(
+            f"column {key!r} holds numbers, where the {what}s should be named (the index of a "
+            f"pandas frame becomes a column by .reset_index())"
+        )
+    again = next((row for row, name in enumerate(names) if name in names[:row]), None)
+    if again is not None:
+        raise DataError(
+            f"column {key!r}: the {what} {names[again]!r} stands twice, in rows "
+            f"{names.index(names[again]) + 1} and {again + 1}; one row for each"
+        )
+    columns = tuple(name for name in frame.columns if name != key)
+    values = np.array([_means(table, name) for name in columns])
+    if turned:
+        values = values.T
+    systems, conditions = (columns, names) if turned else (names, columns)
     several = [metrics] if isinstance(metrics, str) else metrics
-    named = tuple(table.columns[1:] if several is None else several)
-    for name in named:
-        choose("column", name, table.columns[1:])
-        if not table[name].dtype.is_numeric():
-            raise DataError(f"column {name!r} holds no numbers but {table[name].dtype}")
-    values = np.array([table[name].cast(pl.Float64).fill_null(math.nan) for name in named])
-    _must_be_known(values, named, systems)
-    return systems, named, values
+    wanted = conditions if several is None else tuple(several)
+    rows = [conditions.index(choose(what if turned else "column", name, conditions))
+            for name in wanted]  # fmt: skip
+    values = values[rows]
+    _must_be_known(values, wanted, systems)
+    return systems, wanted, values
+
+
+def _means(table: Table, name: str) -> F64:
+    column = number_column(table, name, "means")
+    if not column.dtype.is_numeric():
+        raise DataError(f"column {name!r} holds no numbers but {column.dtype}")
+    return column.cast(pl.Float64).fill_null(math.nan).to_numpy()
 
 
 def _must_be_known(values: F64, named: Sequence[str], systems: Sequence[str]) -> None:
@@ -297,32 +333,35 @@ def _must_be_known(values: F64, named: Sequence[str], systems: Sequence[str]) ->
         raise DataError(f"{named[at]}: {systems[system]} has no value (NaN): leave one of them out")
 
 
+def named_sources(scores: Mapping[Any, Any]) -> bool:
+    """Tell names of scores or of tables from the columns of one table."""
+    return all(
+        is_evaluated(one) or isinstance(one, Mapping) or hasattr(one, "columns")
+        for one in scores.values()
+    )
+
+
 def conditions_of(
     scores: Source | Mapping[str, Source], metrics: str | Sequence[str] | None
 ) -> tuple[list[Condition], list[str]]:
     """Lay out the orders: sources x metrics."""
-    named = scores if isinstance(scores, Mapping) else {"": scores}
+    named = scores if isinstance(scores, Mapping) and named_sources(scores) else {"": scores}
     if not named:
         raise SettingError("no scores are given")
     asked = [metrics] if isinstance(metrics, str) else metrics
     found: list[Condition] = []
     notes: list[str] = []
     for source, one in named.items():
-        parts: tuple[Scores, ...] = (one,) if isinstance(one, Scores) else tuple(one)
-        both = paired(parts)
+        both = paired(one)
         notes += [f"{source}: {note}" if source else note for note in both.notes]
-        labels = list(parts[0].order) if asked is None else [parts[0]._label(m) for m in asked]
+        labels = list(both.order) if asked is None else [both.any_label(m) for m in asked]
         for label in dict.fromkeys(labels):
             name = " ".join(filter(None, [source, label if len(labels) > 1 or not source else ""]))
-            better = parts[0].metrics[label].better
+            better = both.direction(label)
             if better == "neither":
                 notes.append(f"{label}: neither higher nor lower is better; ordered from high down")
             sign = -1.0 if better == "lower" else 1.0
-            means = [part.mean(label) for part in parts]
-            values = [
-                sign * math.fsum(float(mean[system]) for mean in means) / len(means)  # type: ignore[arg-type]
-                for system in both.systems
-            ]
+            values = [sign * mean for mean in both.means(label)]
             found.append(Condition(name, both.systems, values, sign, both, label))
     first = found[0].systems
     for one_order in found:

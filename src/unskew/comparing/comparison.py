@@ -158,7 +158,7 @@ class Comparison:
 
     def to_markdown(self, metric: str | None = None, digits: int = 4) -> str:
         """Return the ranking as a Markdown table, of all metrics unless one is given."""
-        return self._written(metric, digits, layout.as_markdown, "**{}**\n", str)
+        return self._written(metric, digits, layout.as_markdown, "**{}**\n", layout.escape_markdown)
 
     def to_latex(self, metric: str | None = None, digits: int = 4) -> str:
         """Return the ranking as a LaTeX tabular (booktabs), of all metrics unless one is given."""
@@ -176,8 +176,7 @@ class Comparison:
         for label in self.metrics:
             parts.append(f"<p><b>{html.escape(self._heading(label))}</b></p>")
             parts.append(layout.as_html(*self.cells(label), left=_LEFT))
-        foot = "<br>".join(html.escape(line) for line in self.footer())
-        return f"{''.join(parts)}<p>{foot}</p>"
+        return f"{''.join(parts)}{layout.html_lines(self.footer())}"
 
     def __repr__(self) -> str:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,3 +98,8 @@ def as_number(name: str, value: int, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise SettingError(f"{name} must be a whole number from {least} up, got {value!r}")
     return int(value)
+
+
+def is_number(value: object) -> bool:
+    """Tell whether something is a real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)

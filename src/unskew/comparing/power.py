@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import rounded
 from unskew.comparing.distributions import wilson
-from unskew.comparing.orders import as_number, at_least_two, chosen_metrics, reweighted
-from unskew.comparing.paired import Source, paired
+from unskew.comparing.orders import as_number, at_least_two, chosen_metrics, is_number, reweighted
+from unskew.comparing.paired import Source, is_evaluated, paired
+from unskew.comparing.values import holds_values
 from unskew.data.ratings import frozen
+from unskew.data.readers import read_table
 from unskew.errors import DataError, SettingError, choose
 from unskew.layout import Printed
 from unskew.rng import key_of
@@ -135,9 +137,11 @@ def discriminative_power(
     Parameters
     ----------
     pvalues
-        A comparison of all pairs, or a table: either a row per pair and metric with columns
-        metric, a, b and p, or a row per pair with the two systems in the first two columns and a
-        column of p-values per metric. Pairs may stand in one order or in both.
+        A comparison of all pairs, or a table of any kind (polars, pandas, a file, a mapping of
+        column names to arrays …): either a row per pair and metric with columns metric, a, b and p,
+        or a row per pair with the two systems in the first two columns and a column of p-values per
+        metric. Pairs may stand in one order or in both. Or scores, or values per user (see
+        `paired`): then `compare` gives the p-values, uncorrected, with its defaults.
     alpha
         A pair with p below this is significant.
     ordered
@@ -183,17 +187,23 @@ def discriminative_power(
 
 
 def _as_table(pvalues: object) -> pl.DataFrame:
-    if isinstance(pvalues, pl.DataFrame):
-        return pvalues
-    if isinstance(pvalues, Mapping):
-        return pl.DataFrame(dict(pvalues))
+    from unskew.comparing.significance import compare
+
     make = getattr(pvalues, "table", None)  # a `Comparison`
-    table = make() if callable(make) else None
+    table = make() if callable(make) and not is_evaluated(pvalues) else None
     if isinstance(table, pl.DataFrame) and {"a", "b", "p"} <= set(table.columns):
         return table
-    raise SettingError(
-        f"pvalues must be a table of pairs, or a comparison of all; got {type(pvalues).__name__}"
-    )
+    if is_evaluated(pvalues):
+        return compare(pvalues, correction=None).table()
+    if isinstance(pvalues, Sequence) and not isinstance(pvalues, str):
+        raise SettingError(
+            f"pvalues must be a table of pairs, a comparison of all, or scores; got "
+            f"{type(pvalues).__name__}"
+        )
+    read = read_table(pvalues)
+    if holds_values(read):
+        return compare(read, correction=None).table()
+    return read.frame
 
 
 def _long(table: pl.DataFrame) -> pl.DataFrame:
@@ -342,7 +352,7 @@ def swap_rate(
     Parameters
     ----------
     scores
-        What `evaluate` gave, or a list of such for several folds.
+        What `evaluate` gave, a list of such for several folds, or values per user (see `paired`).
     metrics
         Labels of these scores; all that have a value per user unless named.
     samples
@@ -558,7 +568,8 @@ def sample_size(
     difference
         The difference that users are needed for; None for the observed one of each pair.
     power
-        How surely a true difference should be found.
+        How surely a true difference should be found; above `alpha`, which even no difference
+        reaches.
     alpha
         How often a difference is found where there is none.
     correction
@@ -575,11 +586,10 @@ def sample_size(
     both = paired(scores)
     at_least_two(both.systems)
     labels = chosen_metrics(both, metrics)
-    _check_share("power", power)
-    _check_share("alpha", alpha)
+    check_power(power, alpha)
     choose("correction", correction, ("none", "bonferroni"))
-    if difference is not None and not (math.isfinite(difference) and difference > 0):
-        raise SettingError(f"difference must be above 0, got {difference!r}")
+    if difference is not None:
+        check_difference(difference)
     names = both.systems
     pairs = tuple(combinations(names, 2))
     tests = len(pairs) if correction == "bonferroni" else 1
@@ -602,6 +612,22 @@ def sample_size(
 # Errors of a test where there is nothing to find
 
 
+TESTS = ("randomisation", "t", "wilcoxon", "sign")
+NULLS = {
+    "signs": "a random pair of systems, the sign of each user's difference drawn by a coin",
+    "labels": "for each user the values of two random systems",
+    "centred": "a random pair of systems, differences less their mean; users drawn with repetition",
+}
+"""How systems are made equal. Differences are symmetric about 0 under the first two; under the last
+they have mean 0 and the shape that the data have."""
+OF_SYMMETRY = ("wilcoxon", "sign")
+"""Tests of whether differences are symmetric about 0: a mean of 0 is not enough for them."""
+SIMULATIONS = 1_000
+_STEP = 50  # simulations at a time: of fixed size, each block with its own key
+
+EXCEEDS, IN_LINE, BELOW = "does not hold its level", "in line with its level", "below its level"
+
+
 @dataclass(frozen=True, eq=False)
 class TypeOneError(Printed):
     """How often tests find a difference between systems that were made equal.
@@ -610,28 +636,33 @@ class TypeOneError(Printed):
     """
 
     metric: str
-    null: str
     users: int
-    p: Mapping[str, F64]
-    """For each test the p-values of all simulations."""
+    p: Mapping[str, Mapping[str, F64]]
+    """For each null and test the p-values of all simulations."""
     alpha: float = ALPHA
 
     def table(self, alpha: float | None = None) -> pl.DataFrame:
-        """Return a row per test: how often p <= alpha, with Wilson's 95 % interval.
+        """Return a row per null and test: how often p <= alpha, with Wilson's interval.
 
-        Columns: test, alpha, simulations, rejected, rate, low, high, verdict: `holds` where alpha
-        lies in the interval, `too often`, or `too rarely` (a test that is only careful).
+        Columns: null, test, alpha, simulations, rejected, rate, low, high, verdict: `does not hold
+        its level` where the interval lies above alpha, `below its level` where it lies below (a
+        test that is only careful), else `in line with its level`. The intervals of all rows hold
+        together at 95 % (Bonferroni): of tests that hold their level none is called otherwise in
+        95 % of the tables.
         """
         limit = self.alpha if alpha is None else alpha
         _check_share("alpha", limit)
         rows = []
-        for test, p in self.p.items():
-            found = int((p <= limit).sum())
-            low, high = map(float, wilson(found, p.size))
-            verdict = "too often" if low > limit else "too rarely" if high < limit else "holds"
-            rows.append((test, limit, p.size, found, found / p.size, low, high, verdict))
-        names = ["test", "alpha", "simulations", "rejected", "rate", "low", "high", "verdict"]
-        return pl.DataFrame(rows, schema=names, orient="row")
+        level = 1 - 0.05 / sum(map(len, self.p.values()))
+        for null, tests in self.p.items():
+            for test, p in tests.items():
+                rejected = int((p <= limit).sum())
+                low, high = map(float, wilson(rejected, p.size, level))
+                verdict = EXCEEDS if low > limit else BELOW if high < limit else IN_LINE
+                rate = rejected / p.size
+                rows.append((null, test, limit, p.size, rejected, rate, low, high, verdict))
+        names = ["null", "test", "alpha", "simulations", "rejected", "rate", "low", "high"]
+        return pl.DataFrame(rows, schema=[*names, "verdict"], orient="row")
 
     def figure(self) -> Figure:
         """Draw how often p falls below each level: on the diagonal where a test keeps its level."""
@@ -639,33 +670,35 @@ class TypeOneError(Printed):
 
         levels = np.linspace(0, 1, 101)
         rows = [
-            {"test": test, "level": float(level), "rate": float((p <= level).mean())}
-            for test, p in self.p.items()
+            {"null": null, "test": test, "level": float(level), "rate": float((p <= level).mean())}
+            for null, tests in self.p.items()
+            for test, p in tests.items()
             for level in levels
         ]
-        chart = alt.Chart(alt.NamedData(name="rows"), width=300, height=300)
+        tests = list(dict.fromkeys(test for several in self.p.values() for test in several))
+        chart = alt.Chart(alt.NamedData(name="rows"), width=240, height=240)
         x = alt.X("level:Q", title="alpha").scale(domain=[0, 1])
         y = alt.Y("rate:Q", title="share of p at or below alpha").scale(domain=[0, 1])
-        color = alt.Color("test:N").scale(domain=list(self.p))
-        line: alt.Chart = chart.mark_line().encode(x=x, y=y, color=color)
+        color = alt.Color("test:N").scale(domain=tests)
+        nulls = alt.Column("null:N", title=None).sort(list(self.p))
+        line: alt.Chart = chart.mark_line().encode(x=x, y=y, color=color, column=nulls)
         return as_figure(line, "Errors where systems are equal", self.footer(), rows)
 
     def footer(self) -> list[str]:
         """Return the lines that say how the numbers came about."""
-        how = {
-            "signs": "a pair of systems at random, the sign of each user's difference a coin's",
-            "labels": "two systems at random for each user",
-        }[self.null]
-        return [f"{self.metric}, {self.users:,} users; systems made equal: {how}"]
+        lines = [f"{self.metric}, {self.users:,} users; systems made equal:"]
+        lines += [f"{null}: {NULLS[null]}" for null in self.p]
+        lines.append("low and high: 95 % for all rows together")
+        if set(self.p.get("centred", ())) & set(OF_SYMMETRY):
+            lines.append(
+                "under centred the mean difference is 0, but differences need not be symmetric "
+                "about 0: wilcoxon and sign test symmetry (sign: the median), not the mean"
+            )
+        return lines
 
     def __repr__(self) -> str:
-        return f"TypeOneError({self.metric!r}, tests {', '.join(self.p)})"
-
-
-TESTS = ("randomisation", "t", "wilcoxon", "sign")
-NULLS = ("signs", "labels")
-SIMULATIONS = 1_000
-_STEP = 50  # simulations at a time: of fixed size, each block with its own key
+        tests = dict.fromkeys(test for tests in self.p.values() for test in tests)
+        return f"TypeOneError({self.metric!r}, nulls {', '.join(self.p)}, tests {', '.join(tests)})"
 
 
 def type_one_error(
@@ -673,7 +706,7 @@ def type_one_error(
     metric: str,
     *,
     tests: str | Sequence[str] | Mapping[str, Test] = TESTS,
-    null: str = "signs",
+    null: str | Sequence[str] = tuple(NULLS),
     users: int | None = None,
     simulations: int = SIMULATIONS,
     permutations: int = 1_000,
@@ -687,21 +720,25 @@ def type_one_error(
     Parameters
     ----------
     scores
-        What `evaluate` gave, or a list of such for several folds.
+        What `evaluate` gave, a list of such for several folds, or values per user (see `paired`).
     metric
         Its label.
     tests
         Of `randomisation`, `t`, `wilcoxon`, `sign`; or functions of your own, by name, from
         differences (users x columns) to two-sided p-values.
     null
-        How systems are made equal: `signs` takes a random pair of systems and gives each user's
-        difference the sign of a coin; `labels` takes for each user the values of two systems at
-        random.
+        How systems are made equal, one or several: `signs` takes a random pair of systems and gives
+        each user's difference the sign of a coin; `labels` takes for each user the values of two
+        systems at random; `centred` takes a random pair of systems, subtracts the mean from the
+        users' differences and draws users with replacement. Differences are symmetric about 0 under
+        the first two, where the sign, Wilcoxon and randomisation tests hold their level by
+        construction. Under `centred` only the mean is 0: where differences are skewed, Wilcoxon and
+        sign, which test symmetry and the median, reject although the means are equal.
     users
         Draw so many users with replacement for each simulation: what happens with fewer (or more)
-        users than there are. None: all as they are.
+        users than there are. None: as many as there are.
     simulations, permutations
-        How many; the second of the randomisation test in each simulation.
+        How many under each null; the second of the randomisation test in each simulation.
     alpha
         The level.
     seed, threads
@@ -714,7 +751,11 @@ def type_one_error(
     both = paired(scores)
     at_least_two(both.systems)
     label = both.label(metric)
-    choose("null", null, NULLS)
+    nulls = [null] if isinstance(null, str) else list(dict.fromkeys(null))
+    if not nulls:
+        raise SettingError(f"no null is named: one or several of {', '.join(NULLS)}")
+    for name in nulls:
+        choose("null", name, NULLS)
     _check_share("alpha", alpha)
     count = as_number("simulations", simulations)
     as_number("permutations", permutations)
@@ -723,22 +764,31 @@ def type_one_error(
         raise DataError(f"{label}: a test needs at least 2 users, there are {len(values)}")
     size = len(values) if users is None else as_number("users", users, least=2)
     named = _named_tests(tests, permutations, seed)
-    steps = range(0, count, _STEP)
+    steps = [(name, low) for name in nulls for low in range(0, count, _STEP)]
     done = 0
 
-    def simulate(low: int) -> dict[str, F64]:
+    def simulate(step: tuple[str, int]) -> dict[str, F64]:
         nonlocal done
+        name, low = step
         rng = np.random.default_rng(key_of(seed, "type one", low // _STEP))
-        gaps = _null_gaps(values, min(_STEP, count - low), null, users, rng)
-        found = {name: np.asarray(test(gaps.copy()), np.float64) for name, test in named.items()}
+        gaps = _null_gaps(values, min(_STEP, count - low), name, users, rng)
+        found = {test: np.asarray(run(gaps.copy()), np.float64) for test, run in named.items()}
         done += 1
         if progress is not None:
             progress(done, len(steps))
         return found
 
-    parts = map_blocks(simulate, steps, threads, size=count * size)
-    p = {name: np.concatenate([part[name] for part in parts]) for name in named}
-    return TypeOneError(label, null, size, p, alpha)
+    parts = map_blocks(simulate, steps, threads, size=len(nulls) * count * size)
+    p = {
+        name: {
+            test: np.concatenate(
+                [part[test] for part, step in zip(parts, steps, strict=True) if step[0] == name]
+            )
+            for test in named
+        }
+        for name in nulls
+    }
+    return TypeOneError(label, size, p, alpha)
 
 
 def _null_gaps(
@@ -749,14 +799,25 @@ def _null_gaps(
     size = people if users is None else users
     out = np.empty((size, count))
     for column in range(count):
-        rows = np.arange(people) if users is None else rng.integers(people, size=size)
-        if null == "signs":
-            a, b = rng.choice(systems, 2, replace=False)
-            out[:, column] = (values[rows, a] - values[rows, b]) * rng.choice((-1.0, 1.0), size)
-        else:
+        redrawn = users is not None or null == "centred"
+        rows = rng.integers(people, size=size) if redrawn else np.arange(people)
+        if null == "labels":
             first = rng.integers(systems, size=size)
             second = (first + rng.integers(1, systems, size=size)) % systems
             out[:, column] = values[rows, first] - values[rows, second]
+            continue
+        a, b = rng.choice(systems, 2, replace=False)
+        if null == "signs":
+            out[:, column] = (values[rows, a] - values[rows, b]) * rng.choice((-1.0, 1.0), size)
+        else:
+            out[:, column] = _centred(values[:, a] - values[:, b])[rows]
+    return out
+
+
+def _centred(gaps: F64) -> F64:
+    """Return differences less their mean; what is left of rounding alone is 0."""
+    out: F64 = gaps - math.fsum(gaps) / len(gaps)
+    out[np.abs(out) < 1e-12 * np.abs(gaps).max(initial=0.0)] = 0.0
     return out
 
 
@@ -865,7 +926,7 @@ def power(
     Parameters
     ----------
     scores
-        What `evaluate` gave, or a list of such for several folds.
+        What `evaluate` gave, a list of such for several folds, or values per user (see `paired`).
     metrics
         Labels of these scores; all that have a value per user unless named.
     test, permutations, plus_one
@@ -899,6 +960,23 @@ def power(
     return Power(pairs, swaps, sizes, found.notes)
 
 
+def check_power(power: float, alpha: float) -> None:
+    """Refuse what no difference and no number of users can have."""
+    _check_share("power", power)
+    _check_share("alpha", alpha)
+    if power <= alpha:
+        raise SettingError(
+            f"power must be above alpha ({alpha:g}), got {power:g}: a test of this level finds a "
+            f"difference in {100 * alpha:g} % of the cases even where there is none"
+        )
+
+
+def check_difference(value: float) -> None:
+    """Refuse a difference that users cannot be counted for."""
+    if not is_number(value) or not 0 < value < math.inf:
+        raise SettingError(f"difference must be a finite number above 0, got {value!r}")
+
+
 def _check_share(name: str, value: float) -> None:
-    if not 0 < value < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise SettingError(f"{name} must lie between 0 and 1, got {value!r}")

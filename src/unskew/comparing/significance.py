@@ -43,7 +43,7 @@ _HELD = 1 << 28  # bytes of values compared at a time
 
 
 def compare(
-    scores: Source | Paired,
+    scores: Source,
     metric: str | Sequence[str] | None = None,
     *,
     test: str = "randomisation",
@@ -69,7 +69,10 @@ def compare(
     Parameters
     ----------
     scores
-        What `evaluate` gave; a list of such for several folds or splits of the same systems.
+        What `evaluate` gave; a list of such for several folds or splits of the same systems; or
+        values per user from elsewhere, a polars or pandas frame, a file or a mapping of column
+        names to arrays: `user` and a column per system, or `user`, `system` and a column per
+        metric (see `paired`).
     metric
         One or several labels; every metric that has a value per user unless given.
     test
@@ -133,13 +136,16 @@ def compare(
     difference to the best, t interval
     randomisation test (sign flips per user), all 32 sign patterns; p corrected by Holm over 1 pair
     systems that share a letter do not differ at 0.05
+    arrays: arrays, 5 rows; user = user, item = item, rating = rating
+    lists: mapping, 5 rows; user = user, item = item, rank = rank
+    lists: mapping, 10 rows; user = user, item = item, rank = rank
     """
     how = _Settings(
         test, alternative, permutations, plus_one, correction, family, confidence, interval,
         resamples, rope, seed, threads, progress,
     )  # fmt: skip
     how.check()
-    pairing = scores if isinstance(scores, Paired) else paired(scores)
+    pairing = paired(scores)
     if len(pairing.systems) < 2:
         raise SettingError(
             f"there is one system only, {pairing.systems[0]!r}: nothing to compare it with"

@@ -12,13 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import GREY, VERMILION, Figure, as_figure
-from unskew.comparing.agreement import conditions_of, resampled
+from unskew.comparing.agreement import conditions_of, named_sources, resampled
 from unskew.comparing.orders import as_number, at_least_two
-from unskew.comparing.paired import Source
+from unskew.comparing.paired import Source, known_metric
 from unskew.data.ratings import Ids, frozen
-from unskew.errors import DataError, UnskewError, choose
+from unskew.data.readers import number_column, read_table
+from unskew.errors import DataError, choose
 from unskew.layout import Printed
-from unskew.metrics.names import parse
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -139,11 +139,11 @@ class Stability(Printed):
 
 
 def stability(
-    table: pl.DataFrame,
+    table: object,
     *,
     system: str = "system",
     score: str = "score",
-    pvalues: pl.DataFrame | None = None,
+    pvalues: object = None,
     alpha: float = 0.05,
 ) -> Stability:
     """Tell which pairs of systems flip, how often and how surely, and which factor does it.
@@ -151,7 +151,8 @@ def stability(
     Parameters
     ----------
     table
-        A row per system and condition: the system, its score, and a column for each factor, such
+        A table of any kind (polars, pandas, a file, a mapping of column names to arrays …) with a
+        row per system and condition: the system, its score, and a column for each factor, such
         as users (a sample of them), split, seed, design, threshold, metric, cutoff, ties, systems
         (a set of them). `score_table` makes such rows from scores. Scores are better when higher;
         those of a factor `metric` whose levels name metrics are better as these say.
@@ -171,35 +172,45 @@ def stability(
     >>> stability(pl.DataFrame(rows)).pairs().select("a", "b", "flips", "verdict").rows()
     [('x', 'y', 0.5, 'flips')]
     """
+    source = read_table(table)
+    rows = source.frame
     for name in (system, score):
-        choose("column", name, table.columns)
-    factors = tuple(name for name in table.columns if name not in (system, score))
+        choose("column", name, rows.columns)
+    factors = tuple(name for name in rows.columns if name not in (system, score))
     if not factors:
         raise DataError(f"there is no factor: the columns are only {system} and {score}")
-    if not table.height:
+    if not rows.height:
         raise DataError("the table of scores is empty")
-    if not table[score].dtype.is_numeric():
-        raise DataError(f"column {score!r} holds no numbers but {table[score].dtype}")
-    numbers = table[score].cast(pl.Float64)
-    missing = numbers.null_count() + int(numbers.is_nan().sum())
-    if missing:
-        raise DataError(f"column {score!r}: {missing:,} of {table.height:,} scores are missing")
-    systems, places = Ids.number(table[system].cast(pl.String))
+    numbers = number_column(source, score, "scores")
+    if not numbers.dtype.is_numeric():
+        raise DataError(f"column {score!r} holds no numbers but {numbers.dtype}")
+    numbers = numbers.cast(pl.Float64)
+    missing = numbers.is_null() | numbers.is_nan().fill_null(value=True)
+    if missing.any():
+        raise DataError(
+            f"column {score!r}: {int(missing.sum()):,} of {rows.height:,} scores are missing, the "
+            f"first in row {int(missing.arg_true()[0]) + 1}"
+        )
+    systems, places = Ids.number(rows[system].cast(pl.String))
     named = tuple(systems.values.to_list())
     at_least_two(named)
-    keys = table.select(factors)
+    keys = rows.select(factors)
     conditions = keys.unique(maintain_order=True)
     row = _numbered(keys, conditions)
-    if pl.DataFrame({"row": row, "system": places}).is_duplicated().any():
+    twice = pl.DataFrame({"row": row, "system": places}).is_duplicated()
+    if twice.any():
+        first = int(twice.arg_true()[0])
         raise DataError(
-            f"a system has several scores in one condition ({', '.join(factors)}): name what "
-            f"tells them apart as one more factor"
+            f"a system has several scores in one condition ({', '.join(factors)}), as in row "
+            f"{first + 1} ({named[int(places[first])]}): name what tells them apart as one more "
+            f"factor"
         )
     values = np.full((conditions.height, len(named)), np.nan)
-    values[row, places] = numbers.to_numpy() * _signs(table, factors)
+    values[row, places] = numbers.to_numpy() * _signs(rows, factors)
     alone = int((np.count_nonzero(~np.isnan(values), axis=1) < 2).sum())
     notes = [f"{alone:,} conditions hold a single system"] if alone else []
-    significant = _significance(pvalues, conditions, named, alpha)
+    known = None if pvalues is None else read_table(pvalues).frame
+    significant = _significance(known, conditions, named, alpha)
     return Stability(named, factors, conditions, values, significant, alpha, tuple(notes))
 
 
@@ -218,10 +229,8 @@ def _signs(table: pl.DataFrame, factors: Sequence[str]) -> F64:
         return np.ones(table.height)
 
     def sign(name: object) -> float:
-        try:
-            return -1.0 if parse(str(name)).better == "lower" else 1.0
-        except UnskewError:
-            return 1.0
+        metric = known_metric(str(name))
+        return -1.0 if metric is not None and metric.better == "lower" else 1.0
 
     known = {name: sign(name) for name in table["metric"].unique().to_list()}
     return np.array([known[name] for name in table["metric"].to_list()])
@@ -374,7 +383,8 @@ def score_table(
         Draw users anew (with replacement) this often, instead of taking all once.
     """
     as_number("users", users, least=0)
-    named: Mapping[str, Source] = scores if isinstance(scores, Mapping) else {"": scores}
+    several = isinstance(scores, Mapping) and named_sources(scores)
+    named: Mapping[str, Source] = scores if several else {"": scores}
     frames = []
     for name, source in named.items():
         conditions, _ = conditions_of(source, metrics)
@@ -385,17 +395,20 @@ def score_table(
         for at, one in enumerate(conditions):
             if np.isnan(drawn[:, at]).any():
                 raise DataError(f"{one.label} has no value per user: users=… cannot draw them anew")
-            metric = parse(one.label)
+            metric = known_metric(one.label)
+            # `stability` knows on which side a metric is better by its name, if it is known.
+            sign = 1.0 if metric is None else one.sign
             frame = pl.DataFrame(
                 {
                     "system": list(one.systems) * len(drawn),
-                    "score": (one.sign * drawn[:, at]).ravel(),
+                    "score": (sign * drawn[:, at]).ravel(),
                     "users": np.repeat(np.arange(len(drawn)), len(one.systems)),
                 }
             )
-            family, cutoff = pl.lit(str(metric.family)), pl.lit(metric.cutoff, pl.Int64)
-            frame = frame.with_columns(family.alias("metric"), cutoff.alias("cutoff"))
-            if isinstance(scores, Mapping):
+            family = one.label if metric is None else str(metric.family)
+            cutoff = pl.lit(None if metric is None else metric.cutoff, pl.Int64)
+            frame = frame.with_columns(pl.lit(family).alias("metric"), cutoff.alias("cutoff"))
+            if several:
                 frame = frame.with_columns(pl.lit(name).alias(factor))
             frames.append(frame if users else frame.drop("users"))
     return pl.concat(frames)

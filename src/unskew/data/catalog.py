@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from unskew.data.formats import Parts
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings, read_table
 from unskew.errors import DataError, SettingError, UnknownName, unknown_name
+from unskew.files import temporary_folder
 
 VARIABLE = "UNSKEW_DATA"
 # Options that are about both parts, whichever files they come from.
@@ -166,7 +167,7 @@ _ENTRIES = (
         "non-commercial use, with permission of Last.fm",
         "http://ocelma.net/MusicRecommendationDataset/lastfm-1K.html", formats.lastfm_1k,
         ("userid-timestamp-artid-artname-traid-traname.tsv",), None, 3.0,
-        archive="http://mtg.upf.edu/static/datasets/last.fm/lastfm-dataset-1K.tar.gz",
+        archive="https://mtg.upf.edu/static/datasets/last.fm/lastfm-dataset-1K.tar.gz",
         folders=("lastfm-dataset-1K",),
     ),
     Entry(
@@ -319,8 +320,8 @@ def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
                 )
             return _tables(table[0], find(folder, "random.parquet|random.csv", deep=False))
     for archive in _archives(entry, home):
-        with tempfile.TemporaryDirectory(prefix="unskew-") as temporary:
-            folder = Path(temporary) / "data"
+        with temporary_folder() as temporary:
+            folder = temporary / "data"
             patterns = [one for group in entry.files for one in group.split("|")]
             download.unpack(archive, folder, wanted=patterns)
             return entry.reader(*_complete(entry, folder, archive), **own)
@@ -438,6 +439,15 @@ def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, st
     return [*sets, *tables]
 
 
+def receipt(folder: Path) -> download.Receipt | None:
+    """Return what `get` checked when it made a folder; None where it did not make it."""
+    try:
+        facts = json.loads((folder / download.RECEIPT).read_text())
+        return download.Receipt(**{**facts, "checked": tuple(facts["checked"])})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def get(
     name: str,
     data_dir: str | os.PathLike[str] | None = None,
@@ -446,9 +456,11 @@ def get(
 ) -> Path:
     """Download a named data set into the data folder, unless it is there; return its folder.
 
-    The archive is verified, unpacked beside the final folder, and renamed when all its files are
-    there: a download that is stopped leaves nothing behind. Whoever calls this accepts the
-    licence, `DATASETS[name].licence`.
+    The archive is checked, unpacked beside the final folder, and renamed when all its files are
+    there: a download that is stopped leaves nothing behind. What was checked stands in
+    `download.json` in that folder: a checksum where one is published, else no more than the size
+    and the checksums inside the archive, and always the sha256 of what arrived. Whoever calls this
+    accepts the licence, `DATASETS[name].licence`.
 
     Parameters
     ----------

@@ -1,12 +1,18 @@
-"""Downloading a data set: verified, unpacked safely, and there as a whole or not at all."""
+"""Downloading a data set: checked, unpacked safely, and there as a whole or not at all."""
 
 from __future__ import annotations
 
+import bz2
+import errno
+import gzip
 import hashlib
 import http.client
+import json
+import lzma
 import shutil
 import ssl
 import stat
+import struct
 import tarfile
 import tempfile
 import time
@@ -16,6 +22,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -28,14 +35,41 @@ Progress = Callable[[int, int], None]
 
 TRIES = 3
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2")
-# No data set of the catalogue unpacks to more than 12 GB.
+# No archive of the catalogue is larger than 1.2 GB, and none unpacks to more than 12 GB.
+DOWNLOAD_LIMIT = 4 << 30
 UNPACKED_LIMIT = 32 << 30
+RECEIPT = "download.json"
+"""The file in which `install` records what arrived, and what of it was checked."""
 _BLOCK = 1 << 20
 _ABANDONED = 24 * 3600.0
 
 
 class _Spoiled(Exception):  # noqa: N818 - not an error yet: it is tried again
     """A download that did not arrive as it should; worth another try."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What arrived, and what of it was checked."""
+
+    address: str
+    bytes: int
+    sha256: str
+    """Of what arrived."""
+    verified: bool
+    """Whether a checksum is published, and is that of what arrived."""
+    checked: tuple[str, ...]
+    """What was checked, in words."""
+
+    def __str__(self) -> str:
+        """Say what was and what was not checked."""
+        checked = "; ".join(self.checked) or "nothing"
+        if self.verified:
+            return f"verified: {checked}"
+        return (
+            f"not verified, because no checksum of it is published. Checked: {checked}. The "
+            f"sha256 of what arrived is {self.sha256}"
+        )
 
 
 def fetch(
@@ -48,8 +82,11 @@ def fetch(
     pause: float = 1.0,
     timeout: float = 60.0,
     progress: Progress | None = None,
-) -> None:
-    """Download one file: streamed beside `target`, verified, then renamed.
+    limit: int = DOWNLOAD_LIMIT,
+) -> Receipt:
+    """Download one file: streamed beside `target`, checked, then renamed.
+
+    Over plain http only with a checksum: on the way anybody could change it.
 
     Parameters
     ----------
@@ -68,6 +105,8 @@ def fetch(
         Seconds without any data after which a connection counts as broken.
     progress
         Called with the bytes that are there and the bytes to come (0 when not known).
+    limit
+        Bytes after which a download is given up whose size is not given.
 
     Examples
     --------
@@ -75,17 +114,19 @@ def fetch(
     >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "there.txt").write_text("1,2,3")
-    >>> fetch((folder / "there.txt").as_uri(), folder / "here.txt", size=5)
+    >>> receipt = fetch((folder / "there.txt").as_uri(), folder / "here.txt", size=5)
+    >>> receipt.verified, receipt.checked
+    (False, ('5 bytes arrived, as expected',))
     >>> (folder / "here.txt").read_text()
     '1,2,3'
     """
     if urlsplit(address).scheme not in ("http", "https", "file"):
         raise SettingError(f"cannot download from {address!r}; the address starts with https://")
+    _check_transport(address, checksum)
     for attempt in range(1, tries + 1):
         try:
             with replacing(target) as part:
-                _stream(address, part, size, checksum, timeout, progress)
-            return
+                return _stream(address, part, size, checksum, timeout, progress, limit)
         except urllib.error.HTTPError as problem:
             problem.close()
             reason = f"the server answers {problem.code} {problem.reason}"
@@ -105,28 +146,71 @@ def fetch(
 
 def _stream(
     address: str, part: Path, size: int | None, checksum: str | None, timeout: float,
-    progress: Progress | None,
-) -> None:  # fmt: skip
-    kind, _, digest = (checksum or "sha256:").partition(":")
-    seen = hashlib.new(kind, usedforsecurity=False)
+    progress: Progress | None, limit: int,
+) -> Receipt:  # fmt: skip
+    kind, _, expected = (checksum or "sha256:").partition(":")
+    seen = {name: hashlib.new(name, usedforsecurity=False) for name in {kind, "sha256"}}
     request = urllib.request.Request(address, headers={"User-Agent": "unskew"})
-    with urllib.request.urlopen(request, timeout=timeout) as answer, part.open("wb") as file:
-        announced = answer.headers.get("Content-Length")
-        total = size if size is not None else int(announced) if announced else None
+    opener = urllib.request.build_opener(_Redirects(checksum))
+    with opener.open(request, timeout=timeout) as answer, part.open("wb") as file:
+        announced = answer.headers.get("Content-Length") or ""
+        total = size if size is not None else int(announced) if announced.isdecimal() else None
+        most = limit if size is None else size
+        if (total or 0) > most:
+            raise _too_large(address, f"announces {total:,}", most)
         done = 0
         while block := answer.read(_BLOCK):
             done += len(block)
-            if total is not None and done > total:
+            if done > (most if total is None else total):
                 break
             file.write(block)
-            seen.update(block)
+            for one in seen.values():
+                one.update(block)
             if progress is not None:
                 progress(done, total or 0)
+    if total is None and done > most:
+        raise _too_large(address, "sends more", most)
     if total is not None and done != total:
         more = "more than" if done > total else f"{done:,} of"
         raise _Spoiled(f"{more} {total:,} bytes arrived")
-    if digest and seen.hexdigest() != digest.lower():
-        raise _Spoiled(f"its {kind} is {seen.hexdigest()}, not {digest}")
+    if expected and seen[kind].hexdigest() != expected.lower():
+        raise _Spoiled(f"its {kind} is {seen[kind].hexdigest()}, not {expected}")
+    checked = [f"its {kind} is the published one"] if expected else []
+    if total is not None:
+        checked.append(f"{done:,} bytes arrived, as {'announced' if size is None else 'expected'}")
+    return Receipt(address, done, seen["sha256"].hexdigest(), bool(expected), tuple(checked))
+
+
+def _too_large(address: str, what: str, most: int) -> DataError:
+    return DataError(
+        f"{address}: {what} bytes, and no more than {most:,} are taken of a file whose size is not "
+        f"known; download it by other means and put it into the data folder"
+    )
+
+
+def _check_transport(address: str, checksum: str | None) -> None:
+    """Refuse plain http without a checksum, but from this machine itself."""
+    parts = urlsplit(address)
+    if parts.scheme == "http" and checksum is None and parts.hostname not in _HERE:
+        raise DataError(
+            f"{address}: refused, because it would come over plain http and no checksum of it is "
+            f"published: on the way anybody could change it. Download it by other means and put "
+            f"it into the data folder"
+        )
+
+
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows a server that sends elsewhere, but not from https to plain http."""
+
+    def __init__(self, checksum: str | None) -> None:
+        self.checksum = checksum
+
+    def redirect_request(self, *arguments: Any) -> urllib.request.Request | None:
+        _check_transport(arguments[-1], self.checksum)
+        return super().redirect_request(*arguments)
 
 
 def is_archive(path: Path | str) -> bool:
@@ -136,11 +220,12 @@ def is_archive(path: Path | str) -> bool:
 
 def unpack(
     archive: Path, folder: Path, *, wanted: Sequence[str] = (), limit: int = UNPACKED_LIMIT
-) -> None:
+) -> bool:
     """Unpack a zip or tar file into a new folder; refuse what does not belong into it.
 
-    Absolute paths, `..`, links and devices are refused before anything is written, and so is an
-    archive that unpacks to more than `limit` bytes.
+    Absolute paths, `..`, names that cannot stand side by side, links and devices are refused before
+    anything is written, and so is an archive that unpacks to more than `limit` bytes. What is
+    compressed is read to its end, where its checksum stands.
 
     Parameters
     ----------
@@ -150,9 +235,14 @@ def unpack(
         Patterns of names, such as `ratings.dat`; all files unless given.
     limit
         The largest sum of the sizes of its files, in bytes.
+
+    Returns
+    -------
+    bool
+        Whether checksums inside the archive tell that its files are whole; a plain tar has none.
     """
     try:
-        with _opened(archive) as members:
+        with _opened(archive) as (members, has_checksums):
             listed = list(members)
             total = sum(member.size for member in listed)
             if total > limit:
@@ -160,14 +250,31 @@ def unpack(
                     f"{archive}: unpacks to {total:,} bytes, more than the {limit:,} that are "
                     f"allowed"
                 )
-            for member in listed:
-                _check(archive, member.name)
+            _check_names(archive, [member.name for member in listed])
             folder.mkdir(parents=True)
             for member in listed:
                 if not wanted or any(PurePosixPath(member.name).match(one) for one in wanted):
                     member.write(folder / member.name)
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, RuntimeError) as problem:
-        raise DataError(f"{archive}: the archive is damaged ({problem}); get it again") from None
+    except DataError:
+        raise
+    except _DAMAGED as problem:
+        raise _damaged(archive, problem) from None
+    except OSError as problem:  # bz2 has no errors of its own; places before its begin are EINVAL
+        if problem.errno not in (None, errno.EINVAL):
+            raise
+        raise _damaged(archive, problem) from None
+    return has_checksums
+
+
+# What the libraries raise on damaged archives, their own errors and others.
+_DAMAGED = (
+    zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, zlib.error,
+    EOFError, OverflowError, RuntimeError, ValueError, struct.error,
+)  # fmt: skip
+
+
+def _damaged(archive: Path, problem: Exception) -> DataError:
+    return DataError(f"{archive}: the archive is damaged ({problem}); get it again")
 
 
 class _Member:
@@ -183,13 +290,14 @@ class _Member:
 
 
 @contextmanager
-def _opened(archive: Path) -> Iterator[Iterator[_Member]]:
+def _opened(archive: Path) -> Iterator[tuple[Iterator[_Member], bool]]:
+    """Give an archive's files, and whether there are checksums inside it."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as zipped:
-            yield _zipped(archive, zipped)
+            yield _zipped(archive, zipped), True
     else:
         with tarfile.open(archive) as tar:
-            yield _tarred(archive, tar)
+            yield _tarred(archive, tar), _is_packed(tar)
 
 
 def _zipped(archive: Path, zipped: zipfile.ZipFile) -> Iterator[_Member]:
@@ -202,11 +310,30 @@ def _zipped(archive: Path, zipped: zipfile.ZipFile) -> Iterator[_Member]:
 
 
 def _tarred(archive: Path, tar: tarfile.TarFile) -> Iterator[_Member]:
-    for info in tar.getmembers():
+    listed = tar.getmembers()
+    _read_to_end(tar)
+    for info in listed:
         if not (info.isfile() or info.isdir()):
             raise _refused(archive, info.name, "is a link or a device")
         if info.isfile():
             yield _Member(info.name, info.size, partial(_inside, tar, info))
+
+
+def _is_packed(tar: tarfile.TarFile) -> bool:
+    return isinstance(tar.fileobj, gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile)
+
+
+def _read_to_end(tar: tarfile.TarFile) -> None:
+    """Read what follows the last file: nothing but zeros, and then the checksum of it all.
+
+    A damaged header in the middle ends the list of files as the true end does.
+    """
+    stream: Any = tar.fileobj
+    if not _is_packed(tar):  # else it would begin anew, and damage is told by the checksum
+        stream.seek(tar.offset)
+    while block := stream.read(_BLOCK):
+        if block.strip(b"\0"):
+            raise tarfile.ReadError("its list of files breaks off")
 
 
 def _inside(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
@@ -216,10 +343,21 @@ def _inside(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
     return file
 
 
-def _check(archive: Path, name: str) -> None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in path.parts[0]:
-        raise _refused(archive, name, "does not stay inside its folder")
+def _check_names(archive: Path, names: Sequence[str]) -> None:
+    """Refuse names that lead out of the folder, or of which one is in the way of another."""
+    files: set[PurePosixPath] = set()
+    for name in names:
+        path = PurePosixPath(name)
+        if not path.parts:
+            raise _refused(archive, name, "has no name")
+        if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in path.parts[0]:
+            raise _refused(archive, name, "does not stay inside its folder")
+        if path in files:
+            raise _refused(archive, name, "is in it twice")
+        files.add(path)
+    for path in files:
+        if not files.isdisjoint(path.parents):
+            raise _refused(archive, str(path), "lies in a folder that has the name of a file")
 
 
 def _refused(archive: Path, name: str, why: str) -> DataError:
@@ -245,8 +383,10 @@ def making(folder: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def install(address: str, folder: Path, check: Callable[[Path], Any], **how: Any) -> None:
+def install(address: str, folder: Path, check: Callable[[Path], Any], **how: Any) -> Receipt:
     """Download (see `fetch` for `how`) and unpack into a folder that appears when all is right.
+
+    Its file `download.json` records what arrived and what of it was checked.
 
     Parameters
     ----------
@@ -261,12 +401,32 @@ def install(address: str, folder: Path, check: Callable[[Path], Any], **how: Any
         raise DataError(f"{folder}: exists already; remove it first, or choose another folder")
     with making(folder) as part:
         file = part / PurePosixPath(urlsplit(address).path).name
-        fetch(address, file, **how)
+        receipt = fetch(address, file, **how)
+        whole = False
         if is_archive(file):
             inside = part / ".unpacked"
-            unpack(file, inside)
+            whole = unpack(file, inside)
             file.unlink()
             for one in list(inside.iterdir()):
                 one.rename(part / one.name)
             inside.rmdir()
+        elif file.suffix == ".gz":
+            _check_gzip(file)
+            whole = True
         check(part)
+        if whole:
+            added = "the checksums inside it are right"
+            receipt = replace(receipt, checked=(*receipt.checked, added))
+        with replacing(part / RECEIPT) as place:
+            place.write_text(json.dumps(asdict(receipt), indent=1) + "\n")
+    return receipt
+
+
+def _check_gzip(file: Path) -> None:
+    """Read a gzipped file to its end, where its checksum stands."""
+    try:
+        with gzip.open(file) as stream:
+            while stream.read(_BLOCK):
+                pass
+    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+        raise _damaged(file, problem) from None

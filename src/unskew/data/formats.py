@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import gzip
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -15,8 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, under_one_numbering
-from unskew.data.readers import read_ratings
+from unskew.data.readers import microseconds, naming, read_ratings
 from unskew.errors import DataError, choose
+from unskew.files import InputFile, reading
 
 Files = Sequence[Path]
 
@@ -94,7 +96,9 @@ def movielens(ratings: Files) -> Parts:
     """Read `u.data` (tabs), `ratings.dat` (`::`) or `ratings.csv`."""
     (path,) = ratings
     format_ = {".data": "tsv", ".dat": "::"}.get(path.suffix, "csv")
-    return Parts(read_ratings(path, format=format_))
+    if format_ == "csv":
+        return Parts(read_ratings(path, format=format_))
+    return Parts(read_ratings(path, format=format_, user=0, item=1, rating=2, time=3))
 
 
 def netflix(ratings: Files) -> Parts:
@@ -108,7 +112,8 @@ def netflix(ratings: Files) -> Parts:
 
 def _under_heads(path: Path) -> pl.DataFrame:
     # polars counts the columns in the first line, and a line `movie:` has one: give it a header.
-    text = b"user,rating,date\n" + path.read_bytes()
+    with reading(path):
+        text = b"user,rating,date\n" + path.read_bytes()
     lines = _read(path, text, schema=dict.fromkeys(("user", "rating", "date"), pl.String))
     head = pl.col("user").str.ends_with(":")
     movie = pl.when(head).then(pl.col("user").str.strip_suffix(":")).forward_fill()
@@ -152,10 +157,12 @@ def jester2(ratings: Files) -> Parts:
 
 
 def _matrix(path: Path, separator: str | None) -> NDArray[np.float64]:
-    if not path.stat().st_size:
+    with reading(path), InputFile.of(path).open() as file:
+        text = file.read()
+    if not text.strip():
         raise DataError(f"{path}: the file is empty")
     try:
-        dense: NDArray[np.float64] = np.loadtxt(path, delimiter=separator, ndmin=2)
+        dense: NDArray[np.float64] = np.loadtxt(io.BytesIO(text), delimiter=separator, ndmin=2)
     except ValueError as problem:
         raise DataError(f"{path}: not a matrix of numbers: {problem}") from None
     return dense
@@ -245,7 +252,8 @@ def _shown(files: Files, names: Mapping[str, str], factor: float, duplicates: st
     if missing:
         notes.append(f"{files[0].name}: {missing:,} rows have no time stamp: read without times")
     else:
-        time = np.rint(frame["time"].cast(pl.Float64).to_numpy() * factor).astype(np.int64)
+        with naming(files[0].name):
+            time = microseconds(frame["time"].cast(pl.Float64).to_numpy(), factor)
     return Ratings.of(
         frame["user"], frame["item"], frame["rating"], time, duplicates=duplicates,
         notes=tuple(notes),
@@ -392,7 +400,8 @@ def _of_reviews(path: Path, frame: pl.DataFrame, duplicates: str) -> Parts:
     if missing:
         notes.append(f"{path.name}: {missing:,} reviews have no time stamp: read without times")
     else:
-        time = (whole["time"].cast(pl.Float64).to_numpy() * 1e6).astype(np.int64)
+        with naming(path.name):
+            time = microseconds(whole["time"].cast(pl.Float64).to_numpy(), 1e6)
     item = whole["item"].cast(pl.String)
     number = item.cast(pl.Int64, strict=False)
     if not number.null_count():
@@ -468,11 +477,8 @@ def _lines(path: Path, names: Sequence[str], separator: str, *, quote: bool = Tr
 
 def _read(path: Path, text: bytes | None = None, **how: Any) -> pl.DataFrame:
     """Read a file, or its text as it was changed."""
-    try:
-        frame = pl.read_csv(path if text is None else text, **how)
-    except (pl.exceptions.PolarsError, OSError) as problem:
-        first = str(problem).splitlines()[0]
-        raise DataError(f"{path}: cannot be read: {first}") from None
+    with reading(path):
+        frame = pl.read_csv(InputFile.of(path).whole() if text is None else text, **how)
     if not frame.height:
         raise DataError(f"{path}: there are no rows")
     return frame
@@ -489,8 +495,8 @@ def _whole(path: Path, typed: pl.DataFrame, raw: pl.DataFrame, expected: str) ->
         )
 
 
-def _text(path: Path) -> IO[str]:
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    opened = gzip.open if packed else open
-    return opened(path, "rt", encoding="utf-8", errors="replace")
+@contextmanager
+def _text(path: Path) -> Iterator[IO[str]]:
+    """Open a text file, packed or not; what fails while it is read names the file."""
+    with reading(path), InputFile.of(path).open() as file:
+        yield io.TextIOWrapper(file, encoding="utf-8", errors="replace")

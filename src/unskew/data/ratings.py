@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.errors import DataError, choose
+from unskew.errors import DataError, Spelling, choose
 from unskew.files import write_table
-from unskew.threads import map_blocks
+from unskew.threads import check_fork, map_blocks
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -23,6 +23,11 @@ F64 = NDArray[np.float64]
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 DUPLICATES = ("error", "first", "last", "mean", "sum", "max")
+
+LARGEST = 1e100
+"""Ratings beyond this are refused: squares and sums of many of them stay within floats."""
+# Beyond this not every whole number is a float, so ids that differ may have become the same.
+_WHOLE = 2.0**53
 
 # Rows per task when sorting: large enough to hide the call, small enough to share the work.
 _GROUPS_PER_TASK = 4096
@@ -213,6 +218,7 @@ def _alike(columns: Sequence[pl.Series]) -> list[pl.Series]:
 
 def id_column(raw: pl.Series) -> pl.Series:
     """Return a column of ids as Int64 or String; refuse missing ids."""
+    check_fork()
     if raw.dtype in (pl.Int64, pl.String) and not raw.null_count():
         return raw
     if raw.dtype == pl.Null and len(raw) == 0:
@@ -227,19 +233,34 @@ def id_column(raw: pl.Series) -> pl.Series:
             f"{row + 1}; remove these rows or give them an id"
         )
     if raw.dtype.is_float():
-        whole = (raw == raw.round(0)) & (raw.abs() < 2.0**63)
+        whole = (raw == raw.round(0)) & (raw.abs() <= _WHOLE)
         if not whole.all():
             row = int((~whole).arg_true()[0])
+            large = abs(raw[row]) > _WHOLE
+            remedy = "give large ids as integers or text" if large else "is this the right column?"
             raise DataError(
                 f"column {raw.name!r}: ids must be whole numbers or text, but row {row + 1} has "
-                f"{raw[row]!r}; is this the right column?"
+                f"{raw[row]!r}; {remedy}"
             )
         return raw.cast(pl.Int64)
-    if raw.dtype == pl.UInt64 and len(raw) and int(raw.max()) > np.iinfo(np.int64).max:  # type: ignore[arg-type]
-        return raw.cast(pl.String)
+    if raw.dtype.is_nested():
+        raise _no_ids(raw)
     if raw.dtype.is_integer():
-        return raw.cast(pl.Int64)
-    return raw if raw.dtype == pl.String else raw.cast(pl.String)
+        low, high = raw.min(), raw.max()
+        limits = np.iinfo(np.int64)
+        inside = not len(raw) or (limits.min <= int(low) and int(high) <= limits.max)  # type: ignore[arg-type]
+        return raw.cast(pl.Int64 if inside else pl.String)
+    try:
+        return raw if raw.dtype == pl.String else raw.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        raise _no_ids(raw) from None
+
+
+def _no_ids(raw: pl.Series) -> DataError:
+    return DataError(
+        f"column {raw.name!r}: ids must be whole numbers or text, got {raw.dtype} such as "
+        f"{raw.head(1).to_list()[0]!r}; is this the right column?"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +315,7 @@ class Ratings:
         work: list[Callable[[], Any]] = [
             lambda: Ids.number(user),
             lambda: Ids.number(item),
-            lambda: _value_column(value, len(user)),
+            lambda: value_column(value, len(user)),
         ]
         (users, u), (items, i), column = map_blocks(lambda do: do(), work, size=len(user))
         rough = cls(
@@ -375,11 +396,12 @@ class Ratings:
 
     def to_qrels(self, path: str | os.PathLike[str]) -> None:
         """Write TREC qrels: `user 0 item grade`; grades must be whole numbers, as TREC has them."""
-        if bool((self.value != np.round(self.value)).any()):
-            row = int(np.argmax(self.value != np.round(self.value)))
+        odd = (self.value != np.round(self.value)) | (np.abs(self.value) > _WHOLE)
+        if odd.any():
+            row = int(np.argmax(odd))
             raise DataError(
-                f"TREC grades are whole numbers, but row {row + 1} has {self.value[row]:g}; "
-                f"write CSV, or round the ratings first"
+                f"TREC grades are whole numbers up to 2**53, but row {row + 1} has "
+                f"{self.value[row]:g}; write CSV, or round the ratings first"
             )
         frame = self.to_polars().select("user", pl.lit(0).alias("0"), "item",
                                         pl.col("rating").cast(pl.Int64))  # fmt: skip
@@ -423,7 +445,13 @@ class Ratings:
             )
             raise DataError(
                 f"{count:,} user-item pairs stand more than once, the first: {pair}; say what to "
-                f"keep with duplicates='first', 'last', 'mean', 'sum' or 'max'"
+                f"keep with ",
+                Spelling(
+                    "duplicates='first', 'last', 'mean', 'sum' or 'max'",
+                    "--duplicates first, last, mean, sum or max",
+                ),
+                "; an event log is split by time with ",
+                Spelling("read_events and EventSplit", "unskew split --protocol events"),
             )
         return ready._merge(duplicates, count)
 
@@ -544,7 +572,7 @@ def sort_groups(start: I64, key: NDArray[Any], tie: I64) -> tuple[I64, int]:
     return order, sum(map_blocks(sort, blocks, size=key.size))
 
 
-def _value_column(value: pl.Series | None, rows: int) -> F64:
+def value_column(value: pl.Series | None, rows: int) -> F64:
     """Return values as floats; refuse what is missing, not a number or infinite."""
     if value is None:
         return np.ones(rows)
@@ -562,5 +590,13 @@ def _value_column(value: pl.Series | None, rows: int) -> F64:
         raise DataError(
             f"column {value.name!r}: {int((~finite).sum()):,} ratings are missing, NaN or "
             f"infinite, the first in row {row + 1}; remove these rows"
+        )
+    large = np.abs(column) > LARGEST
+    if large.any():
+        row = int(np.argmax(large))
+        raise DataError(
+            f"column {value.name!r}: {int(large.sum()):,} ratings are beyond ±{LARGEST:g}, the "
+            f"first in row {row + 1}: {column[row]:g}; remove these rows, or divide all ratings by "
+            f"the same number"
         )
     return column

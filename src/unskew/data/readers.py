@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
+import csv
 import io
 import os
 import re
-import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -18,8 +19,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.ratings import CANONICAL_INTEGER, Ratings, id_column
-from unskew.errors import DataError, choose
+from unskew.errors import DataError, DataWarning, Spelling, choose
+from unskew.files import InputFile, reading
+from unskew.threads import check_fork
 
+F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 # Names that mean one thing in the data sets of this field, most telling first; compared in lower
@@ -41,6 +45,16 @@ SCORE = ("score", "scores", "prediction", "pred", "predicted", "similarity", "si
 FORMATS = ("csv", "tsv", "::", "parquet", "trec")
 _BLOCK = 1 << 22
 
+# Units of time stamps: the name, microseconds in one, and the numbers that are told by their size.
+# Seconds since 1970 stay below 1e11 until the year 5138; below 1e8 a number fits any unit.
+UNITS = (
+    ("seconds", 1e6, 1e8, 1e11),
+    ("milliseconds", 1e3, 1e11, 1e14),
+    ("microseconds", 1.0, 1e14, 1e17),
+    ("nanoseconds", 1e-3, 1e17, 1e20),
+)
+_LATEST = 1e17  # microseconds
+
 
 @dataclass(frozen=True)
 class Table:
@@ -50,6 +64,8 @@ class Table:
     source: str
     header: bool = True
     format: str = "frame"
+    notes: tuple[str, ...] = ()
+    """What was left out."""
 
     def pick(
         self, what: str, names: Sequence[str], given: str | int | None,
@@ -83,9 +99,26 @@ class Table:
         if column is None:
             raise DataError(
                 f"{self.source}: no {what} column found among: {', '.join(self.frame.columns)} "
-                f"(its first line, if it is a file); name it with {what}=…"
+                f"(its first line, if it is a file); name it with ",
+                column_hint(what),
             )
         return column
+
+
+def column_hint(what: str, name: object = "…") -> Spelling:
+    """Return how a column is named, in Python and on the command line."""
+    each = f"{what}={name}"
+    return Spelling(each, f"--columns {each}, or FILE:{each} for one file alone")
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """Let errors about columns say which file or table they are in."""
+    try:
+        yield
+    except DataError as problem:
+        problem.args = (f"{source}: ", *problem.args)
+        raise
 
 
 def plain_name(name: str) -> str:
@@ -110,14 +143,17 @@ def read_ratings(
     ----------
     source
         A path (CSV, TSV, `::`-separated, whitespace-separated TREC qrels, each also gzipped, or
-        Parquet), a polars, pandas, pyarrow or duckdb table, or a mapping of column names to
-        arrays. `Ratings`, and those of a `Dataset` or a `World`, are returned as they are.
+        Parquet; pipes too), a polars, pandas, pyarrow or duckdb table, or a mapping of column
+        names to arrays. `Ratings`, and those of a `Dataset` or a `World`, are returned as they are.
     user, item, rating, time
         Names (or numbers, from 0) of the columns; guessed from common names unless given, and
-        `Ratings.notes` says what was assumed. Without a rating column the data is implicit:
-        every pair counts as 1.
+        `Ratings.notes` says what was assumed. Without a header line the columns are user, item
+        and rating; a fourth one is kept as a tag, and holds times only if `time=3` says so.
+        Without a rating column the data is implicit: every pair counts as 1. Ratings may be up to
+        ±1e100. Times are ISO text, dates, or seconds, milli-, micro- or nanoseconds since 1970,
+        told by their size; a column with several units is refused.
     tags
-        Further columns to keep.
+        Names of further columns to keep.
     duplicates
         For pairs that stand more than once: `error`, `first`, `last`, `mean`, `sum` or `max`.
     format
@@ -139,8 +175,9 @@ def read_ratings(
     if table.format == "trec":
         return _qrels(table, duplicates)
     by_number = isinstance(user, int) and isinstance(item, int)
-    if not table.header and not (by_number and table.frame.width > 4):
-        table = name_columns(table, ("user", "item", "rating", "time"))
+    by_place = not table.header and not (by_number and table.frame.width > 4)
+    if by_place:
+        table = name_columns(table, ("user", "item", "rating"), extra=True)
     taken = {table.pick(w, (), g) for w, g in (("user", user), ("item", item)) if g is not None}
     names = {
         "user": table.need("user", USER, user),
@@ -154,49 +191,103 @@ def read_ratings(
     value = None
     if names["rating"] is not None:
         value = number_column(table, names["rating"], "ratings")
-    assumed = ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None)
-    notes = [f"{table.source}: {table.format}, {frame.height:,} rows; {assumed}"]
-    if value is None:
-        notes.append(f"{table.source}: no rating column, so every pair counts as 1 (implicit data)")
+    columns = {what: name for what, name in names.items() if name is not None}
     stamps = None
     if names["time"] is not None:
-        stamps = time_column(table, names["time"])
+        stamps, unit = time_column(table, names["time"])
+        columns["time"] += f" ({unit})"
+    assumed = ", ".join(f"{what} = {name}" for what, name in columns.items())
+    notes = [f"{table.source}: {table.format}, {frame.height:,} rows; {assumed}", *table.notes]
+    if value is None:
+        notes.append(f"{table.source}: no rating column, so every pair counts as 1 (implicit data)")
     missing = [tag for tag in tags if tag not in frame.columns]
     if missing:
         raise DataError(f"{table.source}: no column {missing[0]!r} to keep as a tag")
-    return Ratings.of(
-        frame[str(names["user"])],
-        frame[str(names["item"])],
-        value,
-        stamps,
-        tags={tag: frame[tag] for tag in tags},
-        duplicates=duplicates,
-        notes=tuple(notes),
+    used = (*names.values(), *tags)
+    further = [name for name in frame.columns[3:] if by_place and name not in used]
+    notes += [_tag_note(table, name) for name in further]
+    kept = (*tags, *further)
+    with naming(table.source):
+        return Ratings.of(
+            frame[str(names["user"])],
+            frame[str(names["item"])],
+            value,
+            stamps,
+            tags={tag: frame[tag] for tag in kept},
+            duplicates=duplicates,
+            notes=tuple(notes),
+        )
+
+
+def _tag_note(table: Table, name: str) -> str:
+    number, example = table.frame.columns.index(name), table.frame[name][0]
+    return (
+        f"{table.source}: column {number} (counted from 0; such as {example!r}) is kept as the tag "
+        f"{name!r}; if it holds times, say time={number} (command line: --columns time={number})"
     )
 
 
 def read_items(source: object, item: str | int | None = None) -> pl.Series:
-    """Read a catalogue: one column of item ids, from a file, a frame or any sequence."""
-    if isinstance(source, pl.Series):
-        return id_column(source).unique()
+    """Read a catalogue: one column of item ids, from a file, a frame or any sequence.
+
+    Parameters
+    ----------
+    source
+        A file, a table or a sequence of ids.
+    item
+        The name of the column, or its number (from 0). Where the first line of a file with one
+        column may be a name or an item, this settles it: a name is a header line, 0 is none.
+    """
     if isinstance(source, str | os.PathLike | Mapping) or hasattr(source, "columns"):
         table = read_table(source)
-        if not table.header:
-            return id_column(table.frame.to_series(item if isinstance(item, int) else 0)).unique()
-        if table.frame.width == 1:
-            ids = id_column(table.frame.to_series())
-            first = table.frame.columns[0]
-            if isinstance(source, str | os.PathLike) and plain_name(first) not in ITEM:
-                ids = pl.concat([pl.Series([first]), ids.cast(pl.String)])  # no header after all
-            return ids.unique()
-        return id_column(table.frame[table.need("item", ITEM, item)]).unique()
+        column = _item_column(table, item, isinstance(source, str | os.PathLike))
+        with naming(table.source):
+            return id_column(column).unique()
+    if isinstance(source, pl.Series):
+        return id_column(source).unique()
     if isinstance(source, Iterable):
         return id_column(pl.Series("item", list(source))).unique()
     raise DataError(f"items must be a file, a table or a sequence of ids, got {type(source)}")
 
 
+def _item_column(table: Table, item: str | int | None, is_file: bool) -> pl.Series:
+    frame = table.frame
+    if not table.header:
+        return frame[str(table.pick("item", (), item if isinstance(item, int) else 0))]
+    if frame.width > 1:
+        return frame[table.need("item", ITEM, item)]
+    column = frame[str(table.pick("item", (), item if isinstance(item, str) else 0))]
+    if not is_file or isinstance(item, str):
+        return column
+    if item is None and _is_header(table.source, column):
+        return column
+    return pl.concat([pl.Series([column.name]), column.cast(pl.String)])
+
+
+def _is_header(source: str, column: pl.Series) -> bool:
+    """Tell whether the first line of a list of items is the name of its column, or refuse."""
+    first = column.name
+    if plain_name(first) in ITEM or (column.dtype == pl.Int64 and len(column)):
+        return True
+    if re.search(r"\d", first):
+        return False
+    if len(column) and bool(column.str.contains(r"\d").all()):
+        warnings.warn(
+            f"{source}: took the first line, {first!r}, for the name of the column, as all "
+            f"others hold digits; write 'item' there to be sure",
+            DataWarning,
+            stacklevel=2,
+        )
+        return True
+    raise DataError(
+        f"{source}: is the first line, {first!r}, the name of the column or an item? Write 'item' "
+        f"as the first line"
+    )
+
+
 def read_table(source: object, *, format: str | None = None) -> Table:  # noqa: A002
     """Read any supported source into a table of raw columns."""
+    check_fork()
     if format is not None:
         choose("format", format, FORMATS)
     if isinstance(source, str | os.PathLike):
@@ -268,59 +359,90 @@ def _from_pandas_column(name: str, column: Any) -> pl.Series:
 
 
 def _read_file(path: Path, kind: str | None) -> Table:
-    if not path.exists():
-        raise DataError(f"{path}: no such file")
-    if path.is_dir():
-        raise DataError(f"{path}: is a folder; give a file")
-    name = path.name.removesuffix(".gz")
-    if kind == "parquet" or (kind is None and name.endswith((".parquet", ".pq"))):
-        try:
-            return Table(pl.read_parquet(path), path.name, format="parquet")
-        except (pl.exceptions.PolarsError, OSError) as problem:
-            raise DataError(f"{path}: not a readable Parquet file ({problem})") from None
+    file = InputFile.of(path)
+    with reading(path):
+        name = path.name.removesuffix(".gz")
+        if kind == "parquet" or (kind is None and _is_parquet(file, name)):
+            return Table(_read_parquet(file), path.name, format="parquet")
+        return _read_text(file, name, kind)
+
+
+def _is_parquet(file: InputFile, name: str) -> bool:
+    """Tell a Parquet file by its name, or by the mark at both of its ends."""
+    if name.endswith((".parquet", ".pq")):
+        return True
+    with file.raw() as raw:
+        if raw.read(4) != b"PAR1":
+            return False
+        raw.seek(-4, os.SEEK_END)
+        return raw.read() == b"PAR1"
+
+
+def _read_parquet(file: InputFile) -> pl.DataFrame:
     try:
-        return _read_text(path, name, kind)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
-        raise DataError(f"{path}: the gzip file is damaged ({problem})") from None
+        return pl.read_parquet(file.path if file.content is None else io.BytesIO(file.content))
+    except (pl.exceptions.PolarsError, OSError) as problem:
+        raise DataError(f"{file.path}: not a readable Parquet file ({problem})") from None
 
 
-def _read_text(path: Path, name: str, kind: str | None) -> Table:
-    lines = _first_lines(path)
+def _read_text(file: InputFile, name: str, kind: str | None) -> Table:
+    lines = _first_lines(file)
     if not lines:
-        raise DataError(f"{path}: the file is empty")
+        raise DataError(f"{file.path}: the file is empty")
     if kind is None:
         kind = _guess_format(name, lines)
+    source = file.path.name
     if kind == "trec":
-        return Table(_read_spaced(path), path.name, header=False, format="trec")
+        return _without_empty_end(Table(_read_spaced(file), source, header=False, format="trec"))
     separator = {"tsv": "\t", "::": "\x1f", "csv": _csv_separator(lines[0])}[kind]
-    fields = lines[0].replace("::", "\x1f").split(separator) if kind == "::" else (
-        next(iter(pl.read_csv(io.StringIO(lines[0] + "\n"), separator=separator, has_header=False,
-                              infer_schema=False, truncate_ragged_lines=True).iter_rows()))
-    )  # fmt: skip
-    header = not any(_is_number(str(field)) for field in fields)
-    data: object = path if kind != "::" else _rewrite(path, lambda b: b.replace(b"::", b"\x1f"))
-    frame = _parse(data, path, separator, header, quote=kind != "::")
+    if kind == "::":
+        fields = lines[0].split("::")
+        data: Any = _rewrite(file, lambda block: block.replace(b"::", b"\x1f"))
+    else:
+        fields = _fields(file.path, lines[0], separator)
+        data = file.whole()
+    header = not any(_is_number(field) for field in fields)
+    frame = _parse(data, file.path, separator, header, quote=kind != "::")
     label = {"csv": "comma-separated", "tsv": "tab-separated", "::": "::-separated"}[kind]
     if kind == "csv" and separator != ",":
         label = f"{separator!r}-separated"
-    return Table(frame, path.name, header, label)
+    return _without_empty_end(Table(frame, source, header, label))
 
 
-def _first_lines(path: Path) -> list[str]:
-    with _open(path) as file:
-        text = file.read(1 << 16)
+def _fields(path: Path, line: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=separator, strict=True))
+    except csv.Error as problem:
+        if "end of data" in str(problem):
+            raise DataError(
+                f"{path}: a quotation mark is left open in the first line: {line[:80]!r}"
+            ) from None
+        return line.split(separator)
+
+
+def _without_empty_end(table: Table) -> Table:
+    """Leave out the empty lines that many programs write at the end of a file."""
+    frame = table.frame
+    last = frame.height
+    while last and all(cell is None or cell == "" for cell in frame.row(last - 1)):
+        last -= 1
+    empty = frame.height - last
+    if not empty:
+        return table
+    note = f"{table.source}: {empty:,} empty line{'s' * (empty > 1)} at the end left out"
+    columns = [_typed(column) if column.dtype == pl.String else column for column in frame[:last]]
+    return replace(table, frame=pl.DataFrame(columns), notes=(*table.notes, note))
+
+
+def _first_lines(file: InputFile) -> list[str]:
+    with file.open() as opened:
+        text = opened.read(1 << 16)
     if b"\x00" in text:
         raise DataError(
-            f"{path}: this is not a text file; is it Parquet? Then say format='parquet'"
+            f"{file.path}: this is not a text file, and not a whole Parquet file either"
         )
     lines = text.decode("utf-8-sig", errors="replace").splitlines()
     return [line for line in lines if line.strip()][:100]
-
-
-def _open(path: Path) -> Any:
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if packed else path.open("rb")
 
 
 def _guess_format(name: str, lines: list[str]) -> str:
@@ -350,17 +472,18 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _rewrite(path: Path, change: Any) -> io.BytesIO:
+def _rewrite(file: InputFile, change: Callable[[bytes], bytes]) -> io.BytesIO:
     """Rewrite a text file block by block into the one-byte separators that polars reads."""
     out = io.BytesIO()
-    with _open(path) as file:
-        while lines := file.readlines(_BLOCK):
-            out.write(change(b"".join(lines)))
+    with file.open() as opened:
+        while lines := opened.readlines(_BLOCK):
+            block = b"".join(lines)
+            out.write(change(block if out.tell() else block.removeprefix(b"\xef\xbb\xbf")))
     out.seek(0)
     return out
 
 
-def _read_spaced(path: Path) -> pl.DataFrame:
+def _read_spaced(file: InputFile) -> pl.DataFrame:
     """Read whitespace-separated columns, as TREC files have them."""
 
     def squeeze(block: bytes) -> bytes:
@@ -368,7 +491,7 @@ def _read_spaced(path: Path) -> pl.DataFrame:
         lines = re.sub(rb"(?m)^[ \t]+", b"", lines)
         return re.sub(rb"[ \t]+", b"\t", lines)
 
-    return _parse(_rewrite(path, squeeze), path, "\t", header=False, quote=False)
+    return _parse(_rewrite(file, squeeze), file.path, "\t", header=False, quote=False)
 
 
 def _parse(source: Any, path: Path, separator: str, header: bool, quote: bool) -> pl.DataFrame:
@@ -388,8 +511,9 @@ def _parse(source: Any, path: Path, separator: str, header: bool, quote: bool) -
     except pl.exceptions.NoDataError:
         raise DataError(f"{path}: the file is empty") from None
     except pl.exceptions.PolarsError as problem:
-        first = str(problem).splitlines()[0]
-        raise DataError(f"{path}: cannot be read as a table: {first}") from None
+        first = str(problem).partition("\n")[0]
+        open_quote = "; is a quotation mark left open?" if '`"' in first else ""
+        raise DataError(f"{path}: cannot be read as a table: {first}{open_quote}") from None
     columns = []
     for column in frame.iter_columns():
         text = column.str.strip_chars() if column.dtype == pl.String else column
@@ -408,25 +532,33 @@ def _typed(text: pl.Series) -> pl.Series:
     return whole if bool(whole.is_between(-(10**18), 10**18, closed="none").all()) else text
 
 
-def name_columns(table: Table, names: Sequence[str]) -> Table:
-    """Name the columns of a file without a header line by their place."""
-    width = table.frame.width
-    if width < 2 or width > len(names):
+def name_columns(table: Table, names: Sequence[str], *, extra: bool = False) -> Table:
+    """Name the columns of a file without a header line by their place.
+
+    With `extra` there may be one more column, which is not given a meaning.
+    """
+    width, most = table.frame.width, len(names) + extra
+    if width < 2 or width > most:
         raise DataError(
             f"{table.source}: no header line and {width} columns, first row "
-            f"{table.frame.row(0) if table.frame.height else ()}; expected 2 to {len(names)} "
-            f"({', '.join(names)}); add a header line or give column numbers such as user=0"
+            f"{table.frame.row(0) if table.frame.height else ()}; expected 2 to {most} "
+            f"({', '.join(names)}{', another' * extra}); add a header line or give column numbers "
+            f"such as ",
+            Spelling("user=0", "--columns user=0,item=1"),
         )
-    if table.frame.columns == list(names[:width]):
-        return table
-    frame = table.frame.rename(dict(zip(table.frame.columns, names, strict=False)))
+    places = [*names, f"column_{len(names)}"]
+    frame = table.frame.rename(dict(zip(table.frame.columns, places, strict=False)))
     return replace(table, frame=frame, format=f"{table.format} without header")
 
 
 def number_column(table: Table, name: str, what: str) -> pl.Series:
-    """Return a column as floats, or say which rows are not numbers."""
+    """Return a column as numbers, or say which rows are not numbers."""
     column = table.frame[name]
     if column.dtype != pl.String:
+        if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+            raise DataError(
+                f"{table.source}: {what} in column {name!r} must be numbers, got {column.dtype}"
+            )
         return column
     floats = column.cast(pl.Float64, strict=False)
     bad = floats.is_null() & column.is_not_null()
@@ -439,8 +571,11 @@ def number_column(table: Table, name: str, what: str) -> pl.Series:
     return floats
 
 
-def time_column(table: Table, name: str) -> I64:
-    """Return time stamps as microseconds: seconds, milli-, micro- or nanoseconds, or ISO text."""
+def time_column(table: Table, name: str) -> tuple[I64, str]:
+    """Return time stamps as microseconds since 1970, and in words what they were taken for.
+
+    Numbers are seconds, milli-, micro- or nanoseconds by their size; text is ISO 8601.
+    """
     column = table.frame[name]
     if column.null_count():
         row = int(column.is_null().arg_true()[0])
@@ -448,28 +583,78 @@ def time_column(table: Table, name: str) -> I64:
             f"{table.source}: {column.null_count():,} time stamps are missing in column {name!r}, "
             f"the first in row {row + 1}"
         )
-    if column.dtype == pl.String:
-        floats = column.cast(pl.Float64, strict=False)
-        if not floats.null_count():
-            column = floats
-        else:
-            parsed = column.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
-            if parsed.null_count():
-                row = int(parsed.is_null().arg_true()[0])
-                raise DataError(
-                    f"{table.source}: {parsed.null_count():,} time stamps in column {name!r} are "
-                    f"neither numbers nor ISO dates, the first in row {row + 1}: {column[row]!r}"
-                )
-            return parsed.dt.timestamp("us").to_numpy()
-    if column.dtype in (pl.Date, pl.Datetime):
-        return column.cast(pl.Datetime("us")).dt.timestamp("us").to_numpy()
-    values = column.cast(pl.Float64).to_numpy()
-    if not np.isfinite(values).all():
-        raise DataError(f"{table.source}: time stamps in column {name!r} are NaN or infinite")
-    size = float(np.median(np.abs(values))) if values.size else 0.0
-    # Seconds since 1970 stay below 1e11 until the year 5138.
-    factor = 1e6 if size < 1e11 else 1e3 if size < 1e14 else 1.0 if size < 1e17 else 1e-3
-    return np.rint(values * factor).astype(np.int64)
+    with naming(f"{table.source}: column {name!r}"):
+        stamps, unit = _stamps(column)
+    days = stamps[[stamps.argmin(), stamps.argmax()]].astype("datetime64[us]").astype("M8[D]")
+    return stamps, f"{unit}, {days[0]} to {days[1]}"
+
+
+def _stamps(column: pl.Series) -> tuple[I64, str]:
+    kind = column.dtype
+    numbers = column
+    if kind == pl.String:
+        numbers = column.cast(pl.Float64, strict=False)
+        if numbers.null_count():
+            return _parsed(column), "ISO dates"
+    elif kind in (pl.Date, pl.Datetime):
+        factor = 86_400e6 if kind == pl.Date else {"ms": 1e3, "us": 1.0, "ns": 1e-3}[kind.time_unit]  # type: ignore[attr-defined]
+        physical = column.to_physical()
+        _refuse_distant(physical, physical.to_numpy() * factor)
+        moments = column.cast(pl.Datetime("us")).dt.timestamp("us").to_numpy()
+        return moments, "dates" if kind == pl.Date else "dates with time"
+    elif not kind.is_numeric():
+        raise DataError(f"time stamps must be numbers, ISO dates as text, or dates, got {kind}")
+    values = numbers.cast(pl.Float64).to_numpy()
+    unit, factor = _unit_of(column, values)
+    return microseconds(values, factor), f"{unit} since 1970"
+
+
+def _parsed(column: pl.Series) -> I64:
+    parsed = column.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+    if parsed.null_count():
+        row = int(parsed.is_null().arg_true()[0])
+        raise DataError(
+            f"{parsed.null_count():,} time stamps are neither numbers nor ISO dates, the first in "
+            f"row {row + 1}: {column[row]!r}"
+        )
+    return parsed.dt.timestamp("us").to_numpy()
+
+
+def _unit_of(column: pl.Series, values: F64) -> tuple[str, float]:
+    """Return the unit of time stamps and the microseconds in one; refuse several units at once."""
+    size = np.abs(values)
+    _refuse_distant(column, np.where(size < UNITS[-1][-1], 0.0, np.inf))
+    rows = {unit: np.flatnonzero((size >= low) & (size < high)) for unit, _, low, high in UNITS}
+    seen = {unit: at for unit, at in rows.items() if at.size}
+    if len(seen) > 1:
+        cases = [
+            f"{at.size:,} look like {unit} (the first is row {at[0] + 1:,}: {column[int(at[0])]})"
+            for unit, at in seen.items()
+        ]
+        raise DataError(
+            f"the time stamps are in several units: {' and '.join(cases)}; write all in one unit"
+        )
+    factors = {unit: factor for unit, factor, _, _ in UNITS}
+    unit = next(iter(seen), UNITS[0][0])
+    return unit, factors[unit]
+
+
+def _refuse_distant(column: pl.Series, moments: F64) -> None:
+    """Refuse time stamps (here in microseconds) that are NaN, infinite or far beyond any date."""
+    bad = ~(np.abs(moments) < _LATEST)
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(
+            f"{int(bad.sum()):,} time stamps are no dates before the year 5138, the first in row "
+            f"{row + 1}: {column[row]}"
+        )
+
+
+def microseconds(values: F64, factor: float) -> I64:
+    """Return times as whole microseconds; `factor` is the microseconds in one unit."""
+    moments = values * factor
+    _refuse_distant(pl.Series(values), moments)
+    return np.rint(moments).astype(np.int64)
 
 
 def _qrels(table: Table, duplicates: str) -> Ratings:
@@ -477,7 +662,8 @@ def _qrels(table: Table, duplicates: str) -> Ratings:
     if table.frame.width != 4:
         raise DataError(
             f"{table.source}: a TREC qrels file has 4 columns (user 0 item grade), this has "
-            f"{table.frame.width}; a run file goes to read_run"
+            f"{table.frame.width}; a run file goes to ",
+            Spelling("read_run", "--run"),
         )
     user, _, item, grade = table.frame.iter_columns()
     value = number_column(table, grade.name, "grades").rename("grade")
@@ -485,11 +671,12 @@ def _qrels(table: Table, duplicates: str) -> Ratings:
     note = f"{table.source}: TREC qrels, {table.frame.height:,} rows"
     if pooled.any():
         note += f", of which {int(pooled.sum()):,} in the pool but not judged (negative grade)"
-    return Ratings.of(
-        user.rename("user"),
-        item.rename("item"),
-        value,
-        tags={"pooled": pooled},
-        duplicates=duplicates,
-        notes=(note,),
-    )
+    with naming(table.source):
+        return Ratings.of(
+            user.rename("user"),
+            item.rename("item"),
+            value,
+            tags={"pooled": pooled},
+            duplicates=duplicates,
+            notes=(note, *table.notes),
+        )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from unskew.data.ratings import Ratings
 from unskew.data.worlds import MOST_PAIRS, World
 from unskew.errors import SettingError, choose
-from unskew.files import replacing, write_table
+from unskew.files import replacing_folder, write_table
 
 FORMATS = ("parquet", "csv")
 CARD = "card.json"
@@ -33,7 +33,8 @@ def save_world(
 
     The folder gets `ratings` (what is observed), `random` (a random sample) and, in the folder
     `truth`, a file per block of users with every known pair: user, item, its true rating `value`,
-    the `chance` that it is liked and the probability of its `observation`. `card.json` comes last.
+    the `chance` that it is liked and the probability of its `observation`; and `card.json`. It
+    appears when all is written: on a full disk nothing of it is left.
 
     Parameters
     ----------
@@ -76,20 +77,20 @@ def save_world(
             f"--no-truth (truth=False) to do without"
         )
     observed = world.ratings  # whatever cannot be made, fails before anything is written
-    _clear(home)
-    files = {f"ratings.{format}": _write(observed, home / f"ratings.{format}", format)}
-    if random:
-        name = f"random.{format}"
-        files[name] = _write(world.random(random), home / name, format)
-    if truth is None or truth:
-        for number, users in enumerate(world.blocks(), 1):
-            frame = _pairs(world, users)
-            name = f"truth/{number}.{format}"
-            write_table(frame, home / name, format)
-            files[name] = frame.height
-    card = {**world.describe(), "random": random, "files": files}
-    with replacing(home / CARD) as part:
-        part.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    with replacing_folder(home) as part:
+        files = {f"ratings.{format}": _write(observed, part / f"ratings.{format}", format)}
+        if random:
+            name = f"random.{format}"
+            files[name] = _write(world.random(random), part / name, format)
+        if truth is None or truth:
+            for number, users in enumerate(world.blocks(), 1):
+                frame = _pairs(world, users)
+                name = f"truth/{number}.{format}"
+                write_table(frame, part / name, format)
+                files[name] = frame.height
+        card = {**world.describe(), "random": random, "files": files}
+        (part / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+        _clear(home)  # now that everything is written
     return card
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from unskew.data.dataset import Dataset
 from unskew.data.distribution import gini
 from unskew.data.ratings import Ratings
+from unskew.layout import html_lines
 
 if TYPE_CHECKING:
     from unskew.charts import Figure
@@ -115,7 +116,7 @@ class Summary:
         return "\n".join([*lines, *(f"  note  {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+        return f"{self.table()._repr_html_()}{html_lines(self.notes)}"
 
 
 def summary(data: Dataset | Ratings) -> Summary:

@@ -23,6 +23,7 @@ from unskew.comparing.orders import as_number
 from unskew.data.ratings import Ids, frozen
 from unskew.data.readers import read_table
 from unskew.errors import DataError, SettingError, choose
+from unskew.estimating.propensity import LEAST
 from unskew.layout import Printed
 from unskew.rng import draw, key_of
 from unskew.threads import map_blocks, one_blas_thread
@@ -183,19 +184,19 @@ def _numbers(frame: pl.DataFrame, name: str, source: str) -> F64:
         row = int(wrong.arg_max() or 0)
         raise DataError(
             f"{source}: column {name!r} must hold numbers; {int(wrong.sum()):,} rows do not, the "
-            f"first: row {row}, {column[row]!r}"
+            f"first: row {row + 1}, {column[row]!r}"
         )
     return values.to_numpy().copy()
 
 
 def _check_propensity(chance: F64, name: str, source: str) -> None:
-    wrong = (chance <= 0) | (chance > 1)
+    wrong = (chance < LEAST) | (chance > 1)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
-            f"{source}: column {name!r}: {int(wrong.sum()):,} propensities are not above 0 and at "
-            f"most 1, the first: row {row}, {chance[row]:g}. What was shown had some chance to be "
-            f"shown: leave such rows out, or mend the log"
+            f"{source}: column {name!r}: {int(wrong.sum()):,} propensities do not lie between "
+            f"{LEAST:g} and 1, the first: row {row + 1}, {chance[row]:g}. What was shown had some "
+            f"chance to be shown: leave such rows out, or mend the log"
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any
@@ -19,12 +19,24 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
-from unskew.comparing.orders import as_number, at_least_two
+from unskew.comparing.orders import as_number, at_least_two, is_number
+from unskew.comparing.power import check_power
 from unskew.data.ratings import frozen
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, SettingError, choose
 from unskew.estimating.forms import Columns, Estimand, estimands
-from unskew.estimating.ips import LEVEL, RESAMPLES, ROWS, Laid, lay, weigh
+from unskew.estimating.ips import (
+    LEVEL,
+    RESAMPLES,
+    ROWS,
+    UNUSABLE,
+    Averages,
+    Estimate,
+    Laid,
+    Scales,
+    lay,
+    weigh,
+)
 from unskew.judge import BLOCK, Matched, Scratch
 from unskew.layout import Printed
 from unskew.metrics.block import geometric_discount, log_discount
@@ -294,10 +306,17 @@ class Sensitivity(Printed):
     bottom: F64 | None = None
     """What each judgment adds to the divisor, where it is a ratio of sums."""
     better: str = "higher"
+    most: float = math.inf
+    """The largest value that the metric can have."""
+    unusable: Mapping[str, str] = field(default_factory=dict)
+    """Systems that are left out, as their estimates are not usable: why."""
     notes: tuple[str, ...] = ()
 
     def table(self) -> pl.DataFrame:
-        """Return a row per pair: better, worse, difference, gamma (null: no Γ turns them)."""
+        """Return a row per pair: better, worse, difference, gamma (null: no Γ turns them).
+
+        Without the pairs of systems whose estimates are not usable (see `unusable`).
+        """
         rows = [
             {
                 "better": a, "worse": b, "difference": self.estimates[a] - self.estimates[b],
@@ -328,7 +347,7 @@ class Sensitivity(Printed):
         Returns
         -------
         polars.DataFrame
-            system, low, estimate, high.
+            system, low, estimate, high; no end is above the largest value of the metric.
         """
         if not 1 <= gamma < math.inf:
             raise SettingError(f"gamma must be a number from 1 up, got {gamma!r}")
@@ -345,7 +364,7 @@ class Sensitivity(Printed):
                     share = (1 - level) / 2
                     drawn = _resampled_ratio(top, bottom, resamples, seed, threads)
                     value = float(np.quantile(drawn, share if lighter else 1 - share))
-                sides.append(value)
+                sides.append(min(value, self.most))
             rows.append((name, sides[0], self.estimates[name], sides[1]))
         schema = ["system", "low", "estimate", "high"]
         return pl.DataFrame(rows, schema, orient="row")
@@ -380,6 +399,8 @@ class Sensitivity(Printed):
         if not 1 < most < math.inf:
             raise SettingError(f"most must be a number above 1, got {most!r}")
         as_number("points", points, least=2)
+        if not self.systems:
+            raise DataError(f"{self.metric}: no estimate is usable, so there is nothing to draw")
         rows = []
         for gamma in np.linspace(1, most, points):
             for row in self.interval(float(gamma), level=None).iter_rows(named=True):
@@ -397,16 +418,21 @@ class Sensitivity(Printed):
     def footer(self) -> list[str]:
         """Return the lines that say how the numbers came about."""
         what = "the odds of being judged" if self.model == "odds" else "the weights"
+        left_out = [
+            f"{name}: no gamma, as its estimate is {UNUSABLE} ({reason})"
+            for name, reason in self.unusable.items()
+        ]
         return [
             f"{self.metric}: gamma is how far off {what} must be for a pair to be equal",
-            *self.notes,
-        ]
+            *left_out, *self.notes,
+        ]  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         return {
             "metric": self.metric, "model": self.model, "estimates": dict(self.estimates),
-            "pairs": self.table().to_dicts(), "notes": list(self.notes),
+            "pairs": self.table().to_dicts(), "unusable": dict(self.unusable),
+            "notes": list(self.notes),
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -464,12 +490,16 @@ def sensitivity(
     gain: Rule = "rating",
     loss: Rule = "levels",
     relevance: Relevance | None = None,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
     ties: str | None = None,
     seed: int = 0,
     depth: int | None = None,
     threads: int | None = None,
 ) -> Sensitivity:
     """Find how wrong propensities must be for the better of two systems to be the worse.
+
+    Systems whose estimates are not usable (see `estimate`) are left out, and named.
 
     Parameters
     ----------
@@ -484,18 +514,21 @@ def sensitivity(
         may.
     propensity, weights, train, random, items, liked, above, gain, loss, relevance
         As for `estimate`.
+    resamples, level
+        Of the intervals by which estimates are called usable or not, as for `estimate`.
     ties, seed, depth, threads
         As for `evaluate`.
 
     Examples
     --------
     >>> from unskew.estimating.bounds import sensitivity
-    >>> test = {"user": [1, 1, 2], "item": ["a", "b", "a"], "rating": [5, 4, 5]}
-    >>> runs = {"x": {1: ["a"], 2: ["a"]}, "y": {1: ["b"], 2: ["c"]}}
+    >>> test = {"user": [*range(36), *range(16)], "item": ["a"] * 36 + ["b"] * 16,
+    ...         "rating": [5] * 52}
+    >>> runs = {name: {user: [name] for user in range(128)} for name in "ab"}
     >>> found = sensitivity(test, runs, "P@1", model="weights", liked=4,
-    ...                     propensity={"a": 0.5, "b": 0.25})
-    >>> found.table().rows()  # x has 2 + 2, y has 4: as much, so no Γ is needed
-    [('x', 'y', 0.0, 1.0)]
+    ...                     propensity={"a": 0.5, "b": 0.5})
+    >>> found.table().rows()  # a has 72 of 128, b has 32: √(72/32)
+    [('a', 'b', 0.3125, 1.5)]
     """
     choose("model", model, MODELS)
     if model == "odds" and weights is not None:
@@ -520,12 +553,26 @@ def sensitivity(
             "these propensities are known up to a factor, so their odds are not; take "
             "model='weights'"
         )
-    return _sensitivity(laid, one, source.weight, model, notes)
+    scales = Scales.of(laid, source, source.weight)
+    if scales.is_beyond(one):
+        raise SettingError(
+            f"{metric}: the propensities hold for liked judgments only, and disliked ones count too"
+        )
+    unusable: dict[str, str] = {}
+    if any(scales.gives(one)):
+        run = Averages.of(laid, {one.label: one}, "ratio", threads)
+        values = run.results(source.weight, scales, resamples, level, seed, threads)
+        unusable = {name: own.reason for (name, _), own in values.items() if own.reason}
+    else:
+        notes.append("estimates and differences are known up to a factor")
+    found = _sensitivity(laid, one, source.weight, model, notes, unusable)
+    return replace(found, most=scales.high(one)) if source.known else found
 
 
 def _sensitivity(
-    laid: Laid, one: Estimand, weight: F64, model: str, notes: list[str]
-) -> Sensitivity:
+    laid: Laid, one: Estimand, weight: F64, model: str, notes: list[str],
+    unusable: Mapping[str, str],
+) -> Sensitivity:  # fmt: skip
     judged, kept = laid.bench.judged, laid.asked
     owner = np.repeat(np.arange(len(judged.lists)), np.diff(judged.judgments.start))
     inside = kept[owner]
@@ -533,6 +580,7 @@ def _sensitivity(
     parts = {
         name: _contributions(laid, matched, one)[inside]
         for name, matched in laid.bench.matched.items()
+        if name not in unusable
     }
     bottom = None
     if not one.is_sum:
@@ -550,9 +598,20 @@ def _sensitivity(
         (a, b): smallest_gamma(parts[a] - parts[b], mine, model) for a, b in combinations(order, 2)
     }
     return Sensitivity(
-        one.label, tuple(laid.bench.matched), model, estimates, flips, parts, mine,
-        number[owner[inside]], users, bottom, one.better, tuple(notes),
-    )  # fmt: skip
+        metric=one.label,
+        systems=tuple(parts),
+        model=model,
+        estimates=estimates,
+        flips=flips,
+        contributions=parts,
+        weight=mine,
+        owner=number[owner[inside]],
+        users=users,
+        bottom=bottom,
+        better=one.better,
+        unusable=unusable,
+        notes=tuple(notes),
+    )
 
 
 def _column(one: Estimand) -> tuple[str, float]:
@@ -613,24 +672,26 @@ class JudgmentsNeeded(Printed):
     power: float
     alpha: float
     liked_share: float
+    """The mean over pairs; NaN where no pair has one."""
 
     def table(self) -> pl.DataFrame:
-        """Return a row per pair: a, b, difference, slots, needed (null: not even all of them).
+        """Return a row per pair: a, b, difference, slots, needed, and the reason where it is null.
 
-        Slots are the places of the lists in which the two differ and of which nothing is known;
-        `needed` of these, drawn at random and judged, find the difference with the power asked for.
+        Slots are the places of the lists in which the two differ; `needed` of these, drawn at
+        random and judged, find the difference with the power asked for.
         """
         kinds: dict[str, Any] = {
             "a": pl.String, "b": pl.String, "difference": pl.Float64, "slots": pl.Int64,
-            "needed": pl.Int64,
+            "needed": pl.Int64, "reason": pl.String,
         }  # fmt: skip
         return pl.DataFrame(list(self.rows), kinds)
 
     def footer(self) -> list[str]:
         """Return the lines that say how the numbers came about."""
+        share = f", where {self.liked_share:.3g} of the slots are liked"
         return [
-            f"{self.metric}: random judgments needed at power {self.power:g}, alpha {self.alpha:g},"
-            f" where {self.liked_share:.3g} of the slots are liked"
+            f"{self.metric}: random judgments needed at power {self.power:g}, alpha {self.alpha:g}"
+            + ("" if math.isnan(self.liked_share) else share)
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -678,6 +739,8 @@ def judgments_needed(
     gain: Rule = "rating",
     loss: Rule = "levels",
     relevance: Relevance | None = None,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
     ties: str | None = None,
     seed: int = 0,
     threads: int | None = None,
@@ -697,13 +760,17 @@ def judgments_needed(
     metric
         P, RBP, or DCG (with gain 1 for what is liked), with a cutoff.
     difference
-        What is to be found. Default: the weighted estimate of each pair.
+        What is to be found: above 0, and at most what the metric allows. Default: the weighted
+        estimate of each pair; a pair with an estimate that is not usable gets no number, but the
+        reason.
     liked_share
         How many of the slots are liked. Default: the mean weighted precision of both systems.
     power, alpha
-        How surely it should be found, and the level of the two-sided test.
+        How surely it should be found, and the level of the two-sided test; power is above alpha.
     propensity, weights, train, random, items, liked, above, gain, loss, relevance
         As for `estimate`.
+    resamples, level
+        Of the intervals by which estimates are called usable or not, as for `estimate`.
     ties, seed, threads
         As for `evaluate`.
 
@@ -713,55 +780,81 @@ def judgments_needed(
     >>> test = {"user": [1, 2], "item": ["a", "c"], "rating": [5, 1]}
     >>> runs = {"x": {u: ["a", "b"] for u in (1, 2)}, "y": {u: ["c", "d"] for u in (1, 2)}}
     >>> judgments_needed(test, runs, "P@2", liked=4, difference=0.5, liked_share=0.5).table().rows()
-    [('x', 'y', 0.5, 8, 8)]
+    [('x', 'y', 0.5, 8, 8, None)]
     """
-    from unskew.estimating.ips import estimate
-
     one = next(iter(estimands(metric).values()))
     if one.metric.name not in ("P", "RBP", "DCG") or one.metric.cutoff is None:
         raise SettingError(f"{metric}: judgments are counted for P, RBP and DCG with a cutoff")
-    for name, wanted in (("power", power), ("alpha", alpha)):
-        if not 0 < wanted < 1:
-            raise SettingError(f"{name} must lie between 0 and 1, got {wanted!r}")
-    if liked_share is not None and not 0 < liked_share < 1:
+    check_power(power, alpha)
+    most = _largest_difference(one)
+    if difference is not None and not _lies_in(difference, 0.0, most * (1 + 1e-9)):
+        raise SettingError(
+            f"difference must be a number above 0 and at most {most:g}, the largest difference of "
+            f"two systems by {metric}; got {difference!r}"
+        )
+    if liked_share is not None and not _lies_in(liked_share, 0.0, math.nextafter(1.0, 0.0)):
         raise SettingError(f"liked_share must lie between 0 and 1, got {liked_share!r}")
     rules: dict[str, Any] = {"liked": liked, "above": above, "gain": gain, "loss": loss,
                              "relevance": relevance}  # fmt: skip
-    laid = lay(judgments, systems, {one.label: one}, train, items, rules, ties, seed, None, threads)
+    precision = estimands(f"{'anti-' * one.metric.anti}P@{one.metric.cutoff}")
+    wanted = {one.label: one, **precision}
+    laid = lay(judgments, systems, wanted, train, items, rules, ties, seed, None, threads)
     names = list(laid.bench.matched)
     at_least_two(names)
-    precision = f"{'anti-' * one.metric.anti}P@{one.metric.cutoff}"
+    values: Mapping[tuple[str, str], Estimate] = {}
     if difference is None or liked_share is None:
-        made = estimate(
-            judgments, systems, [metric, precision], propensity=propensity, weights=weights,
-            train=train, random=random, items=items, resamples=0, ties=ties, seed=seed,
-            threads=threads, **rules,
-        )  # fmt: skip
-        value = {key: _best(one_) for key, one_ in made.values.items()}
+        laid = _with_gain_1(laid)
+        source = weigh(laid, propensity, weights, random)
+        run = Averages.of(laid, wanted, "users", threads)
+        scales = Scales.of(laid, source, source.weight)
+        values = run.results(source.weight, scales, resamples, level, seed, threads)
     slots = _slots(laid, one)
     rows, shares = [], []
     factor = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(power)
+    asks = [one.label] * (difference is None) + list(precision) * (liked_share is None)
     for a, b in combinations(names, 2):
-        gap = difference if difference is not None else value[a, metric] - value[b, metric]
-        if liked_share is not None:
-            share = liked_share
-        else:
-            share = min(max((value[a, precision] + value[b, precision]) / 2, 1e-6), 1 - 1e-6)
-        shares.append(share)
         adds = _differing(slots[a], slots[b], int(laid.asked.sum()))
-        rows.append(
-            {"a": a, "b": b, "difference": gap, "slots": int(adds.size),
-             "needed": _needed(adds, gap, share, factor)}
-        )  # fmt: skip
-    return JudgmentsNeeded(metric, tuple(rows), power, alpha, float(np.mean(shares)))
+        row = {"a": a, "b": b, "difference": difference, "slots": int(adds.size), "needed": None}
+        reasons = [
+            f"the estimate of {name} is {UNUSABLE}: {values[name, label].reason}"
+            for name in (a, b)
+            for label in asks
+            if values[name, label].reason
+        ]
+        if reasons:
+            rows.append({**row, "reason": reasons[0]})
+            continue
+        gap, share = difference, liked_share
+        if gap is None:
+            gap = values[a, one.label].best - values[b, one.label].best
+        if share is None:
+            (label,) = precision
+            share = (values[a, label].best + values[b, label].best) / 2
+        shares.append(share)
+        needed, reason = _needed(adds, gap, share, factor)
+        rows.append({**row, "difference": gap, "needed": needed, "reason": reason})
+    mean = float(np.mean(shares)) if shares else math.nan
+    return JudgmentsNeeded(metric, tuple(rows), power, alpha, mean)
 
 
-def _best(one: Any) -> float:
-    """Return the estimate that has a scale."""
-    for value in (one.snips, one.ips, one.naive):
-        if not math.isnan(value):
-            return float(value)
-    return math.nan
+def _lies_in(value: float, above: float, most: float) -> bool:
+    return is_number(value) and above < value <= most
+
+
+def _largest_difference(one: Estimand) -> float:
+    """Return the value of a list that holds liked items only: the other's may be 0."""
+    cutoff = one.metric.whole_cutoff
+    if one.metric.name == "P":
+        return 1.0
+    return float(_discount(one.metric, min(cutoff, 1 << 20)).sum())
+
+
+def _with_gain_1(laid: Laid) -> Laid:
+    """Return the same with gain and loss 1: what slots are counted with."""
+    view = laid.bench.judged.view
+    rule = replace(view.relevance, gain="binary", loss="binary")
+    judged = replace(laid.bench.judged, view=replace(view, relevance=rule))
+    return replace(laid, bench=replace(laid.bench, judged=judged))
 
 
 def _slots(laid: Laid, one: Estimand) -> dict[str, tuple[I64, F64]]:
@@ -795,13 +888,28 @@ def _differing(one: tuple[I64, F64], other: tuple[I64, F64], users: int) -> F64:
     return net[np.abs(net) > 1e-15]
 
 
-def _needed(adds: F64, gap: float, share: float, factor: float) -> int | None:
-    """Return the smallest m with M² s² (1/m - 1/M) <= (gap / factor)²; None if there is none."""
+def _needed(adds: F64, gap: float, share: float, factor: float) -> tuple[int | None, str | None]:
+    """Return the smallest m with M² s² (1/m - 1/M) <= (gap / factor)², or None and the reason."""
     slots = adds.size
-    if not slots or gap == 0 or math.isnan(gap):
-        return None
+    if not slots:
+        return None, "the two lists do not differ"
+    if gap == 0:
+        return None, "the estimates do not differ"
+    if not 0 < share < 1:
+        return None, f"the estimated share of liked slots is {share:g}"
+    most = _largest_gap(adds, share)
+    if abs(gap) > most * (1 + 1e-9):
+        return None, f"lists that differ in so few liked slots differ by {most:.3g} at most"
     mean = float(adds.mean()) * share
     variance = max(float((adds**2).mean()) * share - mean**2, 0.0)
     wanted = (gap / factor) ** 2
     m = 1.0 / (wanted / (slots**2 * variance) + 1.0 / slots) if variance else 1.0
-    return min(max(math.ceil(m - 1e-9), 1), slots)
+    return min(max(math.ceil(m - 1e-9), 1), slots), None
+
+
+def _largest_gap(adds: F64, share: float) -> float:
+    """Return the largest difference, either way, where a share of the slots is liked."""
+    liked = math.ceil(share * adds.size - 1e-9)
+    ascending = np.sort(adds)
+    up, down = ascending[-liked:], -ascending[:liked]
+    return max(float(np.maximum(side, 0.0).sum()) for side in (up, down))

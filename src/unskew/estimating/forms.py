@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 from unskew.data.ratings import frozen
 from unskew.errors import DataError, SettingError
 from unskew.judge import LIKED, View
-from unskew.metrics.block import WHOLE, Block, Judged, geometric_discount, log_discount
+from unskew.metrics.block import (
+    WHOLE,
+    Block,
+    Judged,
+    geometric_discount,
+    log_discount,
+    sum_of_discounts,
+)
 from unskew.metrics.definition import Params
 from unskew.metrics.names import Metric, parse
 
@@ -56,6 +63,7 @@ REFUSED = {
 """Metrics without a weighted form, and why."""
 _SUMS = frozenset({"P", "DCG", "RBP"})
 _TARGETS = frozenset({"AUC", "ATOP"})
+_RATIOS = frozenset({"Recall", "SR", "ADG", "ATOP"})
 _OWN = re.compile(r"(anti-)?(ATOP|ADG)(?:@(\d+))?", re.IGNORECASE)
 
 
@@ -90,10 +98,44 @@ class Estimand:
         return self.metric.better
 
     @property
-    def high(self) -> float:
-        """The largest value that it can have."""
+    def is_ratio(self) -> bool:
+        """Whether it is a ratio of two sums over judgments: a common factor of weights cancels."""
+        name, per_all = self.metric.name, self.params.get("per", "all") == "all"
+        return name in _RATIOS and per_all
+
+    @property
+    def bias(self) -> str:
+        """Why weights leave a bias that more users do not remove, and what to take; or nothing."""
+        name, anti = self.metric.name, "anti-" * self.metric.anti
+        if self.is_sum or self.is_ratio:
+            return ""
+        if name == "nDCG":
+            full = replace(plain_dcg(self.metric), name="nDCG")
+            full = replace(full, settings=(*full.settings, ("ideal", "full")))
+            return (
+                f"its ideal list is no sum over judgments; take {plain_dcg(self.metric)} or {full}"
+            )
+        if name == "HLU":
+            return f"its ideal list is no sum over judgments; take {anti}ADG"
+        if name == "F1":
+            return f"it leaves out users without a liked judgment; take {anti}P and {anti}Recall"
+        if self.params.get("per", "all") != "all":
+            return f"its divisor is no sum over judgments; take {anti}{name} without per=…"
+        return ""
+
+    def uses_gain(self, view: View) -> bool:
+        """Whether judgments add something that are not liked."""
+        gained = self.metric.name in ("DCG", "nDCG")
+        return gained and bool((view.gain[view.label != LIKED] > 0).any())
+
+    def high(self, view: View, longest: int) -> float:
+        """Return the largest value that it can have, with such gains in lists of such a length."""
         if self.metric.name in OWN:
             return 1.0
+        if self.metric.name == "DCG":
+            most = float(view.gain.max()) if view.gain.size else 0.0
+            depth = min(longest, self.metric.whole_cutoff)
+            return most * float(log_discount(depth, str(self.params["discount"])).sum())
         free = self.params.get("ideal") == "best"  # nDCL by the best order has no upper end
         return math.inf if free else self.metric.definition.high
 
@@ -331,8 +373,8 @@ def _ndcg(seen: Seen, params: Params, cutoffs: I64) -> Fraction:
     top = _dcg(seen, params, cutoffs)
     if kind == "full":
         best = float(view.gain.max()) if view.gain.size else 0.0
-        sums = np.cumsum(log_discount(max(judged.longest, int(cutoffs.max())), name))
-        return top / (best * sums[cutoffs][:, None]), None
+        sums = np.array([sum_of_discounts(int(cutoff), name) for cutoff in cutoffs])
+        return top / (best * sums[:, None]), None
     # A judgment may stand for more ranks than any list has: the table goes to the last item.
     discount = log_discount(max(judged.longest, len(judged.judgments.items)), name)
     key = view.gain

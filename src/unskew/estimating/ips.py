@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -38,7 +38,7 @@ from unskew.estimating.forms import (
 )
 from unskew.estimating.propensity import Propensity, propensity
 from unskew.evaluation import MEMORY, memory_bytes, read_runs, relevance_for
-from unskew.judge import BLOCK, Scratch
+from unskew.judge import BLOCK, Scratch, View
 from unskew.layout import Printed
 from unskew.metrics.block import WHOLE, Block, ratio
 from unskew.metrics.names import Metric, parse
@@ -54,7 +54,7 @@ I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-METRICS = ("P@10", "Recall@10", "nDCG@10")
+METRICS = ("P@10", "Recall@10", "DCG@10")
 USERS = ("with-list", "with-test", "all")
 MEANS = ("users", "ratio")
 RESAMPLES, LEVEL = 1_000, 0.95
@@ -64,6 +64,12 @@ LEVELS = (0.0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1.0)
 FEW = 0.1
 """Below this share of effective judgments weights are said to explode."""
 TOP = 0.01
+FEW_HITS = 10
+"""With fewer effective hits an estimate is not usable: its interval misses the truth too often."""
+UNUSABLE = "not usable here"
+MOST_WEIGHT = 1e12
+"""The largest weight that is accepted, as of propensities: sums of squares stay finite."""
+KINDS = ("naive", "ips", "snips")
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,18 @@ class Estimate:
     """Lists left out, as a fraction without liked judgments is undefined."""
     weights: Weights
     """Of the liked judgments that the lists found."""
+    reason: str = ""
+    """Why the weighted estimates are not usable; empty where they are."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether conclusions may be drawn from the weighted estimates."""
+        return not self.reason
+
+    @property
+    def best(self) -> float:
+        """The self-normalised estimate; IPS where there is none, NaN where there is neither."""
+        return self.ips if math.isnan(self.snips) else self.snips
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,40 +167,56 @@ class Estimates(Printed):
 
         Columns: naive, ips, snips, each with low and high (bootstrap over users); users; ess (how
         many equal weights the weights of the found liked items are worth), hits, max_weight and
-        top_share (share of the weight in the heaviest 1 %).
+        top_share (share of the weight in the heaviest 1 %); usable, and the reason where it is
+        false: an estimate or an end of its interval is no value of the metric, or rests on too few
+        hits.
         """
         rows = []
         for system in self.systems:
             for metric in self.metrics:
                 one = self.values[system, metric]
                 row: dict[str, Any] = {"system": system, "metric": metric}
-                for name in ("naive", "ips", "snips"):
+                for name in KINDS:
                     low, high = getattr(one, f"{name}_interval")
                     values = {name: getattr(one, name), f"{name}_low": low, f"{name}_high": high}
                     row |= {key: _null(value) for key, value in values.items()}
                 row |= {
                     "users": one.users, "hits": one.weights.number, "ess": one.weights.effective,
                     "max_weight": one.weights.largest, "top_share": one.weights.top,
+                    "usable": one.usable, "reason": one.reason or None,
                 }  # fmt: skip
                 rows.append(row)
-        text, whole = ("system", "metric"), ("users", "hits")
-        kinds: dict[str, Any] = {
-            name: pl.String if name in text else pl.Int64 if name in whole else pl.Float64
-            for name in rows[0]
-        }
-        return pl.DataFrame(rows, kinds)
+        special: dict[str, Any] = dict.fromkeys(("system", "metric", "reason"), pl.String)
+        special |= {"users": pl.Int64, "hits": pl.Int64, "usable": pl.Boolean}
+        return pl.DataFrame(rows, {name: special.get(name, pl.Float64) for name in rows[0]})
 
     def shown(self) -> pl.DataFrame:
-        """Return the table without the intervals of the naive and the IPS value: for people."""
-        hidden = ("naive_low", "naive_high", "ips_low", "ips_high")
-        return self.table().drop(hidden)
+        """Return what people read of the table: estimates, intervals, and what they rest on."""
+        hidden = ["naive_low", "naive_high", "users", "max_weight", "top_share", "reason"]
+        if not self.how["resamples"]:
+            hidden += [f"{name}_{end}" for name in ("ips", "snips") for end in ("low", "high")]
+        words = pl.when("usable").then(pl.lit("yes")).otherwise(pl.lit(UNUSABLE))
+        return self.table().drop(hidden).with_columns(usable=words)
 
     def order(self, metric: str, by: str = "snips") -> list[str]:
-        """Return the systems, best first, by `naive`, `ips` or `snips`."""
+        """Return the systems, best first, by `naive`, `ips` or `snips`.
+
+        Refused where the estimate of a system is missing or not usable.
+        """
         choose("metric", metric, self.metrics)
-        choose("by", by, ("naive", "ips", "snips"))
+        choose("by", by, KINDS)
+        values = {name: getattr(self[name, metric], by) for name in self.systems}
+        for name, value in values.items():
+            reason = "" if by == "naive" else self[name, metric].reason
+            if math.isnan(value) and not reason:
+                reason = "there is none"
+            if reason:
+                raise DataError(
+                    f"{metric}: systems cannot be put in order by {by}, as that of {name} is "
+                    f"{UNUSABLE}: {reason}; leave it out, or order by='naive'"
+                )
         sign = -1.0 if self.better[metric] == "higher" else 1.0
-        return sorted(self.systems, key=lambda name: sign * getattr(self[name, metric], by))
+        return sorted(self.systems, key=lambda name: sign * values[name])
 
     def curve(self, levels: Sequence[float] | None = None) -> pl.DataFrame:
         """Return the bias and the standard error of the estimates over the clipping level.
@@ -256,9 +290,25 @@ class Estimates(Printed):
         how = self.how
         lines = [f"weights by {how['weights']}: {self.weights}"]
         per = "of users" if how["mean"] == "users" else "as a ratio of sums over users"
-        drawn = f"; intervals: {100 * how['level']:g} % bootstrap over users"
+        drawn = (
+            f"; intervals: {100 * how['level']:g} % bootstrap over users, which takes the weights "
+            f"as they are"
+        )
         lines.append(f"means {per} ({how['users']})" + (drawn if how["resamples"] else ""))
-        return [*lines, str(how["relevance"]), *self.notes]
+        return [*lines, str(how["relevance"]), *self.notes, *self.unusable_notes()]
+
+    def unusable_notes(self) -> list[str]:
+        """Return a line per metric that names the estimates that are not usable, and why."""
+        lines = []
+        for metric in self.metrics:
+            reasons = [
+                f"{system} ({self[system, metric].reason})"
+                for system in self.systems
+                if not self[system, metric].usable
+            ]
+            if reasons:
+                lines.append(f"{metric} {UNUSABLE}: {'; '.join(reasons)}")
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
@@ -266,7 +316,7 @@ class Estimates(Printed):
             "how": dict(self.how),
             "weights": dict(self.weights.__dict__),
             "estimates": self.table().to_dicts(),
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.unusable_notes()],
         }
 
     def __repr__(self) -> str:
@@ -304,10 +354,16 @@ def estimate(
     For a metric that is a sum over liked items of something that depends on their rank (P, DCG,
     RBP and their anti-twins), IPS is :math:`\frac{1}{|U|}\sum_u\sum_{i} c(rank)/p_{ui}` over the
     judged liked items: unbiased where the propensities p are right. SNIPS divides it by how many
-    targets the weights add up to and multiplies by how many there are. Recall, nDCG, F1, SR, HLU,
-    ADG and ATOP are such a sum over another one (then both are the same number). AP and AUC also
-    need pairs of liked items, weighted by the product: right where judgments are made
-    independently. All others are refused, with the reason.
+    targets the weights add up to and multiplies by how many there are: right in the long run where
+    the propensities of disliked judgments are right too. Recall, SR, ADG and ATOP are such a sum
+    over another one (then both are the same number). AP and AUC also need pairs of liked items,
+    weighted by the product: right where judgments are made independently. nDCG (but for
+    ``ideal=full``), HLU, F1 and whatever has ``per=min`` are biased even with the right
+    propensities, and more users do not help, as their divisors are no sums over judgments: take
+    DCG, or nDCG(ideal=full). All others are refused, with the reason.
+
+    An estimate is called not usable where it, or an end of its interval, is above the largest value
+    that the metric can have, or where it rests on fewer than ten effective hits.
 
     Parameters
     ----------
@@ -323,7 +379,8 @@ def estimate(
         propensities. Default: popularity.
     weights
         Instead: a weight per judgment, in the order of the judgments, or what an intervention's
-        `weigh` gave. Known up to a factor.
+        `weigh` gave. Known up to a factor: sums have a self-normalised estimate only; nDCG, F1,
+        HLU, AP and AUC have none.
     train, random
         Training ratings (targets are what is not in them) and ratings of randomly chosen items,
         for `propensity`.
@@ -336,13 +393,15 @@ def estimate(
         The largest weight: a number, or a quantile of the weights such as ``"99%"``.
     mean
         Of fractions: `users` averages over users with a liked judgment, `ratio` divides the sums
-        over all users, which is right in the long run also where a user has few judgments. SR and
-        HLU with a `mean=ratio` of their own are always divided so.
+        over all users, which for Recall, SR, ADG, ATOP, AP and AUC is right in the long run also
+        where a user has few judgments. SR and HLU with a `mean=ratio` of their own are always
+        divided so.
     users
         Which are averaged: `with-list` (a list of any system), `with-test`, `all`. Means over users
         with test judgments only are biased, as having one depends on the propensities.
     resamples, level, seed
-        Of the bootstrap over users; 0 resamples for no intervals.
+        Of the bootstrap over users, which takes the weights as they are; 0 resamples for no
+        intervals.
     ties, depth, threads, memory
         As for `evaluate`.
 
@@ -376,31 +435,37 @@ def estimate(
     weight, clipped = clipped_weights(source.weight, clip)
     described = Weights.of(weight, clipped)
     _warn_of_weights(described, notes)
-    run = _Run(laid, wanted, mean, users, resolve(threads), memory_bytes(memory))
-    scales = _Scales.of(laid, source.known, weight, notes)
-    first = run.both(weight, diagnose=True)
-    values = run.results(first, scales, resamples, level, seed, threads)
+    run = Averages(laid, wanted, mean, users, resolve(threads), memory_bytes(memory))
+    scales = Scales.of(laid, source, weight)
+    values = run.results(weight, scales, resamples, level, seed, threads)
+    notes += scales.notes(wanted)
     _note_undefined(values, mean, notes)
-    _note_beyond(values, wanted, notes)
+    _note_bias(wanted, notes)
     _warn_of_order(values, wanted, tuple(laid.bench.matched), notes)
 
     def again(most: float) -> dict[tuple[str, str], tuple[float, float, float]]:
-        cut = np.minimum(source.weight, most)
+        cut = frozen(np.minimum(source.weight, most))
         share = float(np.mean(source.weight > most))
-        part = run.weighted(frozen(cut))
-        own = _Scales.of(laid, source.known, cut, [])
+        part = run.weighted(cut)
+        own = Scales.of(laid, source, cut)
         return {key: (*run.spread(part, key, own), share) for key in values}
 
     how = {
         "weights": source.name, "mean": mean, "users": users, "clip": clip,
-        "resamples": resamples, "level": level, "seed": seed,
+        "resamples": resamples, "level": level, "seed": seed, "random": random is not None,
         "relevance": str(laid.bench.judged.view.relevance), **source.facts,
     }  # fmt: skip
     return Estimates(
-        tuple(wanted), tuple(laid.bench.matched), values, described, how,
-        {label: one.better for label, one in wanted.items()}, tuple(dict.fromkeys(notes)), again,
-        lambda q: float(np.quantile(source.weight, q)),
-    )  # fmt: skip
+        metrics=tuple(wanted),
+        systems=tuple(laid.bench.matched),
+        values=values,
+        weights=described,
+        how=how,
+        better={label: one.better for label, one in wanted.items()},
+        notes=tuple(dict.fromkeys(notes)),
+        again=again,
+        quantiles=lambda q: float(np.quantile(source.weight, q)),
+    )
 
 
 # What all estimates of this package share: laying out, weights
@@ -525,8 +590,8 @@ class Source:
     """Whether they are known, or only up to a common factor."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    chance: F64 | None = None
-    """1 / weight where propensities are known."""
+    liked_only: bool = False
+    """Whether they hold for liked judgments only."""
 
 
 def weigh(laid: Laid, given: object, weights: object, random: object) -> Source:
@@ -547,9 +612,9 @@ def weigh(laid: Laid, given: object, weights: object, random: object) -> Source:
         rule = laid.bench.judged.view.relevance if fitted else None
         own = propensity(laid.train, laid.tests, how, random=random, relevance=rule)
     chance = aligned(laid.judgments, own.test, own.value, "propensity")
-    facts = {"propensity": dict(own.facts), "known": own.known}
+    facts = {"propensity": dict(own.facts), "known": own.known, "liked_only": own.liked_only}
     name = f"propensity ({own.method})"
-    return Source(frozen(1.0 / chance), name, own.known, facts, own.notes, frozen(chance))
+    return Source(frozen(1.0 / chance), name, own.known, facts, own.notes, own.liked_only)
 
 
 def _given_weights(laid: Laid, weights: object) -> Source:
@@ -568,10 +633,13 @@ def _given_weights(laid: Laid, weights: object) -> Source:
                 f"weights: one per judgment is needed ({len(laid.tests):,}), got {column.shape}"
             )
         values, name = aligned(laid.judgments, laid.tests, column, "weight"), "given weights"
-    bad = ~((values >= 0) & (values < math.inf))
+    bad = ~((values >= 0) & (values <= MOST_WEIGHT))
     if bad.any() or not values.sum() > 0:
-        example = f"{values[int(np.argmax(bad))]:g}" if bad.any() else "only 0"
-        raise DataError(f"weights must be numbers from 0 up and not all 0, got {example}")
+        row = int(np.argmax(bad))
+        example = f"{values[row]:g}, {_pair(laid.judgments, row)}" if bad.any() else "only 0"
+        raise DataError(
+            f"weights must be numbers from 0 to {MOST_WEIGHT:g} and not all 0, got {example}"
+        )
     return Source(frozen(values / values.mean()), name, False)
 
 
@@ -587,17 +655,17 @@ def aligned(judgments: Ratings, rows: Ratings, value: F64, what: str) -> F64:
     place = np.minimum(np.searchsorted(key[order], wanted), max(key.size - 1, 0))
     missing = key[order][place] != wanted if key.size else np.ones(wanted.size, np.bool_)
     if missing.any():
-        row = int(np.argmax(missing))
-        pair = (
-            f"user {judgments.users.values[int(judgments.user[row])]!r}, "
-            f"item {judgments.items.values[int(judgments.item[row])]!r}"
-        )
         raise DataError(
-            f"{int(missing.sum()):,} of {wanted.size:,} judgments have no {what}, the first: {pair}"
-            f"; make it from the same test ratings"
+            f"{int(missing.sum()):,} of {wanted.size:,} judgments have no {what}, the first: "
+            f"{_pair(judgments, int(np.argmax(missing)))}; make it from the same test ratings"
         )
     result: F64 = np.asarray(value, np.float64)[order][place]
     return result
+
+
+def _pair(judgments: Ratings, row: int) -> str:
+    user, item = int(judgments.user[row]), int(judgments.item[row])
+    return f"user {judgments.users.values[user]!r}, item {judgments.items.values[item]!r}"
 
 
 def _same_rows(one: Ratings, other: Ratings) -> bool:
@@ -656,18 +724,25 @@ def _added(metrics: object, wanted: Mapping[str, Estimand]) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Scales:
-    """What sums are normalised by: targets and the weights of all judgments, per list."""
+class Scales:
+    """What sums are normalised by, and which estimates follow from weights of such a kind."""
 
-    ips: bool
-    """Whether the plain weighted value has a scale."""
+    known: bool
+    """Whether weights are known, or only up to a common factor."""
+    liked_only: bool
+    """Whether weights hold for liked judgments only."""
+    one_sided: bool
+    """Whether all judgments are liked, or none is."""
     targets: F64 | None
-    """Targets of each list; None where self-normalising is not possible."""
+    """Targets of each list, where they are counted."""
     weight: F64
     """Weights of the judgments of each list, added up."""
+    view: View
+    longest: int
 
     @classmethod
-    def of(cls, laid: Laid, known: bool, weight: F64, notes: list[str]) -> _Scales:
+    def of(cls, laid: Laid, source: Source, weight: F64) -> Scales:
+        """Add the weights up by list."""
         judged = laid.bench.judged
         from unskew.metrics import _kernels
 
@@ -675,15 +750,63 @@ class _Scales:
         everyone, start = judged.lists.user, judged.judgments.start
         sums = _kernels.sum_judged(everyone, start, column, 0, everyone.size)
         targets = judged.lists.targets
-        one_sided = not (judged.disliked.sum() and judged.liked.sum())
-        if one_sided:
-            notes.append(
-                "all judgments are liked, or none is: weights cannot be normalised by the number "
-                "of targets, so P, DCG and RBP have no self-normalised estimate (ADG and Recall "
-                "have)"
-            )
-        size = None if targets is None or one_sided else targets.astype(np.float64)
-        return cls(known, size, sums)
+        return cls(
+            known=source.known,
+            liked_only=source.liked_only,
+            one_sided=not (judged.disliked.sum() and judged.liked.sum()),
+            targets=None if targets is None else targets.astype(np.float64),
+            weight=sums,
+            view=judged.view,
+            longest=judged.longest,
+        )
+
+    def gives(self, one: Estimand) -> tuple[bool, bool]:
+        """Tell whether weights of this kind give an IPS and a self-normalised estimate.
+
+        A sum has an IPS estimate where weights are known. What the weights of all judgments add up
+        to tells the scale only where they are right for all: for disliked judgments too, and where
+        there are some of both. Of a ratio of sums a common factor cancels; all other fractions
+        need weights that are known.
+        """
+        if self.is_beyond(one):
+            return False, False
+        if one.is_sum:
+            normal = self.targets is not None and not (self.one_sided or self.liked_only)
+            return self.known, normal
+        whole = self.known or one.is_ratio
+        return whole, whole
+
+    def is_beyond(self, one: Estimand) -> bool:
+        """Tell whether it adds up judgments for which the weights do not hold."""
+        return self.liked_only and (one.metric.anti or one.uses_gain(self.view))
+
+    def high(self, one: Estimand) -> float:
+        """Return the largest value that an estimand can have here."""
+        return one.high(self.view.anti if one.metric.anti else self.view, self.longest)
+
+    def notes(self, wanted: Mapping[str, Estimand]) -> list[str]:
+        """Say which estimates do not follow from weights of this kind, and why."""
+        sums = [label for label, one in wanted.items() if one.is_sum]
+        beyond = [label for label, one in wanted.items() if self.is_beyond(one)]
+        loose = [
+            label
+            for label, one in wanted.items()
+            if not (self.known or one.is_sum or one.is_ratio or self.is_beyond(one))
+        ]
+        lines = {
+            "have no estimate: the weights hold for liked judgments only, and disliked ones count "
+            "too": beyond,
+            "have no estimate: the weights are known up to a factor only": loose,
+        }
+        if self.liked_only:
+            lines["have no self-normalised estimate: the weights hold for liked judgments only, so "
+                  "those of all judgments do not add up to the targets"] = sums  # fmt: skip
+        elif self.one_sided:
+            lines["have no self-normalised estimate: all judgments are liked, or none is, so their "
+                  "weights do not add up to the targets"] = sums  # fmt: skip
+        if not self.known:
+            lines["have no IPS estimate: the weights are known up to a factor only"] = sums
+        return [f"{', '.join(labels)} {why}" for why, labels in lines.items() if labels]
 
 
 @dataclass(frozen=True, eq=False)
@@ -696,7 +819,7 @@ class _Part:
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
+class Averages:
     """The passes over all lists, and what becomes of them."""
 
     laid: Laid
@@ -705,6 +828,13 @@ class _Run:
     users: str
     threads: int
     budget: int
+
+    @classmethod
+    def of(
+        cls, laid: Laid, wanted: dict[str, Estimand], mean: str, threads: int | None
+    ) -> Averages:
+        """Average over users with a list, as `estimate` does by default."""
+        return cls(laid, wanted, mean, "with-list", resolve(threads), memory_bytes(MEMORY))
 
     @cached_property
     def _groups(self) -> list[tuple[Metric, Any, I64, list[tuple[int, int]]]]:
@@ -848,7 +978,7 @@ class _Run:
         """Tell whether sums over users are divided, instead of averaging each user's fraction."""
         return not one.is_sum and (self.mean == "ratio" or one.params.get("mean") == "ratio")
 
-    def spread(self, part: _Part, key: tuple[str, str], scales: _Scales) -> tuple[float, float]:
+    def spread(self, part: _Part, key: tuple[str, str], scales: Scales) -> tuple[float, float]:
         """Return an estimate that has a scale, and its standard error over users (linearised)."""
         name, label = key
         row = list(self.wanted).index(label)
@@ -858,9 +988,11 @@ class _Run:
             return math.nan, math.nan
         value = float(top.sum()) / total
         away = (top - value * bottom) / total
-        if self._rows[row].is_sum and not scales.ips:
-            if scales.targets is None:
-                return math.nan, math.nan
+        ips, snips = scales.gives(self._rows[row])
+        if not (ips or snips):
+            return math.nan, math.nan
+        if not ips:
+            assert scales.targets is not None
             size, weight = scales.targets[self.kept], scales.weight[self.kept]
             factor = float(size.sum() / weight.sum())
             away = factor * away + value * (size - factor * weight) / float(weight.sum())
@@ -868,11 +1000,11 @@ class _Run:
         return value, float(np.sqrt((away**2).sum()))
 
     def results(
-        self, parts: tuple[_Part, _Part], scales: _Scales, resamples: int, level: float,
-        seed: int, threads: int | None,
+        self, weight: F64, scales: Scales, resamples: int, level: float, seed: int,
+        threads: int | None,
     ) -> dict[tuple[str, str], Estimate]:  # fmt: skip
         """Average everything, with intervals."""
-        plain, weighted = parts
+        plain, weighted = self.both(weight, diagnose=True)
         users = int(self.kept.sum())
         if not users:
             raise DataError(f"no user is averaged ({self.users}): no list meets the judgments")
@@ -890,26 +1022,53 @@ class _Run:
                 naive, ips, snips = self._ratios(sums, row, one, scales)[:, 0].tolist()
                 spread = self._ratios(drawn, row, one, scales)
                 defined = users if self._divided[row] else int(sums[0, 2 + 4 * row + 3])
-                found[name, label] = Estimate(
-                    naive, ips, snips, _ends(spread[0], ends), _ends(spread[1], ends),
-                    _ends(spread[2], ends), defined, users - defined,
-                    weighted.weights.get((name, label), Weights.of(np.zeros(0))),
-                )  # fmt: skip
+                own = Estimate(
+                    naive=naive,
+                    ips=ips,
+                    snips=snips,
+                    naive_interval=_ends(spread[0], ends),
+                    ips_interval=_ends(spread[1], ends),
+                    snips_interval=_ends(spread[2], ends),
+                    users=defined,
+                    undefined=users - defined,
+                    weights=weighted.weights.get((name, label), Weights.of(np.zeros(0))),
+                )
+                found[name, label] = replace(own, reason=unusable(own, scales.high(one)))
         return found
 
-    def _ratios(self, sums: F64, row: int, one: Estimand, scales: _Scales) -> F64:
+    def _ratios(self, sums: F64, row: int, one: Estimand, scales: Scales) -> F64:
         """Return naive, IPS and SNIPS from sums over lists, a row each."""
         at = 2 + 4 * row
         with np.errstate(invalid="ignore", divide="ignore"):
             naive = sums[:, at] / sums[:, at + 1]
             value = sums[:, at + 2] / sums[:, at + 3]
-            if not one.is_sum:
-                return np.array([naive, value, value])
-            own = value * sums[:, 0] / sums[:, 1]
+            normal = value * sums[:, 0] / sums[:, 1] if one.is_sum else value
         nothing = np.full(value.size, np.nan)
-        return np.array(
-            [naive, value if scales.ips else nothing, nothing if scales.targets is None else own]
-        )
+        ips, snips = scales.gives(one)
+        return np.array([naive, value if ips else nothing, normal if snips else nothing])
+
+
+def unusable(one: Estimate, high: float) -> str:
+    """Say why the weighted estimates cannot be used; nothing where they can."""
+    known = {name: getattr(one, name) for name in ("ips", "snips")}
+    known = {name: value for name, value in known.items() if not math.isnan(value)}
+    if not known:
+        return "there is no weighted estimate"
+    most = high * (1 + 1e-9)
+    for name, value in known.items():
+        if value > most:
+            return f"{name} {value:.4g} is above {high:.4g}, the largest possible value"
+    for name in known:
+        end = getattr(one, f"{name}_interval")[1]
+        if end > most:
+            return (
+                f"the interval of {name} reaches {end:.4g}, above {high:.4g}, the largest possible "
+                f"value"
+            )
+    if one.weights.effective < FEW_HITS:
+        hits, worth = one.weights.number, one.weights.effective
+        return f"it rests on {hits:,} hits worth {worth:.2g} equal ones, fewer than {FEW_HITS}"
+    return ""
 
 
 def _resampled(columns: list[F64], resamples: int, seed: int, threads: int | None) -> F64:
@@ -951,22 +1110,11 @@ def _note_undefined(
         )
 
 
-def _note_beyond(
-    values: Mapping[tuple[str, str], Estimate], wanted: Mapping[str, Estimand], notes: list[str]
-) -> None:
-    """Note estimates that no metric can have: a sign of wrong propensities, or of much noise."""
+def _note_bias(wanted: Mapping[str, Estimand], notes: list[str]) -> None:
+    """Note metrics that are estimated with a bias even where propensities are right."""
     for label, one in wanted.items():
-        most = {
-            name: max((v for v in (own.ips, own.snips) if not math.isnan(v)), default=0.0)
-            for (name, metric), own in values.items()
-            if metric == label
-        }
-        beyond = [f"{name} {value:.2f}" for name, value in most.items() if value > one.high + 1e-9]
-        if beyond:
-            notes.append(
-                f"{label} beyond {one.high:g} ({', '.join(beyond)}): propensities are too small for"
-                f" what these lists hold, or judgments too few"
-            )
+        if one.bias:
+            notes.append(f"{label} is biased even if propensities are right: {one.bias}")
 
 
 def _warn_of_order(
@@ -982,13 +1130,8 @@ def _warn_of_order(
         turned = []
         for a, b in combinations(systems, 2):
             pairs = [(values[a, m], values[b, m]) for m in (label, other)]
-            kind = next(
-                (k for k in ("snips", "ips") if not math.isnan(getattr(pairs[1][0], k))), None
-            )
-            if kind is None:
-                continue
-            gaps = [getattr(x, kind) - getattr(y, kind) for x, y in pairs]
-            if gaps[0] * gaps[1] < 0:
+            gaps = [x.best - y.best for x, y in pairs if x.usable and y.usable]
+            if len(gaps) == 2 and gaps[0] * gaps[1] < 0:
                 turned.append(f"{a} and {b}")
         if turned:
             _warn(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any
@@ -21,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
+from unskew.comparing.corrections import CORRECTIONS, correct
 from unskew.comparing.distributions import binomial_half_cdf, student_t_quantile, student_t_sf
 from unskew.data.observation import Clustered
 from unskew.data.ratings import Ratings, frozen
@@ -463,17 +464,23 @@ def _by_t(told: F64, error: F64, df: F64) -> Verdict:
     return Verdict(told, error, df, np.where(np.isnan(p), 1.0, p))
 
 
-def pair_table(shown: Shown, verdict: Verdict, level: float) -> pl.DataFrame:
+def pair_table(
+    shown: Shown, verdict: Verdict, level: float, correction: str | None
+) -> pl.DataFrame:
     """Return a row per pair: what was told, and what is true."""
     true, names, rows = shown.true(), shown.systems, []
     low, high = verdict.interval(level)
+    # A test of six systems makes 15 comparisons: without correction a third of such tests of equal
+    # systems would name a winner.
+    corrected = verdict.p if correction is None else correct(verdict.p, correction)
     for at, (a, b) in enumerate(pairs_of(len(names))):
         told = float(verdict.told[at])
-        clear = bool(verdict.p[at] < 1 - level)
+        clear = bool(corrected[at] < 1 - level)
         rows.append(
             {
                 "a": names[a], "b": names[b], "difference": told, "low": float(low[at]),
                 "high": float(high[at]), "p": float(verdict.p[at]),
+                "p_corrected": float(corrected[at]),
                 "winner": (names[a] if told > 0 else names[b]) if clear else None,
                 "true": float(true[a] - true[b]),
                 "better": None if true[a] == true[b] else names[a if true[a] > true[b] else b],
@@ -484,9 +491,24 @@ def pair_table(shown: Shown, verdict: Verdict, level: float) -> pl.DataFrame:
 
 _PAIRS = {
     "a": pl.String, "b": pl.String, "difference": pl.Float64, "low": pl.Float64,
-    "high": pl.Float64, "p": pl.Float64, "winner": pl.String, "true": pl.Float64,
-    "better": pl.String,
+    "high": pl.Float64, "p": pl.Float64, "p_corrected": pl.Float64, "winner": pl.String,
+    "true": pl.Float64, "better": pl.String,
 }  # fmt: skip
+
+
+def check_correction(correction: str | None) -> None:
+    """Refuse a correction that there is not."""
+    if correction is not None:
+        choose("correction", correction, CORRECTIONS)
+
+
+def _winners(count: int, level: float, correction: str | None) -> str:
+    """Say by which p winners are named."""
+    pairs = len(pairs_of(count))
+    if pairs == 1:
+        return f"winner: p < {1 - level:.3g}"
+    how = "not corrected" if correction is None else f"corrected by {correction}"
+    return f"winner: p, {how} for {pairs} pairs, < {1 - level:.3g}; intervals are of single pairs"
 
 
 # A/B tests
@@ -504,6 +526,7 @@ class ABTest(Printed):
     census: bool
     """Whether every user was shown every system's list."""
     level: float = LEVEL
+    correction: str | None = "holm"
 
     def rates(self) -> F64:
         """Return the clicks (or, with forced feedback, liked items) per shown place: P̂@k."""
@@ -524,10 +547,11 @@ class ABTest(Printed):
     def pairs(self) -> pl.DataFrame:
         """Return a row per pair of systems.
 
-        Columns: a, b, difference (of the rates) with its interval low to high, p, winner (null
-        where the difference is not significant), true (the true difference of P@k), better.
+        Columns: a, b, difference (of the rates) with its interval low to high, p, p_corrected for
+        the number of pairs, winner (null where p_corrected is not below 1 - level), true (the true
+        difference of P@k), better.
         """
-        return pair_table(self.lists, self.verdict, self.level)
+        return pair_table(self.lists, self.verdict, self.level, self.correction)
 
     def figure(self) -> Figure:
         """Draw the rate of each system with its interval, and the true P@k beside it."""
@@ -548,13 +572,15 @@ class ABTest(Printed):
         how = "every user was shown the list of every system" if self.census else (
             f"{int(self.counts[:, 0].sum()):,} impressions, each of a random user and system"
         )  # fmt: skip
-        return [f"{how}; {self.feedback}; {self.level:.0%} intervals", *self.lists.notes]
+        winners = _winners(len(self.lists.systems), self.level, self.correction)
+        return [f"{how}; {self.feedback}; {self.level:.0%} intervals", winners, *self.lists.notes]
 
     def to_dict(self) -> dict[str, Any]:
         """Return both tables as plain values, for JSON."""
         return {
-            "level": self.level, "systems": self.table().to_dicts(),
-            "pairs": self.pairs().to_dicts(), "notes": self.footer(),
+            "level": self.level, "correction": self.correction,
+            "systems": self.table().to_dicts(), "pairs": self.pairs().to_dicts(),
+            "notes": self.footer(),
         }  # fmt: skip
 
 
@@ -567,6 +593,7 @@ def ab_test(
     k: int | None = None,
     train: Ratings | None = None,
     level: float = LEVEL,
+    correction: str | None = "holm",
     seed: int = 0,
 ) -> ABTest:
     """Show each user the list of one system at random, and compare the clicks.
@@ -582,8 +609,10 @@ def ab_test(
     feedback
         What users do: `Clicks(…)` or `Forced()`.
     level
-        Of the intervals; a difference is significant if p < 1 - level (Welch's t-test over lists;
-        over users, paired, where all see everything).
+        Of the intervals; a system wins a pair if its corrected p is below 1 - level (Welch's t-test
+        over lists; over users, paired, where all see everything).
+    correction
+        Of the p-values of all pairs: `holm`, `bonferroni`, `bh`, `by`, or None.
     seed
         Of users, systems and clicks; and of training.
 
@@ -597,6 +626,7 @@ def ab_test(
     True
     """
     check_level(level)
+    check_correction(correction)
     lists = top_lists(world, systems, k=k, train=train, seed=seed)
     at_least(lists, 2)
     behaviour = behaviour_of(feedback, world, lists.k)
@@ -608,7 +638,7 @@ def ab_test(
         users = clicks.shape[1]
         counts = np.stack([np.full(len(clicks), users), clicks.sum(1), (clicks**2).sum(1)], axis=1)
         verdict = verdict_of_users(clicks / lists.k)
-    return ABTest(lists, feedback, counts, verdict, impressions is None, level)
+    return ABTest(lists, feedback, counts, verdict, impressions is None, level, correction)
 
 
 def ab_counts(shown: Shown, behaviour: Behaviour, seed: int, lo: int, hi: int) -> I64:
@@ -685,15 +715,17 @@ class Interleaving(Printed):
     impressions: int
     verdict: Verdict
     level: float = LEVEL
+    correction: str | None = "holm"
 
     def table(self) -> pl.DataFrame:
         """Return a row per pair of systems.
 
         Columns: a, b, won and lost (impressions), difference (the share won less the share lost)
-        with its interval low to high, p (exact sign test), winner (null where it is not
-        significant), true (the true difference of P@k), better.
+        with its interval low to high, p (exact sign test), p_corrected for the number of pairs,
+        winner (null where p_corrected is not below 1 - level), true (the true difference of P@k),
+        better.
         """
-        table = pair_table(self.lists, self.verdict, self.level)
+        table = pair_table(self.lists, self.verdict, self.level, self.correction)
         pairs = pairs_of(len(self.lists.systems))
         won = pl.Series("won", [int(self.wins[a, b]) for a, b in pairs])
         lost = pl.Series("lost", [int(self.wins[b, a]) for a, b in pairs])
@@ -702,7 +734,10 @@ class Interleaving(Printed):
     def shown(self) -> pl.DataFrame:
         """Return the table as people read it: a small p is less than the last decimal."""
         table = self.table()
-        return table.with_columns(pl.Series("p", [p_value(one) for one in table["p"]]))
+        names = ("p", "p_corrected")
+        return table.with_columns(
+            pl.Series(name, [p_value(one) for one in table[name]]) for name in names
+        )
 
     def pairs(self) -> pl.DataFrame:
         """Return the table, as `ABTest.pairs`."""
@@ -728,14 +763,16 @@ class Interleaving(Printed):
         """Say how the test was done."""
         return [
             f"{self._title}: {self.impressions:,} impressions of random users; {self.feedback}; "
-            f"{self.level:.0%} intervals", *self.lists.notes,
+            f"{self.level:.0%} intervals",
+            _winners(len(self.lists.systems), self.level, self.correction), *self.lists.notes,
         ]  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain values, for JSON."""
         return {
             "method": self.method, "impressions": self.impressions, "level": self.level,
-            "pairs": self.table().to_dicts(), "notes": self.footer(),
+            "correction": self.correction, "pairs": self.table().to_dicts(),
+            "notes": self.footer(),
         }  # fmt: skip
 
 
@@ -770,8 +807,7 @@ def interleave(
         best items of both; clicks count for every list that has the item, down to the depth at
         which the lowest click is found. It can prefer one of two lists under random clicks.
     level
-        Of the intervals; a difference is significant if p < 1 - level (exact sign test over
-        impressions).
+        Of the intervals; a system wins if p < 1 - level (exact sign test over impressions).
     seed
         Of users, merging and clicks; and of training.
 
@@ -785,7 +821,7 @@ def interleave(
     (['popularity'], ['popularity'])
     """
     choose("method", method, INTERLEAVING)
-    return _merged(world, systems, impressions, feedback, method, k, train, level, seed)
+    return _merged(world, systems, impressions, feedback, method, k, train, level, None, seed)
 
 
 def multileave(
@@ -797,6 +833,7 @@ def multileave(
     k: int | None = None,
     train: Ratings | None = None,
     level: float = LEVEL,
+    correction: str | None = "holm",
     seed: int = 0,
 ) -> Interleaving:
     """Merge the lists of several systems into one: team-draft multileaving.
@@ -806,8 +843,10 @@ def multileave(
 
     Parameters
     ----------
-    world, systems, impressions, feedback, k, train, level, seed
+    world, systems, impressions, feedback, k, train, seed
         As in `interleave`; two systems or more.
+    level, correction
+        As in `ab_test`, by the exact sign test over impressions.
 
     Examples
     --------
@@ -818,12 +857,15 @@ def multileave(
     >>> multileave(shop, systems, 2_000).table().height
     3
     """
-    return _merged(world, systems, impressions, feedback, "multileave", k, train, level, seed)
+    check_correction(correction)
+    return _merged(
+        world, systems, impressions, feedback, "multileave", k, train, level, correction, seed
+    )
 
 
 def _merged(
     world: World, systems: Systems | Shown, impressions: int, feedback: Feedback, method: str,
-    k: int | None, train: Ratings | None, level: float, seed: int,
+    k: int | None, train: Ratings | None, level: float, correction: str | None, seed: int,
 ) -> Interleaving:  # fmt: skip
     check_level(level)
     as_count("impressions", impressions)
@@ -832,7 +874,7 @@ def _merged(
     behaviour = behaviour_of(feedback, world, lists.k)
     wins = wins_of(lists, behaviour, method, seed, 0, impressions)
     verdict = verdict_of_wins(wins, impressions)
-    return Interleaving(lists, feedback, method, wins, impressions, verdict, level)
+    return Interleaving(lists, feedback, method, wins, impressions, verdict, level, correction)
 
 
 def wins_of(shown: Shown, behaviour: Behaviour, method: str, seed: int, lo: int, hi: int) -> I64:
@@ -875,6 +917,7 @@ class Reuse(Printed):
     liked_share: F64
     """Of what was judged: the share clicked (forced: liked)."""
     level: float = LEVEL
+    correction: str | None = "holm"
 
     def table(self) -> pl.DataFrame:
         """Return a row per system.
@@ -899,7 +942,7 @@ class Reuse(Printed):
         """Return a row per pair of systems, as `ABTest.pairs`, with how many of both took part."""
         verdict = verdict_of_users(self.values)
         took = [(a < self.took_part) + (b < self.took_part) for a, b in pairs_of(len(self.values))]
-        table = pair_table(self.lists, verdict, self.level)
+        table = pair_table(self.lists, verdict, self.level, self.correction)
         return table.with_columns(pl.Series("took_part", took, pl.Int64))
 
     def figure(self) -> Figure:
@@ -923,14 +966,16 @@ class Reuse(Printed):
         """Say where the judgments come from."""
         return [
             f"judgments of {self.users:,} users on the lists of {self.took_part} systems; "
-            f"{self.feedback}; {self.level:.0%} intervals over users", *self.lists.notes,
+            f"{self.feedback}; {self.level:.0%} intervals over users",
+            _winners(len(self.lists.systems), self.level, self.correction), *self.lists.notes,
         ]  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Return both tables as plain values, for JSON."""
         return {
-            "level": self.level, "users": self.users, "systems": self.table().to_dicts(),
-            "pairs": self.pairs().to_dicts(), "notes": self.footer(),
+            "level": self.level, "correction": self.correction, "users": self.users,
+            "systems": self.table().to_dicts(), "pairs": self.pairs().to_dicts(),
+            "notes": self.footer(),
         }  # fmt: skip
 
 
@@ -944,6 +989,7 @@ def reuse_judgments(
     k: int | None = None,
     train: Ratings | None = None,
     level: float = LEVEL,
+    correction: str | None = "holm",
     seed: int = 0,
 ) -> Reuse:
     """Judge systems that did not take part in an A/B test by what users did in it.
@@ -960,8 +1006,8 @@ def reuse_judgments(
     impressions, feedback
         Of the A/B test, as in `ab_test`. A user's click on an item counts however often the item
         was shown without one.
-    level
-        Of the intervals over the users who came.
+    level, correction
+        Of the intervals over the users who came, and of the winners of pairs, as in `ab_test`.
     seed
         Of the test; and of training.
 
@@ -976,6 +1022,7 @@ def reuse_judgments(
     [0.0, 0.0]
     """
     check_level(level)
+    check_correction(correction)
     every = top_lists(world, systems, k=k, train=train, seed=seed)
     names = list(dict.fromkeys(took_part))
     if not names or isinstance(took_part, str):
@@ -986,10 +1033,11 @@ def reuse_judgments(
     behaviour = behaviour_of(feedback, world, every.k)
     mark = log_of(part, behaviour, seed, impressions)
     ordered = every.only([*names, *(one for one in every.systems if one not in names)])
-    return _judged_again(ordered, part, mark, feedback, level)
+    found = _judged_again(ordered, part, mark, feedback)
+    return replace(found, level=level, correction=correction)
 
 
-def _judged_again(every: Shown, part: Shown, mark: U8, feedback: Feedback, level: float) -> Reuse:
+def _judged_again(every: Shown, part: Shown, mark: U8, feedback: Feedback) -> Reuse:
     from unskew.estimating import _online_kernels
 
     found = np.zeros(every.item.shape, np.uint8)
@@ -1004,7 +1052,7 @@ def _judged_again(every: Shown, part: Shown, mark: U8, feedback: Feedback, level
         share = clicked / judged
     return Reuse(
         every, len(part.systems), feedback, int(came.size), judged / found[0].size,
-        np.count_nonzero(found == 2, axis=2) / every.k, every.per_user()[:, came], share, level,
+        np.count_nonzero(found == 2, axis=2) / every.k, every.per_user()[:, came], share,
     )  # fmt: skip
 
 

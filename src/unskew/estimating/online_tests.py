@@ -237,7 +237,7 @@ class OnlineTests(Printed):
         lines = [
             f"{self.repeats} repeats, true P@{self.k} of the systems trained on all observed "
             f"ratings; {self.level:.0%} intervals over repeats; significant: p < "
-            f"{1 - self.level:.3g}",
+            f"{1 - self.level:.3g} of a pair by itself, not corrected",
             "impressions are those of one test: of a pair of systems or, in multileave, of all",
         ]
         if equal:
@@ -300,7 +300,8 @@ def online_tests(
     repeats
         How often.
     level
-        Of the intervals over repeats; a difference is significant if p < 1 - level.
+        Of the intervals over repeats; a difference is significant if p < 1 - level, of each pair by
+        itself: how often a pair is told wrongly does not depend on how many others there are.
     seed
         Same seed, same result.
     progress

@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from unskew.rng import draw
 from unskew.runs import read_run
 
 I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
 METHODS = ("popularity", "naive-bayes", "logistic")
@@ -44,6 +46,8 @@ OF = ("observed", "test")
 BINS = 10
 MOST_PAIRS = 100_000_000
 """Pairs of users and items that a logistic regression looks at; beyond, some of the users."""
+LEAST = 1e-12
+"""The smallest propensity that is accepted: below, one judgment would stand for more than 10^12."""
 STEPS = 50
 
 
@@ -61,6 +65,8 @@ class Propensity:
     """σ, the share of the ratings in the test part; `items`: each item's own."""
     known: bool = True
     """Whether the chances are known, or only up to a common factor."""
+    liked_only: bool = False
+    """Whether the chances hold for liked judgments only, and not for disliked ones."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     calibration: pl.DataFrame | None = None
     """Predicted and found shares of rated pairs among randomly chosen ones, by bins."""
@@ -150,16 +156,19 @@ def propensity(
         occurs in the data and in `random`. `logistic`: logistic regression on features of user and
         item. Or given ones: a mapping from item to probability, a table or file with columns item
         (and user) and propensity, or a function of user numbers that returns users x items.
+        Propensities of judgments below 1e-12 are refused.
     random
-        Ratings of randomly chosen items (missing at random). Fits the exponent, and shows the
-        calibration.
+        Ratings of randomly chosen items (missing at random). Fits exponent and scale of the
+        popularity, of liked and of disliked ratings each, and shows the calibration.
     shown
         Lists that the system behind the data showed to users (anything that `read_run` takes):
         fits the exponent as Yang et al. 2018 section 4.3.
     exponent
         Of the popularity. Default: fitted from `random` or `shown`, else 1: then p(rated | i) is
         the share of users who rated the item, right where being rated does not depend on being
-        liked. Yang et al.'s γ is 2 x exponent - 1.
+        liked. Yang et al.'s γ is 2 x exponent - 1. Any other exponent, given or fitted from
+        `shown`, can hold for liked ratings only, and up to a factor: `estimate` then has no value
+        of P, DCG, RBP and anti-metrics.
     features
         For `logistic`: tables `users` and `items`, an id column first; numbers are standardised,
         text becomes one column per value. Default: the logarithm of the number of ratings of each
@@ -226,17 +235,18 @@ def propensity(
         model = _logistic(evidence, features, 1.0 if ridge is None else ridge, seed)
     notes += model.notes
     observed = model.of(tests.user, tests.item, tests.value)
-    _check(observed, tests)
+    _check(observed, tests, model)
     as_is = given and choose("of", of or "test", OF) == "test"
     value = observed if as_is else _outside_training(observed, tests, share)
+    _check(value, tests, model)
     calibration = None if as_is or not len(chosen) else _calibrate(model, evidence, notes)
     facts = dict(model.facts)
     if not as_is:
         facts["test share"] = "by item" if isinstance(share, np.ndarray) else float(share)
     told = "items" if isinstance(share, np.ndarray) else float(share)
     return Propensity(
-        frozen(value), tests, model.name, frozen(observed), told, model.known, facts, calibration,
-        tuple(notes),
+        frozen(value), tests, model.name, frozen(observed), told, model.known, model.liked_only,
+        facts, calibration, tuple(notes),
     )  # fmt: skip
 
 
@@ -271,6 +281,9 @@ class _Model:
     facts: Mapping[str, Any] = field(default_factory=dict)
     known: bool = True
     notes: tuple[str, ...] = ()
+    liked_only: bool = False
+    cell: Callable[[int, int], str] | None = None
+    """Where the chance of a pair was read, as text for an error; None where it was computed."""
 
 
 def _share(given: float | str | None, evidence: _Evidence) -> float | F64:
@@ -288,7 +301,7 @@ def _share(given: float | str | None, evidence: _Evidence) -> float | F64:
 def _outside_training(p: F64, tests: Ratings, share: float | F64) -> F64:
     """Return σp / (1 - (1 - σ) p): the chance of the test part for a pair outside training."""
     sigma = share[tests.item] if isinstance(share, np.ndarray) else share
-    value: F64 = sigma * p / (1.0 - (1.0 - sigma) * p)
+    value: F64 = np.minimum(sigma * p / (1.0 - (1.0 - sigma) * p), 1.0)  # p = 1 may round above 1
     return value
 
 
@@ -310,21 +323,26 @@ def _refuse_idle(method: str, given: Mapping[str, object]) -> None:
             raise SettingError(f"{name}=… is for the fit from random ratings: give random=… too")
 
 
-def _check(p: F64, tests: Ratings) -> None:
-    """Refuse chances that are no chances; a pair that is never judged has no weight."""
-    bad = ~((p > 0) & (p <= 1))
+def _check(p: F64, tests: Ratings, model: _Model) -> None:
+    """Refuse chances that are none, or so small that one judgment would outweigh all others."""
+    bad = ~((p >= LEAST) & (p <= 1))
     if not bad.any():
         return
     row = int(np.argmax(bad))
-    pair = (
-        f"user {tests.users.values[int(tests.user[row])]!r}, "
-        f"item {tests.items.values[int(tests.item[row])]!r}"
-    )
-    what = "none" if math.isnan(p[row]) else f"{p[row]:g}"
+    user, item = int(tests.user[row]), int(tests.item[row])
+    pair = f"user {tests.users.values[user]!r}, item {tests.items.values[item]!r}"
+    value = "none" if math.isnan(p[row]) else f"{p[row]:g}"
+    if model.cell is not None:
+        pair += model.cell(user, item)
+        remedy = (
+            "what was judged had a chance to be: give it one, or leave these judgments out; raise "
+            "very small ones to the smallest that you trust"
+        )
+    else:
+        remedy = f"the model {model.name} does not fit these data: take another one"
     raise DataError(
-        f"{int(bad.sum()):,} of {p.size:,} judgments have no propensity above 0 up to 1, the "
-        f"first: {pair} has {what}; what was judged had a chance to be, so give it one, or leave "
-        f"these judgments out"
+        f"{int(bad.sum()):,} of {p.size:,} judgments have no propensity from {LEAST:g} to 1, the "
+        f"first: {pair} has {value}; {remedy}"
     )
 
 
@@ -346,7 +364,6 @@ def _popularity(
     counts = evidence.counts()
     facts: dict[str, Any] = {}
     notes: list[str] = []
-    scale: float | None = None
     if exponent is not None:
         power = float(exponent)
         if not 0 <= power < math.inf:
@@ -356,8 +373,7 @@ def _popularity(
         power = (gamma + 1) / 2
         facts["gamma"] = gamma
     elif rule is not None:
-        power, scale = _fit_power(evidence, counts, rule)
-        notes.append("exponent fitted from randomly chosen items: p(rated | liked, item)")
+        return _fitted_popularity(evidence, counts, rule)
     else:
         power = 1.0
         notes.append(
@@ -365,23 +381,47 @@ def _popularity(
             "random=… or shown=… fits it"
         )
     facts["exponent"] = power
-    shape = np.where(counts > 0, np.maximum(counts, 1.0) ** power, 0.0)
-    known = scale is not None or power == 1.0
-    if scale is None:
-        # As many ratings in all as there are; with exponent 1 the share of users who rated i.
-        scale = float(counts.sum()) / (evidence.users * float(shape.sum()))
-    p = scale * shape
-    over = int(np.count_nonzero(p > 1))
-    if over:
-        notes.append(f"{over:,} items would have a propensity above 1: set to 1")
-    p = np.minimum(p, 1.0)
+    shape = _power(counts, power)
+    # As many ratings in all as there are; with exponent 1 the share of users who rated i.
+    scale = float(counts.sum()) / (evidence.users * float(shape.sum()))
+    p = _at_most_1(scale * shape, notes)
+    # n(i) is what all ratings of an item add up to, so chances of all of them are in proportion to
+    # it. Another exponent can hold for a part of the ratings only: the liked ones (Yang et al.).
+    known = power == 1.0
     if not known:
-        notes.append("known up to a factor: only self-normalised estimates have a scale")
+        notes.append(
+            "the propensities are of liked ratings, up to a factor: P, DCG, RBP and anti-metrics "
+            "cannot be estimated from them"
+        )
 
     def of(user: I32, item: I32, value: F64) -> F64:  # noqa: ARG001 - all models are asked alike
         return p[item]
 
-    return _Model("popularity", of, facts, known, tuple(notes))
+    return _Model("popularity", of, facts, known, tuple(notes), liked_only=not known)
+
+
+def _fitted_popularity(evidence: _Evidence, counts: F64, rule: Relevance) -> _Model:
+    """Model p(rated | liked or not, i) = c n(i)^exponent, both fitted for each of the two."""
+    notes = ["exponent and scale fitted from randomly chosen items: p(rated | liked or not, item)"]
+    liked, facts = _fit_power(evidence, counts, rule, True)
+    disliked, more = _fit_power(evidence, counts, rule, False)
+    by_side = np.array([_at_most_1(disliked, notes), _at_most_1(liked, notes)])
+
+    def of(user: I32, item: I32, value: F64) -> F64:  # noqa: ARG001
+        return by_side[rule.is_liked(value).astype(np.int64), item]
+
+    return _Model("popularity", of, {**facts, **more}, True, tuple(notes))
+
+
+def _power(counts: F64, exponent: float) -> F64:
+    return np.where(counts > 0, np.maximum(counts, 1.0) ** exponent, 0.0)
+
+
+def _at_most_1(p: F64, notes: list[str]) -> F64:
+    over = int(np.count_nonzero(p > 1))
+    if over:
+        notes.append(f"{over:,} items would have a propensity above 1: set to 1")
+    return np.minimum(p, 1.0)
 
 
 def _shown_gamma(evidence: _Evidence, shown: object, counts: F64) -> float:
@@ -403,26 +443,36 @@ def _shown_gamma(evidence: _Evidence, shown: object, counts: F64) -> float:
     return float(x @ (y - y.mean()) / (x @ x))
 
 
-def _fit_power(evidence: _Evidence, counts: F64, rule: Relevance) -> tuple[float, float]:
-    """Fit c and the exponent from liked ratings and liked random ratings of each item.
+def _fit_power(
+    evidence: _Evidence, counts: F64, rule: Relevance, liked: bool
+) -> tuple[F64, dict[str, float]]:
+    """Fit c and the exponent from the liked (or disliked) ratings and random ratings of each item.
 
     Of an item that λ users like, λp liked ratings are expected and λs random ones, s being the
     share of pairs that were chosen at random. Given their total, the former are binomial with
-    odds p/s: a logistic regression on log n(i) from which λ has gone.
+    odds p/s: a logistic regression on log n(i) from which λ has gone. The same holds for ratings
+    that are not liked. Returns p of each item, and the exponent.
     """
-    pairs = evidence.users * evidence.items
-    size = len(evidence.random) / pairs
-    rated = sum(_liked_counts(part, rule) for part in (evidence.train, evidence.test))
-    drawn = _liked_counts(evidence.random, rule)
+    side = "liked" if liked else "disliked"
+    observed = [_counts(part, rule, liked) for part in (evidence.train, evidence.test)]
+    rated = observed[0] + observed[1]
+    drawn = _counts(evidence.random, rule, liked)
     used = (rated + drawn > 0) & (counts > 0)
-    if drawn.sum() == 0 or np.asarray(rated).sum() == 0:
-        raise DataError("random: no liked rating to fit the exponent from; give exponent=…")
+    name = "exponent" if liked else "exponent, disliked"
+    if not liked and not rated.any():
+        return np.ones(counts.size), {}  # there is nothing to weigh
+    if not drawn[used].any() or not rated.any():
+        where = "random ratings of rated items" if rated.any() else "ratings"
+        raise DataError(
+            f"random: no {side} rating to fit the exponent from, as the {where} hold none; give "
+            f"more random ratings, or exponent=1"
+        )
     x = np.log(counts[used])
     design = np.column_stack([np.ones(x.size), x])
     beta = np.zeros(2)
-    top, total = np.asarray(rated)[used], (rated + drawn)[used]
+    top, total = rated[used], (rated + drawn)[used]
     for _ in range(STEPS):
-        odds = 1.0 / (1.0 + np.exp(-design @ beta))
+        odds = 1.0 / (1.0 + np.exp(-np.clip(design @ beta, -700.0, 700.0)))
         slope = design.T @ (top - total * odds)
         curve = (design * (total * odds * (1 - odds))[:, None]).T @ design
         if np.linalg.matrix_rank(curve) < 2:  # all items alike: no exponent in the data
@@ -432,12 +482,14 @@ def _fit_power(evidence: _Evidence, counts: F64, rule: Relevance) -> tuple[float
         beta = beta + step
         if np.abs(step).max() < 1e-10:
             break
-    return float(beta[1]), float(math.exp(beta[0]) * size)
+    share = len(evidence.random) / (evidence.users * evidence.items)
+    return math.exp(beta[0]) * share * _power(counts, float(beta[1])), {name: float(beta[1])}
 
 
-def _liked_counts(ratings: Ratings, rule: Relevance) -> F64:
-    liked = rule.is_liked(ratings.value)
-    return np.bincount(ratings.item[liked], minlength=len(ratings.items)).astype(np.float64)
+def _counts(ratings: Ratings, rule: Relevance, liked: bool) -> F64:
+    """Return how many liked (or disliked) ratings each item has."""
+    mine = rule.is_liked(ratings.value) == liked
+    return np.bincount(ratings.item[mine], minlength=len(ratings.items)).astype(np.float64)
 
 
 # Naive Bayes
@@ -612,10 +664,11 @@ def _standard(columns: F64) -> F64:
 def _given(source: object, evidence: _Evidence) -> _Model:
     """Take probabilities as they are: by item, by pair, or from a function of users."""
     if callable(source) and not isinstance(source, Mapping):
-        return _Model("given", _by_tile(source, evidence), {"by": "pair"})
+        of = _by_tile(source, evidence)
+        return _Model("given", of, {"by": "pair"}, cell=lambda user, item: "")  # noqa: ARG005
     columns = source
     if isinstance(source, Mapping) and not any(_is_column(value) for value in source.values()):
-        columns = {"item": list(source), "propensity": [float(p) for p in source.values()]}
+        columns = {"item": list(source), "propensity": [_as_chance(*one) for one in source.items()]}
     table = read_table(columns)
     item, user = table.need("item", ITEM, None), table.pick("user", USER, None)
     name = next((c for c in table.frame.columns if c.lower() in ("propensity", "p")), None)
@@ -623,26 +676,79 @@ def _given(source: object, evidence: _Evidence) -> _Model:
         raise DataError(
             f"{table.source}: no column `propensity`; there are {', '.join(table.frame.columns)}"
         )
-    value = table.frame[name].cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
-    items = evidence.test.items.codes(table.frame[item])
-    if user is None:
-        by_item = np.full(evidence.items, np.nan)
-        by_item[items[items >= 0]] = value[items >= 0]
-        return _Model("given", lambda u, i, v: by_item[i], {"by": "item"})  # noqa: ARG005
-    users = evidence.test.users.codes(table.frame[user])
-    inside = (items >= 0) & (users >= 0)
-    key = users[inside].astype(np.int64) * evidence.items + items[inside]
-    order = np.argsort(key, kind="stable")
-    key, chance = key[order], value[inside][order]
+    items = evidence.test.items.codes(table.frame[item]).astype(np.int64)
+    inside = items >= 0
+    key = items
+    if user is not None:
+        users = evidence.test.users.codes(table.frame[user]).astype(np.int64)
+        inside &= users >= 0
+        key = users * evidence.items + items
+    rows = np.flatnonzero(inside)
+    rows = rows[np.argsort(key[rows], kind="stable")]
+    column = table.frame[name]
+    value = column.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
+    source_name = "propensity" if table.source in ("arrays", "frame") else table.source
+    lookup = _Lookup(key[rows], value[rows], rows, None if user is None else evidence.items)
+    lookup.refuse_two_values(source_name, table.frame.select(*([user] if user else []), item))
 
-    def of(user: I32, item: I32, value: F64) -> F64:  # noqa: ARG001
-        wanted = user.astype(np.int64) * evidence.items + item
-        if not key.size:
-            return np.full(wanted.size, np.nan)
-        place = np.minimum(np.searchsorted(key, wanted), key.size - 1)
-        return np.where(key[place] == wanted, chance[place], np.nan)
+    def cell(user: int, item: int) -> str:
+        at = int(lookup.places(np.array([user]), np.array([item]))[0])
+        if at < 0:
+            return f" (not in {source_name})"
+        row = int(rows[at])
+        return f" (row {row + 1} of {source_name}: {column[row]!r})"
 
-    return _Model("given", of, {"by": "pair"})
+    by = "item" if user is None else "pair"
+    return _Model("given", lambda u, i, v: lookup.of(u, i), {"by": by}, cell=cell)  # noqa: ARG005
+
+
+@dataclass(frozen=True, eq=False)
+class _Lookup:
+    """Values by item, or by user and item, of a table with a row each; keys ascend."""
+
+    key: I64
+    value: F64
+    row: I64
+    items: int | None
+    """How many items there are, where keys are pairs."""
+
+    def places(self, user: NDArray[Any], item: NDArray[Any]) -> I64:
+        """Return where each pair is, -1 = nowhere."""
+        wanted = item.astype(np.int64)
+        if self.items is not None:
+            wanted = user.astype(np.int64) * self.items + item
+        if not self.key.size:
+            return np.full(wanted.size, -1)
+        place = np.minimum(np.searchsorted(self.key, wanted), self.key.size - 1)
+        return np.where(self.key[place] == wanted, place, -1)
+
+    def of(self, user: NDArray[Any], item: NDArray[Any]) -> F64:
+        """Return the value of each pair, NaN = none."""
+        place = self.places(user, item)
+        return np.where(place >= 0, self.value[place] if self.value.size else np.nan, np.nan)
+
+    def refuse_two_values(self, source: str, ids: pl.DataFrame) -> None:
+        """Refuse two rows that give one item, or one pair, different values."""
+        again = self.key[1:] == self.key[:-1]
+        same = np.isclose(self.value[1:], self.value[:-1], rtol=0, atol=0, equal_nan=True)
+        clash = np.flatnonzero(again & ~same)
+        if clash.size:
+            at = int(clash[0])
+            first, second = int(self.row[at]), int(self.row[at + 1])
+            name = ", ".join(map(repr, ids.row(first)))
+            raise DataError(
+                f"{source}: {name} has two propensities, {self.value[at]:g} in row {first + 1} and "
+                f"{self.value[at + 1]:g} in row {second + 1}; keep one"
+            )
+
+
+def _as_chance(item: object, value: object) -> float:
+    """Return a number of a mapping; what is missing is NaN, which is refused where it is needed."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise DataError(f"propensity: item {item!r} has {value!r}, which is not a number")
+    return float(value)
 
 
 def _is_column(value: object) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,10 @@ from unskew.errors import DataError, SettingError, choose
 from unskew.evaluation import labelled
 from unskew.layout import Printed, plain
 from unskew.metrics.names import Metric
-from unskew.protocol.split import Split
-from unskew.protocol.targets import TargetLists, Targets
-from unskew.ranking import Ranks, ranks_of
+from unskew.one_relevant import anchor_ranks, full_ranks, of_rank, value_at
+from unskew.protocol.targets import TargetLists
+from unskew.ranking import ranks_of
 from unskew.recommend.adapt import as_model
-from unskew.recommend.model import Model
 from unskew.rng import key_of
 from unskew.threads import map_blocks, one_blas_thread
 
@@ -50,72 +49,6 @@ GAMMA = 0.01
 BOOTSTRAP, LEVEL = 1_000, 0.95
 SIZES = (10, 20, 50, 100, 200, 500, 1_000)
 _CELLS = 1 << 22  # probabilities held at a time
-
-
-# Metrics of one rank
-
-
-def value_at(metric: str | Metric, rank: ArrayLike, items: int) -> F64:
-    """Return a metric of a list whose one relevant item stands at a rank.
-
-    Parameters
-    ----------
-    metric
-        P@k, Recall, HitRate, F1@k, Rprec, AP, RR, DCG, nDCG, RBP or AUC, with a cutoff or without.
-        The relevant item has gain 1 and nothing else has any.
-    rank
-        Ranks from 1 up; between whole numbers too, where an estimate falls there.
-    items
-        How many items are ranked (AUC depends on it).
-
-    Examples
-    --------
-    >>> from unskew.estimating.sampled import value_at
-    >>> value_at("RR@10", [1, 4, 11], items=100).tolist()
-    [1.0, 0.25, 0.0]
-    """
-    wanted = _of_rank(metric)
-    r = np.asarray(rank, np.float64)
-    k = wanted.whole_cutoff
-    if wanted.name == "AUC":
-        return 1.0 - (r - 1.0) / max(items - 1, 1)
-    worth: dict[str, Callable[[], F64]] = {
-        "P": lambda: np.full_like(r, 1.0 / k),
-        "F1": lambda: np.full_like(r, 2.0 / (k + 1)),
-        "Recall": lambda: np.ones_like(r),
-        "HitRate": lambda: np.ones_like(r),
-        "Rprec": lambda: (r <= 1).astype(np.float64),
-        "AP": lambda: 1.0 / r,
-        "RR": lambda: 1.0 / r,
-        "DCG": lambda: 1.0 / np.log2(r + 1.0),
-        "nDCG": lambda: 1.0 / np.log2(r + 1.0),
-        "RBP": lambda: (1.0 - _p(wanted)) * _p(wanted) ** (r - 1.0),
-    }
-    return np.where(r <= k, worth[wanted.name](), 0.0)
-
-
-def _p(metric: Metric) -> float:
-    return float(metric.params["p"])
-
-
-OF_RANK = ("P", "Recall", "HitRate", "F1", "Rprec", "AP", "RR", "DCG", "nDCG", "RBP", "AUC")
-
-
-def _of_rank(metric: str | Metric) -> Metric:
-    """Return a metric that depends on the rank of the one relevant item alone, or refuse it."""
-    label, wanted = next(iter(labelled(metric).items()))
-    why = ""
-    if wanted.name not in OF_RANK:
-        why = "is no metric of the rank of one relevant item"
-    elif wanted.anti or wanted.condensed:
-        why = "looks at other judged items"
-    elif wanted.settings and wanted.name != "RBP":
-        why = "has settings that make no sense with one relevant item"
-    elif wanted.name in ("P", "F1") and wanted.cutoff is None:
-        why = "needs a cutoff here, as in @10"
-    if why:
-        raise SettingError(f"{label} {why}; take one of {', '.join(OF_RANK)}")
-    return wanted
 
 
 # The sampled rank
@@ -138,11 +71,11 @@ def rank_distribution(rank: ArrayLike, items: int, n: int, *, replacement: bool 
     _check_sample(items, n, replacement)
     if ranks.dtype.kind not in "iu" or ranks.min(initial=1) < 1 or ranks.max(initial=1) > items:
         raise DataError(f"true ranks are whole numbers from 1 to {items:,} (items)")
-    from unskew.estimating import _sampled_kernels
+    from unskew import _one_relevant
 
     out = np.empty((ranks.size, n + 1))
     rows = frozen(ranks.astype(np.int64))
-    _sampled_kernels.rank_chances(rows, items - 1, n, replacement, out)
+    _one_relevant.rank_chances(rows, items - 1, n, replacement, out)
     return out
 
 
@@ -212,7 +145,7 @@ def corrected_values(
     >>> corrected_values("Recall@1", items=3, n=1, estimator="bias").round(4).tolist()
     [[0.8, 0.0]]
     """
-    wanted = [_of_rank(metric) for metric in labelled(metrics).values()]
+    wanted = [of_rank(metric) for metric in labelled(metrics).values()]
     return np.array(_corrections(wanted, items, n, (estimator,), gamma, replacement)[0])
 
 
@@ -519,7 +452,7 @@ def sampled_metrics(
     >>> found.value[0, :2, 0].tolist()  # plain; that of the estimated ranks 1, 1, 11 …, 294 …
     [0.75, 0.5]
     """
-    wanted = {label: _of_rank(metric) for label, metric in labelled(metrics).items()}
+    wanted = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
     names, given = _by_system("ranks", ranks)
     lists = given.shape[1]
     if not lists:
@@ -763,7 +696,7 @@ def correct_sampled(
     Sampled(2 systems, 2 metrics, 98 lists)
     """
     free = _free(lists)
-    wanted = {label: _of_rank(metric) for label, metric in labelled(metrics).items()}
+    wanted = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
     if not models:
         raise SettingError("no models are given")
     how = _How(tuple(estimators), gamma, False, bootstrap, level, seed, threads)
@@ -776,12 +709,12 @@ def correct_sampled(
     for at, (name, model) in enumerate(models.items()):
         scorer = as_model(model, lists.train)
         some = ranks_of(scorer, lists, ties=ties, seed=seed, threads=threads)
-        ranks.append(_anchor_ranks(lists, some)[keep])
+        ranks.append(anchor_ranks(lists, some)[keep])
         lost = int(np.isnan(ranks[-1]).sum())
         if lost:
             notes.append(f"{name}: {lost:,} relevant items could not be scored; they count 0")
         if full:
-            true.append(_full_ranks(lists, free, scorer, ties, seed, threads)[keep])
+            true.append(full_ranks(lists, scorer, ties, seed, threads)[0][keep])
         if progress is not None:
             progress(at + 1, len(models))
     owner = np.unique(lists.user[keep], return_inverse=True)[1]
@@ -805,48 +738,7 @@ def _free(lists: TargetLists) -> I64:
         raise SettingError(
             f"others were drawn by {design['by']}; the correction is for uniform draws only"
         )
-    free: I64 = getattr(lists.source, "free")  # noqa: B009 - only drawn lists have it
-    return free
-
-
-def _full_ranks(
-    lists: TargetLists, free: I64, model: Model, ties: str, seed: int, threads: int | None
-) -> F64:
-    """Return where each list's relevant item would stand among all its candidates.
-
-    Each user is ranked once, with all test items: less those that are in no list together with the
-    relevant one and stand above it, that is its rank.
-    """
-    if lists.strata:  # small lists: ranked as they are
-        source: Any = lists.source
-        card = {**lists.design, "others": "all"}
-        whole = replace(lists, source=replace(source, n=None), size=frozen(free + 1), design=card)
-        everything = ranks_of(model, whole, ties=ties, seed=seed, threads=threads)
-        return _anchor_ranks(whole, everything)
-    settings = {key: value for key, value in lists.design.items() if key != "seed"}
-    design = Targets(**{**settings, "relevant": "all", "others": "all"})
-    tests = lists.tests
-    once = design.lists(Split(lists.train, tests), lists.relevance, seed=lists.seed)
-    ranks = ranks_of(model, once, ties=ties, seed=seed, threads=threads)
-    fixed = np.ones(len(tests), np.bool_)
-    if design.fixed == "liked":
-        fixed = lists.relevance.is_liked(tests.value)
-    before: I64 = np.append(0, np.cumsum(fixed[ranks.judgment]))
-    above = before[:-1] - np.repeat(before[ranks.start[:-1]], np.diff(ranks.start))
-    own = np.full(len(tests), np.nan)
-    own[ranks.judgment] = ranks.rank - above
-    many = np.int64(len(tests.items))
-    rows = np.searchsorted(tests.user * many + tests.item, lists.user * many + lists.anchor)
-    return own[rows]
-
-
-def _anchor_ranks(lists: TargetLists, ranks: Ranks) -> F64:
-    """Return where each list ranks its one relevant item; NaN where it could not be scored."""
-    out = np.full(len(lists), np.nan)
-    owner = np.repeat(np.arange(len(lists)), np.diff(ranks.start))
-    found = lists.judgments.item[ranks.judgment] == lists.anchor[owner]
-    out[owner[found]] = ranks.rank[found]
-    return out
+    return lists.free
 
 
 # The expectation against the sample size
@@ -952,7 +844,7 @@ def expected_metrics(
     >>> found.value[0].round(3).tolist()
     [[1.0, 0.88], [0.0, 0.5]]
     """
-    wanted = {label: _of_rank(metric) for label, metric in labelled(metrics).items()}
+    wanted = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
     names, ranks = _by_system("true_ranks", true_ranks)
     lists = ranks.shape[1]
     if not lists:

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 from unskew.data import readers
-from unskew.data.ratings import CANONICAL_INTEGER, Ids, Ratings, frozen
+from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings, frozen
 from unskew.errors import DataError, SettingError, choose
-from unskew.runs import Run, read_run, system_name
+from unskew.runs import Run, are_ranks, read_run, system_name
 
 ENDINGS = (".parquet", ".pq")
 _SAMPLE = 10_000
@@ -102,12 +102,17 @@ class Source:
             else:
                 self.ratings(frame)
         except DataError as problem:
-            text = str(problem).removeprefix("frame: ")
-            text = re.sub(r"\brow (\d+)", lambda row: f"row {int(row[1]) + low:,}", text)
+            first, *more = problem.args
+            parts = [
+                re.sub(r"\brow (\d+)", lambda row: f"row {int(row[1]) + low:,}", part)
+                if isinstance(part, str)
+                else part
+                for part in (str(first).removeprefix("frame: "), *more)
+            ]
             seen = "" if frame.height == self.rows[file] else (
                 f" (of rows {low + 1:,} to {low + frame.height:,})"
             )  # fmt: skip
-            raise DataError(f"{self.files[file]}: {text}{seen}") from None
+            raise DataError(f"{self.files[file]}: ", *parts, seen) from None
 
     def places(self, wanted: Mapping[str, object], most: int = 2) -> str:
         """Return where rows stand whose columns have these values, in words."""
@@ -131,12 +136,14 @@ def _is_plain(role: str, column: pl.Series) -> bool:
     """Tell whether a column holds nothing that could be refused."""
     if column.null_count():
         return False
-    if column.dtype.is_integer():
+    if column.dtype.is_integer() and role != "rank":
         return True
     if role in ("user", "item"):
-        return not column.dtype.is_float()
+        return column.dtype in (pl.String, pl.Categorical, pl.Enum)
     if column.dtype.is_float() and role != "rank":
-        return bool(np.isfinite(column.to_numpy()).all())
+        return bool((np.abs(column.to_numpy()) <= LARGEST).all())
+    if column.dtype == pl.Int64 and role == "rank":
+        return are_ranks(column)
     return column.dtype == pl.Boolean and role == "rating"
 
 

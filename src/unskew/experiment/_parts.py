@@ -141,15 +141,7 @@ def _told(source: Source, frame: pl.DataFrame, problem: DataError) -> str:
 
 def _values(job: Job, scores: Scores) -> pl.DataFrame:
     """Return a row per system and user: what is known of the list, and a column per metric."""
-    frames = []
-    known = scores.lists.select("test", "liked", "disliked")
-    for name, system in scores.systems.items():
-        frame = scores.per_user(name)
-        depth = pl.Series("depth", system.depth)
-        extra = [*known.get_columns(), depth]
-        frames.append(frame.select("system", "user").with_columns(extra).hstack(
-            frame.drop("system", "user")))  # fmt: skip
-    return pl.concat(frames).with_columns(pl.col("user").cast(KIND[job.user_kind]))
+    return scores.per_user().with_columns(pl.col("user").cast(KIND[job.user_kind]))
 
 
 def _sums(scores: Scores, bench: Bench) -> dict[str, Any]:

@@ -7,26 +7,28 @@ from typing import Any
 
 import polars as pl
 
+from unskew.bench import say_strangers
 from unskew.errors import DataError
 from unskew.experiment._parquet import Source, scan
 from unskew.experiment._parts import Job
 from unskew.metrics.names import Metric
 
 
-def must_meet(job: Job, sums: Mapping[str, Any]) -> None:
-    """Refuse a run that shares no user, or no item, with the judgments: ids do not match."""
+def meet(job: Job, sums: Mapping[str, Any]) -> list[str]:
+    """Refuse a run that shares no user with the judgments; say which ones share no item."""
+    notes = []
     for source in job.runs:
         met = sums["systems"][source.name]
-        for role in ("user", "item"):
-            if met[f"{role}s met"] or (role == "item" and share_items(job, source)):
-                continue
-            mine, theirs = (_some_ids(s, role) for s in (source, job.judgments))
-            raise DataError(
-                f"{source.name}: no {role}s in common with the judgments. Its ids are "
-                f"{source.kinds[role]}, such as {mine}; the judgments' are "
-                f"{job.judgments.kinds[role]}, such as {theirs}. Check that both files use the "
-                f"same ids"
-            )
+        if not met["users met"]:
+            raise DataError(f"{source.name}: {_strangers(job, source, 'user')}")
+        if not met["items met"] and not share_items(job, source):
+            notes.append(f"{source.name}: {_strangers(job, source, 'item')}")
+    return notes
+
+
+def _strangers(job: Job, source: Source, role: str) -> str:
+    mine, theirs = ((one.kinds[role], _some_ids(one, role)) for one in (source, job.judgments))
+    return say_strangers(f"{role}s", mine, theirs)
 
 
 def share_items(job: Job, source: Source) -> bool:

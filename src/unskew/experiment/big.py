@@ -21,7 +21,7 @@ from unskew.evaluation import METRICS, labelled, memory_bytes, relevance_for
 from unskew.experiment import _parquet
 from unskew.experiment._parquet import Reading, Source, common_kind, scan
 from unskew.experiment._parts import UNIT, Job
-from unskew.experiment._whole import grave_notes, must_meet, remarks
+from unskew.experiment._whole import grave_notes, meet, remarks
 from unskew.experiment._work import FORMAT, Progress, Work, Workers, write_json
 from unskew.files import write_table
 from unskew.layout import Printed
@@ -136,13 +136,14 @@ class FileScores(Printed):
         }  # fmt: skip
 
     def footer(self) -> list[str]:
-        """Return the lines that say how the means came about."""
+        """Return the lines that say how the means came about, and the notes."""
         undefined = "count as 0" if self.undefined == "zero" else "are left out"
         return [
             f"mean over users ({self.users}), with its standard error; undefined values "
             f"{undefined}",
             self.relevance,
             f"values of each user: {self.folder / 'users'}",
+            *self.notes,
         ]
 
     @classmethod
@@ -380,9 +381,8 @@ def _share(memory: int | str, hands: Workers) -> int:
 def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileScores:
     """Write the means and the card, and remove what was in between."""
     job = work.job
-    must_meet(job, sums)
     wanted = labelled(job.labels)
-    grave = grave_notes(wanted, sums)
+    grave = [*meet(job, sums), *grave_notes(wanted, sums)]
     told = (*grave, *notes, *remarks(job, wanted, sums))
     means = {
         name: {

@@ -27,8 +27,8 @@ from unskew.errors import DataWarning, SettingError, UnskewError
 from unskew.experiment.execute import Outcome, Outcomes, attempt
 from unskew.experiment.store import Store, StoreError
 from unskew.experiment.task import Task, forget, perform
-from unskew.files import replacing
-from unskew.threads import limit
+from unskew.files import replacing, temporary_folder
+from unskew.threads import limit, safe_path, usual_path
 from unskew.versions import versions
 
 if TYPE_CHECKING:
@@ -533,13 +533,12 @@ def _local(count: int) -> Iterator[Client]:
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
-        folder = stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="unskew-", ignore_cleanup_errors=True)
-        )
+        folder = stack.enter_context(temporary_folder())
+        stack.enter_context(safe_path())  # until the end: a worker that dies is started again
         started = LocalCluster(
             n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0",
             worker_dashboard_address=None, silence_logs=logging.CRITICAL, memory_limit=0,
-            local_directory=folder, preload=[__name__],
+            local_directory=str(folder), preload=[__name__],
         )  # fmt: skip
         stack.enter_context(started)
         yield stack.enter_context(Client(started, set_as_default=False))
@@ -548,6 +547,7 @@ def _local(count: int) -> Iterator[Client]:
 def dask_setup(worker: object) -> None:
     """Prepare a worker of `local:4`, when Dask calls this: an interrupt is for its parent."""
     del worker
+    usual_path()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

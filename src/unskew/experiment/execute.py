@@ -8,7 +8,6 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import signal
-import tempfile
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,9 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unskew.errors import DataError, SettingError
+from unskew.errors import DataError, SettingError, UnskewError
 from unskew.experiment.store import StoreError
-from unskew.threads import BrokenPool, as_completed, available, die_with_parent, limit, processes
+from unskew.files import temporary_folder
+from unskew.threads import (
+    BrokenPool,
+    as_completed,
+    available,
+    die_with_parent,
+    limit,
+    processes,
+    safe_path,
+    usual_path,
+)
 
 T = TypeVar("T")
 
@@ -58,10 +67,10 @@ def execute(function: Callable[[T], Any], tasks: Iterable[T], workers: int = 1) 
         for task in work:
             yield Outcome(task, *attempt(function, task))
         return
-    with tempfile.TemporaryDirectory(prefix="unskew-") as folder:
+    with temporary_folder() as folder:
         # Workers read all tasks at once, so that what they share is sent once, and only numbers
         # go through the pool's pipe: a large task there blocks for ever when its reader dies.
-        path = Path(folder) / "tasks"
+        path = folder / "tasks"
         try:
             path.write_bytes(pickle.dumps((function, work)))
         except (pickle.PicklingError, AttributeError, TypeError) as problem:
@@ -73,9 +82,9 @@ def _side_by_side(work: Sequence[Any], path: Path, count: int) -> Iterator[Outco
     context = multiprocessing.get_context("spawn")
     share = max(available() // count, 1)
     with processes(count, context, _begin, (share, str(path))) as pool:
-        with _uninterrupted():
-            waiting = {pool.submit(_attempt_number, n): task for n, task in enumerate(work)}
         try:
+            with safe_path(), _uninterrupted():
+                waiting = {pool.submit(_attempt_number, n): task for n, task in enumerate(work)}
             for future in as_completed(waiting):
                 yield Outcome(waiting[future], *future.result())
         except BrokenPool:
@@ -103,17 +112,33 @@ def _uninterrupted() -> Iterator[None]:
 
 
 _here: list[Any] = []
+_unready: list[UnskewError] = []
+"""Why this worker has no tasks."""
 
 
 def _begin(threads: int, path: str) -> None:
     """Prepare a worker: its share of the processors, its tasks; it ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    usual_path()
     die_with_parent()
     limit(threads)
-    _here[:] = pickle.loads(Path(path).read_bytes())
+    try:
+        _here[:] = pickle.loads(Path(path).read_bytes())
+    except OSError as problem:
+        _unready.append(
+            StoreError(
+                f"a worker process cannot read its tasks: {path} ({problem.strerror}). Something "
+                f"else removed the folder while the run began: run again, or set TMPDIR to a "
+                f"folder that nothing else empties"
+            )
+        )
+    except Exception as problem:  # of an import: what the tasks are made of is not to be had here
+        _unready.append(DataError(f"a worker process cannot read its tasks: {problem!r}"))
 
 
 def _attempt_number(number: int) -> tuple[Any, str | None]:
+    if _unready:
+        raise _unready[0]
     function, work = _here
     return attempt(function, work[number])
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,18 +20,22 @@ from unskew.errors import DataError, SettingError
 from unskew.experiment.cluster import connect, over_plan
 from unskew.experiment.execute import Outcomes, execute
 from unskew.experiment.plan import Custom, Plan, View
-from unskew.experiment.store import Store, data_key, key_of
+from unskew.experiment.store import Store, StoreError, data_key, key_of
 from unskew.experiment.task import (
+    Place,
     Task,
     count_splits,
     forget,
     is_storable,
     perform,
+    protocol_label,
     result_key,
+    task_label,
     wanted_metrics,
 )
-from unskew.layout import WIDE, plain
-from unskew.scores import RANDOM, Scores, system_of
+from unskew.files import temporary_folder
+from unskew.layout import WIDE, html_lines, plain
+from unskew.scores import RANDOM, Scores, notes_of, system_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -152,13 +155,33 @@ class Results:
         wide = wide.sort(pl.col("place").replace_strict(first), maintain_order=True).drop("place")
         return wide.drop([key for key in design if wide[key].n_unique() == 1])
 
+    def text(self) -> str:
+        """Return the mean over folds as plain text."""
+        return "\n".join(plain(table) for table in self._shown())
+
     def __str__(self) -> str:
-        text = "\n".join(plain(table) for table in self._shown())
+        return "\n".join([self.text(), *self.footer()])
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the means came about, and the notes."""
         folds = len({(part.split, part.fold) for part in self.parts})
-        lines = [text, f"means over {folds} splits; {self.plan.users}; {self.plan.relevance}"]
+        lines = [f"means over {folds} splits; {self.plan.users}; {self.plan.relevance}"]
         if self.failures:
             lines.append(f"{len(self.failures)} tasks failed: {', '.join(self.failures)}")
-        return "\n".join(lines)
+        return [*lines, *self.notes]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was counted on the way, each note once, with the systems and designs it is of."""
+        names = [_names(part) for part in self.parts]
+        differing = (
+            [key for key in names[0] if len({one[key] for one in names}) > 1] if names else []
+        )
+        designs: dict[str, list[Scores]] = {}
+        for part, one in zip(self.parts, names, strict=True):
+            design = ", ".join(one[key] for key in differing if one[key])
+            designs.setdefault(design, []).append(part.scores)
+        return tuple(notes_of(designs))
 
     def _shown(self) -> list[pl.DataFrame]:
         """Return one table or, where there are many metrics, one per design with a row for each."""
@@ -181,7 +204,7 @@ class Results:
         return f"Results({len(self.parts)} designs and splits, {len(self.plan.systems)} systems)"
 
     def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
+        return f"{self.summary()._repr_html_()}{html_lines(self.footer())}"
 
 
 def _names(part: Result) -> dict[str, str]:
@@ -239,10 +262,10 @@ def run(
         raise SettingError(f"give workers or a cluster, not both; got workers={workers}")
     with ExitStack() as stack:
         kept = store is not None
-        opened = Store.open(stack.enter_context(_temporary()) if store is None else store)
+        opened = Store.open(stack.enter_context(temporary_folder()) if store is None else store)
         scratch = None
         if not all(is_storable(plan, system) for system in (None, *plan.systems)):
-            scratch = Store.open(stack.enter_context(_temporary()))
+            scratch = Store.open(stack.enter_context(temporary_folder()))
         do: Callable[[list[Task]], Outcomes]
         if cluster is not None:
             client = stack.enter_context(connect(cluster))
@@ -254,10 +277,6 @@ def run(
         return _carry_out(
             ratings, plan, opened, scratch, do, keep_going, retry_failed and kept, progress
         )
-
-
-def _temporary() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="unskew-")
 
 
 def _must_travel(plan: Plan) -> None:
@@ -288,6 +307,7 @@ def _carry_out(
     key = store.put_ratings(ratings)
     tasks = tasks_of(plan, ratings, key, store, scratch)
     failures: dict[str, str] = {}
+    failed: set[Place] = set()
     earlier = store.failures()
     todo = []
     for task in tasks:
@@ -295,6 +315,7 @@ def _carry_out(
             continue
         if task.key in earlier and not retry_failed and task.into is None:
             failures[task.label] = earlier[task.key]
+            failed.add(task.place)
             continue
         if task.key in earlier:
             store.forget_failure(task.key)
@@ -310,6 +331,7 @@ def _carry_out(
                 if outcome.failure is not None:
                     report = f"{task.label}, seed {plan.seed}, plan {plan.key}\n{outcome.failure}"
                     failures[task.label] = report
+                    failed.add(task.place)
                     if task.into is None:
                         store.put_failure(task.key, report)
                     if not keep_going:
@@ -318,7 +340,7 @@ def _carry_out(
                     progress(Progress(done, len(tasks), len(failures), task.label))
     finally:
         forget()
-    return collect(plan, ratings, key, store, failures, scratch)
+    return collect(plan, ratings, key, store, failures, failed, scratch)
 
 
 def _failed(plan: Plan, failures: Mapping[str, str], when: str) -> DataError:
@@ -363,17 +385,19 @@ def keys_of(plan: Plan, ratings: Ratings) -> set[str]:
 
 def collect(
     plan: Plan, ratings: Ratings, data: str, store: Store, failures: Mapping[str, str],
-    scratch: Store | None = None,
+    failed: Set[Place], scratch: Store | None = None,
 ) -> Results:  # fmt: skip
-    """Read the results of a plan from its store, and from where those are that are not kept."""
+    """Read the results of a plan from its store, and from where those are that are not kept.
+
+    Results may be missing of the tasks that failed, and of no others: else StoreError.
+    """
     parts = []
-    names = [one.name for one in plan.splits]
     kinds = [one.kind for one in plan.interventions]
-    for split, splitter in enumerate(plan.splits):
-        name = splitter.name if names.count(splitter.name) == 1 else repr(splitter)
+    for split in range(len(plan.splits)):
+        name = protocol_label(plan, split)
         for fold in range(count_splits(plan, split, ratings)):
             for view in plan.views():
-                found = _read(plan, ratings, data, split, fold, view, store, scratch)
+                found = _read(plan, ratings, data, split, fold, view, store, scratch, failed)
                 if found is None:
                     continue
                 change = view.intervention
@@ -390,26 +414,37 @@ def collect(
 
 def _read(
     plan: Plan, ratings: Ratings, data: str, split: int, fold: int, view: View, store: Store,
-    scratch: Store | None,
+    scratch: Store | None, failed: Set[Place],
 ) -> tuple[Scores, str] | None:  # fmt: skip
-    """Put the scores of one design together, of all systems that are there."""
+    """Put the scores of one design together, of all systems whose tasks did not fail."""
 
-    def get(system: str | None) -> tuple[pl.DataFrame, dict[str, Any]]:
+    def get(system: str | None) -> tuple[pl.DataFrame, dict[str, Any]] | None:
         where = store if scratch is None or is_storable(plan, system) else scratch
-        return where.get(result_key(plan, data, split, fold, view, system))
+        try:
+            return where.get(result_key(plan, data, split, fold, view, system))
+        except KeyError as key:
+            if (split, fold, system) in failed:
+                return None
+            label = task_label(plan, split, fold, system)
+            raise StoreError(
+                f"{label}: its result {key.args[0]} was there and is gone from {where.home}. "
+                f"Something else removed it, such as unskew store gc with another plan, or a "
+                f"cleaner of temporary folders. Run again, with a store (store=…, --store) that "
+                f"nothing else empties: what is still there is not done again"
+            ) from None
 
-    try:
-        shared, card = get(None)
-    except KeyError:
+    lists = get(None)
+    if lists is None:
         return None
+    shared, card = lists
     wanted = wanted_metrics(plan, view)
     labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
     systems, notes = {}, list(card["notes"])
     for name in plan.systems:
-        try:
-            table, own = get(name)
-        except KeyError:
+        result = get(name)
+        if result is None:
             continue
+        table, own = result
         systems[name] = system_of(table, labels, own["aggregates"])
         notes += [f"{name}: {note}" for note in own["notes"][plan.users]]
     if not systems:

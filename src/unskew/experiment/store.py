@@ -1,8 +1,9 @@
 """The store: every finished result under the hash of all that determines it.
 
-A result is one file: a line that names the format, a line of JSON (the key, a digest of the rest,
-the card) and a Parquet table. It is written under another name, synced and renamed, so that
-nothing half-written ever stands under a key; what is damaged later is found by its digest. Several
+A result is one file: a line that names the format, a line with the digest of all that follows, a
+line of JSON (the key, the card) and a Parquet table. It is written under another name, synced and
+renamed, so that nothing half-written ever stands under a key; what is damaged later is found by its
+digest, whichever byte it is. Several
 processes and machines may share one folder: who writes a key that is there already writes the same
 bytes. Ratings lie there as Arrow files that every process reads for itself.
 """
@@ -24,11 +25,18 @@ import polars as pl
 
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.errors import DataError, UnskewError
-from unskew.files import is_abandoned, replacing
+from unskew.files import (
+    digest,
+    digest_of_file,
+    is_abandoned,
+    read_sealed,
+    replacing,
+    sealed,
+)
 
-FORMAT = 1
+FORMAT = 2
 MARK = "unskew-store.json"
-_MAGIC = b"unskew result 1\n"
+_MAGIC = b"unskew result 2"
 _RESULTS, _DATA, _FAILED = "results", "data", "failed"
 
 
@@ -62,7 +70,10 @@ class Store:
             except (OSError, ValueError, KeyError, TypeError) as problem:
                 raise StoreError(f"{mark}: cannot be read ({problem})") from None
             if number != FORMAT:
-                raise StoreError(f"{home}: a store of format {number}; this reads {FORMAT}")
+                raise StoreError(
+                    f"{home}: a store of format {number}, and this version reads {FORMAT}: name a "
+                    f"new folder, or remove this one"
+                )
             return cls(home)
         foreign = home.exists() and (not home.is_dir() or any(_visible(home)))
         if foreign and not mark.exists():  # look again: another process may just have made it
@@ -82,11 +93,11 @@ class Store:
         """Keep a result: a table, and the card that says what it is."""
         buffer = io.BytesIO()
         table.write_parquet(buffer, compression="zstd", statistics=False)
-        payload = buffer.getvalue()
-        head = {"key": key, "digest": _digest(payload), "size": len(payload), "card": dict(card)}
+        head = json.dumps({"key": key, "card": dict(card)}, sort_keys=True, default=_refuse)
+        body = head.encode() + b"\n" + buffer.getvalue()
         with self._writing(self.path(key)) as part, part.open("wb") as file:
-            file.write(_MAGIC + json.dumps(head, sort_keys=True, default=_refuse).encode() + b"\n")
-            file.write(payload)
+            file.write(_MAGIC + b"\n" + digest(body).encode() + b"\n")
+            file.write(body)
 
     def content(self, key: str) -> bytes:
         """Return the bytes of a result, to be kept in another store."""
@@ -146,6 +157,11 @@ class Store:
                 wrong.append(f"{path}: set aside as damaged; unskew store gc removes it")
             else:
                 wrong.append(f"{path}: does not belong to the store; nothing looks at it")
+        wrong += [
+            f"{path}: the report of a failure is damaged; its task will be tried again"
+            for path in self._reports()
+            if _report(path) is None
+        ]
         for folder in sorted((self.home / _DATA).glob("*/meta.json")):
             try:
                 self.ratings(folder.parent.name)
@@ -174,16 +190,17 @@ class Store:
 
     def put_failure(self, key: str, text: str) -> None:
         """Keep the report of a failed task."""
+        report = text.encode("utf-8", errors="replace")
         with self._writing(self.home / _FAILED / f"{key}.txt") as part:
-            part.write_text(text, encoding="utf-8", errors="replace")
+            part.write_bytes(digest(report).encode() + b"\n" + report)
 
     def failures(self) -> dict[str, str]:
-        """Return the reports of failed tasks, by key."""
-        folder = self.home / _FAILED
-        return {
-            path.stem: path.read_text(encoding="utf-8", errors="replace")
-            for path in sorted(folder.glob("[!.]*.txt"))
-        }
+        """Return the reports of failed tasks, by key; those of damaged ones are left out."""
+        reports = ((path.stem, _report(path)) for path in self._reports())
+        return {key: report for key, report in reports if report is not None}
+
+    def _reports(self) -> list[Path]:
+        return sorted((self.home / _FAILED).glob("[!.]*.txt"))
 
     def forget_failure(self, key: str) -> None:
         """Remove the report of a task that will be tried again."""
@@ -206,28 +223,28 @@ class Store:
             "ratings": pl.DataFrame(columns), "users": ratings.users.values.to_frame("id"),
             "items": ratings.items.values.to_frame("id"),
         }  # fmt: skip
-        sizes = {}
+        digests = {}
         for name, frame in parts.items():
             with self._writing(folder / f"{name}.arrow") as part:
                 frame.rechunk().write_ipc(part)
-                sizes[name] = part.stat().st_size
+                digests[name] = digest_of_file(part)
         meta = {
             "implicit": ratings.implicit, "notes": list(ratings.notes), "rows": len(ratings),
-            "sizes": sizes,
+            "digests": digests,
         }  # fmt: skip
         with self._writing(folder / "meta.json") as part:  # last: then all is there
-            part.write_text(json.dumps(meta) + "\n")
+            part.write_bytes(sealed(meta))
         return key
 
     def ratings(self, key: str) -> Ratings:
         """Return kept ratings; StoreError if they are not as they were put there."""
         folder = self.home / _DATA / key
         try:
-            meta = json.loads((folder / "meta.json").read_text())
+            meta = read_sealed(folder / "meta.json")
             files = {name: folder / f"{name}.arrow" for name in ("ratings", "users", "items")}
             for name, path in files.items():
-                if path.stat().st_size != meta["sizes"][name]:
-                    raise ValueError(f"{path.name} is cut short")
+                if digest_of_file(path) != meta["digests"][name]:  # polars ends on some damage
+                    raise ValueError(f"{path.name} is damaged or cut short")
             table, users, items = (pl.read_ipc(path) for path in files.values())
         except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as problem:
             raise StoreError(
@@ -277,20 +294,23 @@ class Store:
 
 def _parsed(path: Path, key: str, content: bytes) -> tuple[dict[str, Any], bytes]:
     """Return head and payload of a result's bytes; StoreError if they are not as written."""
-    try:
-        magic, head, payload = content.split(b"\n", 2)
+    magic, _, rest = content.partition(b"\n")
+    expected, _, body = rest.partition(b"\n")
+    if magic == _MAGIC and expected == digest(body).encode():
+        head, _, payload = body.partition(b"\n")
         facts = json.loads(head)
-        right = (
-            magic + b"\n" == _MAGIC
-            and facts["key"] == key
-            and facts["size"] == len(payload)
-            and facts["digest"] == _digest(payload)
-        )
-    except (ValueError, KeyError, TypeError):
-        right, facts, payload = False, {}, b""
-    if not right:
-        raise StoreError(f"{path}: damaged or cut short; it will be done again")
-    return facts, payload
+        if facts["key"] == key:
+            return facts, payload
+    raise StoreError(f"{path}: damaged or cut short; it will be done again")
+
+
+def _report(path: Path) -> str | None:
+    """Return a failure's report, or None where it is not as it was written."""
+    try:
+        expected, _, report = path.read_bytes().partition(b"\n")
+    except OSError:  # forgotten meanwhile
+        return None
+    return report.decode() if expected == digest(report).encode() else None
 
 
 class _Writing:
@@ -347,10 +367,6 @@ def _refuse(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise DataError(f"{value!r} cannot be part of a key: give plain numbers, text and lists")
-
-
-def _digest(payload: bytes) -> str:
-    return hashlib.blake2b(payload, digest_size=16).hexdigest()
 
 
 def _visible(folder: Path) -> Iterator[Path]:

@@ -28,6 +28,8 @@ from unskew.threads import resolve
 from unskew.versions import versions
 
 Card = dict[str, Any]
+Place = tuple[int, int, str | None]
+"""Number of the splitter, number of its split, and the system; None = what all systems share."""
 
 COUNTED = ("random", "uniform", "flat", "user", "leave-out", "temporal", "forced-null")
 """Protocols whose settings tell how many splits they make; the others are asked to make them."""
@@ -57,9 +59,24 @@ class Task:
     @property
     def label(self) -> str:
         """What it is, in words."""
-        who = self.system or "lists"
-        protocol = self.plan.splits[self.split].name
-        return f"{who} on {protocol}, split {self.fold + 1}"
+        return task_label(self.plan, self.split, self.fold, self.system)
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in its plan."""
+        return self.split, self.fold, self.system
+
+
+def protocol_label(plan: Plan, split: int) -> str:
+    """Return the name of a protocol; with its settings where the plan has several of that name."""
+    splitter = plan.splits[split]
+    alone = sum(one.name == splitter.name for one in plan.splits) == 1
+    return splitter.name if alone else repr(splitter)
+
+
+def task_label(plan: Plan, split: int, fold: int, system: str | None) -> str:
+    """Return in words what a task is; no two of a plan have the same."""
+    return f"{system or 'lists'} on {protocol_label(plan, split)}, split {fold + 1}"
 
 
 def result_key(plan: Plan, data: str, split: int, fold: int, view: View, system: str | None) -> str:

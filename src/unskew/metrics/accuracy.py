@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import frozen
 from unskew.errors import DataError
-from unskew.metrics.block import WHOLE, Block, geometric_discount, log_discount, ratio
+from unskew.metrics.block import (
+    WHOLE,
+    Block,
+    geometric_discount,
+    log_discount,
+    ratio,
+    sum_of_discounts,
+)
 from unskew.metrics.definition import Param, Params, metric
 
 I64 = NDArray[np.int64]
@@ -203,10 +210,9 @@ def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
     top = _dcg(block, params, cutoffs)
     if kind == "full":
         best = float(view.gain.max()) if view.gain.size else 0.0
-        # The cutoff may lie beyond every list and all judgments.
-        deepest = max(block.judged.longest, int(cutoffs.max()))
-        sums = np.cumsum(log_discount(deepest, str(params["discount"])))
-        return top, best * sums[cutoffs][:, None]
+        # The cutoff may lie beyond every list and all judgments, so there is no table of it.
+        sums = np.array([sum_of_discounts(int(cutoff), name) for cutoff in cutoffs])
+        return top, best * sums[:, None]
     if kind == "best":
         # An anti view: loss is the gain of what is liked. What is not judged goes to the end.
         signed = block.judged.once(

@@ -42,6 +42,9 @@ ALIASES: dict[str, str] = {
     "relative_P": "Recall(per=min)",
 }
 
+DEEPEST = 10**18
+"""The deepest cutoff: ranks are 64-bit numbers, and `WHOLE` lies beyond."""
+
 _TEXT = re.compile(
     r"(?P<prefix>(?:anti-|condensed-)*)(?P<name>[A-Za-z][A-Za-z0-9_-]*?)"
     r"(?:\((?P<params>[^()]*)\))?(?:(?:@|(?<=[A-Za-z])_)(?P<cutoff>\d+))?"
@@ -143,10 +146,17 @@ def _parse(text: str) -> Metric:
     if match["params"] is not None:
         metric = _with_settings(metric, match["params"], text)
     if match["cutoff"] is not None:
-        if int(match["cutoff"]) < 1:
-            raise SettingError(f"metric {text!r}: a cutoff must be at least 1")
-        metric = replace(metric, cutoff=int(match["cutoff"]))
+        metric = replace(metric, cutoff=_cutoff(match["cutoff"], text))
     return _checked(metric, text)
+
+
+def _cutoff(digits: str, text: str) -> int:
+    # Python itself refuses to read thousands of digits.
+    cutoff = int(digits) if len(digits) <= 30 else DEEPEST + 1
+    if not 1 <= cutoff <= DEEPEST:
+        shown = text if len(text) <= 60 else f"{text[:60]}…"
+        raise SettingError(f"metric {shown!r}: a cutoff must be a whole number from 1 to 10^18")
+    return cutoff
 
 
 def _resolve(name: str) -> Metric:

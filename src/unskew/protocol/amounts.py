@@ -5,16 +5,31 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from numbers import Integral, Real
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from unskew.errors import SettingError
 
-I64 = NDArray[np.int64]
+if TYPE_CHECKING:  # the command line takes its limits from here before it needs numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
 
 DEFAULT_TEST = 0.2
 """The test share where none is given, as in all five papers."""
+
+MOST_SEED = 2**63 - 1
+"""The largest seed."""
+MOST_DEPTH = 2**31 - 1
+"""The most items of a list; also the most items and users that are numbered."""
+MOST_DRAWS = 10_000_000
+"""The most permutations, resamples, samples or simulations: more would take days."""
+MOST_REPEATS = 10_000
+"""The most folds, repetitions or repeats of an experiment."""
+MOST_PROCESSES = 1_024
+"""The most threads or processes."""
+MOST_DIGITS = 15
+"""The most decimals of a printed number: a double holds no more."""
 
 # 0.29 is meant as 29/100, not as the double below it; 1/3 as a third.
 _FINEST = 10**9
@@ -37,10 +52,13 @@ def as_share(name: str, value: object, *, one: bool = False) -> Fraction:
     raise SettingError(f"{name} must be a share between 0 and {most}, such as 0.2; got {value!r}")
 
 
-def as_count(name: str, value: object, least: int = 1) -> int:
-    """Return a whole number from `least` up."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
-        return int(value)
+def as_count(name: str, value: object, least: int = 1, most: int = MOST_DEPTH) -> int:
+    """Return a whole number from `least` to `most`."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        if least <= int(value) <= most:
+            return int(value)
+        if int(value) > most:
+            raise SettingError(f"{name} must be at most {most:,}, got {value!r}")
     raise SettingError(f"{name} must be a whole number from {least} up, got {value!r}")
 
 
@@ -49,6 +67,8 @@ def portion(counts: I64, part: Fraction, rounding: str = "floor") -> I64:
 
     Whole-number arithmetic: 0.29 of 100 is 29, where floating point says 28.999….
     """
+    import numpy as np
+
     whole, rest = np.divmod(np.asarray(counts, np.int64) * part.numerator, part.denominator)
     if rounding == "floor":
         return whole

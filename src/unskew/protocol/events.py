@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data import readers
-from unskew.data.ratings import Ids, Ratings, id_column, under_one_numbering
+from unskew.data.ratings import Ids, Ratings, id_column, under_one_numbering, value_column
 from unskew.errors import SettingError, choose
 from unskew.protocol.amounts import as_share
 from unskew.protocol.split import (
@@ -89,20 +89,19 @@ def read_events(
         return _in_order(*columns, pl.Series(source.value), stamps)
     table = readers.read_table(source, format=format)
     if not table.header and not (isinstance(user, int) and isinstance(item, int)):
-        table = readers.name_columns(table, ("user", "item", "rating", "time"))
+        table = readers.name_columns(table, ("user", "item", "rating"), extra=True)
     names = [
         table.need("user", readers.USER, user),
         table.need("item", readers.ITEM, item),
         table.need("time", readers.TIME, time),
     ]
     worth = table.pick("rating", readers.RATING, rating, taken=names)
-    ones = pl.Series("value", np.ones(table.frame.height))
-    return _in_order(
-        id_column(table.frame[names[0]]),
-        id_column(table.frame[names[1]]),
-        ones if worth is None else readers.number_column(table, worth, "values").cast(pl.Float64),
-        readers.time_column(table, names[2]),
-    )
+    value = None if worth is None else readers.number_column(table, worth, "values")
+    stamps, _ = readers.time_column(table, names[2])
+    with readers.naming(table.source):
+        users, items = (id_column(table.frame[name]) for name in names[:2])
+        values = pl.Series("value", value_column(value, table.frame.height))
+    return _in_order(users, items, values, stamps)
 
 
 def _in_order(user: pl.Series, item: pl.Series, value: pl.Series, time: I64) -> Events:

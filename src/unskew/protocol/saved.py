@@ -15,7 +15,7 @@ import polars as pl
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
-from unskew.files import replacing, write_table
+from unskew.files import replacing_folder, write_table
 from unskew.layout import finite
 from unskew.protocol.audit import audit_split
 from unskew.protocol.events import Events, EventSplit
@@ -42,8 +42,8 @@ def save_splits(
 
     The folder gets `train.parquet`, `test.parquet` and further judgment sets (such as
     `observed.parquet`); where there are several splits, each has a folder of its own, such as
-    `fold1`. `card.json` comes last. It holds every setting and fact; facts that all splits share
-    stand at its top. One split at a time is in memory.
+    `fold1`. The files appear when all are written. `card.json` holds every setting and fact; facts
+    that all splits share stand at its top. One split at a time is in memory.
 
     Parameters
     ----------
@@ -63,10 +63,22 @@ def save_splits(
         Further entries for the card, such as how the data was read.
     """
     home = check_folder(folder, force)
+    with replacing_folder(home) as part:
+        card = _write_splits(how, ratings, part, seed, liked, more or {})
+        _clear(home)  # now that everything is written
+    return card
+
+
+def _write_splits(
+    how: Splitter,
+    ratings: Ratings | Events,
+    home: Path,
+    seed: int,
+    liked: float | None,
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
     entries: list[dict[str, Any]] = []
     for split in _each(how, ratings, seed):
-        if not entries:  # now that there is something to write
-            _clear(home)
         place = "." if split.label == how.name else split.label
         parts = {"train": split.train, "test": split.test, **split.judgments}
         for name, rows in parts.items():
@@ -93,7 +105,7 @@ def save_splits(
         "seed": int(seed),
         "liked": liked,
         "data": _data_of(ratings),
-        **(more or {}),
+        **more,
         **_common([entry["facts"] for entry in entries]),
         "splits": entries,
         "versions": versions(),
@@ -190,9 +202,7 @@ def save_intervened(
         Write into a folder that is not empty.
     """
     home = check_folder(folder, force)
-    _clear(home)
     frame = done.to_polars()
-    write_table(frame, home / "test.parquet", "parquet")
     card = {
         "format": FORMAT,
         **done.design,
@@ -201,7 +211,10 @@ def save_intervened(
         "files": {"test.parquet": frame.height},
         "versions": versions(),
     }
-    _write_card(card, home)
+    with replacing_folder(home) as part:
+        write_table(frame, part / "test.parquet", "parquet")
+        _write_card(card, part)
+        _clear(home)  # now that everything is written
     return card
 
 
@@ -253,9 +266,8 @@ def _read(path: Path) -> Ratings:
 
 
 def _write_card(card: Mapping[str, Any], home: Path) -> None:
-    with replacing(home / CARD) as part:
-        text = json.dumps(card, indent=1, ensure_ascii=False, allow_nan=False)
-        part.write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(card, indent=1, ensure_ascii=False, allow_nan=False)
+    (home / CARD).write_text(text + "\n", encoding="utf-8")
 
 
 def _data_of(data: Ratings | Events) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.readers import read_table
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError
-from unskew.files import replacing, write_table
+from unskew.files import replacing_folder, write_table
 from unskew.protocol.split import Split
 from unskew.protocol.targets import Kept, TargetLists, relevance_of
 from unskew.versions import versions
@@ -43,6 +43,12 @@ def save_targets(lists: TargetLists, folder: str | os.PathLike[str]) -> Path:
     home = Path(folder)
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise DataError(f"{home} is there already and not empty: name a new folder")
+    with replacing_folder(home) as part:
+        _write(lists, part)
+    return home
+
+
+def _write(lists: TargetLists, home: Path) -> None:
     files = []
     for number, (lo, hi) in enumerate(lists.blocks()):
         name = f"part-{number:05d}.parquet"
@@ -60,9 +66,7 @@ def save_targets(lists: TargetLists, folder: str | os.PathLike[str]) -> Path:
         "facts": dict(lists.facts),
         "versions": versions(),
     }
-    with replacing(home / CARD) as part:
-        part.write_text(json.dumps(card, indent=1, default=str) + "\n")
-    return home
+    (home / CARD).write_text(json.dumps(card, indent=1, default=str) + "\n")
 
 
 def read_targets(

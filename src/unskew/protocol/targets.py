@@ -81,6 +81,12 @@ class Targets:
         Where a system ranks fewer items than the cutoff: `count` the missing ones as not liked,
         `fill` up with its unscored targets in random order, or `forgive`: precision divides by
         what was ranked (castells2018 section 6.1).
+    exact
+        With `relevant="one"` and a number of others: draw none, and take the expectation over all
+        draws. The rank of the relevant item among n others drawn from N, of which m stand above
+        it, is 1 + a hypergeometric number, so the expectation of every metric of that rank is
+        known: P, Recall, HitRate, F1, Rprec, AP, RR, DCG, nDCG, RBP. It takes models, not
+        ready-made runs.
 
     Examples
     --------
@@ -99,6 +105,7 @@ class Targets:
     strata_by: str = "items"
     shortage: str = "shorten"
     shortfall: str = "count"
+    exact: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.candidates, str):
@@ -119,6 +126,25 @@ class Targets:
             as_count("others", self.others, 0)
         if self.strata is not None:
             as_count("strata", self.strata, 2)
+        if not isinstance(self.exact, bool):
+            raise SettingError(f"exact must be true or false, got {self.exact!r}")
+        if self.exact:
+            self._check_exact()
+
+    def _check_exact(self) -> None:
+        """Refuse what has no known expectation, or nothing that is drawn."""
+        if self.relevant != "one" or isinstance(self.others, str):
+            raise SettingError(
+                "exact=True is the expectation over draws of others beside one relevant item: it "
+                "goes with relevant='one' and a number of others, as in OneRelevant(others=99)"
+            )
+        for name, value, why in (
+            ("by", "popularity", "it is known for uniform draws"),
+            ("fresh", False, "nothing is drawn, neither for each list nor once per user"),
+            ("shortfall", "forgive", "what is ranked depends on the draw"),
+        ):
+            if getattr(self, name) == value:
+                raise SettingError(f"exact=True does not go with {name}={value!r}: {why}")
 
     @property
     def drawn(self) -> int | None:
@@ -126,8 +152,12 @@ class Targets:
         return None if isinstance(self.others, str) else int(self.others)
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings as plain values, for a card."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        """Return the settings as plain values, for a card.
+
+        `exact` only where it is set: results that were stored before it was there keep their key.
+        """
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        return told if self.exact else {k: v for k, v in told.items() if k != "exact"}
 
     def __repr__(self) -> str:
         plain = {one.name: one.default for one in fields(self)}
@@ -291,6 +321,17 @@ class TargetLists:
         return bool(len(self)) and bool((self.anchor >= 0).all())
 
     @property
+    def exact(self) -> bool:
+        """Whether no others are drawn: values are expectations over all draws."""
+        return bool(self.design.get("exact", False))
+
+    @property
+    def free(self) -> I64:
+        """How many others each list could have, of which some are drawn; not of lists read."""
+        assert isinstance(self.source, _Drawn)
+        return self.source.free
+
+    @property
     def candidates(self) -> NDArray[np.bool_]:
         """Which items can be targets at all."""
         if isinstance(self.source, _Drawn):
@@ -310,6 +351,11 @@ class TargetLists:
         """
         if not 0 <= lo <= hi <= len(self):
             raise SettingError(f"there are {len(self):,} lists; got {lo}..{hi}")
+        if self.exact:
+            raise SettingError(
+                "with exact=True no others are drawn, so there are no lists to look at or to rank: "
+                "leave exact out, or evaluate(lists, models)"
+            )
         start = np.append(0, np.cumsum(self.size[lo:hi]))
         return start, self.source.items(self, lo, hi, start)
 
@@ -333,7 +379,7 @@ class TargetLists:
         """
         if self.per_user and self.whole:
             return self.tests
-        return _judgments(self)
+        return _anchors(self) if self.exact else _judgments(self)
 
     @property
     def ids(self) -> Ids:
@@ -561,6 +607,11 @@ def _too_few(n: int, free: I64, user: I32, tests: Ratings) -> DataError:
 def _remarks(targets: Targets, facts: Mapping[str, Any]) -> tuple[str, ...]:
     """Say what a reader of the numbers should know of the lists."""
     notes = []
+    if targets.exact:
+        notes.append(
+            f"targets: exact, no others are drawn: values are expectations over all draws of "
+            f"{targets.others:,} others"
+        )
     if facts.get("short_lists"):
         how = "left out" if targets.shortage == "skip" else "shorter"
         notes.append(f"targets: {facts['short_lists']:,} lists with too few candidates are {how}")
@@ -573,6 +624,18 @@ def _remarks(targets: Targets, facts: Mapping[str, Any]) -> tuple[str, ...]:
             f"are no targets"
         )
     return tuple(notes)
+
+
+def _anchors(lists: TargetLists) -> Ratings:
+    """Return the one relevant item of each list, which is all that is known to be in it."""
+    tests = lists.tests
+    many = np.int64(len(tests.items))
+    rows = np.searchsorted(tests.user * many + tests.item, lists.user * many + lists.anchor)
+    tags = {name: column.gather(pl.Series(rows)) for name, column in tests.tags.items()}
+    return Ratings(
+        lists.ids, tests.items, frozen(np.arange(len(lists), dtype=np.int32)), lists.anchor,
+        frozen(tests.value[rows]), None, tags, tests.implicit, tests.notes,
+    )  # fmt: skip
 
 
 def _judgments(lists: TargetLists) -> Ratings:

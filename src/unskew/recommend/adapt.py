@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError
-from unskew.recommend.model import Algorithm, Model, Tile
+from unskew.recommend.model import Algorithm, Axes, Model, Tile
 from unskew.recommend.simple import SameForAll
 
 I32 = NDArray[np.int32]
@@ -33,6 +33,7 @@ class ByTable:
     """Scores of all users and items, a row per user."""
 
     table: Tile
+    axes: ClassVar[Axes] = {"table": ("users", "items")}
 
     def score(self, users: I32) -> Tile:
         """Look the rows up; consecutive ones, as ranking asks for them, without a copy."""
@@ -49,6 +50,11 @@ class ByFactors:
     item_factors: Tile
     known: NDArray[np.bool_]
     """Which users have training ratings: the factors of others mean nothing."""
+    axes: ClassVar[Axes] = {
+        "user_factors": ("users", "factors"),
+        "item_factors": ("items", "factors"),
+        "known": ("users",),
+    }
 
     def score(self, users: I32) -> Tile:
         """Multiply the factors."""

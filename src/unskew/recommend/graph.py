@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unskew.data.ratings import Ratings
 from unskew.protocol.amounts import as_count
 from unskew.recommend.language import profiles
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.products import in_blocks
 from unskew.recommend.sparse import Rows
 
@@ -30,6 +30,7 @@ class Walk:
     backward: Rows
     """By item."""
     steps: int
+    axes: ClassVar[Axes] = {"forward": ("users", "items"), "backward": ("items", "users")}
 
     def score(self, users: I32) -> F64:
         """Return the negative truncated hitting times."""

@@ -17,7 +17,7 @@ from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, choose
 from unskew.protocol.amounts import as_count
 from unskew.recommend.gram import ROWS, item_gram
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.recommend.model import Algorithm, Axes, Model, as_number
 from unskew.recommend.products import DenseWeights, Votes, in_blocks
 from unskew.recommend.similarity import Cosines, nearest
 from unskew.recommend.sparse import Rows, rated_users, user_rows
@@ -70,6 +70,12 @@ class RelevanceModel:
     seen: Rows
     background: F64
     collection: F64
+    axes: ClassVar[Axes] = {
+        "near": ("users", "users"),
+        "seen": ("users", "items"),
+        "background": ("users",),
+        "collection": ("items",),
+    }
 
     def score(self, users: I32) -> F64:
         """Return the logarithms of the relevance model."""
@@ -308,6 +314,11 @@ class CommonRaters:
 
     pairs: DenseWeights
     alone: F64
+    axes: ClassVar[Axes] = {
+        "pairs.ratings": ("users", "items"),
+        "pairs.weights": ("items", "items"),
+        "alone": ("items",),
+    }
 
     def score(self, users: I32) -> F64:
         """Return the sums over the user's items; NaN for users without."""

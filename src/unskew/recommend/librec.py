@@ -13,7 +13,7 @@ from unskew.data.ratings import Ratings, frozen
 from unskew.protocol.amounts import as_count
 from unskew.recommend.gram import ROWS, item_gram
 from unskew.recommend.limits import check_size, most
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.recommend.model import Algorithm, Axes, Model, as_number
 from unskew.recommend.products import Votes, in_blocks
 from unskew.recommend.sparse import Rows, user_rows
 from unskew.threads import map_blocks
@@ -82,6 +82,10 @@ class NearestRaters:
 
     similarities: Corated
     k: int
+    axes: ClassVar[Axes] = {
+        "similarities.rows": ("users", "items"),
+        "similarities.inverted": ("items", "users"),
+    }
 
     def score(self, users: I32) -> F64:
         """Add up the similarities of each item's nearest raters."""
@@ -109,6 +113,17 @@ class NearestRated:
     rank: NDArray[np.uint16]
     """Per item, where the others stand among those most similar to it."""
     k: int
+    axes: ClassVar[Axes] = {
+        "ratings": ("users", "items"),
+        "similarity": ("items", "items"),
+        "rank": ("items", "items"),
+    }
+
+    def check(self) -> None:
+        """Raise ValueError unless every row of `rank` holds each place once."""
+        places = np.arange(len(self.rank))
+        if not all(np.array_equal(np.sort(row), places) for row in self.rank):
+            raise ValueError("rank holds something else than ranks")
 
     def score(self, users: I32) -> F64:
         """Add up the similarities with each item's nearest among the user's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -20,6 +21,8 @@ from unskew.threads import one_blas_thread
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
 Tile = NDArray[np.float64] | NDArray[np.float32]
+Axes = Mapping[str, tuple[str, ...]]
+"""What the axes of a model's arrays are, by the name of the array: see `model_checks`."""
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, choose
 from unskew.protocol.amounts import as_count
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.recommend.model import Algorithm, Axes, Model, as_number
 from unskew.recommend.products import Votes, sums
 from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours
 from unskew.recommend.sparse import Rows, rated_users, user_rows
@@ -40,6 +40,12 @@ class AllVotes:
     power: float
     normalised: bool
     min_support: int
+    axes: ClassVar[Axes] = {
+        "cosines.rows": ("users", "items", "votes"),
+        "cosines.inverted": ("items", "users"),
+        "cosines.length": ("users",),
+        "votes": ("votes",),
+    }
 
     def score(self, users: I32) -> F64:
         """Add up the votes for a few users at a time."""
@@ -200,6 +206,12 @@ class Deviations:
     user_bias: F64
     item_bias: F64
     """NaN where there are no ratings, here and for users."""
+    axes: ClassVar[Axes] = {
+        "first": ("users", "neighbours"),
+        "second": ("neighbours", "items"),
+        "user_bias": ("users",),
+        "item_bias": ("items",),
+    }
 
     def score(self, users: I32) -> F64:
         """Add the corrections to the baseline."""
@@ -328,6 +340,11 @@ class Feedback:
     """p(i|C): an item's share of the sum of all ratings."""
     length: float
     """By how many users p(i|C) is divided, as p(i|V_u) by |V_u|; 0 = neither is."""
+    axes: ClassVar[Axes] = {
+        "neighbours": ("users", "users"),
+        "ratings": ("users", "items"),
+        "share": ("items",),
+    }
 
     def score(self, users: I32) -> F64:
         """Weigh the items that neighbours rated; the others have no score."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
-from unskew.recommend.model import Tile
+from unskew.recommend.model import Axes, Tile
 from unskew.recommend.sparse import Rows, rated_items, rated_users
 from unskew.threads import map_blocks
 
@@ -69,6 +70,7 @@ class Votes:
     averaged: str = ""
     """Which of the two are the votes, `first` or `second`, of which to take the average."""
     min_support: int = 1
+    axes: ClassVar[Axes] = {"first": ("users", "votes"), "second": ("votes", "items")}
 
     def score(self, users: I32) -> F64:
         """Add up the votes, and divide by the weights where an average is wanted."""
@@ -100,6 +102,7 @@ class DenseWeights:
     ratings: Rows
     weights: F64
     """Row = rated item, column = scored item; NaN in the columns of items without ratings."""
+    axes: ClassVar[Axes] = {"ratings": ("users", "items"), "weights": ("items", "items")}
 
     def score(self, users: I32) -> F64:
         """Return ratings times weights; NaN for users and items without ratings."""
@@ -129,6 +132,12 @@ class Factors:
     item_factors: Tile
     user_offset: Tile
     item_offset: Tile
+    axes: ClassVar[Axes] = {
+        "user_factors": ("users", "factors"),
+        "item_factors": ("items", "factors"),
+        "user_offset": ("users",),
+        "item_offset": ("items",),
+    }
 
     def score(self, users: I32) -> Tile:
         """Return a row of scores per user."""

@@ -1,4 +1,8 @@
-"""Model files: a fitted model as arrays and a small description, without pickle."""
+"""Model files: a fitted model as arrays and a small description, without pickle.
+
+A file may come from anywhere. Digests tell that it is as it was written, and whatever they say,
+nothing becomes a model that its kernels could not work on.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,11 @@ import io
 import json
 import os
 import pkgutil
+import struct
 import zipfile
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +26,14 @@ from numpy.typing import NDArray
 from unskew import recommend
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.errors import DataError
-from unskew.files import replacing
+from unskew.files import replacing, sealed, unsealed
 from unskew.recommend.adapt import as_model
 from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model_checks import check_model
 from unskew.versions import versions
 
 KIND = "unskew model"
-FORMAT = 1
+FORMAT = 2
 _CARD = "model.json"
 
 
@@ -60,7 +67,7 @@ def save_model(
     SameForAll(item_score=array([2., 1.]))
     """
     arrays: dict[str, NDArray[Any]] = {}
-    card = {
+    card: dict[str, Any] = {
         "kind": KIND,
         "format": FORMAT,
         "model": _take_apart(as_model(model, train), "model", arrays),
@@ -69,8 +76,10 @@ def save_model(
         "items": _digest(train.items),
         "versions": versions(),
     }
+    card["arrays"] = {name: array_digest(array) for name, array in arrays.items()}
+    card = json.loads(json.dumps(card, default=str))
     with replacing(path) as part, zipfile.ZipFile(part, "w") as archive:
-        _write(archive, _CARD, json.dumps(card, default=str, indent=1).encode())
+        archive.writestr(_entry(_CARD), sealed(card))
         for name, array in arrays.items():
             with archive.open(_entry(f"{name}.npy"), "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
@@ -78,6 +87,9 @@ def save_model(
 
 def load_model(path: str | os.PathLike[str], train: Ratings | None = None) -> Model:
     """Load a saved model, which scores as the one that was saved, to the bit.
+
+    A file that was changed since, by accident or by somebody, is refused: it is compared with its
+    digests, and what it holds with what a model of its kind must hold.
 
     Parameters
     ----------
@@ -91,16 +103,15 @@ def load_model(path: str | os.PathLike[str], train: Ratings | None = None) -> Mo
     try:
         with zipfile.ZipFile(path) as archive:
             card = _read_card(archive, name)
-            model: Model = _put_together(
-                card["model"], lambda key: _read_array(archive, f"{key}.npy")
-            )
+            model: Model = _put_together(card["model"], partial(_read_array, archive, card))
+        check_model(model, card["users"]["count"], card["items"]["count"])
     except FileNotFoundError:
         raise DataError(f"there is no model file {os.fspath(path)!r}") from None
     except zipfile.BadZipFile as problem:
         raise DataError(f"{name} is damaged or not a model file: {problem}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, EOFError) as problem:
-        if isinstance(problem, DataError):
-            raise
+    except DataError:
+        raise
+    except _DAMAGED as problem:
         raise DataError(f"{name} is damaged: {problem}; save the model again") from problem
     if train is not None:
         for what, ids in (("users", train.users), ("items", train.items)):
@@ -110,6 +121,12 @@ def load_model(path: str | os.PathLike[str], train: Ratings | None = None) -> Mo
                     f"{len(ids):,} or others: give the ratings it was fitted to"
                 )
     return model
+
+
+_DAMAGED = (
+    KeyError, TypeError, ValueError, AttributeError, EOFError, IndexError, OverflowError,
+    RecursionError, NotImplementedError, RuntimeError, struct.error,
+)  # fmt: skip
 
 
 def _take_apart(value: object, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -155,7 +172,12 @@ def _put_together(part: Any, array: Callable[[str], NDArray[Any]]) -> Any:
     module, _, name = part["class"].partition(":")
     # Only our own classes, and only those that hold data: a file may name anything.
     kind = getattr(importlib.import_module(module), name) if module in _modules() else None
-    if not (isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module):
+    if not (
+        isinstance(kind, type)
+        and is_dataclass(kind)
+        and kind.__module__ == module
+        and not issubclass(kind, Algorithm)
+    ):
         raise DataError(f"this version of unskew knows no model {part['class']!r}")
     return kind(**{key: _put_together(one, array) for key, one in part["fields"].items()})
 
@@ -172,19 +194,23 @@ def _digest(ids: Ids) -> dict[str, Any]:
     return {"count": len(ids), "kind": ids.kind, "digest": digest}
 
 
+def array_digest(array: NDArray[Any]) -> str:
+    """Return what tells an array from others: a hash of its type, its shape and its values."""
+    seen = hashlib.blake2b(f"{array.dtype.str}{array.shape}".encode(), digest_size=16)
+    seen.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return seen.hexdigest()
+
+
 def _entry(name: str) -> zipfile.ZipInfo:
     """Return an entry without a clock in it: the same model gives the same file."""
     return zipfile.ZipInfo(name)
 
 
-def _write(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    archive.writestr(_entry(name), content)
-
-
 def _read_card(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     if _CARD not in archive.namelist():
         raise DataError(f"{name} is not a model file of unskew")
-    card = json.loads(archive.read(_CARD))
+    content = _read(archive, _CARD)
+    card = json.loads(content)
     if not isinstance(card, dict) or card.get("kind") != KIND:
         raise DataError(f"{name} is not a model file of unskew")
     if card.get("format") != FORMAT:
@@ -192,11 +218,27 @@ def _read_card(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
             f"{name} has format {card.get('format')}, this version reads {FORMAT}: fit the model "
             f"again, or use the version that wrote it ({card.get('versions', {}).get('unskew')})"
         )
-    return card
+    return unsealed(content, "its description")
 
 
-def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    # Reading the entry whole checks its checksum, which reading the array alone may not.
-    content = io.BytesIO(archive.read(name))
-    array: NDArray[Any] = np.lib.format.read_array(content, allow_pickle=False)
+def _read_array(archive: zipfile.ZipFile, card: dict[str, Any], name: str) -> NDArray[Any]:
+    content = io.BytesIO(_read(archive, f"{name}.npy"))
+    version = np.lib.format.read_magic(content)
+    header = {(1, 0): np.lib.format.read_array_header_1_0,
+              (2, 0): np.lib.format.read_array_header_2_0}[version]  # fmt: skip
+    shape, by_column, dtype = header(content)
+    if by_column and len(shape) > 1:
+        raise ValueError(f"the array {name} is not by rows")
+    # Not read_array, which makes room for whatever size is written there.
+    array: NDArray[Any] = np.frombuffer(content.getbuffer()[content.tell() :], dtype).reshape(shape)
+    if array_digest(array) != card["arrays"][name]:
+        raise ValueError(f"the array {name} is not the one that was saved")
     return array
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Read an entry whole, which checks its checksum; ours are not compressed."""
+    entry = archive.getinfo(name)
+    if entry.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"its entry {name} is compressed")
+    return archive.read(entry)

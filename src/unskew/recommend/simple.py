@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, SettingError, choose
-from unskew.recommend.model import Algorithm, Model, as_finite, as_number
+from unskew.recommend.model import Algorithm, Axes, Model, as_finite, as_number
 from unskew.rng import key_of
 
 I32 = NDArray[np.int32]
@@ -22,6 +22,7 @@ class SameForAll:
     """One score per item, the same for every user."""
 
     item_score: F64
+    axes: ClassVar[Axes] = {"item_score": ("items",)}
 
     def score(self, users: I32) -> F64:
         """Return the items' scores once per user."""
@@ -34,6 +35,7 @@ class Chance:
 
     seed: int
     items: int
+    axes: ClassVar[Axes] = {"items": ("items",)}
 
     def score(self, users: I32) -> F64:
         """Draw the scores."""

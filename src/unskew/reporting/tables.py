@@ -12,7 +12,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from unskew.layout import WIDE, escape_latex
+from unskew import layout
+from unskew.layout import WIDE, escape_latex, escape_markdown, markdown_table
 from unskew.scores import RANDOM, Mean, Scores
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
@@ -45,9 +46,7 @@ def as_csv(scores: Scores) -> str:
 
 def as_markdown(scores: Scores, digits: int = 4) -> str:
     """Return a Markdown table, the best value of each metric in bold."""
-    header, rows = _grid(scores, digits, "**{}**", lambda text: text.replace("|", "\\|"))
-    lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+    return markdown_table(*_grid(scores, digits, "**{}**", escape_markdown))
 
 
 def as_latex(scores: Scores, digits: int = 4) -> str:
@@ -65,6 +64,11 @@ def as_latex(scores: Scores, digits: int = 4) -> str:
             "\\end{tabular}",
         ]
     )
+
+
+def as_html(scores: Scores, digits: int = 4) -> str:
+    """Return an HTML table."""
+    return layout.as_html(*_grid(scores, digits, "{}", str))
 
 
 def as_rich(scores: Scores, digits: int = 4) -> Table:

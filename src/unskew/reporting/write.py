@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Protocol
 
 from unskew.auditing.sections import Document
+from unskew.charts import Figure
 from unskew.errors import SettingError, choose
-from unskew.files import replacing
+from unskew.files import replacing, replacing_folder
 from unskew.protocol.amounts import as_count
 from unskew.reporting.html import DOCS, as_html
 
@@ -125,13 +127,17 @@ def written(
     return text.encode()
 
 
+def save_each(figures: Mapping[str, Figure], folder: str | os.PathLike[str]) -> list[Path]:
+    """Write figures as SVG and PNG under their names; return the files."""
+    files = []
+    with replacing_folder(folder) as part:
+        for name, figure in figures.items():
+            for ending in PICTURES:
+                files.append(f"{name}.{ending}")
+                figure.save(part / files[-1])
+    return [Path(folder) / file for file in files]
+
+
 def save_figures(document: Document, folder: str | os.PathLike[str]) -> list[Path]:
     """Write every figure as SVG and PNG; return the files."""
-    home = Path(folder)
-    home.mkdir(parents=True, exist_ok=True)
-    made = []
-    for name, figure in document.figures():
-        for ending in PICTURES:
-            made.append(home / f"{name}.{ending}")
-            figure.save(made[-1])
-    return made
+    return save_each(dict(document.figures()), folder)

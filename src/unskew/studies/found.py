@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from unskew.auditing.sections import Block
-from unskew.files import replacing
+from unskew.files import replacing_folder
 from unskew.layout import Printed
 from unskew.studies.claims import CONTRADICTS, DIFFERS, EVIDENCE, HOLDS, VERDICTS, Verdict, shown
 from unskew.studies.paper import SOURCES, Exhibit, Study
@@ -88,13 +88,12 @@ class Found(Printed):
     def to_csv(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write every number as CSV: `ledger.csv`, and a file per measurement and data set."""
         home = Path(folder)
-        home.mkdir(parents=True, exist_ok=True)
         files = {"ledger.csv": self.ledger}
         for (what, on), table in self.tables.items():
             files[f"{what}-{Path(on).stem}.csv" if on else f"{what}.csv"] = _flat(table)
-        for name, table in files.items():
-            with replacing(home / name) as part:
-                table.write_csv(part)
+        with replacing_folder(home) as part:
+            for name, table in files.items():
+                table.write_csv(part / name)
         return [home / name for name in files]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from unskew.errors import DataError, SettingError, UnskewError, unknown_name
 from unskew.experiment.plan import STAGES, Plan
 from unskew.experiment.results import Results, run
 from unskew.experiment.store import Store, key_of
+from unskew.files import temporary_folder
 
 SIZE_TOLERANCE = 0.02
 """How far the size of a file may be from that of the paper's data: copies of a data set differ by
@@ -329,7 +329,7 @@ def opened(
     """Open a lab; without a store what it makes is gone when it is closed."""
     stack = ExitStack()
     if store is None:
-        store = stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-"))
+        store = stack.enter_context(temporary_folder())
     return Lab(
         sets, own, data_folder(data_dir), amounts, quick, seed, workers, Store.open(store),
         told or (lambda _what: None), liked, refused or {}, _stack=stack,

@@ -313,7 +313,7 @@ def clustered(lab: Lab, _on: str) -> pl.DataFrame:
     plan = Plan(how, AllItems(), own, rule, ("P@10",), users="all", seed=lab.seed)
     found = truth(made, plan, bootstrap=0).table()
     spread = fairness(how.split(made.ratings, lab.seed)[0], propensity=made.observation)
-    return found.drop("design", "metric").with_columns(
+    return found.select("system", "observed", "true", "error").with_columns(
         pl.lit(len(made.users)).alias("users"), pl.lit(spread.spread).alias("spread over items"),
         pl.lit(spread.pair_spread).alias("spread over pairs"),
     )  # fmt: skip

@@ -1,0 +1,123 @@
+"""Where errors end: every failure becomes one line with a remedy, and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from unskew.errors import SettingError, UnskewError
+from unskew.files import output_error, reason
+
+DEBUG = "UNSKEW_DEBUG"
+"""The environment variable that shows where an error came from."""
+
+FAILED, REFUSED, STOPPED, NO_READER = 1, 2, 130, 141
+
+
+@contextmanager
+def boundary(options: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Turn an error into one line on standard error and an exit code.
+
+    Parameters
+    ----------
+    options
+        What the command was given: says whether something of a stopped command is kept.
+    """
+    try:
+        yield
+        sys.stdout.flush()  # a full disk behind standard output shows here, not after the end
+    except (Exception, KeyboardInterrupt) as problem:
+        if type(problem).__module__.startswith("typer"):  # its own ways to end
+            raise
+        _leave(problem, options or {})
+    except BaseException as problem:
+        if type(problem).__name__ != "PanicException":  # of a library written in Rust
+            raise
+        _leave(problem, options or {})
+
+
+def _leave(problem: BaseException, options: Mapping[str, Any]) -> None:
+    line, code = explained(problem, options)
+    defect = line is None
+    with suppress(OSError, ValueError):  # nobody may be reading standard error either
+        if defect or os.environ.get(DEBUG, "") not in ("", "0"):
+            traceback.print_exception(problem, file=sys.stderr)
+        if defect:
+            line = "error: this is a defect of unskew; please report it with the lines above"
+        if line:
+            print(line, file=sys.stderr, flush=True)
+    for stream in (sys.stdout, sys.stderr):
+        _settle(stream)
+    raise SystemExit(code) from problem
+
+
+def explained(problem: BaseException, options: Mapping[str, Any]) -> tuple[str | None, int]:
+    """Return the line for an error ('' for none, None for a defect of ours) and the exit code."""
+    if isinstance(problem, KeyboardInterrupt):
+        return _stopped(options), STOPPED
+    if isinstance(problem, UnskewError):
+        names = {f"--{name.replace('_', '-')}" for name in options}
+        code = REFUSED if isinstance(problem, SettingError) else FAILED
+        return f"error: {problem.on_command_line(names)}", code
+    if isinstance(problem, BrokenPipeError):
+        return "", NO_READER
+    text = _text(problem)
+    return (None if text is None else f"error: {text}"), FAILED
+
+
+def _text(problem: BaseException) -> str | None:
+    message = " ".join(str(problem).split())
+    if isinstance(problem, MemoryError):
+        told = f" ({message})" if message else ""
+        return f"not enough memory{told}: take fewer data or smaller amounts, or a larger machine"
+    if isinstance(problem, OverflowError):
+        return f"a number is too large to be worked with ({message}): take a smaller one"
+    if isinstance(problem, UnicodeDecodeError):
+        return f"a file holds text that is not UTF-8 ({message}): save it as UTF-8"
+    if isinstance(problem, UnicodeError):
+        return f"text cannot be written ({message}): set PYTHONIOENCODING=utf-8"
+    kind = type(problem)
+    if isinstance(problem, EOFError) or kind.__module__ in ("zlib", "gzip", "zipfile", "lzma"):
+        return f"a compressed file is damaged or cut short ({message}): get it again"
+    if isinstance(problem, OSError):
+        return _of_file(problem)
+    if kind.__module__.startswith("polars") or kind.__name__ == "PanicException":
+        return f"a table cannot be read or written ({message}): check the file and its columns"
+    return None
+
+
+def _of_file(problem: OSError) -> str:
+    """Return what happened to which file; standard output has no name."""
+    if problem.filename is not None:
+        return f"{os.fsdecode(problem.filename)}: {reason(problem)}"
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return str(output_error("standard output or a temporary file", problem))
+    return reason(problem)
+
+
+def _stopped(options: Mapping[str, Any]) -> str:
+    for name in ("store", "on_disk"):
+        if options.get(name) is not None:
+            return (
+                f"stopped; what is finished is kept in {options[name]}: "
+                f"the same command goes on from there"
+            )
+        if name == "store" and name in options:
+            return "stopped; with --store DIR the finished part is kept"
+    return "stopped"
+
+
+def _settle(stream: Any) -> None:
+    """Flush a stream; send what cannot be flushed nowhere, so that Python does not try again."""
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)

@@ -1,0 +1,193 @@
+"""Processes: they run no code of the working folder; what killed ones leave is removed."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import unskew
+from unskew.files import temporary_folder
+from unskew.threads import python_beside
+
+SOURCE = Path(unskew.__file__).parent.parent
+
+SCRIPT = """
+import sys
+import unskew as us
+
+def mine(train, rng):
+    return us.Popularity().fit(train)
+
+if __name__ == "__main__":
+    rows = {"user": [1, 1, 2, 2, 3, 3], "item": [7, 8, 7, 9, 8, 9], "rating": [5] * 6}
+    plan = us.Plan(us.RandomSplit(folds=2), algorithms=[us.Random(), us.Custom("mine", mine)],
+                   metrics=["P@1"], relevance=us.Relevance(liked=4))
+    print(us.run(rows, plan, **{sys.argv[1]: eval(sys.argv[2])}).table().height)
+"""
+
+
+@pytest.fixture
+def trap(tmp_path):
+    """Return a working folder whose modules leave a file when they are run."""
+    folder = tmp_path / "work"
+    (folder / "unskew").mkdir(parents=True)
+    for name in ("select.py", "selectors.py", "zlib.py", "polars.py", "unskew/__init__.py"):
+        sprung = tmp_path / "sprung"
+        (folder / name).write_text(f"open({str(sprung)!r}, 'a').write({name!r} + chr(10))\n")
+    return folder
+
+
+def is_sprung(trap):
+    return (trap.parent / "sprung").exists()
+
+
+@pytest.mark.parametrize(("setting", "value"), [("workers", "2"), ("cluster", "'local:2'")])
+def test_workers_run_no_code_of_the_working_folder(trap, tmp_path, setting, value):
+    if setting == "cluster":
+        pytest.importorskip("distributed")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(script), setting, value],
+        cwd=trap, env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stdout == "4\n", done.stderr
+    assert not is_sprung(trap), (tmp_path / "sprung").read_text()
+
+
+def test_the_process_that_compiles_runs_no_code_of_the_working_folder(trap, monkeypatch):
+    monkeypatch.chdir(trap)
+    monkeypatch.setenv("PYTHONPATH", str(SOURCE))
+    with python_beside("json.tool"):
+        time.sleep(1.0)
+    with python_beside("unskew.versions"):
+        time.sleep(1.0)
+    assert not is_sprung(trap), (trap.parent / "sprung").read_text()
+
+
+def test_workers_have_the_usual_path_again():
+    """What a worker starts itself is not our business."""
+    code = (
+        "import os\n"
+        "from unskew.experiment.execute import execute\n"
+        "print([one.result for one in execute(os.getenv, ['PYTHONSAFEPATH'] * 2, workers=2)])\n"
+        "print(os.getenv('PYTHONSAFEPATH'))\n"
+    )
+    for flags, expected in (([], "[None, None]\nNone\n"), (["-P"], "['1', '1']\nNone\n")):
+        done = subprocess.run(
+            [sys.executable, *flags, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.stdout == expected, done.stderr
+
+
+# Temporary folders
+
+
+def test_a_temporary_folder_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with temporary_folder() as folder:
+        (folder / "sub").mkdir()
+        assert folder.parent == tmp_path
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_killed_processes_left_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = (
+        "import os, signal, sys, tempfile\n"
+        "from unskew.files import temporary_folder\n"
+        "tempfile.tempdir = sys.argv[1]\n"
+        "with temporary_folder() as folder:\n"
+        "    (folder / 'much').write_text('x')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, timeout=60)
+    (left,) = tmp_path.glob("unskew-*")
+    (tmp_path / "unskew-other").mkdir()  # nobody's, as far as can be told
+    with temporary_folder() as living:
+        assert left.exists()  # too young: it might just be in the making
+        for mark in (left / ".in-use", living / ".in-use"):
+            os.utime(mark, (time.time() - 100,) * 2)
+        with temporary_folder():
+            assert not left.exists()
+            assert living.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["unskew-other"]
+
+
+# Forked processes
+
+FORKED = """
+import os, sys, time
+import unskew as us
+
+rows = {"user": [1, 1, 2, 2, 3, 3], "item": [7, 8, 7, 9, 8, 9], "rating": [5, 4, 3, 2, 5, 1]}
+lists = {"mine": {1: [7, 9], 2: [9, 8], 3: [8, 7]}}
+text = {**rows, "user": ["a", "a", "b", "b", "c", "c"]}
+ratings = us.read_ratings(rows)
+plan = us.Plan(us.RandomSplit(), algorithms=[us.Popularity()], metrics=["P@1"])
+
+def use():
+    us.read_ratings(text)
+    return us.evaluate(ratings, lists, ["P@1", "nDCG@2"], liked=4)
+
+ACTIONS = {
+    "read_ratings": lambda: us.read_ratings(text),
+    "read_run": lambda: us.read_run({**text, "score": rows["rating"]}),
+    "evaluate": use,
+    "fit": lambda: us.UserKNN(k=2).fit(ratings),
+    "split": lambda: us.RandomSplit().split(ratings),
+    "run": lambda: us.run(ratings, plan),
+    "compare": lambda: us.compare(scores, "P@1"),
+    "mean": lambda: scores.mean(),
+    "save": lambda: scores.save(sys.argv[2]),
+    "audit": lambda: us.audit(ratings, liked=4, plan="quick"),
+    "describe": lambda: us.describe_bias(ratings, liked=4),
+    "world": lambda: us.world("shop"),
+}
+
+def in_child(action):
+    child = os.fork()
+    if not child:
+        try:
+            action()
+            os._exit(0)
+        except us.errors.ForkError as problem:
+            os._exit(3 if "get_context('spawn')" in str(problem) else 4)
+        except BaseException as problem:
+            os.write(2, repr(problem).encode())
+            os._exit(5)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return "hangs"
+
+if sys.argv[1] == "before":
+    print(in_child(use))
+else:
+    import polars as pl
+    scores = use()
+    pl.DataFrame({"a": [1, 2]}).group_by("a").len()
+    found = {name: in_child(action) for name, action in ACTIONS.items()}
+    print(found["evaluate"], {name: code for name, code in found.items() if code not in (0, 3)})
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the threads' names")
+@pytest.mark.parametrize(("when", "expected"), [("before", "0"), ("after", "3 {}")])
+def test_a_fork_after_use_is_refused_and_never_hangs(tmp_path, when, expected):
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, when, str(tmp_path / "saved")],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True,
+        timeout=900, check=False,
+    )  # fmt: skip
+    assert done.stdout == f"{expected}\n", done.stderr
