@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import shlex
 import tomllib
 from functools import lru_cache
 
@@ -16,6 +17,7 @@ from unskew.auditing import answers, chapters, citations, levels
 from unskew.auditing.main_job import Audit, audit
 from unskew.auditing.sections import Grid, Picture, Words
 from unskew.auditing.written import command, plan_toml
+from unskew.cli import main
 from unskew.data.sample import sample
 from unskew.experiment.plan import plan_of
 from unskew.reporting.html import as_html
@@ -515,6 +517,81 @@ def test_many_systems():
     assert len(document.systems) == 200
     tables = [b for s in document.sections for b in s.blocks if isinstance(b, Grid)]
     assert max(table.frame.height for table in tables) <= chapters.MOST_ROWS
+
+
+# Ratings below 0
+
+
+def jester():
+    """Return ratings from -10 to 10."""
+    rng = np.random.default_rng(6)
+    rows = [(u, int(i), float(rng.uniform(-10, 10))) for u in range(40)
+            for i in rng.choice(25, 10, replace=False)]  # fmt: skip
+    return pl.DataFrame(rows, ["user", "item", "rating"], orient="row")
+
+
+def test_ratings_below_0_need_a_gain_and_a_line_says_so(tmp_path, capsys):
+    said = r"the rule 'rating' gives -\d.*choose another gain, such as gain='binary' or a mapping$"
+    with pytest.raises(us.DataError, match=said):
+        audit(jester(), "quick", liked=5, **SMALL)
+    lists = {user: [1, 2, 3] for user in range(40)}
+    with pytest.raises(us.DataError, match=said):
+        audit(judgments=jester(), runs={"a": lists, "b": lists}, liked=5, **SMALL)
+    jester().write_csv(tmp_path / "r.csv")
+    with pytest.raises(SystemExit) as left:
+        main(["audit", str(tmp_path / "r.csv"), "--liked", "5", "-o", str(tmp_path / "x.html")])
+    assert left.value.code == 1
+    error = capsys.readouterr().err.strip()
+    assert "\n" not in error
+    assert error.endswith("choose another gain, such as --gain binary or a mapping")
+
+
+def test_ratings_below_0_are_audited_with_a_stated_gain(tmp_path, capsys):
+    found = audit(jester(), "quick", liked=5, gain="binary", designs=["all-items", "1r"], **SMALL)
+    assert found.relevance == us.Relevance(5, gain="binary")
+    assert "wrmf" not in found.systems
+    assert "needs ratings from 0 up" in found.skipped["system wrmf"]
+    plan = us.Plan(us.RandomSplit(test=0.2), us.AllItems(), [us.Random(), us.Popularity()],
+                   us.Relevance(5, gain="binary"), ["P@10", "nDCG@10"])  # fmt: skip
+    scores = us.run(us.read_ratings(jester()), plan).scores()[0]
+    mine = found.scores["all-items"][0]
+    for metric in ("P@10", "nDCG@10"):
+        assert mine.mean(metric)["popularity"] == scores.mean(metric)["popularity"]
+    words = shlex.split(command(found))
+    assert words[words.index("--gain") + 1] == "binary"
+    names = words[words.index("--algorithms") + 1]
+    jester().write_csv(tmp_path / "r.csv")
+    words = ["audit", str(tmp_path / "r.csv"), "--quick", "--liked", "5", "--gain", "binary"]
+    words += ["--designs", "all-items", "--algorithms", names, "-o", "-", "--format", "json"]
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code == 0
+    told = capsys.readouterr().out
+    assert json.loads(told[told.index("{") :])["card"]["relevance"]["gain"] == "binary"
+
+
+def test_gain_and_loss_reach_given_lists():
+    test = {"user": [1, 1, 2, 2], "item": ["a", "b", "a", "c"], "rating": [5, 1, 2, 4]}
+    runs = {"x": {1: ["b", "a"], 2: ["a", "c"]}, "y": {1: ["a"], 2: ["c"]}}
+    for rule in ({"liked": 4, "gain": {5: 9, 4: 1, 2: 0, 1: 0}, "loss": "binary"},
+                 {"above": 3, "gain": "levels"}, {"relevance": "carraro2020"}):  # fmt: skip
+        found = audit(judgments=test, runs=runs, designs=["as-given"], **rule, **SMALL)
+        with pytest.warns(us.DataWarning):
+            scores = us.evaluate(test, runs, ["nDCG@10", "nDCL@10"], **rule)
+        for metric in ("nDCG@10", "nDCL@10"):
+            assert found.scores["as-given"][0].mean(metric) == scores.mean(metric)
+    assert "--above 3" in command(audit(judgments=test, runs=runs, above=3, **SMALL))
+
+
+def test_data_errors_inside_tasks_are_one_line():
+    plan = us.Plan(algorithms=[us.Random(), us.WRMF()], relevance=us.Relevance(5, gain="binary"))
+    with pytest.raises(us.DataError) as caught:
+        audit(jester(), plan, **SMALL)
+    assert re.fullmatch(r"wrmf on .* failed: wrmf: a confidence needs ratings from 0 up.*",
+                        str(caught.value))  # fmt: skip
+    with pytest.raises(us.DataError) as caught:
+        us.run(us.read_ratings(jester()), plan)
+    assert "\n" not in str(caught.value)
 
 
 # Errors

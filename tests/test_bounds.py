@@ -231,8 +231,22 @@ def test_sensitivity_errors():
     made = sensitivity(TEST, RUNS, "P@3", **how)
     with pytest.raises(SettingError, match="gamma"):
         made.interval(0.5)
-    with pytest.raises(SettingError, match="level"):
-        made.interval(1.5, level=1.5)
+    for bad in (1.5, 0, math.nan, "0.9", True):
+        with pytest.raises(SettingError, match="level"):
+            made.interval(1.5, level=bad)
+        with pytest.raises(SettingError, match="level"):
+            sensitivity(TEST, RUNS, "P@3", level=bad, **how)
+        with pytest.raises(SettingError, match="level"):
+            judgments_needed(TEST, RUNS, "P@3", level=bad, **how)
+    for bad in (-1, 1.5, "9", True):
+        with pytest.raises(SettingError, match="resamples"):
+            sensitivity(TEST, RUNS, "P@3", resamples=bad, **how)
+        with pytest.raises(SettingError, match="resamples"):
+            judgments_needed(TEST, RUNS, "P@3", resamples=bad, **how)
+        with pytest.raises(SettingError, match="resamples"):
+            made.interval(1.5, resamples=bad)
+    with pytest.raises(SettingError, match="gamma"):
+        made.interval("2")
     with pytest.raises(SettingError, match="most"):
         made.figure(most=1)
 
@@ -249,15 +263,16 @@ def test_the_range_holds_the_truth_as_often_as_stated(metric):
         chance = rng.uniform(0.2, 0.7, (users, items))
         odds = chance / (1 - chance) * gamma ** np.where(rng.random(chance.shape) < 0.5, -1, 1)
         assumed = odds / (1 + odds)
-        order = np.argsort(-(taste * 0.5 + rng.random(taste.shape)), axis=1)
+        order = np.argsort(-(taste * 0.15 + rng.random(taste.shape)), axis=1)
         user, item = np.nonzero(rng.random(chance.shape) < chance)
         frame = {"user": user, "item": item, "rating": np.where(taste[user, item], 5, 2)}
         own = {"user": user, "item": item, "propensity": assumed[user, item]}
         runs = {"r": dict(enumerate(order.tolist())), "s": dict(enumerate(order[:, ::-1].tolist()))}
         found = np.take_along_axis(taste, order, axis=1)[:, :5]
         true = found.mean() if metric == "P@5" else found.sum() / taste.sum()
-        made = sensitivity(frame, runs, metric, propensity=own, liked=4)
+        made = sensitivity(frame, runs, metric, propensity=own, liked=4, resamples=200)
         row = made.interval(gamma, level=0.9, resamples=200).row(0, named=True)
+        assert row["system"] == "r"
         inside += row["low"] <= true <= row["high"]
     # Never fewer than 90 % but for chance: 4.5 standard deviations.
     assert inside >= draws * 0.9 - 4.5 * math.sqrt(draws * 0.09)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import unskew
+from unskew.metrics import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(
@@ -83,3 +84,22 @@ def test_import_is_light():
     code = "import sys, unskew; print(any(m in sys.modules for m in ('numba', 'polars')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_readme_names_the_metrics_without_an_anti_twin():
+    told = re.search(r"those that describe \((.*?)\) have none", (ROOT / "README.md").read_text())[
+        1
+    ]
+    assert set(told.split(", ")) == {name for name, one in REGISTRY.items() if not one.anti}
+
+
+def test_readme_prints_the_ranges_of_measured_speed():
+    """The best of several runs is no fair number."""
+    page = " ".join((ROOT / "docs" / "performance.md").read_text().split())
+    ranges = re.findall(r"(\d+) to (\d+)", re.search(r"ratios were (.*?)\. ", page)[1])
+    assert len(ranges) == 6
+    tools = {"pytrec_eval": ranges[:1], "ranx": ranges[1:2], "RecTools": ranges[2:]}
+    readme = (ROOT / "README.md").read_text()
+    for tool, pairs in tools.items():
+        low, high = min(int(a) for a, _ in pairs), max(int(b) for _, b in pairs)
+        assert re.search(rf"\b{low} to {high} times as (fast as )?{tool}\b", readme), tool

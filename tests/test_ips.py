@@ -303,12 +303,14 @@ def test_exploding_weights_warn():
 def test_curve_over_the_clipping_level():
     made = estimate(TEST, RUNS, ["P@2", "Recall@2"], propensity=CHANCE, liked=4, resamples=0)
     curve = made.curve([1.0, 3.0, 100.0])
-    assert curve.columns[2:] == ["level", "estimate", "bias", "se", "rmse", "clipped"]
+    assert curve.columns[2:] == ["level", "estimate", "bias", "se", "rmse", "clipped", "usable"]
     row = curve.filter((pl.col("system") == "x") & (pl.col("metric") == "P@2"))
     assert row["estimate"][0] == pytest.approx(made["x", "P@2"].naive)
     assert row["estimate"][2] == pytest.approx(made["x", "P@2"].ips)
     assert row["bias"][2] == 0
     assert row["clipped"].to_list() == [1.0, 0.4, 0.0]
+    assert row["estimate"].to_list() == [0.5, 1.25, 1.75]
+    assert row["usable"].to_list() == [True, False, False]
     assert row["rmse"][0] == pytest.approx(math.hypot(row["bias"][0], row["se"][0]))
     assert made.curve().height > 4
     figure = made.figure("Recall@2", [1.0, 3.0])
@@ -954,7 +956,8 @@ def coat_errors(splits=10):
     rule, metric = us.Relevance(above=3), "Recall@10"
     algorithms = [
         us.Random(), us.Popularity(), us.PositivePopularity(liked=4), us.AverageRating(),
-        us.UserKNN(k=50), us.ItemKNN(k=50), us.PureSVD(factors=20), us.WRMF(factors=20),
+        us.UserKNN(k=50), us.ItemKNN(k=50), us.PureSVD(factors=20),
+        us.WRMF(factors=20, regularisation=10.0),
     ]  # fmt: skip
     found: dict = {}
     for seed in range(splits):

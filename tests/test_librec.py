@@ -103,8 +103,7 @@ def weights(train, algorithm):
     """Return W: a user who rated nothing but j with 1 would score row j."""
     model = algorithm.fit(train)
     W = np.zeros((len(train.items),) * 2)
-    second = model.second
-    W[second.row, second.column] = second.value
+    W[model.weights.row, model.weights.column] = model.weights.value
     return W
 
 
@@ -155,9 +154,28 @@ def test_slim_as_librec_sweeps():
             break
 
 
-def test_a_large_penalty_leaves_nothing():
+def test_slim_scores_every_pair_as_librec_does():
+    """R_u W, where a sum without any weight is 0: a user ranks all items that have ratings."""
+    train = some(3, users=30, items=40, share=0.1)
+    algorithm = LibRecSLIM(5, 0.05, 0.3)
+    W = weights(train, algorithm)
+    expected = np.nan_to_num(dense(train)) @ W
+    assert (expected == 0).mean() > 0.2
+    expected[:, np.isnan(dense(train)).all(axis=0)] = np.nan
+    np.testing.assert_allclose(everyone(algorithm.fit(train), train), expected, rtol=1e-12)
+
+
+def test_slim_does_not_score_who_or_what_has_no_ratings():
+    train = ratings([(u, i, 1 + u % 2) for u in range(4) for i in range(3)], 6, 5)
+    score = everyone(LibRecSLIM(2, 0.1, 0.3).fit(train), train)
+    assert np.isnan(score[4:]).all()
+    assert np.isnan(score[:, 3:]).all()
+    assert np.isfinite(score[:4, :3]).all()
+
+
+def test_a_large_penalty_leaves_zeros():
     train = some(1)
-    assert np.isnan(everyone(LibRecSLIM(l1=100.0).fit(train), train)).all()
+    assert (everyone(LibRecSLIM(l1=100.0).fit(train), train) == 0).all()
 
 
 # Errors

@@ -1,5 +1,7 @@
 """ListRankMF and SVD++: losses, gradients, plain twins."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -37,29 +39,30 @@ def everyone(model, train):
 # ListRankMF
 
 
-def plain_loss(train, P, Q, penalty):
+def plain_loss(train, P, Q, penalty, divisor=None):
     total = 0.5 * penalty * ((P**2).sum() + (Q**2).sum())
     for u in np.unique(train.user):
         mine = train.user == u
-        t = np.exp(train.value[mine] / train.value.max())
+        t = np.exp(train.value[mine] / (divisor or train.value.max()))
         s = np.exp(1 / (1 + np.exp(-Q[train.item[mine]] @ P[u])))
         total -= (t / t.sum()) @ np.log(s / s.sum())
     return total
 
 
-def test_loss_and_gradient_of_lists():
+@pytest.mark.parametrize("divisor", [None, 3.0])
+def test_loss_and_gradient_of_lists(divisor):
     train, rng = some(1), np.random.default_rng(2)
     P, Q = rng.normal(size=(7, 8)), rng.normal(size=(10, 8))
-    lists = Lists.of(train, 0.3)
+    lists = Lists.of(train, 0.3, divisor)
     loss, squashed = lists.loss(P, Q)
-    assert loss == pytest.approx(plain_loss(train, P, Q, 0.3), rel=1e-12)
+    assert loss == pytest.approx(plain_loss(train, P, Q, 0.3, divisor), rel=1e-12)
     for part, gradient in zip((P, Q), lists.gradient(P, Q, squashed), strict=True):
         for at in np.ndindex(part.shape):
             kept = part[at]
             part[at] = kept + 1e-6
-            up = plain_loss(train, P, Q, 0.3)
+            up = plain_loss(train, P, Q, 0.3, divisor)
             part[at] = kept - 1e-6
-            down = plain_loss(train, P, Q, 0.3)
+            down = plain_loss(train, P, Q, 0.3, divisor)
             part[at] = kept
             assert gradient[at] == pytest.approx((up - down) / 2e-6, abs=1e-7)
 
@@ -97,6 +100,18 @@ def test_lists_find_what_is_rated_high():
     wins = [score[u, i] > score[u, j] for u in range(30) for i in range(20) for j in range(20)
             if own[u, i] and not own[u, j] and not rated[u, i] and not rated[u, j]]  # fmt: skip
     assert np.mean(wins) > 0.95
+
+
+def test_ratings_and_divisor_on_another_scale_give_the_same_lists():
+    """Only r / d counts; without a divisor d is the largest rating."""
+    train = some(4)
+    assert train.value.max() == 2.0
+    tripled = replace(train, value=frozen(3 * train.value))
+    first = everyone(ListRankMF(divisor=2.0).fit(train, 1), train)
+    assert np.array_equal(everyone(ListRankMF().fit(train, 1), train), first, equal_nan=True)
+    np.testing.assert_allclose(everyone(ListRankMF(divisor=6.0).fit(tripled, 1), train), first)
+    other = everyone(ListRankMF(divisor=3.0).fit(train, 1), train)
+    assert not np.allclose(other, first, equal_nan=True)
 
 
 def test_a_flat_loss_ends():
@@ -202,3 +217,5 @@ def test_settings_are_checked():
             SVDpp(**{name: -1})
     with pytest.raises(SettingError, match="start must be a number above 0"):
         ListRankMF(start=0)
+    with pytest.raises(SettingError, match="divisor must be a number above 0"):
+        ListRankMF(divisor=0)

@@ -17,8 +17,7 @@ from unskew.recommend.svdpp import SVDpp
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 # How far P@10 and anti-P@10 may be from the published values, as a share of them. SLIM: more
-# penalty where zeros are kept as ratings; ListRankMF: cause unknown; WBPR: seeds alone spread P@10
-# from .0846 to .0920.
+# penalty where zeros are kept as ratings; WBPR: seeds alone spread P@10 from .0846 to .0920.
 NEAR = {
     "userknn": (LibRecUserKNN(), 0.03, 0.03),
     "itemknn": (LibRecItemKNN(), 0.03, 0.03),
@@ -26,7 +25,7 @@ NEAR = {
     "gbpr": (GBPR(), 0.03, 0.05),
     "ranksgd": (RankSGD(), 0.08, 0.05),
     "slim": (LibRecSLIM(), 0.13, 0.13),
-    "listrankmf": (ListRankMF(), 0.04, 0.20),
+    "listrankmf": (ListRankMF(divisor=3.0), 0.03, 0.05),
     "wbpr": (WBPR(drifting=True), 0.10, 0.10),
 }
 
@@ -42,10 +41,10 @@ def fold():
     return train, us.TrainItems().lists(split, liked=4), {row["algorithm"]: row for row in table}
 
 
-def measured(algorithm, fold):
+def measured(algorithm, fold, metrics=("P@10", "anti-P@10")):
     train, lists, _ = fold
-    run = us.rank(algorithm.fit(train), lists, 10)
-    return list(us.evaluate(lists, {"one": run}, ["P@10", "anti-P@10"]).mean()["one"].values())
+    model = algorithm.fit(train)
+    return list(us.evaluate(lists, {"one": model}, metrics).mean()["one"].values())
 
 
 @pytest.mark.parametrize("name", NEAR)
@@ -54,6 +53,42 @@ def test_near_the_published_values(fold, name):
     theirs = fold[2][name]["precision"], fold[2][name]["antiprecision"]
     for value, published, bound in zip(measured(algorithm, fold), theirs, bounds, strict=True):
         assert value == pytest.approx(published, rel=bound)
+
+
+DEFAULTS = {
+    "wrmf": us.WRMF(), "plsa": us.PLSA(), "eals": us.EALS(), "pnmf": us.PNMF(),
+    "listrankmf": ListRankMF(), "smootheditemaverage": us.SmoothedAverage(liked=1),
+    "wbpr": WBPR(),
+}  # fmt: skip
+"""Where the settings of the paper are not the default; liked is a level from 1 up."""
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_defaults_are_as_good_as_published(fold, name):
+    assert measured(DEFAULTS[name], fold)[0] >= 0.97 * fold[2][name]["precision"]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "condensed"),
+    [(LibRecSLIM(), (0.588, 0.488)), (ListRankMF(divisor=3.0), (0.6154, 0.4461))],
+    ids=["slim", "listrankmf"],
+)
+def test_condensed_recall_and_fallout(fold, algorithm, condensed):
+    """Means of five folds, measured once; SLIM stays .015 below and .022 above the published."""
+    found = measured(algorithm, fold, ["condensed-Recall@10", "anti-condensed-Recall@10"])
+    assert found == pytest.approx(condensed, abs=0.006)
+
+
+def test_slim_leaves_nobody_without_a_list(fold):
+    train, lists, _ = fold
+    run = us.rank(LibRecSLIM().fit(train), lists, 10)
+    assert run.depth.min() == 10
+
+
+def test_defaults_are_those_of_the_paper_or_checked_here():
+    for name, chosen in us.mena2021().items():
+        default = type(chosen.algorithm)()
+        assert default == chosen.algorithm or name in DEFAULTS
 
 
 def test_the_published_wbpr_is_a_defect(fold):

@@ -363,7 +363,11 @@ def test_other_errors():
     tests = us.read_ratings(TEST)
     with pytest.raises(DataError, match="no test judgments"):
         propensity(TRAIN, tests.take(tests.user < 0))
-    for share in (0, 1.5, True, "some"):
+    for name, method in (("exponent", "popularity"), ("ridge", "logistic")):
+        for bad in ("1", True, math.nan, math.inf, -1):
+            with pytest.raises(SettingError, match=f"{name} must be a number from 0 up"):
+                propensity(TRAIN, TEST, method, **{name: bad})
+    for share in (0, 1.5, True, "some", math.nan):
         with pytest.raises(SettingError, match="test_share"):
             propensity(TRAIN, TEST, test_share=share)
     with pytest.raises(SettingError, match="exponent"):

@@ -563,6 +563,24 @@ def test_paths_that_are_no_files(tmp_path):
         us.read_ratings(str(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["ratings[1].csv", "a*b?.csv", "{x,y}.csv", "r[1].parquet"])
+def test_names_are_not_patterns(tmp_path, name):
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        with path.open("wb") as file:
+            pl.DataFrame(COLUMNS).write_parquet(file)
+    else:
+        write(path, CSV)
+    assert rows(path) == ROWS
+
+
+def test_folders_named_like_columns_add_no_column(tmp_path):
+    home = tmp_path / "rating=9"
+    home.mkdir()
+    pl.DataFrame(COLUMNS).drop("rating").write_parquet(home / "r.parquet")
+    assert us.read_ratings(home / "r.parquet").implicit
+
+
 def test_names_that_are_too_long_or_not_ours(tmp_path):
     with pytest.raises(us.DataError, match=r"x: cannot be read: the name is too long"):
         us.read_ratings("x" * 300)

@@ -111,7 +111,7 @@ def test_one_threshold_must_be_given(thresholds):
 
 @pytest.mark.parametrize("threshold", [float("nan"), float("inf")])
 def test_the_threshold_is_a_number(threshold):
-    with pytest.raises(us.SettingError, match="relevance threshold must be a number"):
+    with pytest.raises(us.SettingError, match="liked must be a number, such as 4; got"):
         Relevance(liked=threshold)
 
 

@@ -294,6 +294,31 @@ def test_one_liked_test_item_per_user():
         assert len(single.test) == bad + good.size
 
 
+def test_fewer_test_ratings_among_the_same_candidates():
+    """A tenth of the lists is a sample of all; removed liked ratings only add others to beat."""
+    lab, on = a_lab()
+    with lab:
+        table = lab.table(measures.sparser_fixed, on)
+        split = measures.curve_folds(lab, on)[0]
+        part = measures.thinned(split, 0.1, lab.seed)
+        liked = measures.rule(lab, on).is_liked(part.test.value)
+        drawn = us.OneRelevant(
+            99, candidates=split.test.items.raw(np.unique(split.test.item)).to_list()
+        ).lists(split, measures.rule(lab, on), seed=3)
+        model = measures.models(lab, on, "random", 0, split.train)["popularity"]
+        own = us.evaluate(drawn, {"popularity": model}, "P@10", users="all").mean()["popularity"]
+    rows = {
+        (row["system"], row["removed"]): row for row in table.filter(fold=1).iter_rows(named=True)
+    }
+    assert {removed for _, removed in rows} == {"others", "left out"}
+    for (system, removed), row in rows.items():
+        assert row["lists"] == int(liked.sum())
+        assert abs(row["value"] - row["whole"]) < 4.5 * row["error"] or removed == "others"
+        assert row["whole"] == rows[system, "others"]["whole"]
+    whole = rows["popularity", "others"]["whole"]
+    assert own["P@10"] == pytest.approx(whole, abs=4.5 * tables.hit_error(whole, len(drawn)))
+
+
 def test_folds_are_fifths_whatever_the_amount():
     lab, on = a_lab()
     with lab:

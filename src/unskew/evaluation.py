@@ -14,8 +14,8 @@ import polars as pl
 from unskew.bench import Bench, lay_lists, lay_runs, remarks
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_items, read_ratings
-from unskew.data.relevance import Relevance, Rule
-from unskew.errors import DataError, SettingError, choose
+from unskew.data.relevance import Relevance, Rule, stated_relevance
+from unskew.errors import DataError, SettingError, Spelling, choose
 from unskew.expect import DRAWS, chance_scores
 from unskew.metrics.names import Metric, parse
 from unskew.order import TIES
@@ -44,7 +44,7 @@ def evaluate(
     above: float | None = None,
     gain: Rule = "rating",
     loss: Rule = "levels",
-    relevance: Relevance | None = None,
+    relevance: Relevance | str | None = None,
     train: object = None,
     items: object = None,
     users: str = "with-test",
@@ -76,7 +76,7 @@ def evaluate(
         is assumed where it is plain (1 for TREC qrels, implicit and 0/1 data, 4 on a scale of 1
         to 5), and the notes say so.
     relevance
-        A `Relevance` instead of these four.
+        Instead of these four: a `Relevance`, or the name of a paper, such as `mena2021`.
     train
         Training ratings: for popularity, novelty and stratified recall; warns when lists hold
         items the user already rated there.
@@ -140,21 +140,18 @@ def evaluate(
     training = None if train is None else read_ratings(train)
     catalogue = None if items is None else read_items(items)
     notes = [*tests.notes, *(training.notes if training is not None else ())]
-    if relevance is None:
-        relevance, note = relevance_for(tests, liked, above, gain, loss)
-        notes += note
-    elif liked is not None or above is not None or gain != "rating" or loss != "levels":
-        raise SettingError("give either relevance or liked/above/gain/loss, not both")
+    rule, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
+    notes += assumed
     if targets is not None:
         if catalogue is not None:
             raise SettingError("targets say which items there are: leave items=… out")
-        lists = _lists_of(targets, tests, training, relevance, seed)
+        lists = _lists_of(targets, tests, training, rule, seed)
         return _of_lists(replace(lists, notes=(*notes, *lists.notes)), runs, wanted, how)
     systems = read_runs(runs, ties, seed, (tests.users, tests.items))
-    bench = lay_runs(tests, systems, training, catalogue, relevance, wanted, depth)
+    bench = lay_runs(tests, systems, training, catalogue, rule, wanted, depth)
     notes += [note for run in systems.values() for note in run.notes]
-    card = _card(tests, training, relevance, wanted, systems, how)
-    return _scores(bench, wanted, how, notes, relevance, card)
+    card = _card(tests, training, rule, wanted, systems, how)
+    return _scores(bench, wanted, how, notes, rule, card)
 
 
 @dataclass(frozen=True)
@@ -357,11 +354,25 @@ def read_runs(runs: object, ties: str | None, seed: int, likely: tuple[Ids, Ids]
 
 
 def relevance_for(
-    tests: Ratings, liked: float | None, above: float | None, gain: Rule, loss: Rule
+    tests: Ratings,
+    liked: float | None,
+    above: float | None,
+    gain: Rule,
+    loss: Rule,
+    relevance: Relevance | str | None = None,
+    usual: float | None = None,
 ) -> tuple[Relevance, list[str]]:
-    """Return the relevance rule, and a note where the threshold had to be assumed."""
-    if liked is not None or above is not None:
-        return Relevance(liked, above, gain, loss), []
+    """Return the relevance rule, and a note where the threshold had to be assumed.
+
+    `relevance` is for those who give the rule as a whole; `usual` is the threshold of a data set
+    that has one.
+    """
+    stated = stated_relevance(liked, above, gain, loss, relevance)
+    if stated is not None:
+        return stated, []
+    if usual is not None:
+        rule = Relevance(usual, None, gain, loss)
+        return rule, [f"liked: ratings from {usual:g} up (usual for these data)"]
     values = tests.value
     if "pooled" in tests.tags or tests.implicit or bool(np.isin(values, (0.0, 1.0)).all()):
         return Relevance(1, None, gain, loss), ["liked: every value from 1 up (assumed)"]
@@ -371,8 +382,10 @@ def relevance_for(
             "liked: ratings from 4 up (assumed from the 1-5 scale; set it with liked=…)"
         ]
     raise SettingError(
-        f"what counts as liked? Ratings go from {low:g} to {high:g}; give liked=… (the smallest "
-        f"liked rating) or above=…"
+        f"what counts as liked? Ratings go from {low:g} to {high:g}; give ",
+        Spelling("liked=…", "--liked"),
+        " (the smallest liked rating) or ",
+        Spelling("above=…", "--above"),
     )
 
 

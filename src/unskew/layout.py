@@ -18,6 +18,25 @@ WIDE = 7
 """With more metrics than this a row per metric is easier to read than a column."""
 
 
+# Control characters drive the terminal; marks of writing direction hide what a name says.
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# What a spreadsheet would take for a formula.
+_FORMULA = r"^[=+\-@\t\r]"
+
+
+def visible(text: str, *, breaks: bool = False) -> str:
+    """Return text that a terminal prints as it is: control characters appear as their codes.
+
+    With `breaks` line breaks stay.
+    """
+
+    def code(sign: re.Match[str]) -> str:
+        keep = breaks and sign[0] in "\r\n"
+        return sign[0] if keep else sign[0].encode("unicode_escape").decode()
+
+    return _UNSAFE.sub(code, text)
+
+
 class Printed:
     """A result that prints as a table and the lines below it that say what it is of.
 
@@ -40,7 +59,7 @@ class Printed:
         return self.table()
 
     def __str__(self) -> str:
-        return "\n".join([plain(self.shown(), self.digits), *self.footer()])
+        return "\n".join([plain(self.shown(), self.digits), *map(visible, self.footer())])
 
     def _repr_html_(self) -> str:
         return f"{self.shown()._repr_html_()}{html_lines(self.footer())}"
@@ -61,7 +80,7 @@ def cells(table: pl.DataFrame, digits: int = 4) -> tuple[list[str], list[list[st
     """Return a table's header, its rows as people read them, and which columns are text."""
     rows = [[cell(value, digits) for value in row] for row in table.iter_rows()]
     left = [at for at, kind in enumerate(table.dtypes) if not kind.is_numeric()]
-    return table.columns, rows, left
+    return [visible(name) for name in table.columns], rows, left
 
 
 def cell(value: object, digits: int = 4) -> str:
@@ -74,7 +93,7 @@ def cell(value: object, digits: int = 4) -> str:
         return number(value, digits)
     if isinstance(value, list):
         return ", ".join(cell(one, digits) for one in value)
-    return f"{value:,}".replace("-", "−") if isinstance(value, int) else str(value)
+    return f"{value:,}".replace("-", "−") if isinstance(value, int) else visible(str(value))
 
 
 def finite(value: Any) -> Any:
@@ -90,9 +109,34 @@ def finite(value: Any) -> Any:
 
 def as_json(value: Any, indent: int | None = None) -> str:
     """Return a nest of plain values as JSON: what is not a number is null, as JSON has no NaN."""
-    return json.dumps(
+    text = json.dumps(
         finite(value), ensure_ascii=False, indent=indent, allow_nan=False, default=str
     )
+    # JSON itself leaves these as they are.
+    return re.sub(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069]", lambda c: f"\\u{ord(c[0]):04x}", text)
+
+
+def as_csv(table: pl.DataFrame) -> str:
+    """Return a table for people as CSV: no cell is a formula or drives a terminal.
+
+    Text that a spreadsheet would take for a formula (it starts with =, +, -, @, a tab or a carriage
+    return) gets an apostrophe in front. Files that programs read again are written as they are.
+    """
+    import polars as pl
+
+    names = {name: _as_cell(name) for name in table.columns}
+    texts = [pl.col(name).map_elements(_as_cell, pl.String) for name in _texts(table)]
+    return table.with_columns(texts).rename(names).write_csv().rstrip("\n")
+
+
+def _texts(table: pl.DataFrame) -> list[str]:
+    import polars as pl
+
+    return [name for name, kind in table.schema.items() if kind == pl.String]
+
+
+def _as_cell(text: str) -> str:
+    return ("'" if re.match(_FORMULA, text) else "") + visible(text)
 
 
 def number(value: float, digits: int = 4, *, signed: bool = False) -> str:
@@ -113,6 +157,7 @@ def p_value(p: float, digits: int = 4) -> str:
 
 def as_text(header: Sequence[str], rows: Rows, left: Sequence[int] = (0,)) -> str:
     """Return lines whose columns are aligned; `left` are the columns of text."""
+    header, *rows = [[visible(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
 
     def line(row: Sequence[str]) -> str:
@@ -186,7 +231,7 @@ def escape_markdown(text: str) -> str:
     >>> escape_markdown("user_knn *new*") == "user_knn " + chr(92) + "*new" + chr(92) + "*"
     True
     """
-    escaped = _MARKDOWN.sub(r"\\\g<0>", text)
+    escaped = _MARKDOWN.sub(r"\\\g<0>", visible(text, breaks=True))
     # An entity is a line break of the text; a line break itself would end the row of a table.
     return re.sub(r"[\r\n]", lambda match: f"&#{ord(match[0])};", escaped)
 
@@ -214,5 +259,5 @@ _LATEX = {
 def escape_latex(text: str) -> str:
     """Return text that LaTeX prints as it is; a line break is a space, as columns have none."""
     # Two hyphens in a row would be joined to a dash: an empty group keeps them apart.
-    apart = re.sub("-(?=-)", "-\u200b", text)
+    apart = re.sub("-(?=-)", "-\u200b", visible(text, breaks=True))
     return "".join(_LATEX.get(mark, mark) for mark in apart)

@@ -542,7 +542,7 @@ def _read(path: Path, expected: str) -> pl.DataFrame:
     try:
         if digest_of_file(path) != expected:
             raise DataError(f"{path}: changed since it was saved; evaluate and save again")
-        return pl.read_parquet(path)
+        return pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: a part of saved scores cannot be read ({problem})") from None
 

@@ -319,7 +319,8 @@ def _unbiased(found: Found) -> Section:
         )  # fmt: skip
         blocks.append(Words(f"{made.footer()[0]}."))
         blocks += [Words(f"{note}.", "warning") for note in made.unusable_notes()]
-        if not made.how["random"] and own["usable"].not_().any():
+        fitted = "random ratings" in made.how["propensity"]
+        if not fitted and own["usable"].not_().any():
             blocks.append(
                 Words("Random ratings (--random FILE) would allow better propensities.", "warning")
             )

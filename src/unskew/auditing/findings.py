@@ -21,12 +21,13 @@ from unskew.comparing.robustness import robustness
 from unskew.comparing.significance import compare
 from unskew.comparing.stability import Stability, score_table, stability
 from unskew.data.ratings import Ratings
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import Relevance, Rule
 from unskew.errors import SettingError, UnskewError
 from unskew.estimating.bounds import judgments_needed, sensitivity
 from unskew.estimating.ips import estimate
 from unskew.estimating.strata import strata
 from unskew.evaluation import relevance_for
+from unskew.judge import View
 from unskew.metrics.names import parse
 from unskew.runs import Run
 from unskew.scores import Scores, System
@@ -34,8 +35,6 @@ from unskew.scores import Scores, System
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
 """Called with the stage, and how much of it is done, of how much."""
-Rules = tuple[float | None, Relevance | None]
-"""What the user said of relevance: the smallest liked rating, or a rule."""
 
 SHARES = (0.75, 0.5, 0.25, 0.1)
 CUTS = (0.99, 0.95, 0.9, 0.8)
@@ -194,18 +193,33 @@ def at_least(relevance: Relevance, ratings: Ratings) -> float:
 # What was asked
 
 
-def relevance_of(
-    ratings: Ratings, usual: float | None, rules: Rules
-) -> tuple[Relevance, list[str]]:
-    """Return the rule that tells what is liked, and what was assumed for it."""
-    liked, relevance = rules
-    if relevance is not None:
-        if liked is not None:
-            raise SettingError("give either relevance or liked, not both")
-        return relevance, []
-    if liked is None and usual is not None:
-        return Relevance(liked=usual), [f"liked: ratings from {usual:g} up (usual for these data)"]
-    return relevance_for(ratings, liked, None, "rating", "levels")
+@dataclass(frozen=True)
+class Rules:
+    """What the user says of relevance, as `evaluate` takes it."""
+
+    liked: float | None = None
+    above: float | None = None
+    gain: Rule = "rating"
+    loss: Rule = "levels"
+    relevance: Relevance | str | None = None
+
+    @property
+    def stated(self) -> bool:
+        """Whether anything is said."""
+        return self != Rules()
+
+    def of(self, ratings: Ratings, usual: float | None = None) -> tuple[Relevance, list[str]]:
+        """Return the rule for these ratings, and what was assumed for it."""
+        return relevance_for(
+            ratings, self.liked, self.above, self.gain, self.loss, self.relevance, usual
+        )
+
+
+def check_worth(ratings: Ratings, rule: Relevance) -> None:
+    """Refuse ratings to which the rule gives no gain or no loss, before anything is run."""
+    view = View.of(ratings, rule)
+    for name in ("gain", "loss"):
+        getattr(view, name)  # worked out, and checked, when it is asked for
 
 
 def orders_systems(label: str) -> str:

@@ -11,9 +11,10 @@ import polars as pl
 from unskew.auditing.findings import (
     Findings,
     Progress,
+    Rules,
     at_least,
+    check_worth,
     orders_systems,
-    relevance_of,
     tried,
 )
 from unskew.auditing.found import LEVEL
@@ -49,7 +50,7 @@ REJUDGED = {
 
 def of_runs(
     judgments: object, runs: object, train: object,
-    rules: tuple[float | None, Relevance | None], level: Level, designs: Sequence[str] | None,
+    rules: Rules, level: Level, designs: Sequence[str] | None,
     metric: str | None, seed: int, told: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     """Audit given lists: what needs training is left out. Return the fields of `Found`."""
@@ -59,7 +60,8 @@ def of_runs(
     sources: list[Ratings | Run] = [tests, *([] if trained is None else [trained])]
     if trained is not None:
         tests, trained = under_one_numbering(tests, trained)
-    rule, assumed = relevance_of(tests, None, rules)
+    rule, assumed = rules.of(tests)
+    check_worth(tests, rule)
     lists = read_runs(runs, None, seed, (tests.users, tests.items))
     if len(lists) < 2:
         raise SettingError("an audit compares systems: give the lists of at least two")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from unskew.auditing.findings import (
     Progress,
     Rules,
     at_least,
+    check_worth,
     only,
     orders_systems,
     refuse,
-    relevance_of,
     tried,
 )
 from unskew.auditing.found import LEVEL
@@ -48,8 +48,24 @@ from unskew.versions import versions
 
 DEPTH = 100
 """How deep the lists are that estimates, strata and robustness look at."""
+TRIED = 50
+"""On the ratings of so many users it is tried whether a system can be trained at all."""
 TRUE_METRICS = ("P@10", "anti-P@10", "nDCG@10")
 """What the truth is told of, beside the metric that orders the systems."""
+
+
+def _trainable(plan: Plan, ratings: Ratings, skipped: dict[str, str]) -> Plan:
+    """Leave out systems that cannot be trained on ratings below 0, and say which and why."""
+    if ratings.value.min() >= 0:
+        return plan
+    few = np.append(np.arange(TRIED), ratings.user[int(np.argmin(ratings.value))])
+    part = ratings.take(np.isin(ratings.user, few))
+    systems = {}
+    for name, one in plan.systems.items():
+        made = tried(skipped, f"system {name}", partial(one.fit, part, plan.seed))
+        if made is not None:
+            systems[name] = one
+    return replace(plan, algorithms=systems)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,19 +111,22 @@ class Job:
         ratings = source.ratings
         if not len(ratings):
             raise SettingError("there are no ratings to audit")
-        rule, assumed = relevance_of(ratings, source.liked, rules)
+        assumed: list[str] = []
+        skipped: dict[str, str] = {}
         if isinstance(plan, Plan):
             refuse({"algorithms": algorithms, "designs": designs}, "is in the plan already")
-            given = rules[0] is not None or rules[1] is not None
-            plan = replace(
-                plan, relevance=rule if given else plan.relevance,
-                seed=plan.seed if seed is None else seed,
-            )  # fmt: skip
+            rule = plan.relevance
+            if rules.stated:
+                rule, assumed = rules.of(ratings, source.liked)
+            plan = replace(plan, relevance=rule, seed=plan.seed if seed is None else seed)
             ways, own = ways_of_plan(plan), True
-            assumed = assumed if given else []
         else:
+            rule, assumed = rules.of(ratings, source.liked)
+            check_worth(ratings, rule)
             names = None if designs is None else list(designs)
             plan = plan_of_level(level, rule, algorithms, 0 if seed is None else seed)
+            if algorithms is None:
+                plan = _trainable(plan, ratings, skipped)
             ways, own = ways_of_level(level, names), False
         if len(plan.systems) < 2:
             raise SettingError("an audit compares systems: give at least two")
@@ -120,7 +139,7 @@ class Job:
             ratings = known.ratings
         return cls(
             source, source.name, ratings, known, plan, tuple(ways), label, level, store, workers,
-            told, {}, tuple(assumed), own,
+            told, skipped, tuple(assumed), own,
         )  # fmt: skip
 
     def done(self) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from typing import Any
 
 from unskew.auditing.answers import answer
 from unskew.auditing.chapters import document
-from unskew.auditing.findings import Progress, refuse
+from unskew.auditing.findings import Progress, Rules, refuse
 from unskew.auditing.found import Found
 from unskew.auditing.given_lists import of_runs
 from unskew.auditing.job import Job
 from unskew.auditing.levels import LEVELS
 from unskew.auditing.sections import Document
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import Relevance, Rule
 from unskew.errors import SettingError, choose, quietly
 from unskew.experiment.plan import Plan
 from unskew.experiment.store import Store
@@ -74,7 +74,10 @@ def audit(
     train: object = None,
     random: object = None,
     liked: float | None = None,
-    relevance: Relevance | None = None,
+    above: float | None = None,
+    gain: Rule = "rating",
+    loss: Rule = "levels",
+    relevance: Relevance | str | None = None,
     algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None = None,
     designs: Sequence[str] | None = None,
     metric: str | None = None,
@@ -100,8 +103,9 @@ def audit(
         training ratings. What needs training is left out, which the report says.
     random
         Ratings of randomly chosen items, where the data have none of their own.
-    liked, relevance
-        Which ratings are liked; 4 and more on a 1-5 scale unless given.
+    liked, above, gain, loss, relevance
+        How a rating is taken, as in `evaluate`; 4 and more are liked on a 1-5 scale unless given.
+        Ratings below 0 need a gain that is not the rating itself, such as `gain="binary"`.
     algorithms
         Systems to run, as objects or by name, instead of those of the level.
     designs
@@ -137,7 +141,7 @@ def audit(
         level = replace(level, repeats=repeats)
     if permutations is not None:
         level = replace(level, permutations=permutations)
-    rules = (liked, relevance)
+    rules = Rules(liked, above, gain, loss, relevance)
     with quietly():
         if runs is not None or judgments is not None:
             given = {"data": data, "random": random, "algorithms": algorithms, "store": store}

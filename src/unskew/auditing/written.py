@@ -69,6 +69,13 @@ def _value(value: Any) -> str:
     return repr(value)
 
 
+def _rule(rule: str | Mapping[str, float]) -> str:
+    """Return a gain or loss as the command line takes it."""
+    if isinstance(rule, str):
+        return rule
+    return ",".join(f"{float(rating):g}={worth:g}" for rating, worth in rule.items())
+
+
 def command(found: Found) -> str:
     """Return the command that makes this report again from the same data."""
     card = found.card
@@ -80,7 +87,8 @@ def command(found: Found) -> str:
         )
     if "algorithms" in card:
         words = ["unskew", "audit", "RATINGS", *level]
-        words += ["--algorithms", ",".join(card["algorithms"])]
+        names = [one["algorithm"] for one in card["algorithms"].values()]
+        words += ["--algorithms", ",".join(names)]
     else:
         runs = [word for name in card["systems"] for word in ("--run", f"{name}=FILE")]
         words = ["unskew", "audit", "--judgments", "FILE", *runs, *level]
@@ -88,7 +96,11 @@ def command(found: Found) -> str:
             words += ["--train", "FILE"]
     words += ["--designs", ",".join(found.designs), "--metric", found.metric]
     rule = card["relevance"]
-    if "liked" in rule:
-        words += ["--liked", f"{rule['liked']:g}"]
+    for key in ("liked", "above"):
+        if key in rule:
+            words += [f"--{key}", f"{rule[key]:g}"]
+    for key, default in (("gain", "rating"), ("loss", "levels")):
+        if rule[key] != default:
+            words += [f"--{key}", _rule(rule[key])]
     words += ["--seed", str(card["seed"]), "-o", "report.html"]
     return shlex.join(words)

@@ -34,6 +34,7 @@ from unskew.cli.boundary import boundary
 from unskew.cli.command import PANELS, App
 from unskew.cli.console import safe_streams
 from unskew.errors import DataWarning
+from unskew.layout import visible
 
 app = App(
     name="unskew",
@@ -82,7 +83,7 @@ def _common(
 
 def _show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     if issubclass(category, DataWarning):
-        print(f"warning: {message}", file=sys.stderr)
+        print(f"warning: {visible(str(message))}", file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

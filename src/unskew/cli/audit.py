@@ -16,18 +16,21 @@ from unskew.cli.inputs import read_files
 from unskew.cli.options import (
     INPUT,
     MEASURE,
+    Above,
     Columns,
     DataDir,
     Duplicates,
     FiguresDir,
+    Gain,
     Liked,
+    Loss,
     Quiet,
+    RelevanceOf,
     ReportFile,
     ReportFormat,
     Seed,
     StoreDir,
     Workers,
-    column_names,
     option,
 )
 from unskew.cli.outputs import report_kind, write_report
@@ -82,7 +85,9 @@ def audit(  # noqa: D103 - its help is EXAMPLES
     ] = None,
     run: Annotated[
         list[str] | None,
-        option(INPUT, "… and ranked lists: FILE or NAME=FILE. Repeatable.", "--run", "-r"),
+        option(
+            INPUT, "… and ranked lists: FILE or NAME=FILE[:item=sku]. Repeatable.", "--run", "-r"
+        ),
     ] = None,
     train: Annotated[Path | None, option(INPUT, "… and the training ratings behind them.")] = None,
     data_dir: DataDir = None,
@@ -91,6 +96,10 @@ def audit(  # noqa: D103 - its help is EXAMPLES
     quick: Annotated[bool, option(MEASURE, "Fewer systems, fewer repeats.", "--quick")] = False,
     thorough: Annotated[bool, option(MEASURE, "Five folds.", "--thorough")] = False,
     liked: Liked = None,
+    above: Above = None,
+    gain: Gain = None,
+    loss: Loss = None,
+    relevance: RelevanceOf = None,
     algorithms: Annotated[
         str | None, option(MEASURE, "Systems, between commas; see unskew algorithms.")
     ] = None,
@@ -121,7 +130,8 @@ def audit(  # noqa: D103 - its help is EXAMPLES
         raise SettingError("give --quick or --thorough, not both")
     level = "quick" if quick else "thorough" if thorough else "default"
     how: dict[str, Any] = {
-        "designs": between_commas(designs), "metric": metric, "seed": seed, "liked": liked,
+        "designs": between_commas(designs), "metric": metric, "seed": seed,
+        **inputs.relevance_of(liked, above, gain, loss, relevance),
     }  # fmt: skip
     if judgments is not None or run:
         if ratings is not None:
@@ -141,9 +151,11 @@ def audit(  # noqa: D103 - its help is EXAMPLES
             raise SettingError("name ratings (a file, or a data set), or --judgments and --run")
         if train is not None:
             raise SettingError("--train goes with --judgments and --run: ratings are split here")
+        drawn = None
+        if random is not None:
+            drawn = inputs.read_rating_file(random, columns, duplicates)
         given = {
-            "data": inputs.loaded(ratings, data_dir, columns, duplicates),
-            "random": _random(random, columns, duplicates),
+            "data": inputs.loaded(ratings, data_dir, columns, duplicates), "random": drawn,
             "algorithms": between_commas(algorithms), "store": store, "workers": workers,
         }  # fmt: skip
     with compiling_ahead(), stages(quiet) as moved:
@@ -166,14 +178,6 @@ def _without(**given: object) -> None:
             raise SettingError(
                 f"--{name.replace('_', '-')} is for ratings: leave it out with --judgments"
             )
-
-
-def _random(path: Path | None, columns: str | None, duplicates: str) -> Any:
-    from unskew.data.readers import read_ratings
-
-    if path is None:
-        return None
-    return read_ratings(path, duplicates=duplicates, **column_names(columns))
 
 
 @contextmanager

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unskew.cli import outputs
+from unskew.cli import inputs, outputs
 from unskew.cli.command import App
 from unskew.cli.options import (
     INPUT,
+    LIST_COLUMNS,
     MEASURE,
     OUTPUT,
     Columns,
@@ -23,7 +24,6 @@ from unskew.cli.options import (
     TextFormat,
     Threads,
     at_least,
-    column_names,
     option,
 )
 from unskew.errors import SettingError, choose
@@ -175,7 +175,8 @@ def pairs(
         "threads": threads,
     }  # fmt: skip
     if run:
-        found = pairs_of_systems(data, run[0], run[1], 10 if k is None else k, **how)
+        a, b = (inputs.read_run_file(path, columns) for path in run)
+        found = pairs_of_systems(data, a, b, 10 if k is None else k, **how)
     else:
         found = item_pairs(data, **how)
     outputs.draw(figures, lambda _: found.figure())
@@ -192,25 +193,7 @@ def _both(
     ratings: str, random: Path | None, data_dir: Path | None, columns: str | None, duplicates: str
 ) -> tuple[Dataset, Any]:
     """Read ratings and, where given, random judgments."""
-    from unskew.data.readers import read_ratings
-
-    truth = None
-    if random is not None:
-        truth = read_ratings(random, duplicates=duplicates, **_names(columns))
-    return _ratings(ratings, data_dir, columns, duplicates), truth
-
-
-def _ratings(source: str, data_dir: Path | None, columns: str | None, duplicates: str) -> Dataset:
-    """Read a file, or load a named data set."""
-    from unskew.data.catalog import DATASETS, load
-
-    if source.lower() in DATASETS:
-        if columns is not None or duplicates != "error":
-            raise SettingError("--columns and --duplicates are for files, not named data sets")
-        return load(source, data_dir=data_dir)
-    return load(source, data_dir=data_dir, duplicates=duplicates, **_names(columns))
-
-
-def _names(columns: str | None) -> dict[str, Any]:
-    names = column_names(columns)
-    return {key: names[key] for key in ("user", "item", "rating", "time") if key in names}
+    data: Dataset = inputs.loaded(ratings, data_dir, columns, duplicates, others=LIST_COLUMNS)
+    if random is None:
+        return data, None
+    return data, inputs.read_rating_file(random, columns, duplicates, others=LIST_COLUMNS)

@@ -12,6 +12,7 @@ from typing import Any
 
 from unskew.errors import SettingError, UnskewError
 from unskew.files import output_error, reason
+from unskew.layout import visible
 
 DEBUG = "UNSKEW_DEBUG"
 """The environment variable that shows where an error came from."""
@@ -50,7 +51,7 @@ def _leave(problem: BaseException, options: Mapping[str, Any]) -> None:
         if defect:
             line = "error: this is a defect of unskew; please report it with the lines above"
         if line:
-            print(line, file=sys.stderr, flush=True)
+            print("\n".join(map(visible, line.split("\n"))), file=sys.stderr, flush=True)
     for stream in (sys.stdout, sys.stderr):
         _settle(stream)
     raise SystemExit(code) from problem

@@ -6,12 +6,15 @@ import codecs
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from unskew.layout import visible
 
 # Off a terminal nothing is folded: a table in a file or a pipe keeps its lines whole.
 _UNFOLDED = 10_000
@@ -63,6 +66,17 @@ class _Screen(Console):
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render, with control characters inside texts written out."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                lines = segment.text.split("\n")
+                yield segment._replace(text="\n".join(map(visible, lines)))
 
 
 def output() -> Console:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unskew.cli import outputs
+from unskew.cli import inputs, outputs
 from unskew.cli.command import App
 from unskew.cli.console import messages, output, progress
 from unskew.cli.options import (
@@ -22,7 +22,6 @@ from unskew.cli.options import (
     Quiet,
     TableFile,
     TextFormat,
-    column_names,
 )
 from unskew.cli.options import (
     option as declared,
@@ -142,7 +141,7 @@ def info(
     from dataclasses import replace
 
     from unskew.data import released
-    from unskew.data.catalog import DATASETS, data_folder, load, named
+    from unskew.data.catalog import DATASETS, data_folder, named
     from unskew.data.summary import summary
 
     choose("format", format, ("text", *outputs.FORMATS[1:]))
@@ -162,14 +161,11 @@ def info(
     if source.lower() in DATASETS:
         if columns is not None or duplicates != "error":
             raise SettingError(f"--columns and --duplicates are for files, and {source} is named")
-        data = load(source, data_dir=data_dir, **settings)
+    elif settings:
+        raise SettingError(f"--option is for named data sets, and {source} is a file")
+    data = inputs.loaded(source, data_dir, columns, duplicates, **settings)
+    if source.lower() in DATASETS:
         data = replace(data, notes=(*data.notes, named(source).source))
-    else:
-        if settings:
-            raise SettingError(f"--option is for named data sets, and {source} is a file")
-        if duplicates != "error":
-            settings["duplicates"] = duplicates
-        data = load(source, data_dir=data_dir, **settings, **column_names(columns))
     found = summary(data if liked is None else replace(data, liked=liked))
     outputs.draw(figures, lambda _: found.figure())
     printout = outputs.Printout.of(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from unskew.cli import inputs, outputs
 from unskew.cli.options import (
     INPUT,
+    LIST_COLUMNS,
     USERS,
     Above,
     Columns,
@@ -71,7 +72,8 @@ ESTIMATE = "Propensities and estimates"
 def estimate(  # noqa: D103 - its help is EXAMPLES
     judgments: Annotated[Path, option(INPUT, "Test ratings, or TREC qrels.", "--judgments", "-j")],
     run: Annotated[
-        list[str], option(INPUT, "Ranked lists: FILE or NAME=FILE. Repeatable.", "--run", "-r")
+        list[str],
+        option(INPUT, "Ranked lists: FILE or NAME=FILE[:item=sku]. Repeatable.", "--run", "-r"),
     ],
     train: Annotated[
         Path | None, option(INPUT, "Training ratings: what is in them is no target.")
@@ -138,7 +140,6 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
     digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.data.readers import read_ratings
     from unskew.estimating import bounds as limits
     from unskew.estimating import ips
     from unskew.estimating.propensity import propensity as chances
@@ -153,8 +154,8 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
     )
     names = inputs.metric_names(metric)
     shared: dict[str, Any] = {
-        "train": trained, "items": items, "ties": ties, "seed": seed, "depth": depth,
-        "threads": threads, **rules,
+        "train": trained, "items": inputs.read_item_file(items), "ties": ties, "seed": seed,
+        "depth": depth, "threads": threads, **rules,
     }  # fmt: skip
     result: ips.Estimates | limits.Bounds | limits.Sensitivity
     if bounds:
@@ -163,10 +164,19 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
     else:
         fitted = random is not None and propensity == "popularity"
         rule = _rule(rules) if fitted else None
+        drawn = None
+        if random is not None:
+            drawn = inputs.read_rating_file(random, columns, duplicates, others=LIST_COLUMNS)
         made = chances(
-            trained, tests, propensity, random=None if random is None else read_ratings(random),
-            exponent=exponent, test_share=_share(test_share), of=of, relevance=rule,
-        )  # fmt: skip
+            trained,
+            tests,
+            propensity,
+            random=drawn,
+            exponent=exponent,
+            test_share=_share(test_share),
+            of=of,
+            relevance=rule,
+        )
         if sensitivity:
             if len(names or [""]) != 1:
                 raise SettingError("--sensitivity looks at one metric: give -m once")

@@ -33,6 +33,7 @@ from unskew.cli.options import (
     Users,
     column_names,
     option,
+    split_source,
 )
 from unskew.errors import SettingError, choose
 
@@ -46,6 +47,8 @@ Judge the ranked lists of any recommender against test ratings.
   unskew evaluate -j test.csv -r mine.csv -r theirs.trec -m P@10,anti-P@10 --train train.csv
 
   unskew evaluate -j qrels.txt -r bm25=run1.trec -r dense=run2.trec -m map -m ndcg_cut_10
+
+  unskew evaluate -j test.csv:user=who,item=what -r mine.csv:item=sku -m P@10 --liked 4
 
   unskew evaluate -j test.csv -r mine.csv -m AP --per-user values.parquet -o table.csv
 
@@ -69,7 +72,12 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     ],
     run: Annotated[
         list[str],
-        option(INPUT, "Ranked lists: FILE or NAME=FILE, or FOLDER. Repeatable.", "--run", "-r"),
+        option(
+            INPUT,
+            "Ranked lists: FILE or NAME=FILE[:item=sku], or FOLDER. Repeatable.",
+            "--run",
+            "-r",
+        ),
     ],
     train: Annotated[
         Path | None,
@@ -166,15 +174,17 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
         return
     if by_user or cluster is not None:
         raise SettingError("--by-user and --cluster go with --on-disk FOLDER")
-    if judgments.is_dir() or any(Path(text.partition("=")[2] or text).is_dir() for text in run):
+    sources = (str(judgments), *inputs.named_runs(run).values())
+    if any(Path(split_source(source)[0]).is_dir() for source in sources):
         raise SettingError("folders of Parquet files need --on-disk FOLDER for what is written")
     tests, lists, trained = inputs.read_files(
         judgments, run, train, columns=columns, duplicates=duplicates,
         by=by, ties=ties, seed=seed, repeated=repeated, nan=nan, gaps=gaps,
     )  # fmt: skip
+    catalogue = inputs.read_item_file(items)
     with progress("judging", quiet) as moved:
         scores = judge(
-            tests, lists, inputs.metric_names(metric) or METRICS, train=trained, items=items,
+            tests, lists, inputs.metric_names(metric) or METRICS, train=trained, items=catalogue,
             users=users, undefined=undefined, ties=ties, seed=seed, depth=depth, threads=threads,
             memory=memory or MEMORY, progress=moved, targets=targets, **rules,
         )  # fmt: skip
@@ -216,14 +226,13 @@ def _evaluate_files(
     from unskew.experiment._parquet import source_name
     from unskew.experiment.big import evaluate_files
 
-    runs: dict[str, str] = {}
-    for text in run:
-        name, equals, path = text.partition("=")
-        if not equals or Path(text).exists():
-            name, path = source_name(text), text
-        if name in runs:
-            raise SettingError(f"two runs are named {name!r}; name them with --run NAME=FOLDER")
-        runs[name] = path
+    runs = inputs.named_runs(run, source_name)
+    for source in (str(judgments), *runs.values()):
+        if split_source(source)[1]:
+            raise SettingError(
+                f"{source}: columns of one file do not go with --on-disk; name them for all files "
+                f"with --columns"
+            )
     with progress("judging", quiet) as moved:
         scores = evaluate_files(
             judgments,

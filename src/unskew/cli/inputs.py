@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from unskew.cli.options import column_names
+from unskew.cli.options import (
+    LIST_COLUMNS,
+    RATING_COLUMNS,
+    column_names,
+    exists,
+    file_columns,
+    split_named_source,
+)
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -37,21 +44,44 @@ def read_files(
     columns: str | None, duplicates: str, repeated: str = "error", **how: Any,
 ) -> tuple[Ratings, dict[str, Run], Ratings | None]:  # fmt: skip
     """Read test ratings, runs (see `read_run` for `how`) and, where given, training ratings."""
-    from unskew.data.readers import read_ratings
-    from unskew.runs import read_run
-
-    names = column_names(columns)
-    of_ratings = {key: names[key] for key in ("user", "item", "rating", "time") if key in names}
-    of_runs = {key: names[key] for key in ("user", "item", "rank", "score") if key in names}
     lists = {
-        name: read_run(path, duplicates=repeated, keep_scores=False, **how, **of_runs)
-        for name, path in named_runs(list(run or [])).items()
+        name: read_run_file(source, columns, duplicates=repeated, keep_scores=False, **how)
+        for name, source in named_runs(run or []).items()
     }
     tests, trained = (
-        None if path is None else read_ratings(path, duplicates=duplicates, **of_ratings)
+        None if path is None else read_rating_file(path, columns, duplicates, others=LIST_COLUMNS)
         for path in (judgments, train)
     )
     return cast("Ratings", tests), lists, trained
+
+
+def read_rating_file(
+    source: str | Path, columns: str | None, duplicates: str, *, others: Sequence[str] = (),
+    **more: Any,
+) -> Ratings:  # fmt: skip
+    """Read ratings from FILE or FILE:item=sku; `others` are columns that other files have."""
+    from unskew.data.readers import read_ratings
+
+    path, names = file_columns(source, columns, RATING_COLUMNS, others)
+    return read_ratings(path, duplicates=duplicates, **names, **more)
+
+
+def read_run_file(source: str | Path, columns: str | None, **how: Any) -> Run:
+    """Read ranked lists from FILE or FILE:item=sku."""
+    from unskew.runs import read_run
+
+    path, names = file_columns(source, columns, LIST_COLUMNS, RATING_COLUMNS)
+    return read_run(path, **how, **names)
+
+
+def read_item_file(source: Path | None) -> Any:
+    """Read a list of items from FILE or FILE:item=sku; None where there is none."""
+    from unskew.data.readers import read_items
+
+    if source is None:
+        return None
+    path, names = file_columns(source, None, ("item",))
+    return read_items(path, **names)
 
 
 def relevance_of(
@@ -69,18 +99,17 @@ def relevance_of(
     return {"liked": liked, "above": above, **rules}
 
 
-def named_runs(runs: list[str]) -> dict[str, str]:
-    """Name each run after NAME=FILE or its file's stem."""
+def named_runs(runs: Sequence[str], name_of: Callable[[str], str] | None = None) -> dict[str, str]:
+    """Name each run after NAME=FILE or its file's stem; the files keep what follows a colon."""
     from unskew.runs import system_name
 
     named: dict[str, str] = {}
     for text in runs:
-        name, equals, path = text.partition("=")
-        if not equals or Path(text).exists():
-            name, path = system_name(text), text
+        name, path, columns = split_named_source(text)
+        name = name or (name_of or system_name)(path)
         if name in named:
             raise SettingError(f"two runs are named {name!r}; name them with --run NAME=FILE")
-        named[name] = path
+        named[name] = f"{path}:{columns}" if columns else path
     return named
 
 
@@ -103,12 +132,30 @@ def load(folders: Sequence[Path]) -> Any:
     return several[0] if len(several) == 1 else several
 
 
-def loaded(ratings: str, data_dir: Path | None, columns: str | None, duplicates: str) -> Any:
-    """Load a data set by its name, or a file; what does not go with it is refused there."""
+def loaded(
+    source: str, data_dir: Path | None, columns: str | None, duplicates: str, *,
+    others: Sequence[str] = (), **settings: Any,
+) -> Any:  # fmt: skip
+    """Load a data set by its name, or a file (FILE:item=sku).
+
+    Parameters
+    ----------
+    source
+        What was given.
+    data_dir
+        The folder of named data sets.
+    columns, duplicates
+        For a file; a named data set refuses what it does not take.
+    others
+        Columns that other files of the command have.
+    settings
+        For a named data set, see `load`.
+    """
     from unskew.data.catalog import DATASETS, load
 
-    options = column_names(columns)
     if duplicates != "error":
-        options["duplicates"] = duplicates
-    named = ratings.lower() in DATASETS and not Path(ratings).is_file()
-    return load(ratings if named else Path(ratings), data_dir=data_dir, **options)
+        settings["duplicates"] = duplicates
+    if source.lower() in DATASETS and not (exists(source) and Path(source).is_file()):
+        return load(source, data_dir=data_dir, **settings, **column_names(columns))
+    path, names = file_columns(source, columns, RATING_COLUMNS, others)
+    return load(Path(path), data_dir=data_dir, **settings, **names)

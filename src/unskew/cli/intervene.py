@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.console import output
+from unskew.cli.inputs import read_rating_file
 from unskew.cli.options import (
     INPUT,
     Columns,
@@ -16,7 +17,6 @@ from unskew.cli.options import (
     Force,
     Quiet,
     Seed,
-    column_names,
     option,
 )
 from unskew.errors import SettingError, choose
@@ -71,7 +71,6 @@ def intervene(  # noqa: D103 - its help is EXAMPLES
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.data.readers import read_ratings
     from unskew.protocol.intervene import DESIGNS, METHODS
     from unskew.protocol.randomness import looks_random
     from unskew.protocol.saved import check_folder, save_intervened
@@ -84,10 +83,9 @@ def intervene(  # noqa: D103 - its help is EXAMPLES
     if weights is not None:
         choose("weights", weights, METHODS)
     check_folder(to, force)
-    names = column_names(columns)
     files = {"test": test, "train": train, "mar": mar}
     sources = {
-        role: read_ratings(path, duplicates=duplicates, **names)
+        role: read_rating_file(path, columns, duplicates)
         for role, path in files.items()
         if path is not None
     }

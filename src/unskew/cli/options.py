@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +12,11 @@ import typer
 from unskew.cli import outputs
 from unskew.errors import SettingError, choose
 from unskew.protocol.amounts import MOST_DEPTH, MOST_DIGITS, MOST_PROCESSES, MOST_SEED
+
+RATING_COLUMNS = ("user", "item", "rating", "time")
+"""The columns of ratings that can be named."""
+LIST_COLUMNS = ("user", "item", "rank", "score")
+"""The columns of ranked lists that can be named."""
 
 INPUT = "Input"
 MEASURE = "What is measured"
@@ -38,7 +45,7 @@ Judgments = Annotated[
 ]
 Runs = Annotated[
     list[str] | None,
-    option(INPUT, "Ranked lists: FILE or NAME=FILE. Repeatable.", "--run", "-r"),
+    option(INPUT, "Ranked lists: FILE or NAME=FILE[:item=sku]. Repeatable.", "--run", "-r"),
 ]
 Saved = Annotated[
     list[Path] | None,
@@ -54,7 +61,12 @@ DataDir = Annotated[
     option(INPUT, "The folder of named data sets; default: the variable UNSKEW_DATA."),
 ]
 Columns = Annotated[
-    str | None, option(INPUT, "Names of columns, such as user=uid,item=movie,rating=stars.")
+    str | None,
+    option(
+        INPUT,
+        "Names of columns in all files: user=uid,item=movie,rating=stars. Of one file alone: write "
+        "FILE:item=sku,user=uid where the file is named.",
+    ),
 ]
 Duplicates = Annotated[
     str, option(INPUT, "Pairs that stand twice: error, first, last, mean, sum, max.")
@@ -189,15 +201,87 @@ Force = Annotated[bool, option(OUTPUT, "Write into a folder that is not empty.",
 Quiet = Annotated[bool, option(OUTPUT, "Print the result only.", "--quiet", "-q")]
 
 
-def column_names(text: str | None) -> dict[str, Any]:
-    """Read user=uid,item=0 into names or numbers of columns."""
+def column_names(
+    text: str | None,
+    roles: Sequence[str] = (*RATING_COLUMNS, *LIST_COLUMNS[2:]),
+    source: str = "--columns",
+) -> dict[str, Any]:
+    """Read user=uid,item=0 into names or numbers of columns.
+
+    Parameters
+    ----------
+    text
+        What was given.
+    roles
+        The columns that there are.
+    source
+        The option or file that it was given with, for errors.
+    """
     names: dict[str, Any] = {}
     for part in (text or "").split(","):
         if not part.strip():
             continue
         what, equals, name = (piece.strip() for piece in part.partition("="))
         if not equals or not name:
-            raise SettingError(f"--columns: write user=NAME,item=NAME, got {part!r}")
-        choose("column", what, ("user", "item", "rating", "time", "rank", "score"))
+            raise SettingError(f"{source}: write user=NAME,item=NAME, got {part!r}")
+        choose(f"column (of {source})", what, roles)
         names[what] = int(name) if name.isdecimal() else name
     return names
+
+
+def split_source(text: str) -> tuple[str, str]:
+    """Split FILE:user=uid,item=0 into the file and what stands behind the colon.
+
+    A file that exists is taken as it is, colons and all.
+    """
+    marks = [mark.start() for mark in re.finditer(r":(?=\s*\w+\s*=)", text)]
+    for at in (len(text), *marks):
+        if exists(text[:at]):
+            return text[:at], text[at + 1 :]
+    roles = "|".join((*RATING_COLUMNS, *LIST_COLUMNS[2:]))
+    missing = re.search(rf":(?=\s*({roles})\s*=)", text)
+    at = missing.start() if missing else len(text)
+    return text[:at], text[at + 1 :]
+
+
+def split_named_source(text: str) -> tuple[str, str, str]:
+    """Split NAME=FILE:user=uid,item=0 into the name (which may be missing), the file, the rest."""
+    path, rest = split_source(text)
+    if exists(path):
+        return "", path, rest
+    name, _, named = text.partition("=")
+    inner, more = split_source(named)
+    if named and exists(inner):
+        return name, inner, more
+    name, equals, named = path.partition("=")
+    return (name, named, rest) if equals else ("", path, rest)
+
+
+def exists(text: str) -> bool:
+    """Tell whether a file or folder is there."""
+    try:
+        return Path(text).exists()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def file_columns(
+    text: str | Path, columns: str | None, roles: Sequence[str], others: Sequence[str] = ()
+) -> tuple[str, dict[str, Any]]:
+    """Return a file and the names of its columns: those of --columns, and those behind FILE:.
+
+    Parameters
+    ----------
+    text
+        FILE, or FILE:item=sku.
+    columns
+        What --columns was given.
+    roles
+        The columns that this file has.
+    others
+        The columns that other files of the command have.
+    """
+    path, rest = split_source(str(text))
+    shared = column_names(columns, tuple(dict.fromkeys((*roles, *others))))
+    inside = {role: name for role, name in shared.items() if role in roles}
+    return path, {**inside, **column_names(rest, roles, path)}

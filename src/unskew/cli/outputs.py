@@ -76,7 +76,7 @@ class Printout:
         if kind in self.texts:
             return str(self.texts[kind]())
         if kind == "csv":
-            return self.table.write_csv().rstrip("\n")
+            return layout.as_csv(self.table)
         if kind == "json":
             return layout.as_json(self.table.to_dicts())
         lay = {"markdown": layout.as_markdown, "latex": layout.as_latex, "html": layout.as_html}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from unskew.cli import outputs
+from unskew.cli import inputs, outputs
 from unskew.cli.console import messages, output
 from unskew.cli.options import (
     INPUT,
@@ -16,7 +16,6 @@ from unskew.cli.options import (
     Seed,
     Threads,
     at_least,
-    column_names,
     option,
 )
 from unskew.errors import SettingError, choose
@@ -90,7 +89,6 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
     from time import perf_counter
 
     from unskew.data.ratings import under_one_numbering
-    from unskew.data.readers import read_ratings
     from unskew.protocol.split import Split
     from unskew.protocol.targets import BY_NAME
     from unskew.ranking import rank
@@ -104,9 +102,8 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
     if model_file is not None and (algorithm or setting or save_to):
         raise SettingError("--model replaces --algorithm, --set and --save-model")
     chosen = build(algorithm or "popularity", **dict(read_setting(text) for text in setting or []))
-    names = column_names(columns)
     parts = [
-        read_ratings(path, duplicates=duplicates, **names)
+        inputs.read_rating_file(path, columns, duplicates)
         for path in (train, test)
         if path is not None
     ]

@@ -13,7 +13,18 @@ import typer
 from unskew.cli import outputs
 from unskew.cli.command import App
 from unskew.cli.console import messages, output, tasks_progress
-from unskew.cli.options import INPUT, RUNNING, Format, Quiet, StoreDir, TableFile, Workers, option
+from unskew.cli.options import (
+    INPUT,
+    RATING_COLUMNS,
+    RUNNING,
+    Format,
+    Quiet,
+    StoreDir,
+    TableFile,
+    Workers,
+    file_columns,
+    option,
+)
 from unskew.errors import SettingError, choose
 
 EXAMPLES = """
@@ -115,7 +126,8 @@ def _data(plan: Path, source: dict[str, Any], data: Path | None) -> Any:
 
     if data is not None:
         more = {key: value for key, value in source.items() if key != "file"}
-        return read_ratings(data, **more)
+        path, names = file_columns(data, None, RATING_COLUMNS)
+        return read_ratings(path, **{**more, **names})
     return data_of(source, plan.parent)
 
 

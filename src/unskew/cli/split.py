@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from unskew.cli.console import output
+from unskew.cli.console import messages, output
 from unskew.cli.options import (
     INPUT,
+    RATING_COLUMNS,
     Columns,
     Duplicates,
     Folder,
@@ -18,7 +19,7 @@ from unskew.cli.options import (
     Quiet,
     Seed,
     at_least,
-    column_names,
+    file_columns,
     option,
 )
 from unskew.errors import SettingError, choose
@@ -172,33 +173,41 @@ def split(  # noqa: D103 - its help is EXAMPLES
     }  # fmt: skip
     settings: dict[str, Any] = {name: it for name, it in given.items() if it is not None}
     check_folder(to, force)
-    names = column_names(columns)
+    path, names = file_columns(ratings, columns, RATING_COLUMNS)
+    test_path, test_names = file_columns(test_ratings or "", columns, RATING_COLUMNS)
     old = None if card is None else read_card(card)
     if old is not None:
         if settings:
             raise SettingError(f"--card says it all; leave out --{_option(next(iter(settings)))}")
+        if names or test_names:
+            raise SettingError("--card says it all; leave out --columns and FILE:item=…")
         protocol, seed, liked = old["protocol"], old["seed"], old["liked"]
         names, duplicates = old["reading"]["columns"], old["reading"]["duplicates"]
+        test_names = old["reading"].get("test_columns", names)
         column = old["settings"].get("column") or old["settings"].get("tag")
     choose("protocol", protocol, PROTOCOLS)
     if protocol == "events":
-        data: Any = read_events(ratings, **names)
+        data: Any = read_events(path, **names)
     else:
         tag = "familiar" if protocol == "familiar" and column is None else column
         tags = [] if tag is None else [tag]
-        data = read_ratings(ratings, duplicates=duplicates, tags=tags, **names)
+        data = read_ratings(path, duplicates=duplicates, tags=tags, **names)
     tested = None
     if test_ratings is not None:
-        tested = read_ratings(test_ratings, duplicates=duplicates, **names)
+        tested = read_ratings(test_path, duplicates=duplicates, **test_names)
         settings["test_ratings"] = tested
     how = _built(protocol, settings, liked) if old is None else from_card(old, data, tested)
     reading = {"columns": names, "duplicates": duplicates}
+    if test_names != names:
+        reading["test_columns"] = test_names
     made = save_splits(
         how, data, to, seed, liked=liked, force=force,
-        more={"file": ratings.name, "reading": reading},
+        more={"file": Path(path).name, "reading": reading},
     )  # fmt: skip
     if not quiet:
         _show(made, to)
+        for note in data.notes:
+            messages().print(note, style="dim", markup=False)
 
 
 split.__doc__ = EXAMPLES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from unskew.cli import inputs, outputs
@@ -31,6 +30,7 @@ from unskew.cli.options import (
     Undefined,
     Users,
     at_least,
+    exists,
     option,
 )
 from unskew.errors import DataError, SettingError, choose
@@ -144,7 +144,7 @@ def _groups(by: str) -> Any:
 
     if by in BY:
         return by
-    if not Path(by).is_file():
+    if not exists(by):
         choose("--by", by, (*BY, "FILE"))
     table = read_table(by)
     if table.frame.width < 2:

@@ -28,8 +28,8 @@ from unskew.cli.options import (
     StoreDir,
     TableFile,
     Workers,
-    column_names,
     option,
+    split_source,
 )
 from unskew.errors import SettingError, choose
 
@@ -110,9 +110,7 @@ def run(  # noqa: D103 - its help is RUN
     given = None if data is None else _given(data, data_dir, columns, duplicates)
     other = None
     if random is not None:
-        from unskew.data.readers import read_ratings
-
-        other = read_ratings(random, duplicates=duplicates, **column_names(columns))
+        other = inputs.read_rating_file(random, columns, duplicates)
     with progress_of(quiet) as moved:
         found = study(
             name, given, random=other, data_dir=data_dir, stand_in=stand_in, quick=quick,
@@ -163,7 +161,7 @@ def _given(data: str, data_dir: Path | None, columns: str | None, duplicates: st
         if columns is not None or duplicates != "error":
             raise SettingError("--columns and --duplicates are for files, not named data sets")
         return data.lower()
-    if data_dir is not None and not Path(data).is_file():
+    if data_dir is not None and not Path(split_source(data)[0]).is_file():
         raise SettingError(f"--data {data}: no such file, and no data set of that name")
     loaded: Dataset = inputs.loaded(data, None, columns, duplicates)
     return loaded

@@ -103,3 +103,9 @@ def as_number(name: str, value: int, least: int = 1) -> int:
 def is_number(value: object) -> bool:
     """Tell whether something is a real number; True and False are none."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuse what does not lie between 0 and 1, such as a level or a power."""
+    if not is_number(value) or not 0 < value < 1:  # type: ignore[operator]
+        raise SettingError(f"{name} must lie between 0 and 1, got {value!r}")

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import rounded
 from unskew.comparing.distributions import wilson
-from unskew.comparing.orders import as_number, at_least_two, chosen_metrics, is_number, reweighted
+from unskew.comparing.orders import (
+    as_number,
+    at_least_two,
+    check_share,
+    chosen_metrics,
+    is_number,
+    reweighted,
+)
 from unskew.comparing.paired import Source, is_evaluated, paired
 from unskew.comparing.values import holds_values
 from unskew.data.ratings import frozen
@@ -159,7 +166,7 @@ def discriminative_power(
     >>> discriminative_power(p).table().select("DP", "median_p", "ratio").rows()
     [(0.51, 0.01, 0.6666666666666666)]
     """
-    _check_share("alpha", alpha)
+    check_share("alpha", alpha)
     long = _long(_as_table(pvalues))
     names = tuple(long["metric"].unique(maintain_order=True).to_list())
     systems = pl.concat([long["a"], long["b"]]).unique(maintain_order=True).to_list()
@@ -377,7 +384,7 @@ def swap_rate(
     labels = chosen_metrics(both, metrics)
     draws = as_number("samples", samples)
     as_number("bins", bins)
-    _check_share("limit", limit)
+    check_share("limit", limit)
     if len(both) < 4:
         raise DataError(f"halves need at least 4 users, got {len(both)}")
     key = np.uint64(key_of(seed, "halves"))
@@ -651,7 +658,7 @@ class TypeOneError(Printed):
         95 % of the tables.
         """
         limit = self.alpha if alpha is None else alpha
-        _check_share("alpha", limit)
+        check_share("alpha", limit)
         rows = []
         level = 1 - 0.05 / sum(map(len, self.p.values()))
         for null, tests in self.p.items():
@@ -756,7 +763,7 @@ def type_one_error(
         raise SettingError(f"no null is named: one or several of {', '.join(NULLS)}")
     for name in nulls:
         choose("null", name, NULLS)
-    _check_share("alpha", alpha)
+    check_share("alpha", alpha)
     count = as_number("simulations", simulations)
     as_number("permutations", permutations)
     values = both.complete(label)
@@ -962,8 +969,8 @@ def power(
 
 def check_power(power: float, alpha: float) -> None:
     """Refuse what no difference and no number of users can have."""
-    _check_share("power", power)
-    _check_share("alpha", alpha)
+    check_share("power", power)
+    check_share("alpha", alpha)
     if power <= alpha:
         raise SettingError(
             f"power must be above alpha ({alpha:g}), got {power:g}: a test of this level finds a "
@@ -975,8 +982,3 @@ def check_difference(value: float) -> None:
     """Refuse a difference that users cannot be counted for."""
     if not is_number(value) or not 0 < value < math.inf:
         raise SettingError(f"difference must be a finite number above 0, got {value!r}")
-
-
-def _check_share(name: str, value: float) -> None:
-    if not is_number(value) or not 0 < value < 1:
-        raise SettingError(f"{name} must lie between 0 and 1, got {value!r}")

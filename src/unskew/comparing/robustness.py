@@ -317,11 +317,8 @@ def robustness(
     if users == "with-train" and training is None:
         raise SettingError("users='with-train' needs the training ratings: give train=…")
     notes = [*tests.notes]
-    if relevance is None:
-        relevance, assumed = relevance_for(tests, liked, above, gain, loss)
-        notes += assumed
-    elif liked is not None or above is not None or gain != "rating" or loss != "levels":
-        raise SettingError("give either relevance or liked/above/gain/loss, not both")
+    relevance, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
+    notes += assumed
     systems = read_runs(runs, ties, seed, (tests.users, tests.items))
     at_least_two(list(systems))
     # Draws go by the test set's own numbers, whatever the runs bring along: each row keeps its own.

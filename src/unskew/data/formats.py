@@ -478,7 +478,8 @@ def _lines(path: Path, names: Sequence[str], separator: str, *, quote: bool = Tr
 def _read(path: Path, text: bytes | None = None, **how: Any) -> pl.DataFrame:
     """Read a file, or its text as it was changed."""
     with reading(path):
-        frame = pl.read_csv(InputFile.of(path).whole() if text is None else text, **how)
+        source = InputFile.of(path).whole() if text is None else text
+        frame = pl.read_csv(source, glob=False, **how)
     if not frame.height:
         raise DataError(f"{path}: there are no rows")
     return frame

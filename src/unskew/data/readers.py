@@ -281,7 +281,8 @@ def _is_header(source: str, column: pl.Series) -> bool:
         return True
     raise DataError(
         f"{source}: is the first line, {first!r}, the name of the column or an item? Write 'item' "
-        f"as the first line"
+        f"as the first line",
+        Spelling("", f", or say FILE:item={first} if it is the name, FILE:item=0 if it is an item"),
     )
 
 
@@ -380,7 +381,8 @@ def _is_parquet(file: InputFile, name: str) -> bool:
 
 def _read_parquet(file: InputFile) -> pl.DataFrame:
     try:
-        return pl.read_parquet(file.path if file.content is None else io.BytesIO(file.content))
+        source = file.path if file.content is None else io.BytesIO(file.content)
+        return pl.read_parquet(source, glob=False, hive_partitioning=False)
     except (pl.exceptions.PolarsError, OSError) as problem:
         raise DataError(f"{file.path}: not a readable Parquet file ({problem})") from None
 
@@ -507,6 +509,7 @@ def _parse(source: Any, path: Path, separator: str, header: bool, quote: bool) -
             infer_schema=False,
             quote_char='"' if quote else None,
             new_columns=None,
+            glob=False,
         )
     except pl.exceptions.NoDataError:
         raise DataError(f"{path}: the file is empty") from None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError, Spelling, choose
 
 F64 = NDArray[np.float64]
 Rule = str | Mapping[float, float] | Callable[[F64], F64]
@@ -63,12 +65,12 @@ class Relevance:
                 "say what counts as liked: either liked=4 (4 and more) or above=3 (more than 3); "
                 f"got liked={self.liked}, above={self.above}"
             )
-        if not np.isfinite(self.threshold):
-            raise SettingError(f"the relevance threshold must be a number, got {self.threshold}")
-        if isinstance(self.gain, str):
-            choose("gain", self.gain, GAINS)
-        if isinstance(self.loss, str):
-            choose("loss", self.loss, LOSSES)
+        for name in ("liked", "above"):
+            value = getattr(self, name)
+            if value is not None and not _is_number(value):
+                raise SettingError(f"{name} must be a number, such as 4; got {value!r}")
+        _check_rule("gain", self.gain, GAINS)
+        _check_rule("loss", self.loss, LOSSES)
 
     @classmethod
     def paper(cls, name: str) -> Relevance:
@@ -139,6 +141,65 @@ class Relevance:
         return f"liked: rating {sign}; gain {facts['gain']}; loss {facts['loss']}"
 
 
+def _is_number(value: object) -> bool:
+    """Tell a finite number from all else; a truth value is none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _check_rule(what: str, rule: object, names: tuple[str, ...]) -> None:
+    """Refuse what is neither a name, nor a mapping of numbers, nor a function."""
+    if isinstance(rule, str):
+        choose(what, rule, names)
+    elif isinstance(rule, Mapping):
+        odd = [pair for pair in rule.items() if not all(map(_is_number, pair))]
+        if odd:
+            raise SettingError(
+                f"the {what} mapping must be from rating to number, such as {{5: 2, 4: 1}}; got "
+                f"{odd[0][0]!r}: {odd[0][1]!r}"
+            )
+    elif not callable(rule):
+        raise SettingError(
+            f"{what} must be one of {', '.join(names)}, a mapping from rating to {what}, or a "
+            f"function of an array; got {rule!r}"
+        )
+
+
+def as_relevance(relevance: Relevance | str) -> Relevance:
+    """Return a rule as it is, or that of a paper by its name.
+
+    Examples
+    --------
+    >>> from unskew.data.relevance import as_relevance
+    >>> as_relevance("mena2021")
+    Relevance(liked=4, above=None, gain='levels', loss='levels')
+    """
+    if isinstance(relevance, Relevance):
+        return relevance
+    if isinstance(relevance, str):
+        return Relevance.paper(relevance)
+    raise SettingError(
+        f"relevance must be us.Relevance(…) or the name of a paper ({', '.join(PAPERS)}), got "
+        f"{relevance!r}"
+    )
+
+
+def stated_relevance(
+    liked: float | None,
+    above: float | None,
+    gain: Rule,
+    loss: Rule,
+    relevance: Relevance | str | None = None,
+) -> Relevance | None:
+    """Return the rule that is given in parts or as a whole; None where no threshold is given."""
+    if relevance is not None:
+        if liked is not None or above is not None or gain != "rating" or loss != "levels":
+            raise SettingError("give either relevance or liked/above/gain/loss, not both")
+        return as_relevance(relevance)
+    if liked is None and above is None:
+        return None
+    return Relevance(liked, above, gain, loss)
+
+
 def _apply(what: str, rule: Rule, value: F64, named: dict[str, Callable[[], F64]]) -> F64:
     """Turn ratings into gains or losses by a rule, and check what comes out."""
     if isinstance(rule, str):
@@ -162,7 +223,8 @@ def _apply(what: str, rule: Rule, value: F64, named: dict[str, Callable[[], F64]
         raise DataError(
             f"{what} must be a number from 0 up, but the rule {rule!r} gives "
             f"{result[int(np.argmax(bad))]:g} for the rating {example:g} ({int(bad.sum()):,} "
-            f"rows); choose another {what}, such as a mapping or 'binary'"
+            f"rows); choose another {what}, such as ",
+            Spelling(f"{what}='binary' or a mapping", f"--{what} binary or a mapping"),
         )
     return np.ascontiguousarray(result, dtype=np.float64)
 

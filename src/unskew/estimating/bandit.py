@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
-from unskew.comparing.orders import as_number
+from unskew.comparing.orders import as_number, check_share
 from unskew.data.ratings import Ids, frozen
 from unskew.data.readers import read_table
 from unskew.errors import DataError, SettingError, choose
@@ -526,8 +526,7 @@ def _check_settings(
         raise SettingError(f"prior must be 0 or more, got {prior!r}")
     if clip is not None and not clip > 0:
         raise SettingError(f"clip must be above 0, got {clip!r}")
-    if not 0 < level < 1:
-        raise SettingError(f"level must lie between 0 and 1, got {level!r}")
+    check_share("level", level)
 
 
 def _walk(

@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
-from unskew.comparing.orders import as_number, at_least_two, is_number
+from unskew.comparing.orders import as_number, at_least_two, check_share, is_number
 from unskew.comparing.power import check_power
 from unskew.data.ratings import frozen
 from unskew.data.relevance import Relevance, Rule
@@ -349,10 +349,11 @@ class Sensitivity(Printed):
         polars.DataFrame
             system, low, estimate, high; no end is above the largest value of the metric.
         """
-        if not 1 <= gamma < math.inf:
+        if not is_number(gamma) or not 1 <= gamma < math.inf:
             raise SettingError(f"gamma must be a number from 1 up, got {gamma!r}")
-        if level is not None and not 0 < level < 1:
-            raise SettingError(f"level must lie between 0 and 1, got {level!r}")
+        if level is not None:
+            check_share("level", level)
+            as_number("resamples", resamples)
         light, heavy = weight_range(self.weight, gamma, self.model)
         rows = []
         for name in self.systems:
@@ -396,7 +397,7 @@ class Sensitivity(Printed):
         """Draw the range of each system's estimate over Γ."""
         import altair as alt
 
-        if not 1 < most < math.inf:
+        if not is_number(most) or not 1 < most < math.inf:
             raise SettingError(f"most must be a number above 1, got {most!r}")
         as_number("points", points, least=2)
         if not self.systems:
@@ -642,7 +643,6 @@ def _resampled_ratio(top: F64, bottom: F64, resamples: int, seed: int, threads: 
     """Return top / bottom over users drawn with replacement."""
     from unskew.comparing import _kernels
 
-    as_number("resamples", resamples)
     columns = np.column_stack([top, bottom])
     out = np.empty((resamples, 2))
     key = np.uint64(key_of(seed, "estimate/resamples"))
@@ -787,13 +787,14 @@ def judgments_needed(
         raise SettingError(f"{metric}: judgments are counted for P, RBP and DCG with a cutoff")
     check_power(power, alpha)
     most = _largest_difference(one)
-    if difference is not None and not _lies_in(difference, 0.0, most * (1 + 1e-9)):
+    allowed = is_number(difference) and 0 < float(difference or 0) <= most * (1 + 1e-9)
+    if difference is not None and not allowed:
         raise SettingError(
             f"difference must be a number above 0 and at most {most:g}, the largest difference of "
             f"two systems by {metric}; got {difference!r}"
         )
-    if liked_share is not None and not _lies_in(liked_share, 0.0, math.nextafter(1.0, 0.0)):
-        raise SettingError(f"liked_share must lie between 0 and 1, got {liked_share!r}")
+    if liked_share is not None:
+        check_share("liked_share", liked_share)
     rules: dict[str, Any] = {"liked": liked, "above": above, "gain": gain, "loss": loss,
                              "relevance": relevance}  # fmt: skip
     precision = estimands(f"{'anti-' * one.metric.anti}P@{one.metric.cutoff}")
@@ -835,10 +836,6 @@ def judgments_needed(
         rows.append({**row, "difference": gap, "needed": needed, "reason": reason})
     mean = float(np.mean(shares)) if shares else math.nan
     return JudgmentsNeeded(metric, tuple(rows), power, alpha, mean)
-
-
-def _lies_in(value: float, above: float, most: float) -> bool:
-    return is_number(value) and above < value <= most
 
 
 def _largest_difference(one: Estimand) -> float:

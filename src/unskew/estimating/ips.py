@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from unskew.bench import Bench, lay_lists, lay_runs, remarks
 from unskew.charts import Figure, as_figure
-from unskew.comparing.orders import as_number
+from unskew.comparing.orders import as_number, check_share, is_number
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
@@ -150,6 +150,8 @@ class Estimates(Printed):
     """Of all judgments."""
     how: Mapping[str, Any]
     better: Mapping[str, str]
+    most: Mapping[str, float]
+    """The largest value that each metric can have."""
     notes: tuple[str, ...] = ()
     again: Callable[[float], Mapping[tuple[str, str], tuple[float, float, float]]] | None = field(
         default=None, repr=False
@@ -231,7 +233,8 @@ class Estimates(Printed):
         polars.DataFrame
             A row per system, metric and level: level, estimate (as far as it has a scale, the IPS
             value, else the self-normalised one), bias (estimate less the one without clipping),
-            se (over users), rmse (both together), clipped (share of the judgments).
+            se (over users), rmse (both together), clipped (share of the judgments), usable (whether
+            the estimate is a value that the metric can have).
         """
         assert self.again is not None
         assert self.quantiles is not None
@@ -248,6 +251,7 @@ class Estimates(Printed):
                         "system": system, "metric": metric, "level": float(level),
                         "estimate": value, "bias": bias, "se": se,
                         "rmse": math.hypot(bias, se), "clipped": clipped,
+                        "usable": value <= self.most[metric] * (1 + 1e-9),
                     }
                 )  # fmt: skip
         return pl.DataFrame(rows)
@@ -422,9 +426,7 @@ def estimate(
     """
     choose("mean", mean, MEANS)
     choose("users", users, USERS)
-    as_number("resamples", resamples, least=0)
-    if not 0 < level < 1:
-        raise SettingError(f"level must lie between 0 and 1, got {level!r}")
+    check_share("level", level)
     wanted = with_dcg(estimands(metrics))
     rules: dict[str, Any] = {"liked": liked, "above": above, "gain": gain, "loss": loss,
                              "relevance": relevance}  # fmt: skip
@@ -452,7 +454,7 @@ def estimate(
 
     how = {
         "weights": source.name, "mean": mean, "users": users, "clip": clip,
-        "resamples": resamples, "level": level, "seed": seed, "random": random is not None,
+        "resamples": resamples, "level": level, "seed": seed,
         "relevance": str(laid.bench.judged.view.relevance), **source.facts,
     }  # fmt: skip
     return Estimates(
@@ -462,6 +464,7 @@ def estimate(
         weights=described,
         how=how,
         better={label: one.better for label, one in wanted.items()},
+        most={label: scales.high(one) for label, one in wanted.items()},
         notes=tuple(dict.fromkeys(notes)),
         again=again,
         quantiles=lambda q: float(np.quantile(source.weight, q)),
@@ -570,14 +573,8 @@ def _lay_lists(
 
 
 def _relevance(tests: Ratings, rules: Mapping[str, Any]) -> tuple[Relevance, list[str]]:
-    rule = rules["relevance"]
-    if rule is None:
-        liked, above = rules["liked"], rules["above"]
-        return relevance_for(tests, liked, above, rules["gain"], rules["loss"])
-    others = rules["liked"], rules["above"], rules["gain"], rules["loss"]
-    if others != (None, None, "rating", "levels"):
-        raise SettingError("give either relevance or liked/above/gain/loss, not both")
-    return rule, []
+    names = ("liked", "above", "gain", "loss", "relevance")
+    return relevance_for(tests, *(rules[name] for name in names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -690,7 +687,7 @@ def clipped_weights(weight: F64, clip: float | str | None) -> tuple[F64, int]:
             raise SettingError(f"clip: a quantile lies above 0% up to 100%, got {clip!r}")
         most = float(np.quantile(weight, share)) if "%" in clip else share
     else:
-        most = float(clip)
+        most = float(clip) if is_number(clip) else math.nan
     if not 0 < most < math.inf:
         raise SettingError(
             f"clip must be a weight above 0, or a quantile such as 99%; got {clip!r}"
@@ -1004,6 +1001,8 @@ class Averages:
         threads: int | None,
     ) -> dict[tuple[str, str], Estimate]:  # fmt: skip
         """Average everything, with intervals."""
+        as_number("resamples", resamples, least=0)
+        check_share("level", level)
         plain, weighted = self.both(weight, diagnose=True)
         users = int(self.kept.sum())
         if not users:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from unskew.charts import Figure, as_figure
 from unskew.comparing.corrections import CORRECTIONS, correct
 from unskew.comparing.distributions import binomial_half_cdf, student_t_quantile, student_t_sf
+from unskew.comparing.orders import check_share
 from unskew.data.observation import Clustered
 from unskew.data.ratings import Ratings, frozen
 from unskew.data.tastes import uniform
@@ -625,7 +626,7 @@ def ab_test(
     >>> test.rates().tolist() == test.table()["true"].to_list()
     True
     """
-    check_level(level)
+    check_share("level", level)
     check_correction(correction)
     lists = top_lists(world, systems, k=k, train=train, seed=seed)
     at_least(lists, 2)
@@ -692,12 +693,6 @@ def at_least(shown: Shown, least: int, most: int | None = None) -> None:
     if count < least or (most is not None and count > most):
         wanted = f"exactly {least}" if least == most else f"at least {least}"
         raise SettingError(f"this takes {wanted} systems, got {count}: {', '.join(shown.systems)}")
-
-
-def check_level(level: float) -> None:
-    """Refuse a level that is none."""
-    if not (isinstance(level, int | float) and 0 < level < 1):
-        raise SettingError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
 
 
 # Interleaving
@@ -867,7 +862,7 @@ def _merged(
     world: World, systems: Systems | Shown, impressions: int, feedback: Feedback, method: str,
     k: int | None, train: Ratings | None, level: float, correction: str | None, seed: int,
 ) -> Interleaving:  # fmt: skip
-    check_level(level)
+    check_share("level", level)
     as_count("impressions", impressions)
     lists = top_lists(world, systems, k=k, train=train, seed=seed)
     at_least(lists, 2, None if method == "multileave" else 2)
@@ -1021,7 +1016,7 @@ def reuse_judgments(
     >>> found.table().filter(pl.col("took_part"))["error"].to_list()
     [0.0, 0.0]
     """
-    check_level(level)
+    check_share("level", level)
     check_correction(correction)
     every = top_lists(world, systems, k=k, train=train, seed=seed)
     names = list(dict.fromkeys(took_part))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from unskew.charts import Figure, as_figure
 from unskew.comparing.distributions import mean_interval, student_t_quantile
+from unskew.comparing.orders import check_share
 from unskew.comparing.paired import paired
 from unskew.data.worlds import World
 from unskew.errors import SettingError, choose, quietly
@@ -35,7 +36,6 @@ from unskew.estimating.online import (
     Verdict,
     ab_counts,
     behaviour_of,
-    check_level,
     named_systems,
     pairs_of,
     reuse_judgments,
@@ -333,7 +333,7 @@ def online_tests(
         raise SettingError("give at least one method or one offline design")
     as_count("k", k)
     as_count("repeats", repeats)
-    check_level(level)
+    check_share("level", level)
     rows: list[dict[str, Any]] = []
     logs: list[dict[str, Any]] = []
     total = len(there) * repeats

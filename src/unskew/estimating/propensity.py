@@ -16,7 +16,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 
 from unskew.charts import BLUE, GREY, Figure, as_figure
 from unskew.comparing.distributions import wilson
+from unskew.comparing.orders import is_number
 from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
 from unskew.data.readers import ITEM, USER, read_ratings, read_table
 from unskew.data.relevance import Relevance
@@ -241,6 +241,8 @@ def propensity(
     _check(value, tests, model)
     calibration = None if as_is or not len(chosen) else _calibrate(model, evidence, notes)
     facts = dict(model.facts)
+    if len(chosen):
+        facts["random ratings"] = len(chosen)
     if not as_is:
         facts["test share"] = "by item" if isinstance(share, np.ndarray) else float(share)
     told = "items" if isinstance(share, np.ndarray) else float(share)
@@ -293,7 +295,7 @@ def _share(given: float | str | None, evidence: _Evidence) -> float | F64:
         return np.divide(tested, both, out=np.ones(both.size), where=both > 0)
     if given is None:
         return len(evidence.test) / (len(evidence.test) + len(evidence.train))
-    if isinstance(given, str | bool) or not 0 < given <= 1:
+    if not is_number(given) or not 0 < float(given) <= 1:
         raise SettingError(f"test_share must be a share above 0 up to 1, or 'items'; got {given!r}")
     return float(given)
 
@@ -323,6 +325,12 @@ def _refuse_idle(method: str, given: Mapping[str, object]) -> None:
             raise SettingError(f"{name}=… is for the fit from random ratings: give random=… too")
 
 
+def _from_0_up(name: str, value: float) -> float:
+    if not is_number(value) or not 0 <= value < math.inf:
+        raise SettingError(f"{name} must be a number from 0 up, got {value!r}")
+    return float(value)
+
+
 def _check(p: F64, tests: Ratings, model: _Model) -> None:
     """Refuse chances that are none, or so small that one judgment would outweigh all others."""
     bad = ~((p >= LEAST) & (p <= 1))
@@ -347,11 +355,7 @@ def _check(p: F64, tests: Ratings, model: _Model) -> None:
 
 
 def _rule(evidence: _Evidence, liked: float | None, relevance: Relevance | None) -> Relevance:
-    if relevance is not None:
-        if liked is not None:
-            raise SettingError("give either relevance or liked, not both")
-        return relevance
-    return relevance_for(evidence.test, liked, None, "rating", "levels")[0]
+    return relevance_for(evidence.test, liked, None, "rating", "levels", relevance)[0]
 
 
 # Popularity
@@ -365,9 +369,7 @@ def _popularity(
     facts: dict[str, Any] = {}
     notes: list[str] = []
     if exponent is not None:
-        power = float(exponent)
-        if not 0 <= power < math.inf:
-            raise SettingError(f"exponent must be a number from 0 up, got {exponent!r}")
+        power = _from_0_up("exponent", exponent)
     elif shown is not None:
         gamma = _shown_gamma(evidence, shown, counts)
         power = (gamma + 1) / 2
@@ -502,8 +504,7 @@ def _naive_bayes(evidence: _Evidence, alpha: float) -> _Model:
             "naive-bayes needs random=…: ratings of randomly chosen items, to know how often each "
             "rating occurs"
         )
-    if not 0 <= alpha < math.inf:
-        raise SettingError(f"alpha must be a number from 0 up, got {alpha!r}")
+    alpha = _from_0_up("alpha", alpha)
     values = np.concatenate([evidence.train.value, evidence.test.value])
     levels, times = np.unique(values, return_counts=True)
     at = np.searchsorted(levels, evidence.random.value)
@@ -541,8 +542,7 @@ def _logistic(
     evidence: _Evidence, features: Mapping[str, object] | None, ridge: float, seed: int
 ) -> _Model:
     """Model logit p(rated | u, i) = b + x_u·β + x_i·γ, fitted by Newton's steps over all pairs."""
-    if not 0 <= ridge < math.inf:
-        raise SettingError(f"ridge must be a number from 0 up, got {ridge!r}")
+    ridge = _from_0_up("ridge", ridge)
     known = {"users": evidence.test.users, "items": evidence.test.items}
     tables = dict(features or {})
     for name in tables:
@@ -746,9 +746,9 @@ def _as_chance(item: object, value: object) -> float:
     """Return a number of a mapping; what is missing is NaN, which is refused where it is needed."""
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if not is_number(value):
         raise DataError(f"propensity: item {item!r} has {value!r}, which is not a number")
-    return float(value)
+    return float(value)  # type: ignore[arg-type]
 
 
 def _is_column(value: object) -> bool:

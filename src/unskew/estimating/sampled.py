@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unskew.charts import Figure, as_figure
 from unskew.comparing.correlation import kendall, rounded
-from unskew.comparing.orders import as_number
+from unskew.comparing.orders import as_number, check_share
 from unskew.data.ratings import frozen
 from unskew.errors import DataError, SettingError, choose
 from unskew.evaluation import labelled
@@ -495,8 +495,7 @@ class _How:
             choose("estimator", name, ESTIMATORS)
         _check_gamma(self.gamma)
         as_number("bootstrap", self.bootstrap, least=0)
-        if not 0 < self.level < 1:
-            raise SettingError(f"level must lie between 0 and 1, got {self.level!r}")
+        check_share("level", self.level)
 
 
 def _by_system(

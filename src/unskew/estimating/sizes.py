@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from unskew.charts import Figure, as_figure
 from unskew.comparing.agreement import conditions_of, resampled
 from unskew.comparing.correlation import kendall, rounded
-from unskew.comparing.orders import as_number, at_least_two
+from unskew.comparing.orders import as_number, at_least_two, check_share
 from unskew.comparing.power import discriminative_power
 from unskew.comparing.significance import compare
 from unskew.data.relevance import Relevance
@@ -207,6 +207,8 @@ def target_sizes(
     """
     at_least_two(list(models))
     as_number("bootstrap", bootstrap, least=0)
+    for name, share in (("level", level), ("alpha", alpha)):
+        check_share(name, share)
     numbers = [as_number("sizes", size, least=0) for size in sizes]
     design = Targets(fixed="judged") if targets is None else targets
     fitted = {name: as_model(model, split.train) for name, model in models.items()}

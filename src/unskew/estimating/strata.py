@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from unskew.bench import Bench, lay_lists, lay_runs, remarks
 from unskew.charts import Figure, as_figure
-from unskew.comparing.orders import as_number, reweighted
+from unskew.comparing.orders import as_number, check_share, reweighted
 from unskew.comparing.paired import paired
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.readers import read_ratings
@@ -360,8 +360,7 @@ def strata(
     choose("users", users, USERS)
     choose("undefined", undefined, UNDEFINED)
     as_number("bootstrap", bootstrap, least=0)
-    if not 0 < level < 1:
-        raise SettingError(f"level must lie between 0 and 1, got {level!r}")
+    check_share("level", level)
     if depth is not None and depth < 1:
         raise SettingError(f"depth must be at least 1, got {depth}")
     wanted = labelled(metrics)
@@ -449,11 +448,8 @@ def _lay_runs(
     tests = read_ratings(judgments)
     training = None if train is None else read_ratings(train)
     notes = [*tests.notes, *(training.notes if training is not None else ())]
-    if relevance is None:
-        relevance, assumed = relevance_for(tests, liked, above, gain, loss)
-        notes += assumed
-    elif liked is not None or above is not None or gain != "rating" or loss != "levels":
-        raise SettingError("give either relevance or liked/above/gain/loss, not both")
+    relevance, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
+    notes += assumed
     systems = read_runs(runs, how.ties, how.seed, (tests.users, tests.items))
     bench = lay_runs(tests, systems, training, None, relevance, wanted, how.depth)
     notes += [note for run in systems.values() for note in run.notes]

@@ -15,7 +15,7 @@ import polars as pl
 
 from unskew.charts import Figure, as_figure
 from unskew.data.ratings import DUPLICATES, Ratings
-from unskew.data.relevance import Relevance, Rule
+from unskew.data.relevance import Relevance, Rule, stated_relevance
 from unskew.errors import DataError, DataWarning, SettingError, choose, unknown_name
 from unskew.evaluation import METRICS, labelled, memory_bytes, relevance_for
 from unskew.experiment import _parquet
@@ -153,7 +153,7 @@ class FileScores(Printed):
         try:
             content = json.loads((home / "card.json").read_text())
             number = content["format"]
-            table = pl.read_parquet(home / "means.parquet")
+            table = pl.read_parquet(home / "means.parquet", glob=False)
         except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as problem:
             raise DataError(f"{home}: no finished evaluation of files here ({problem})") from None
         if number != FORMAT:
@@ -341,12 +341,9 @@ def _relevance(
                 f"{what}: give a name or a mapping here, not a function: a stopped evaluation "
                 f"could not tell whether it goes on with the same one"
             )
-    if relevance is not None:
-        if liked is not None or above is not None or gain != "rating" or loss != "levels":
-            raise SettingError("give either relevance or liked/above/gain/loss, not both")
-        return relevance, []
-    if liked is not None or above is not None:
-        return Relevance(liked, above, gain, loss), []
+    stated = stated_relevance(liked, above, gain, loss, relevance)
+    if stated is not None:
+        return stated, []
     return relevance_for(_examples(tests), None, None, gain, loss)
 
 

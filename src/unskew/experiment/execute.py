@@ -149,5 +149,7 @@ def attempt(function: Callable[[T], Any], task: T) -> tuple[Any, str | None]:
         return function(task), None
     except StoreError:
         raise
+    except UnskewError as problem:  # it says what is wrong: where it was raised says nothing more
+        return None, str(problem)
     except Exception:
         return None, traceback.format_exc()

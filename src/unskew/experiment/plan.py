@@ -39,7 +39,7 @@ from unskew.recommend.presets import Chosen
 from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
 from unskew.scores import UNDEFINED, USERS
 
-STAGES = {"split": 1, "intervene": 1, "targets": 1, "fit": 1, "rank": 2, "metrics": 1, "chance": 1}
+STAGES = {"split": 1, "intervene": 1, "targets": 1, "fit": 2, "rank": 2, "metrics": 1, "chance": 1}
 """The version of each stage: a change of what it computes needs a new number here, so that no
 stored result of the old code is taken for one of the new."""
 

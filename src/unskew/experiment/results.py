@@ -345,6 +345,9 @@ def _carry_out(
 
 def _failed(plan: Plan, failures: Mapping[str, str], when: str) -> DataError:
     label, report = next(iter(failures.items()))
+    why = report.partition("\n")[2].strip()
+    if "\n" not in why:  # an error on purpose, not one of code
+        return DataError(f"{label} failed{when}: {why}")
     return DataError(
         f"{label} failed{when}, with seed {plan.seed}; what was finished is kept.\n{report}"
     )

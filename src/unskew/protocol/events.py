@@ -42,6 +42,8 @@ class Events:
     value: pl.Series
     time: I64
     """Microseconds since 1970; rows are in order of time."""
+    notes: tuple[str, ...] = ()
+    """What was assumed when the events were read."""
 
     def __len__(self) -> int:
         return int(self.time.size)
@@ -86,7 +88,7 @@ def read_events(
     if isinstance(source, Ratings):
         stamps = time_of(source, "an event log")
         columns = source.users.raw(source.user), source.items.raw(source.item)
-        return _in_order(*columns, pl.Series(source.value), stamps)
+        return _in_order(*columns, pl.Series(source.value), stamps, source.notes)
     table = readers.read_table(source, format=format)
     if not table.header and not (isinstance(user, int) and isinstance(item, int)):
         table = readers.name_columns(table, ("user", "item", "rating"), extra=True)
@@ -97,17 +99,23 @@ def read_events(
     ]
     worth = table.pick("rating", readers.RATING, rating, taken=names)
     value = None if worth is None else readers.number_column(table, worth, "values")
-    stamps, _ = readers.time_column(table, names[2])
+    stamps, unit = readers.time_column(table, names[2])
     with readers.naming(table.source):
         users, items = (id_column(table.frame[name]) for name in names[:2])
         values = pl.Series("value", value_column(value, table.frame.height))
-    return _in_order(users, items, values, stamps)
+    roles = ("user", "item", "time", "value")
+    taken = zip(roles, (*names[:2], f"{names[2]} ({unit})", worth), strict=True)
+    assumed = ", ".join(f"{role} = {name}" for role, name in taken if name is not None)
+    note = f"{table.source}: {table.format}, {table.frame.height:,} events; {assumed}"
+    return _in_order(users, items, values, stamps, (note, *table.notes))
 
 
-def _in_order(user: pl.Series, item: pl.Series, value: pl.Series, time: I64) -> Events:
+def _in_order(
+    user: pl.Series, item: pl.Series, value: pl.Series, time: I64, notes: tuple[str, ...]
+) -> Events:
     order = np.argsort(time, kind="stable")
     rows = pl.Series(order)
-    return Events(user.gather(rows), item.gather(rows), value.gather(rows), time[order])
+    return Events(user.gather(rows), item.gather(rows), value.gather(rows), time[order], notes)
 
 
 @dataclass(frozen=True)

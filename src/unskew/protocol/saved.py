@@ -256,7 +256,7 @@ def _frame(ratings: Ratings) -> pl.DataFrame:
 def _read(path: Path) -> Ratings:
     """Read a part again, every further column as a tag."""
     try:
-        columns = {column.name: column for column in pl.read_parquet(path)}
+        columns = {column.name: column for column in pl.read_parquet(path, glob=False)}
         user, item = columns.pop("user"), columns.pop("item")
     except (OSError, KeyError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: not a part of a split ({problem})") from None
@@ -273,7 +273,11 @@ def _write_card(card: Mapping[str, Any], home: Path) -> None:
 def _data_of(data: Ratings | Events) -> dict[str, Any]:
     """Return what tells these ratings from others."""
     if isinstance(data, Events):
-        return {"events": len(data), "fingerprint": data.fingerprint}
+        return {
+            "events": len(data),
+            "fingerprint": data.fingerprint,
+            "notes": list(data.notes),
+        }
     return {
         "ratings": len(data),
         "users": len(data.users),

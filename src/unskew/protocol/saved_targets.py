@@ -139,7 +139,7 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
     if number != FORMAT:
         raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
     try:
-        frame = pl.concat([pl.read_parquet(home / name) for name in card["files"]])
+        frame = pl.concat([pl.read_parquet(home / name, glob=False) for name in card["files"]])
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{home}: a part of the targets cannot be read ({problem})") from None
     if frame["list"].n_unique() != card["lists"]:

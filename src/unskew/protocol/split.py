@@ -13,7 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings
-from unskew.errors import DataError, choose
+from unskew.data.readers import column_hint
+from unskew.errors import DataError, Spelling, choose
 
 Mask = NDArray[np.bool_]
 I64 = NDArray[np.int64]
@@ -162,7 +163,11 @@ def without_overlap(train: Ratings, test: Ratings, overlap: str) -> tuple[Rating
         )
         raise DataError(
             f"{number:,} user-item pairs are in both parts, the first: {pair}; say where they "
-            f"belong with overlap='to-training', 'to-test' or 'keep'"
+            f"belong with ",
+            Spelling(
+                "overlap='to-training', 'to-test' or 'keep'",
+                "--overlap to-training, to-test or keep",
+            ),
         )
     if number and overlap == "to-training":
         test = test.take(~again)
@@ -175,8 +180,10 @@ def time_of(ratings: Ratings, what: str) -> I64:
     """Return the time stamps, or say that they are needed."""
     if ratings.time is None:
         raise DataError(
-            f"{what} needs time stamps, and these ratings have none; name their column with "
-            f"time=…, or draw at random (RandomSplit, or pick='random')"
+            f"{what} needs time stamps, and these ratings have none; name their column with ",
+            column_hint("time"),
+            ", or draw at random with ",
+            Spelling("RandomSplit or pick='random'", "--protocol random or --pick random"),
         )
     return ratings.time
 
@@ -187,7 +194,8 @@ def tag_of(ratings: Ratings, name: str, what: str) -> pl.Series:
         there = ", ".join(ratings.tags) or "none"
         raise DataError(
             f"{what}: these ratings carry no tag {name!r} (tags: {there}); keep a column as a tag "
-            f"with read_ratings(…, tags=[{name!r}])"
+            f"with ",
+            Spelling(f"read_ratings(…, tags=[{name!r}])", f"--column {name}"),
         )
     return ratings.tags[name]
 

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ids, Ratings, frozen
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import Relevance, as_relevance
 from unskew.errors import DataError, SettingError, choose
 from unskew.protocol.amounts import as_count
 from unskew.protocol.popularity import item_counts
@@ -260,7 +260,7 @@ def relevance_of(relevance: Relevance | None, liked: float | None) -> Relevance:
     """Return the relevance rule that is given one way or the other."""
     if (relevance is None) == (liked is None):
         raise SettingError("say which ratings are liked: give either relevance or liked, such as 4")
-    return relevance if relevance is not None else Relevance(liked=liked)
+    return as_relevance(relevance) if relevance is not None else Relevance(liked=liked)
 
 
 @dataclass(frozen=True, eq=False)

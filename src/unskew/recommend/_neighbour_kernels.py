@@ -95,7 +95,7 @@ def cosine_rows(
     rows: I32,
     start: I64, column: I32, value: F64,
     there: I64, other: I32, weight: F64,
-    length: F64, shrink: float, result: F64,
+    length: F64, other_length: F64, shrink: float, result: F64,
 ) -> None:  # fmt: skip
     """Fill a row of similarities for each of some rows; 0 with itself and where there is none."""
     n = length.size
@@ -108,7 +108,7 @@ def cosine_rows(
         _meet(row, start, column, value, there, other, weight, shrink, dot, shared)
         for v in range(n):
             both = shared[v] if shrink > 0 else 0.0
-            dot[v] = _similarity(dot[v], length[row] * length[v], both, shrink)
+            dot[v] = _similarity(dot[v], length[row] * other_length[v], both, shrink)
         dot[row] = 0.0
 
 
@@ -155,8 +155,8 @@ def _nearest_first(near: F64, who: I32, size: int) -> None:
 
 @kernel
 def _select(
-    row: int, candidates: I32, dot: F64, shared: F64, length: F64, toll: F64, shrink: float,
-    k: int, near: F64, who: I32,
+    row: int, candidates: I32, dot: F64, shared: F64, length: F64, other_length: F64, toll: F64,
+    shrink: float, k: int, near: F64, who: I32,
 ) -> int:  # fmt: skip
     """Write the k nearest of the candidates, or all if there are fewer; return how many.
 
@@ -167,12 +167,12 @@ def _select(
     least = toll[row] if toll.size else 0.0
     for c in range(candidates.size if candidates.size else length.size):
         v = candidates[c] if candidates.size else c
-        if dot[v] > least * length[v] and v != row:
+        if dot[v] > least * other_length[v] and v != row:
             if toll.size:
-                s = dot[v] - least * length[v]
+                s = dot[v] - least * other_length[v]
             else:
                 both = shared[v] if shrink > 0 else 0.0
-                s = _similarity(dot[v], length[row] * length[v], both, shrink)
+                s = _similarity(dot[v], length[row] * other_length[v], both, shrink)
             if size < k:
                 near[size], who[size] = s, v
                 size += 1
@@ -192,7 +192,7 @@ def nearest_rows(
     low: int, high: int,
     start: I64, column: I32, value: F64,
     there: I64, other: I32, weight: F64,
-    length: F64, toll: F64, steps: I64, shrink: float, k: int,
+    length: F64, other_length: F64, toll: F64, steps: I64, shrink: float, k: int,
     who: I32, near: F64,
 ) -> I64:  # fmt: skip
     """Write the k nearest of each row from `low` to `high`, one after the other; return counts.
@@ -217,7 +217,9 @@ def nearest_rows(
             if k >= n - 1:
                 sort_rising(met, 0, candidates.size)
         values, numbers = near[end:], who[end:]
-        size = _select(row, candidates, dot, shared, length, toll, shrink, k, values, numbers)
+        size = _select(
+            row, candidates, dot, shared, length, other_length, toll, shrink, k, values, numbers
+        )
         if k < n - 1:
             _nearest_first(values, numbers, size)
         found[row - low] = size

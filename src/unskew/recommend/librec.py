@@ -14,8 +14,8 @@ from unskew.protocol.amounts import as_count
 from unskew.recommend.gram import ROWS, item_gram
 from unskew.recommend.limits import check_size, most
 from unskew.recommend.model import Algorithm, Axes, Model, as_number
-from unskew.recommend.products import Votes, in_blocks
-from unskew.recommend.sparse import Rows, user_rows
+from unskew.recommend.products import SparseWeights, in_blocks
+from unskew.recommend.sparse import Rows, rated_items, user_rows
 from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
@@ -246,7 +246,9 @@ class LibRecSLIM(Algorithm):
     k items j that are most similar to i, n_j being how many users rated j; the score of a user is
     R_u W. That is what LibRec's updates lead to: it divides the sums of a coordinate by n_j, which
     makes the penalties grow with it, and leaves out SLIM's w >= 0. Similarities are those of
-    `LibRecItemKNN`.
+    `LibRecItemKNN`. Most weights are 0, and so are most scores, as in LibRec: items that score 0
+    come after those with positive scores, by item number. Users and items without training
+    ratings cannot be scored.
 
     LibRec starts at random, makes 40 sweeps and stops earlier when a loss of its own, which is
     not what it minimises, no longer falls. Since l2 > 0 there is only one solution; here it is
@@ -305,7 +307,8 @@ class LibRecSLIM(Algorithm):
 
         parts = map_blocks(solve, range(0, R.columns, ROWS), size=G.size)
         solved = near.with_values(np.concatenate(parts))
-        return Votes(R, without_zeros(solved).transposed())
+        item_offset = frozen(np.where(rated_items(train), 0.0, np.nan))
+        return SparseWeights(R, without_zeros(solved).transposed(), item_offset)
 
     def _predictors(self, similarities: Corated) -> Rows:
         """Return the k most similar items of each item; equal ones by ascending number."""

@@ -85,6 +85,29 @@ class Votes:
         return total
 
 
+@dataclass(frozen=True, eq=False)
+class SparseWeights:
+    """A weight from some items to some others; a sum without any weight is 0."""
+
+    ratings: Rows
+    weights: Rows
+    """Row = rated item, column = scored item."""
+    item_offset: F64
+    """0; NaN for items without ratings, which cannot be scored."""
+    axes: ClassVar[Axes] = {
+        "ratings": ("users", "items"),
+        "weights": ("items", "items"),
+        "item_offset": ("items",),
+    }
+
+    def score(self, users: I32) -> F64:
+        """Return ratings times weights; NaN for users and items without ratings."""
+        total, _ = sums(users, self.ratings, self.weights)
+        total += self.item_offset
+        total[np.diff(self.ratings.start)[users] == 0] = np.nan
+        return total
+
+
 # A dense matrix
 
 

@@ -27,9 +27,15 @@ _BYTES = np.dtype(np.int32).itemsize + np.dtype(np.float64).itemsize
 
 
 def nearest(
-    rows: Rows, inverted: Rows, length: F64, k: int | None, *,
-    shrink: float = 0.0, toll: F64 | None = None,
-) -> Rows:  # fmt: skip
+    rows: Rows,
+    inverted: Rows,
+    length: F64,
+    k: int | None,
+    *,
+    other_length: F64 | None = None,
+    shrink: float = 0.0,
+    toll: F64 | None = None,
+) -> Rows:
     """Return the k most similar rows of each row, with their similarities as values.
 
     Only rows with a positive similarity are neighbours, so that there may be fewer than k. They
@@ -43,6 +49,8 @@ def nearest(
         Of each row. Products are divided by the lengths of both rows.
     k
         Neighbours per row; None = all.
+    other_length
+        Of each row where it is the other one, the neighbour; `length` unless given.
     shrink
         λ of a factor n/(n + λ), n being how many columns the two rows share.
     toll
@@ -63,7 +71,8 @@ def nearest(
     given = (
         rows.start, rows.column, rows.value,
         inverted.start, inverted.column, inverted.value,
-        frozen(length), frozen(np.empty(0) if toll is None else toll), steps, shrink, keep,
+        frozen(length), frozen(length if other_length is None else other_length),
+        frozen(np.empty(0) if toll is None else toll), steps, shrink, keep,
     )  # fmt: skip
     step = max(_ROWS, n // _TASKS)
 
@@ -88,21 +97,33 @@ class Cosines:
     """The similarity of every row with every other: cos(a, b) · n/(n + shrink).
 
     The cosine is that of the whole rows, what is missing counting as 0; n is how many columns
-    the two rows share. A row has similarity 0 with itself: it is not its own neighbour.
+    the two rows share. A row has similarity 0 with itself: it is not its own neighbour. With an
+    asymmetry α other than 0.5, a·b is divided by ‖a‖^2α ‖b‖^2(1-α) in place of ‖a‖ ‖b‖.
     """
 
     rows: Rows
     inverted: Rows
     length: F64
+    """‖a‖^2α of each row a."""
+    other_length: F64
+    """‖b‖^2(1-α) of each row b."""
     shrink: float = 0.0
 
     @classmethod
-    def of(cls, rows: Rows, inverted: Rows | None = None, shrink: float = 0.0) -> Cosines:
+    def of(
+        cls,
+        rows: Rows,
+        inverted: Rows | None = None,
+        shrink: float = 0.0,
+        asymmetry: float = 0.5,
+    ) -> Cosines:
         """Prepare the similarities of some rows."""
         from unskew.recommend import _neighbour_kernels as kernels
 
         turned = rows.transposed() if inverted is None else inverted
-        return cls(rows, turned, frozen(kernels.norms(rows.start, rows.value)), float(shrink))
+        norm = kernels.norms(rows.start, rows.value)
+        length, other_length = (norm ** (2 * share) for share in (asymmetry, 1 - asymmetry))
+        return cls(rows, turned, frozen(length), frozen(other_length), float(shrink))
 
     def block(self, which: I32) -> F64:
         """Return the similarities of some rows with all rows."""
@@ -112,13 +133,21 @@ class Cosines:
         result = np.empty((which.size, len(rows)))
         kernels.cosine_rows(
             frozen(which), rows.start, rows.column, rows.value,
-            inverted.start, inverted.column, inverted.value, self.length, self.shrink, result,
+            inverted.start, inverted.column, inverted.value,
+            self.length, self.other_length, self.shrink, result,
         )  # fmt: skip
         return result
 
     def nearest(self, k: int | None = None) -> Rows:
         """Return the k most similar rows of each row: see `nearest`."""
-        return nearest(self.rows, self.inverted, self.length, k, shrink=self.shrink)
+        return nearest(
+            self.rows,
+            self.inverted,
+            self.length,
+            k,
+            other_length=self.other_length,
+            shrink=self.shrink,
+        )
 
 
 def user_neighbours(train: Ratings, k: int | None, shrink: float = 0.0) -> Rows:
@@ -126,7 +155,9 @@ def user_neighbours(train: Ratings, k: int | None, shrink: float = 0.0) -> Rows:
     return Cosines.of(user_rows(train), shrink=shrink).nearest(k)
 
 
-def item_neighbours(train: Ratings, k: int | None, shrink: float = 0.0) -> Rows:
-    """Return the items nearest to each item by cosine: see `nearest`."""
+def item_neighbours(
+    train: Ratings, k: int | None, shrink: float = 0.0, asymmetry: float = 0.5
+) -> Rows:
+    """Return the items nearest to each item by cosine: see `nearest` and `Cosines`."""
     rows = user_rows(train)
-    return Cosines.of(rows.transposed(), rows, shrink).nearest(k)
+    return Cosines.of(rows.transposed(), rows, shrink, asymmetry).nearest(k)

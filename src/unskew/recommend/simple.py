@@ -125,7 +125,8 @@ class SmoothedAverage(Algorithm):
     Parameters
     ----------
     mu
-        μ: how many average ratings are added to each item; `mean` = training ratings per item.
+        μ: how many average ratings are added to each item; `mean` = training ratings per item. A
+        small one, such as mena2021's 1, puts items with one or two high ratings on top.
     of
         What is averaged: 1 where a rating is `liked` and 0 elsewhere (castells2018), the `rating`
         itself, or `levels`: 0 below `liked`, then 1, 2, … (mena2021).
@@ -138,7 +139,7 @@ class SmoothedAverage(Algorithm):
     code has this one); mena2021 section 9 (`mu=1`, `of="levels"`).
     """
 
-    mu: float | str = 1.0
+    mu: float | str = "mean"
     of: str = "liked"
     liked: float = 4.0
 

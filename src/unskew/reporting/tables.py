@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from collections.abc import Callable
 
+import polars as pl
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -29,19 +27,18 @@ def as_json(scores: Scores) -> str:
         }
         for system, row in means.items()
     }
-    return json.dumps(content, ensure_ascii=False)
+    return layout.as_json(content)
 
 
 def as_csv(scores: Scores) -> str:
     """Return a row per system and metric: system, metric, mean, users, undefined."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["system", "metric", "mean", "users", "undefined"])
-    for system, row in _rows(scores).items():
-        for label, m in row.items():
-            value = "" if math.isnan(m.value) else repr(m.value)
-            writer.writerow([system, label, value, m.users, m.undefined])
-    return out.getvalue().rstrip("\n")
+    rows = [
+        (system, label, None if math.isnan(m.value) else m.value, m.users, m.undefined)
+        for system, row in _rows(scores).items()
+        for label, m in row.items()
+    ]
+    columns = ("system", "metric", "mean", "users", "undefined")
+    return layout.as_csv(pl.DataFrame(rows, columns, orient="row"))
 
 
 def as_markdown(scores: Scores, digits: int = 4) -> str:
@@ -73,7 +70,7 @@ def as_html(scores: Scores, digits: int = 4) -> str:
 
 def as_rich(scores: Scores, digits: int = 4) -> Table:
     """Return a table for the terminal, the best value of each metric in bold."""
-    header, rows = _grid(scores, digits, "\x00{}", lambda text: text)
+    header, rows = _grid(scores, digits, "\x00{}", layout.visible)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(header):
         table.add_column(Text(name), justify="left" if place == 0 else "right", no_wrap=True)

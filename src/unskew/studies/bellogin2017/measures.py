@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -340,18 +341,42 @@ def sparser(lab: Lab, on: str) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-@measurement("systems with fewer test ratings among the same candidates")
+@measurement("systems with fewer test ratings among the same candidates", version=2)
 def sparser_fixed(lab: Lab, on: str) -> pl.DataFrame:
-    """Measure 1R over the share kept, with the items of the whole test part as candidates."""
+    """Measure 1R with a tenth of the test ratings and the items of all of them as candidates.
+
+    No others are drawn: values are expectations over all draws. `value` is over the lists of the
+    tenth, `whole` over all lists. Liked ratings that were removed are others that are not relevant
+    (`removed` = `others`), or no targets, as before they were removed (`left out`). `error` is the
+    standard error of the tenth, a sample of all lists without replacement.
+    """
     rows: list[Row] = []
     for number, split in enumerate(curve_folds(lab, on)):
         systems = models(lab, on, "random", number, split.train)
         tested = np.flatnonzero(item_counts(split.test)).astype(np.int32)
-        design = OneRelevant(OTHERS, candidates=split.test.items.raw(tested).to_list())
-        for share in (SHARES[0], SHARES[-1]):
-            lists = laid(design, thinned(split, share, lab.seed), rule(lab, on), lab.seed)
-            rows += rows_of(judged(lists, systems), kept=share, fold=number + 1)
+        names = split.test.items.raw(tested).to_list()
+        design = OneRelevant(OTHERS, candidates=names, exact=True)
+        part = thinned(split, SHARES[0], lab.seed)
+        whole, few = (laid(design, one, rule(lab, on), lab.seed) for one in (split, part))
+        kept = np.isin(_keys(whole), _keys(few))
+        every, some = judged(whole, systems), judged(few, systems)
+        for system in systems:
+            values = every.values(system, P)
+            left = math.sqrt((1 - kept.mean()) / kept.sum()) * float(values[kept].std(ddof=1))
+            for removed, own in (("others", some.values(system, P)), ("left out", values[kept])):
+                rows.append(
+                    {
+                        "removed": removed, "fold": number + 1, "system": system,
+                        "value": float(own.mean()), "whole": float(values.mean()), "error": left,
+                        "lists": int(kept.sum()),
+                    }
+                )  # fmt: skip
     return pl.DataFrame(rows)
+
+
+def _keys(lists: TargetLists) -> NDArray[np.int64]:
+    """Number the user and the relevant item of each list."""
+    return lists.user * np.int64(len(lists.tests.items)) + lists.anchor
 
 
 @measurement("systems with larger target sets")
