@@ -96,8 +96,8 @@ CLAIMS = (
     ),
     Claim(
         "3-08", "§6.2",
-        "The odds of popularity are steeper than both relevance and non-relevance on 63.3 % of "
-        "item pairs.",
+        "Popularity (here: its odds, as in Lemma 1) is steeper than both relevance and "
+        "non-relevance on 63.3 % of item pairs.",
         checks.steeper_than_both, near(63.3, 0.2).open(),
         f"{ROUNDED}. Which ratings were counted, and whether odds were taken, is not stated",
         "63.3 %", (ML,), asks=above(50),

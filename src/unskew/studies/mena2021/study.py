@@ -244,7 +244,9 @@ def fig_5(lab: Lab, on: str) -> Blocks:
 def _steepness(lab: Lab, on: str) -> list[Block]:
     """Say where the printed share of pairs on which popularity is steeper than both may be from."""
     table = _percent(lab.table(steepness, on), ("both",))
-    wide = table.pivot("popularity", index="ratings", values="both")
+    wide = table.pivot("popularity", index="ratings", values="both").with_columns(
+        pl.col("ratings").str.replace("fold", "training part of fold ")
+    )
     words = (
         "The paper prints 63.3 % for the pairs on which popularity is steeper than relevance and "
         "non-relevance. The odds of popularity, which Lemma 1 is about, give more, on all ratings "
