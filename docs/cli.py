@@ -27,6 +27,11 @@ lacks are written in ASCII. Files and folders appear under their names when they
 | 130 | stopped with Ctrl-C; with `--store` the finished part is kept |
 | 141 | nobody reads the output any more, as in `unskew metrics \| head -1` |
 
+`-o FILE` is the output of every command, and its ending is the format. `--format` chooses what is
+printed. `--figure FILE` draws the command's main figure, `--figure NAME=FILE` another one;
+`--figures DIR` all of them. Where a file of ratings is asked for, the name of a data set will do
+(`ml-1m`, `cm100k:observed=familiar`).
+
 An error is one line. With the environment variable `UNSKEW_DEBUG=1` the lines above it show where
 it came from.
 """

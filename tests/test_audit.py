@@ -394,7 +394,7 @@ def lists_that_users_chose(users=60):
         runs["mine"][user], runs["other"][user] = own[:5].tolist(), own[20:25].tolist()
         rows += [(user, item, 5) for item in own[:3].tolist()]
         rows += [(user, item, 1) for item in own[30:32].tolist()]
-        rows += [(user, int(own[20]), 5)] * (user % 3 == 0)
+        rows += [(user, int(own[20]), 5 if user % 2 else 1)] * (user % 4 != 3)
     return pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row"), runs
 
 
@@ -705,7 +705,7 @@ def test_audit_command_on_lists(call, tmp_path):
         (["audit", "--judgments", "y.csv", "--run", "z.csv", "--random", "r.csv"], "--random is"),
         (["audit", "--judgments", "y.csv", "--run", "z.csv", "--workers", "2"], "--workers is"),
         (["audit", "x.csv", "--train", "y.csv"], "--train goes with"),
-        (["audit", "ml-100k", "--columns", "user=u"], "does not take"),
+        (["audit", "ml-100k", "--columns", "user=u"], "--columns is for files"),
         (["audit", "./x.csv", "--data-dir", "y"], "data_dir is for named"),
         (["audit", "x.csv", "--format", "pdf"], "unknown format"),
         (["audit", "missing.csv"], "missing.csv"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import unskew as us
 from unskew.errors import DataError, DataWarning, SettingError
-from unskew.experiment import _parquet, _parts, _shuffle, _whole, _work, big
+from unskew.experiment import _footer, _parquet, _parts, _shuffle, _whole, _work, big
 from unskew.experiment.big import FileScores, estimate, evaluate_files
 from unskew.experiment.execute import Outcome
 
@@ -467,6 +468,107 @@ def test_killed_and_started_again(tmp_path):
     assert not list((tmp_path / "out").rglob("*.part"))
 
 
+def flipped(path, rng):
+    """Flip one bit of a file."""
+    spoilt = bytearray(path.read_bytes())
+    spoilt[rng.integers(len(spoilt))] ^= 1 << int(rng.integers(8))
+    path.write_bytes(spoilt)
+
+
+def stopped(tmp_path, monkeypatch, done):
+    """Leave an evaluation that was stopped when so many parts were judged."""
+    test, lists = made(9)
+    paths = put_all(tmp_path, test, lists)
+    how = {"metrics": METRICS, "liked": 4, "output": tmp_path / "out", "workers": 1}
+    judge, judged = _work.judge_part, []
+
+    def judging(job, part):
+        if len(judged) == done:
+            raise OSError("stopped")
+        judge(job, part)
+        judged.append(part)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_work, "judge_part", judging)
+        with pytest.raises(OSError, match="stopped"):
+            evaluate_files(*paths, **how)
+    return lambda: evaluate_files(*paths, **how), us.evaluate(test, lists, METRICS, liked=4)
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_flipped_bits_of_spilled_rows_are_found(tmp_path, monkeypatch, turn):
+    go_on, expected = stopped(tmp_path, monkeypatch, 0)
+    rng = np.random.default_rng(turn)
+    chunks = sorted(path for path in (tmp_path / "out" / "parts").rglob("*") if path.is_file())
+    spoilt = chunks[rng.integers(len(chunks))]
+    whole = spoilt.read_bytes()
+    while spoilt.read_bytes() == whole:
+        flipped(spoilt, rng)
+    for _ in range(3):  # the damaged file is removed, and made again
+        try:
+            found = go_on()
+        except DataError as problem:
+            assert "changed since it was written" in str(problem)  # noqa: PT017
+        else:
+            break
+    same_bits(found, expected)
+
+
+def test_every_flip_of_a_spilled_piece_is_found(tmp_path):
+    frame = pl.DataFrame({"user": np.arange(40), "item": np.arange(40)})
+    frame.write_parquet(tmp_path / "a.parquet")
+    source = _parquet.judgments_source(tmp_path / "a.parquet", {}, _parquet.Reading())
+    (chunk,) = _shuffle.chunks_of(source, 40, tmp_path / "parts", 3, "integer", False)
+    _shuffle.spill(chunk)
+    path = Path(chunk.path)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    counts = range(len(whole) - 3 * _shuffle._TAIL, len(whole) - 3 * _shuffle.DIGEST)
+    for _ in range(300):
+        at = int(rng.integers(len(whole)))
+        if at in counts:  # how many rows there are: only for the estimate of memory
+            continue
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << int(rng.integers(8)))])
+                         + whole[at + 1 :])  # fmt: skip
+        if not _shuffle.is_spilled(chunk):
+            continue
+        with pytest.raises(DataError, match="changed since it was written"):
+            all(_shuffle.gather([str(path)], part, 3).width for part in range(3))
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("folder", ["sums", "users"])
+def test_flipped_bits_of_finished_parts_are_found(tmp_path, monkeypatch, folder):
+    """What is damaged is judged again, and the means are the right ones."""
+    go_on, expected = stopped(tmp_path, monkeypatch, 3)
+    rng = np.random.default_rng(1)
+    for path in (tmp_path / "out" / folder).iterdir():
+        flipped(path, rng)
+    same_bits(go_on(), expected)
+
+
+def test_a_flipped_bit_of_the_job_is_found(tmp_path, monkeypatch):
+    go_on, _ = stopped(tmp_path, monkeypatch, 1)
+    flipped(tmp_path / "out" / "job.json", np.random.default_rng(2))
+    with pytest.raises(DataError, match=r"out: cannot go on \(job\.json .*give another output"):
+        go_on()
+
+
+def test_flipped_bits_of_what_was_written_are_found(tmp_path):
+    test, lists = made(9)
+    evaluate_files(*put_all(tmp_path, test, lists), "P@5", liked=4, output=tmp_path / "out")
+    rng = np.random.default_rng(3)
+    for path in sorted((tmp_path / "out").rglob("*.*")):
+        if path.name == "job.json":  # has had its time
+            continue
+        for _ in range(20):
+            whole = path.read_bytes()
+            flipped(path, rng)
+            with pytest.raises(DataError, match=f"{path.name}|no finished|saved in format"):
+                FileScores.load(tmp_path / "out").per_user()
+            path.write_bytes(whole)
+    assert FileScores.load(tmp_path / "out").per_user().collect().height > 0
+
+
 def test_another_evaluation_does_not_go_on(tmp_path):
     test, lists = made(11)
     paths = put_all(tmp_path, test, lists)
@@ -718,7 +820,10 @@ def test_sources_that_are_refused(tmp_path):
     assert "expected a file, a folder or a pattern" in refused(test_files, lists["one"])
     assert "two runs are named 'one'" in refused(test_files, [runs["one"], runs["one"]])
     assert "the same file is meant twice" in refused([test_files, test_files], runs)
-    assert "by='rank', but there is no rank column" in refused(test_files, runs, by="rank")
+    assert "there is no rank column for by='rank'" in refused(test_files, runs, by="rank")
+    os.mkfifo(tmp_path / "pipe.parquet")
+    assert "pipe can be read only once" in refused(tmp_path / "pipe.parquet", runs)
+    assert "cannot be read: the name is too long" in refused("x" * 300, runs)
     assert "no column 'x' for user" in refused(test_files, runs, columns={"user": "x"})
     (tmp_path / "no.parquet").write_text("hello")
     assert "not a readable Parquet file" in refused(tmp_path / "no.parquet", runs)
@@ -750,9 +855,10 @@ def test_parts_that_do_not_fit_are_refused(tmp_path, monkeypatch):
 
 
 def test_less_memory_gives_more_parts(tmp_path, monkeypatch):
-    test, lists = made(17)
+    test, lists = made(17, users=600)
     paths = put_all(tmp_path, test, lists)
-    monkeypatch.setattr(_work, "_PER_PART", 2e5)
+    monkeypatch.setattr(_work, "_PER_PART", 4e4)
+    monkeypatch.setattr(_work, "_UNEVEN", 3.0)  # few users make uneven parts
     parts = []
     for memory in ("2GiB", "1GiB", "512MiB"):
         out = tmp_path / memory
@@ -854,6 +960,158 @@ big.evaluate_files(sys.argv[1] + "/judgments", sys.argv[1] + "/lists", "nDCG@10"
                    output=sys.argv[2], memory=sys.argv[3], workers=int(sys.argv[4]))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
+
+
+# Memory
+
+
+def test_the_footer_tells_how_large_row_groups_are(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({
+        "user": rng.integers(0, 9, 10_000), "score": rng.random(10_000),
+        "items": [[1, 2]] * 10_000, "note": ["x"] * 10_000, "flag": [True] * 10_000,
+    })  # fmt: skip
+    path = str(tmp_path / "a.parquet")
+    sizes = []
+    for rows in (10_000, 2500, 10):
+        frame.write_parquet(path, row_group_size=rows, compression="uncompressed")
+        sizes.append(_footer.largest_row_group(path, ["score"]))
+        assert rows * 8 <= sizes[-1] <= rows * 8 + 200
+        both = _footer.largest_row_group(path, ["score", "items"])
+        assert both == sizes[-1] + _footer.largest_row_group(path, ["items"])
+    assert _footer.largest_row_group(path, frame.columns) < Path(path).stat().st_size
+    frame.clear().write_parquet(path)
+    assert _footer.largest_row_group(path, ["score"]) == 0
+    Path(path).write_bytes(b"something else")
+    assert _footer.largest_row_group(path, ["score"]) == 14  # no more than all of it
+
+
+def large_row_groups(home, rows=1_000_000):
+    """Write one large row group, and some judgments."""
+    rng = np.random.default_rng(0)
+    user = np.arange(rows) // 20
+    run = pl.DataFrame(
+        {"user": user, "item": rng.integers(0, 9**9, rows), "score": rng.random(rows)}
+    )
+    run.write_parquet(home / "run.parquet", row_group_size=rows)
+    test = run.gather_every(1000).select("user", "item", rating=pl.lit(5))
+    test.write_parquet(home / "test.parquet")
+    return home / "test.parquet", home / "run.parquet"
+
+
+def test_large_row_groups_need_memory(tmp_path, monkeypatch):
+    paths = large_row_groups(tmp_path, 100_000)
+    held = _footer.largest_row_group(str(paths[1]), ["user", "item", "score"])
+    assert held > 1 << 20
+    monkeypatch.setattr(big, "LEAST", 1 << 20)
+    how = {"metrics": "P@5", "liked": 4, "output": tmp_path / "out"}
+    with pytest.raises(
+        SettingError,
+        match=r"run\.parquet: whoever reads a row of its largest row group holds 1 MiB\. Give at "
+        r"least 32[45]MiB, or fewer workers, or write the file with smaller row groups",
+    ):
+        evaluate_files(*paths, **how, memory="322MiB", workers=2)
+    # One worker has room; where their number was not given, that many are taken.
+    monkeypatch.setattr(_work, "resolve", lambda _: 8)
+    assert evaluate_files(*paths, **how, memory="323MiB").mean()["run"]["P@5"] > 0
+
+
+def heavy_user(home, monkeypatch, rows=400):
+    """Write a user with as many rows as all others together, who needs 2 GiB by our estimate."""
+    light = np.arange(rows) % 100
+    run = pl.DataFrame({
+        "user": np.concatenate([light, np.full(rows, 777)]),
+        "item": np.concatenate([np.arange(rows), np.arange(rows)]),
+        "score": np.arange(2 * rows) / 7,
+    })  # fmt: skip
+    test = run.gather_every(7).select("user", "item", rating=pl.lit(5))
+    run.write_parquet(home / "run.parquet")
+    test.write_parquet(home / "test.parquet")
+    monkeypatch.setattr(_work, "_PER_PART", (2 << 30) / rows / 24)
+    monkeypatch.setattr(_work, "_UNEVEN", 3.0)
+    return test, run, (home / "test.parquet", home / "run.parquet")
+
+
+def test_a_user_beyond_memory_is_refused_and_named(tmp_path, monkeypatch):
+    test, run, paths = heavy_user(tmp_path, monkeypatch)
+    how = {"metrics": ["P@5", "RR"], "liked": 4, "output": tmp_path / "out", "workers": 1}
+    judged = []
+    judge = _work.judge_part
+    monkeypatch.setattr(_work, "judge_part", lambda *task: judged.append(judge(*task)))
+    with pytest.raises(SettingError) as told:
+        evaluate_files(*paths, **how, memory="1GiB")
+    found = re.fullmatch(
+        r"a part of the users takes about ([\d,]+) MiB, and 704 MiB are there\. Most rows in it "
+        r"has user 777, (\d+), .* with at least ([\d,]+) MiB more memory: what is done is kept",
+        str(told.value),
+    )
+    assert found
+    assert int(found[2]) > 400
+    assert not judged  # before any memory is taken
+    more = 1024 + int(found[3].replace(",", ""))
+    result = evaluate_files(*paths, **how, memory=f"{more}MiB")
+    same_bits(result, us.evaluate(test, {"run": run}, ["P@5", "RR"], liked=4))
+
+
+def test_a_heavy_part_is_judged_alone(tmp_path, monkeypatch):
+    test, run, paths = heavy_user(tmp_path, monkeypatch)
+    how = {"metrics": ["P@5"], "liked": 4, "output": tmp_path / "out"}
+    done = []
+    do = _work.Workers.do
+
+    def doing(self, function, tasks, moved):
+        done.append((self.count, len(tasks)))
+        do(self, function, tasks, moved)
+
+    monkeypatch.setattr(_work.Workers, "do", doing)
+    result = evaluate_files(*paths, **how, memory="4GiB", workers=3)
+    assert [count for count, _ in done] == [3, 3, 1]
+    assert done[1][1] > 1
+    assert done[2][1] == 1
+    same_bits(result, us.evaluate(test, {"run": run}, ["P@5"], liked=4))
+
+
+MEASURED = """
+import resource, sys
+import unskew as us
+try:
+    us.evaluate_files(sys.argv[1], sys.argv[2], ["P@10", "nDCG@10"], liked=4, output=sys.argv[3],
+                      memory=sys.argv[4], workers=2)
+    print("done")
+except us.SettingError as problem:
+    print("refused")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
+@pytest.mark.slow
+def test_row_groups_and_users_stay_within_the_bound(tmp_path):
+    """What is judged is judged within the memory given, and else refused within it."""
+
+    def measured(paths, memory, out):
+        where = [str(path) for path in (*paths, tmp_path / out)]
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURED, *where, f"{memory}MiB"], capture_output=True,
+            text=True, timeout=600, check=True,
+        )  # fmt: skip
+        outcome, peak = done.stdout.split()
+        print(out, memory, outcome, peak)
+        assert int(peak) <= memory
+        return outcome
+
+    (tmp_path / "group").mkdir()
+    group = large_row_groups(tmp_path / "group", 6_000_000)
+    assert measured(group, 440, "tight") == "refused"
+    assert measured(group, 620, "enough") == "done"
+    (tmp_path / "user").mkdir()
+    rows = 3_000_000
+    user = np.where(np.arange(2 * rows) % 2, np.arange(2 * rows) // 20, 10**9)
+    run = pl.DataFrame({"user": user, "item": np.arange(2 * rows), "score": np.arange(2.0 * rows)})
+    paths = (tmp_path / "user" / "test.parquet", tmp_path / "user" / "run.parquet")
+    run.write_parquet(paths[1], row_group_size=100_000)
+    run.gather_every(100).select("user", "item", rating=pl.lit(5)).write_parquet(paths[0])
+    assert measured(paths, 480, "heavy") == "refused"
+    assert measured(paths, 780, "heavy") == "done"
 
 
 @pytest.mark.slow

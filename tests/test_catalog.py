@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import io
 import json
+import os
 import re
 import stat
 import tarfile
@@ -301,6 +302,29 @@ def test_librarything_reviews(home):
     assert rows(data.ratings) == [("van", 73, 4.5)]
     assert data.ratings.time.tolist() == [1194393600_000_000]
     assert "1 reviews lack a user, an item or a rating: left out" in data.notes[1]
+
+
+@pytest.mark.parametrize("name", ["txt", "json"])
+def test_reviews_in_a_gzip_file_cut_short_are_refused(home, name):
+    text = beer_blocks() if name == "txt" else beer_records(json.dumps)
+    packed = gzip.compress((text * 500).encode(), mtime=0)
+    for cut in (20, len(packed) // 2, len(packed) - 4):
+        put(home, "beeradvocate", **{f"beeradvocate__{name}__gz": packed[:cut]})
+        with pytest.raises(
+            DataError, match=rf"\.{name}\.gz: the gzip file is damaged or cut short"
+        ):
+            load("beeradvocate", data_dir=home)
+
+
+def test_names_that_are_no_data_sets_are_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="cannot be read: the name is too long"):
+        load("x" * 300)
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=Path("pipe").write_text, args=("user,item\n1,2\n1,3\n",))
+    writer.start()
+    assert len(load("pipe").ratings) == 2
+    writer.join()
 
 
 REVIEWS = [("stcules", 47986, 1.5, 1234817823), ("o'hara", 47986, 5.0, 1300000000),
@@ -1166,6 +1190,9 @@ def test_the_page_lists_every_data_set():
             f"[{entry.title}]({entry.address})", entry.published, entry.random, scale, liked,
             options.replace(", ", "`, `"), "yes" if entry.archive else "no", entry.licence,
         ], name  # fmt: skip
+    sentence = re.search(r"checksum where there is one; for (.*?) none\s+is known", text, re.DOTALL)
+    unchecked = {one.name for one in DATASETS.values() if one.archive and not one.checksum}
+    assert set(re.findall(r"`([^`]+)`", sentence[1])) == unchecked
 
 
 # Real data
@@ -1202,3 +1229,31 @@ def test_real_coat(overlap, left):
     assert (len(data.ratings), len(data.random)) == (6_960, left)
     assert (len(data.ratings.users), len(data.ratings.items)) == (290, 300)
     assert data.notes[0].startswith("366 pairs are in both parts")
+
+
+# Options after a colon
+
+
+def test_options_after_a_colon(coat, tmp_path, monkeypatch):
+    plain = load("coat", data_dir=coat)
+    dropped = load("coat:overlap=drop-from-test", data_dir=coat)
+    assert len(dropped.random) == len(load("coat", data_dir=coat, overlap="drop-from-test").random)
+    assert len(dropped.random) < len(plain.random)
+    with pytest.raises(UnknownName, match="coat does not take the option 'colour'"):
+        load("coat:colour=red", data_dir=coat)
+    with pytest.raises(SettingError, match="given twice"):
+        load("coat:overlap=keep", data_dir=coat, overlap="keep")
+    for wrong in ("coat:overlap", "coat:=keep", "coat:overlap=keep,"):
+        with pytest.raises(SettingError, match="write options of a data set as NAME:OPTION=VALUE"):
+            load(wrong, data_dir=coat)
+    with pytest.raises(UnknownName, match="Did you mean 'coat'"):
+        load("coatt:overlap=keep", data_dir=coat)
+
+
+def test_a_file_that_has_the_name_of_a_data_set(coat, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "coat").write_text("user,item,rating\n1,a,5\n")
+    assert len(load("coat").ratings) == 1
+    (tmp_path / "ml-1m").mkdir()  # a folder is no file of ratings
+    with pytest.raises(DataError, match="MovieLens 1M is not there"):
+        load("ml-1m", data_dir=coat)

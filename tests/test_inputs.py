@@ -283,6 +283,33 @@ def test_parts_of_a_message():
     assert problem.on_command_line([]) == "x: mend it with a='b' in Python"
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("give train=… or by='rank'", "give --train … or --by rank"),
+        ("it does not go with per_user=True", "it does not go with --per-user"),
+        ("(random=…)", "(--random …)"),
+        (
+            "take RandomSplit(test=…) or f(x, by='rank')",
+            "take RandomSplit(test=…) or f(x, by='rank')",
+        ),
+        ("say other=… or a.by='rank'", "say other=… or a.by='rank'"),
+    ],
+)
+def test_arguments_become_options_where_the_command_has_them(text, expected):
+    options = ["--train", "--by", "--per-user", "--random", "--test"]
+    assert DataError(text).on_command_line(options) == expected
+    assert str(DataError(text)) == text
+
+
+def test_a_missing_argument_is_named_as_an_option(shop, call):
+    _, _, err = call("evaluate", *PLAIN, "-m", "P@2", "--liked", 4, "--users", "with-train")
+    assert "--train" in err
+    assert "train=…" not in err
+    _, _, err = call("strata", *PLAIN, "-m", "Recall@3", "--liked", 4, "--by", "activity")
+    assert "--by activity needs the training ratings: give --train …" in err
+
+
 # Pipes
 
 

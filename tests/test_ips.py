@@ -386,17 +386,40 @@ def of_chances(rate, share, users=200):
 def test_which_estimates_are_usable():
     half = of_chances(0.5, 0.5)
     assert half(0.5).usable  # 0.5
-    assert half(0.35).usable  # 0.71, far enough from 1
+    assert half(0.4).usable  # 0.625
     near = half(0.26)
     assert near.ips == pytest.approx(0.25 / 0.26)
     assert near.reason.startswith("the interval of ips reaches 1.19")
     assert half(0.26, resamples=0).usable  # without an interval only the value is looked at
     assert half(0.2).reason == "ips 1.25 is above 1, the largest possible value"
-    few = of_chances(0.09, 0.5)(0.5)
+    few = of_chances(0.09, 0.5)(0.09)
     assert few.reason == "it rests on 9 hits worth 9 equal ones, fewer than 10"
-    assert of_chances(0.1, 0.5)(0.5).usable
+    assert of_chances(0.1, 0.5)(0.1).usable
     nothing = of_chances(0.5, 0)(0.5)
     assert nothing.reason == "it rests on 0 hits worth 0 equal ones, fewer than 10"
+
+
+def test_weights_of_judged_slots_must_add_up_to_the_slots():
+    """Half of all slots are judged: with p = 0.5 each stands for two, which makes all slots."""
+    half = of_chances(0.5, 0.5)
+    assert half(0.5).slots == pytest.approx(1)
+    low, high = half(0.5).slots_interval
+    assert low < 1 < high
+    # 0.5 / 0.32 and 0.5 / 0.8: far from 1, though the estimates 0.78 and 0.31 could be true.
+    for p, slots in ((0.32, "1.56"), (0.8, "0.6[23]")):
+        one = half(p)
+        assert one.ips_interval[1] < 1
+        assert re.match(
+            rf"the weights of the judged items in its lists add up to {slots} \(", one.reason
+        )
+    assert half(0.8, resamples=0).usable  # without an interval there is nothing to go by
+    assert math.isnan(of_chances(0.5, 1.0)(0.5).slots)  # nothing disliked: who knows
+    test = {"user": [1, 1, 2], "item": ["a", "b", "a"], "rating": [5, 1, 2]}
+    runs = {"r": {1: ["a"], 2: ["a"], 3: ["a"]}}
+    made = estimate(test, runs, "P@1", weights=[2, 4, 6], liked=4, resamples=0, items=list("ab"))
+    # 2 + 6 of 12 are in slots, 3 of 6 targets are slots.
+    assert made["r", "P@1"].slots == pytest.approx((8 / 12) / (3 / 6))
+    assert "slots" in made.table().columns
 
 
 def test_the_largest_dcg_is_that_of_the_best_gain_everywhere():

@@ -6,10 +6,12 @@ import sys
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import unskew
-from unskew.files import temporary_folder
+from unskew.errors import DataError
+from unskew.files import reading, temporary_folder
 from unskew.threads import python_beside
 
 SOURCE = Path(unskew.__file__).parent.parent
@@ -117,6 +119,42 @@ def test_what_killed_processes_left_is_removed(tmp_path, monkeypatch):
             assert not left.exists()
             assert living.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["unskew-other"]
+
+
+# Little room
+
+LIMITED = """
+import resource, sys
+import numpy, polars, unskew.errors
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20),) * 2)
+try:
+    import unskew.compiled
+except unskew.errors.UnskewError as problem:
+    print(problem)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs the size of a process")
+def test_a_library_that_finds_no_room_is_not_called_missing():
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED], env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert "the compiler cannot be loaded" in done.stdout, done.stderr
+    assert "MiB of addresses (ulimit -v)" in done.stdout
+
+
+def test_a_file_is_not_called_damaged_under_a_limit(tmp_path, monkeypatch):
+    def fail():
+        with reading(tmp_path / "r.csv"):
+            raise pl.exceptions.PanicException("Resource temporarily unavailable")
+
+    with pytest.raises(DataError, match=r"r\.csv: the file is damaged \(Resource.*\)$"):
+        fail()
+    monkeypatch.setattr("resource.getrlimit", lambda _: (900 << 20, 900 << 20))
+    with pytest.raises(DataError, match=r"cannot be read .* only 900 MiB of addresses"):
+        fail()
 
 
 # Forked processes

@@ -264,3 +264,15 @@ def test_ratings_as_a_scipy_matrix(files):
     assert matrix.shape == (len(split.train.users), len(split.train.items))
     assert matrix.sum() == split.train.value.sum()
     assert matrix[int(split.train.user[5]), int(split.train.item[5])] == split.train.value[5]
+
+
+def test_users_without_training_ratings(files, capsys):
+    (files / "asked.csv").write_text("user,item,rating\n1,zz,5\n9999,zz,4\n")
+    before = pl.read_csv(files / "train.csv", infer_schema=False)
+    assert recommend(files, "--users", files / "asked.csv", output="lists.csv") == 0
+    lists = pl.read_csv(files / "lists.csv", infer_schema=False)
+    assert set(lists["user"]) == {*before["user"], "9999"}
+    assert "zz" not in set(lists["item"])  # users are asked for, not items
+    assert "1 of the 2 users in" in capsys.readouterr().err
+    assert recommend(files, "-a", "user-knn", "--users", files / "asked.csv") == 0
+    assert "1 users have no list" in capsys.readouterr().err

@@ -675,3 +675,14 @@ def test_a_frame_of_the_lists():
     assert per_user.to_polars()["list"].to_list() == per_user.to_polars()["user"].to_list()
     assert lists.one_relevant
     assert not lists.whole
+
+
+@pytest.mark.parametrize("stratum", [1e30, -2.0, 0.5, float("nan"), 2**40, "x", None])
+def test_strata_that_are_no_small_whole_numbers_are_refused(stratum):
+    split = toy()
+    frame = us.AllItems().lists(split, liked=4).to_polars().drop("anchor", "stratum", strict=False)
+    text = isinstance(stratum, str)
+    strata = ["0" if text else 0] * (frame.height - 1) + [stratum]
+    table = frame.with_columns(pl.Series("stratum", strata, strict=False))
+    with pytest.raises(us.DataError, match=rf"targets: 1 strata .* row {frame.height}: "):
+        us.read_targets(table, split, liked=4)

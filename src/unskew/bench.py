@@ -457,7 +457,7 @@ def _need(wanted: Mapping[str, Metric], train: Ratings | None) -> None:
     """Refuse metrics that need training ratings where there are none."""
     if train is None and _needs(wanted, "train"):
         label = next(k for k, m in wanted.items() if "train" in m.definition.needs)
-        raise DataError(f"{label} needs the training ratings: give train=… (--train FILE)")
+        raise DataError(f"{label} needs the training ratings: give train=…")
 
 
 def _known(items: int, given: I32 | None, train: Ratings | None, judgments: Ratings) -> Mask:

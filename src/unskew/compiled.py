@@ -18,9 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-import numba
+from unskew.errors import DataWarning, UnskewError, address_limit
 
-from unskew.errors import DataWarning
+try:
+    import numba
+except OSError as problem:  # its library is there, but not the room for it
+    raise UnskewError(f"the compiler cannot be loaded ({problem}){address_limit()}") from problem
 
 P = ParamSpec("P")
 R = TypeVar("R")

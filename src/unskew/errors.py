@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ class Spelling:
 
     def among(self, options: Collection[str]) -> str:
         """Return the words of the command line, for a command that has these options."""
-        option = self.command_line.split()[0]
+        option = self.command_line.partition(" ")[0]
         if option.startswith("--") and option not in options:
             return f"{self.python} in Python"
         return self.command_line
@@ -47,8 +48,26 @@ class UnskewError(Exception):
             The options of the command that was called, such as `--duplicates`.
         """
         return "".join(
-            part.among(options) if isinstance(part, Spelling) else str(part) for part in self.args
+            part.among(options) if isinstance(part, Spelling) else _as_options(str(part), options)
+            for part in self.args
         )
+
+
+# An argument as messages name it: train=…, by='rank' or exact=True.
+_ARGUMENT = re.compile(r"(?<![\w.-])([a-z][a-z_]*)=(?:…|(True)\b|'([\w-]+)')")
+
+
+def _as_options(text: str, options: Collection[str]) -> str:
+    """Return a message in which arguments that are options of the command are written as such."""
+
+    def option(argument: re.Match[str]) -> str:
+        name = f"--{argument[1].replace('_', '-')}"
+        inside_call = re.search(r"\w\([^()]*$", text[: argument.start()])
+        if name not in options or inside_call:
+            return argument[0]
+        return name if argument[2] else f"{name} {argument[3] or '…'}"
+
+    return _ARGUMENT.sub(option, text)
 
 
 class DataError(UnskewError, ValueError):
@@ -104,3 +123,20 @@ def choose(what: str, given: str, allowed: Iterable[str]) -> str:
     if given not in names:
         raise unknown_name(what, given, names)
     return given
+
+
+def address_limit() -> str:
+    """Return a clause on the limit of addresses, where this process has one, else ''.
+
+    Under `ulimit -v` libraries fail in ways that do not tell why: one "cannot be found", another
+    takes a file for damaged.
+    """
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return (
+        f"; this process may use only {limit >> 20:,} MiB of addresses (ulimit -v), of which "
+        f"libraries take much that they never use: raise that limit, or remove it"
+    )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from unskew.errors import DataError, OutputError, UnskewError
+from unskew.errors import DataError, OutputError, UnskewError, address_limit
 from unskew.threads import check_fork
 
 if TYPE_CHECKING:
@@ -68,12 +68,14 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     except UnicodeDecodeError as problem:
         raise DataError(f"{path}: cannot be read as UTF-8 text ({problem})") from None
     except MemoryError:
-        raise DataError(f"{path}: does not fit into memory") from None
+        raise DataError(f"{path}: does not fit into memory{address_limit()}") from None
     except pl.exceptions.PolarsError as problem:
         first = str(problem).partition("\n")[0]
         raise DataError(f"{path}: cannot be read ({first})") from None
     except pl.exceptions.PanicException as problem:  # not an Exception
-        raise DataError(f"{path}: the file is damaged ({problem})") from None
+        limit = address_limit()
+        what = "cannot be read" if limit else "the file is damaged"
+        raise DataError(f"{path}: {what} ({problem}){limit}") from None
 
 
 @dataclass(frozen=True)

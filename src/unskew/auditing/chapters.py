@@ -315,7 +315,8 @@ def _unbiased(found: Found) -> Section:
                   "naive: what is not judged counts as not liked; ips, snips: each judgment counts "
                   "by its propensity, with intervals over users; ess: how many equal weights the "
                   "weights of the hits are worth; usable: whether the estimate and its interval "
-                  "are values that the metric can have, and rest on enough hits")
+                  "are values that the metric can have, it rests on enough hits, and the weights "
+                  "add up to the slots of the lists")
         )  # fmt: skip
         blocks.append(Words(f"{made.footer()[0]}."))
         blocks += [Words(f"{note}.", "warning") for note in made.unusable_notes()]

@@ -114,7 +114,8 @@ def without_truth(disagree: float, cases: Sequence[float], rated: float) -> Verd
     why = (
         f"The orders best for observed precision and anti-precision disagree on "
         f"{disagree:.1%} of item pairs, so at most one of them can be right there. Which one "
-        f"depends on what users like among the items they did not rate; these ratings cannot tell. "
+        f"depends on what users like among the items they did not rate, which ratings of items "
+        f"that users chose cannot tell. "
         f"If the choice to rate depends on the item more than on liking it (mena2021 Lemma 3):"
     )
     return Verdict(
@@ -126,9 +127,9 @@ def without_truth(disagree: float, cases: Sequence[float], rated: float) -> Verd
             f"if popular items are the ones that fewer users like: false-positive metrics are "
             f"right. {_steep(cases[2], cases[3], 'liking', 'true')}",
             f"a hint, no proof: popularity and the average rating agree on "
-            f"{rated:.1%} of pairs. If the choice to rate an item did not depend "
-            f"on liking it, the average rating would be the truth. Judgments of random items "
-            f"(random=…) settle the question.",
+            f"{rated:.1%} of pairs. If the choice to rate an item did not depend on liking it, as "
+            f"where the items to rate were chosen at random, the average rating is the truth. "
+            f"Otherwise judgments of random items (random=…) can tell.",
         ),
     )
 

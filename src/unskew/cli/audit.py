@@ -153,7 +153,7 @@ def audit(  # noqa: D103 - its help is EXAMPLES
             raise SettingError("--train goes with --judgments and --run: ratings are split here")
         drawn = None
         if random is not None:
-            drawn = inputs.read_rating_file(random, columns, duplicates)
+            drawn = inputs.read_random_file(random, columns, duplicates, data_dir=data_dir)
         given = {
             "data": inputs.loaded(ratings, data_dir, columns, duplicates), "random": drawn,
             "algorithms": between_commas(algorithms), "store": store, "workers": workers,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import inputs, outputs
 from unskew.cli.command import App
+from unskew.cli.console import messages
 from unskew.cli.options import (
     INPUT,
     LIST_COLUMNS,
@@ -106,6 +107,8 @@ def describe(
     choose("format", format, FORMATS)
     wanted = outputs.figures_of(figure, FIGURES)
     data, truth = _both(ratings, random, data_dir, columns, duplicates)
+    for note in () if quiet else data.notes:
+        messages().print(note, style="dim", markup=False)
     report = describe_bias(
         data, liked=liked, random=truth, users=users, sample=sample, seed=seed, threads=threads
     )
@@ -196,4 +199,6 @@ def _both(
     data: Dataset = inputs.loaded(ratings, data_dir, columns, duplicates, others=LIST_COLUMNS)
     if random is None:
         return data, None
-    return data, inputs.read_rating_file(random, columns, duplicates, others=LIST_COLUMNS)
+    return data, inputs.read_random_file(
+        random, columns, duplicates, others=LIST_COLUMNS, data_dir=data_dir
+    )

@@ -224,7 +224,7 @@ def truth(  # noqa: D103 - its help is TRUTH
             raise SettingError("--users and --items are sizes of a --world")
         data = inputs.loaded(str(ratings), data_dir, columns, duplicates)
         if random is not None:
-            sample = inputs.loaded(str(random), data_dir, columns, duplicates).ratings
+            sample = inputs.read_random_file(random, columns, duplicates, data_dir=data_dir)
     threshold = _threshold(liked, data)
     named = [BY_NAME[choose("targets", one, BY_NAME)]() for one in targets or ["all-items"]]
     plan = Plan(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from unskew.errors import SettingError, UnskewError
+from unskew.errors import SettingError, UnskewError, address_limit
 from unskew.files import output_error, reason
 from unskew.layout import visible
 
@@ -75,21 +75,26 @@ def _text(problem: BaseException) -> str | None:
     message = " ".join(str(problem).split())
     if isinstance(problem, MemoryError):
         told = f" ({message})" if message else ""
-        return f"not enough memory{told}: take fewer data or smaller amounts, or a larger machine"
+        return (
+            f"not enough memory{told}: take fewer data or smaller amounts, or a larger machine"
+            f"{address_limit()}"
+        )
     if isinstance(problem, OverflowError):
         return f"a number is too large to be worked with ({message}): take a smaller one"
     if isinstance(problem, UnicodeDecodeError):
         return f"a file holds text that is not UTF-8 ({message}): save it as UTF-8"
     if isinstance(problem, UnicodeError):
         return f"text cannot be written ({message}): set PYTHONIOENCODING=utf-8"
-    kind = type(problem)
+    kind, limit = type(problem), address_limit()
     if isinstance(problem, EOFError) or kind.__module__ in ("zlib", "gzip", "zipfile", "lzma"):
         return f"a compressed file is damaged or cut short ({message}): get it again"
     if isinstance(problem, OSError):
         return _of_file(problem)
     if kind.__module__.startswith("polars") or kind.__name__ == "PanicException":
-        return f"a table cannot be read or written ({message}): check the file and its columns"
-    return None
+        return (
+            f"a table cannot be read or written ({message}): check the file and its columns{limit}"
+        )
+    return f"{kind.__name__}: {message}{limit}" if limit else None
 
 
 def _of_file(problem: OSError) -> str:

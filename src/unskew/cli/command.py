@@ -23,6 +23,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, then check every value."""
+        check_words(args)
         left = super().parse_args(ctx, args)
         for one in self.params:
             values = ctx.params.get(one.name or "")
@@ -60,10 +61,17 @@ class App(typer.Typer):
         return super().command(name, cls=Command, **settings)
 
 
+def check_words(words: list[str]) -> None:
+    """Refuse empty values: as a path they would be the working folder."""
+    for before, word in zip(["", *words], words, strict=False):
+        name, equals, value = word.partition("=")
+        if not word.strip() or (word.startswith("--") and equals and not value.strip()):
+            named = name if word.strip() else before if before.startswith("-") else "an argument"
+            raise SettingError(f"{named} is empty: give a value, or leave it out")
+
+
 def check_value(option: str, value: object) -> None:
-    """Refuse what no option takes: nothing at all, NaN, infinity, numbers beyond 64 bits."""
-    if isinstance(value, str) and not value.strip():
-        raise SettingError(f"{option} is empty: give a value, or leave it out")
+    """Refuse what no option takes: NaN, infinity, whole numbers beyond 64 bits."""
     if isinstance(value, float) and not math.isfinite(value):
         raise SettingError(f"{option} must be a finite number, got {value}")
     if isinstance(value, int) and abs(value) > _LARGEST:

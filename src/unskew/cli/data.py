@@ -141,7 +141,7 @@ def info(
     from dataclasses import replace
 
     from unskew.data import released
-    from unskew.data.catalog import DATASETS, data_folder, named
+    from unskew.data.catalog import data_folder, read_name
     from unskew.data.summary import summary
 
     choose("format", format, ("text", *outputs.FORMATS[1:]))
@@ -158,14 +158,15 @@ def info(
         told = released.describe(table, data_folder(data_dir))
         outputs.deliver(_of_released(told), to, format, quiet)
         return
-    if source.lower() in DATASETS:
+    meant = read_name(source)
+    if meant is not None:
         if columns is not None or duplicates != "error":
             raise SettingError(f"--columns and --duplicates are for files, and {source} is named")
     elif settings:
         raise SettingError(f"--option is for named data sets, and {source} is a file")
     data = inputs.loaded(source, data_dir, columns, duplicates, **settings)
-    if source.lower() in DATASETS:
-        data = replace(data, notes=(*data.notes, named(source).source))
+    if meant is not None:
+        data = replace(data, notes=(*data.notes, meant[0].source))
     found = summary(data if liked is None else replace(data, liked=liked))
     outputs.draw(figures, lambda _: found.figure())
     printout = outputs.Printout.of(

@@ -59,7 +59,8 @@ Estimate what systems would score were everything judged: each judgment counts 1
   hits, ess: liked items found, and how many equal weights theirs are worth
 
   usable: "not usable here" where the estimate or an end of its interval is no value of the metric,
-  or rests on too few hits; the lines below the table give the reason
+  it rests on too few hits, or the weights do not add up to the slots of the lists; the lines below
+  the table give the reason
 
 Metrics: P, DCG, RBP, Recall, nDCG, F1, SR, HLU, AP, AUC, their anti-twins, and ADG and ATOP, the
 mean discounted gain and the mean normalised rank of the liked items. Others have no such estimate;
@@ -166,7 +167,7 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
         rule = _rule(rules) if fitted else None
         drawn = None
         if random is not None:
-            drawn = inputs.read_rating_file(random, columns, duplicates, others=LIST_COLUMNS)
+            drawn = inputs.read_random_file(random, columns, duplicates, others=LIST_COLUMNS)
         made = chances(
             trained,
             tests,

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 from unskew.cli.options import (
     LIST_COLUMNS,
     RATING_COLUMNS,
-    column_names,
-    exists,
     file_columns,
     split_named_source,
 )
@@ -55,15 +53,62 @@ def read_files(
     return cast("Ratings", tests), lists, trained
 
 
+def is_named(source: str | Path) -> bool:
+    """Tell whether a data set of the catalogue is meant: NAME or NAME:OPTION=VALUE."""
+    from unskew.data.catalog import read_name
+
+    return read_name(str(source)) is not None
+
+
+def check_data_dir(data_dir: Path | None, *sources: str | Path | None) -> None:
+    """Refuse the folder of named data sets where none is named."""
+    if data_dir is not None and not any(source and is_named(source) for source in sources):
+        raise SettingError("--data-dir is for named data sets, and none is named: leave it out")
+
+
 def read_rating_file(
     source: str | Path, columns: str | None, duplicates: str, *, others: Sequence[str] = (),
-    **more: Any,
+    data_dir: Path | None = None, **more: Any,
 ) -> Ratings:  # fmt: skip
-    """Read ratings from FILE or FILE:item=sku; `others` are columns that other files have."""
+    """Read ratings from FILE, FILE:item=sku or a named data set.
+
+    Parameters
+    ----------
+    source
+        What was given.
+    columns, duplicates
+        For a file; a named data set refuses what it does not take.
+    others
+        Columns that other files of the command have.
+    data_dir
+        The folder of named data sets.
+    more
+        For a file, see `read_ratings`.
+    """
     from unskew.data.readers import read_ratings
 
+    if is_named(source):
+        ratings: Ratings = loaded(str(source), data_dir, columns, duplicates).ratings
+        return ratings
     path, names = file_columns(source, columns, RATING_COLUMNS, others)
     return read_ratings(path, duplicates=duplicates, **names, **more)
+
+
+def read_random_file(
+    source: str | Path, columns: str | None, duplicates: str, *, others: Sequence[str] = (),
+    data_dir: Path | None = None,
+) -> Ratings:  # fmt: skip
+    """Read ratings of randomly chosen items: a file, or that part of a named data set."""
+    from unskew.data.catalog import read_name
+
+    meant = read_name(str(source))
+    if meant is None:
+        return read_rating_file(source, columns, duplicates, others=others)
+    data = loaded(str(source), data_dir, columns, duplicates)
+    if data.random is None and meant[0].random != "all":
+        raise SettingError(f"{source} has no ratings of randomly chosen items")
+    ratings: Ratings = data.ratings if data.random is None else data.random
+    return ratings
 
 
 def read_run_file(source: str | Path, columns: str | None, **how: Any) -> Run:
@@ -136,7 +181,7 @@ def loaded(
     source: str, data_dir: Path | None, columns: str | None, duplicates: str, *,
     others: Sequence[str] = (), **settings: Any,
 ) -> Any:  # fmt: skip
-    """Load a data set by its name, or a file (FILE:item=sku).
+    """Load a data set by its name (NAME:OPTION=VALUE), or a file (FILE:item=sku).
 
     Parameters
     ----------
@@ -151,11 +196,16 @@ def loaded(
     settings
         For a named data set, see `load`.
     """
-    from unskew.data.catalog import DATASETS, load
+    from unskew.data.catalog import load, read_name
 
     if duplicates != "error":
         settings["duplicates"] = duplicates
-    if source.lower() in DATASETS and not (exists(source) and Path(source).is_file()):
-        return load(source, data_dir=data_dir, **settings, **column_names(columns))
+    meant = read_name(source)
+    if meant is not None:
+        takes_duplicates = duplicates == "error" or "duplicates" in meant[0].options
+        if columns is not None or not takes_duplicates:
+            name = "--columns" if columns is not None else "--duplicates"
+            raise SettingError(f"{name} is for files, and {source} is a named data set")
+        return load(source, data_dir=data_dir, **settings)
     path, names = file_columns(source, columns, RATING_COLUMNS, others)
     return load(Path(path), data_dir=data_dir, **settings, **names)

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.console import output
-from unskew.cli.inputs import read_rating_file
+from unskew.cli.inputs import check_data_dir, read_random_file, read_rating_file
 from unskew.cli.options import (
     INPUT,
     Columns,
+    DataDir,
     Duplicates,
     Folder,
     Force,
@@ -44,11 +45,12 @@ DESIGN = "Intervention"
 
 
 def intervene(  # noqa: D103 - its help is EXAMPLES
-    test: Annotated[Path, typer.Argument(help="Held-out ratings: a file.")],
+    test: Annotated[Path, typer.Argument(help="Held-out ratings: a file, or a named data set.")],
     to: Folder,
     kind: Annotated[str, option(DESIGN, "full, reg, skew, wtd, wtd-h.", "--kind", "-k")],
     train: Annotated[Path | None, option(INPUT, "Training ratings: for skew, wtd, wtd-h.")] = None,
     mar: Annotated[Path | None, option(INPUT, "Ratings of randomly chosen items: for wtd.")] = None,
+    data_dir: DataDir = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
     size: Annotated[float | None, option(DESIGN, "The share to draw, 0.5 unless given.")] = None,
@@ -83,10 +85,15 @@ def intervene(  # noqa: D103 - its help is EXAMPLES
     if weights is not None:
         choose("weights", weights, METHODS)
     check_folder(to, force)
-    files = {"test": test, "train": train, "mar": mar}
+    check_data_dir(data_dir, test, train, mar)
+    files = {
+        "test": (test, read_rating_file),
+        "train": (train, read_rating_file),
+        "mar": (mar, read_random_file),
+    }
     sources = {
-        role: read_rating_file(path, columns, duplicates)
-        for role, path in files.items()
+        role: read(path, columns, duplicates, data_dir=data_dir)
+        for role, (path, read) in files.items()
         if path is not None
     }
     parts = sources["test"], sources.get("train"), sources.get("mar")

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from unskew.cli import inputs, outputs
 from unskew.cli.console import messages, output
 from unskew.cli.options import (
     INPUT,
     OUTPUT,
+    RATING_COLUMNS,
     Columns,
+    DataDir,
     Duplicates,
     Quiet,
     Seed,
     Threads,
     at_least,
+    file_columns,
     option,
 )
 from unskew.errors import SettingError, choose
 from unskew.protocol.amounts import MOST_DEPTH
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from unskew.data.ratings import Ratings
 
 EXAMPLES = """
 Train a recommender on ratings and write a ranked list for each user.
@@ -35,6 +43,8 @@ Train a recommender on ratings and write a ranked list for each user.
 
   unskew recommend --train train.parquet --model slim.model --depth 20 -o short.csv
 
+  unskew recommend --train train.csv --users test.csv -o lists-of-test-users-too.csv
+
 [bold]Targets[/bold]
 
   all-items: all items but the user's training items; train-items: those with training ratings
@@ -49,7 +59,7 @@ MODEL = "Model"
 
 
 def recommend(  # noqa: D103 - its help is EXAMPLES
-    train: Annotated[Path, option(INPUT, "Training ratings.")],
+    train: Annotated[Path, option(INPUT, "Training ratings: a file, or a named data set.")],
     to: Annotated[
         Path,
         option(
@@ -64,6 +74,11 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
     test: Annotated[
         Path | None, option(INPUT, "Test ratings: for test-items, test-targets.")
     ] = None,
+    users: Annotated[
+        Path | None,
+        option(INPUT, "Also lists for these users, trained on or not: a file with a column user."),
+    ] = None,
+    data_dir: DataDir = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
     algorithm: Annotated[
@@ -89,6 +104,7 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
     from time import perf_counter
 
     from unskew.data.ratings import under_one_numbering
+    from unskew.data.readers import read_items
     from unskew.protocol.split import Split
     from unskew.protocol.targets import BY_NAME
     from unskew.ranking import rank
@@ -97,18 +113,24 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
     from unskew.recommend.saved_models import load_model, save_model
 
     choose("targets", targets, BY_NAME)
+    inputs.check_data_dir(data_dir, train, test)
     if test is None and targets.startswith("test"):
         raise SettingError(f"--targets {targets} needs the test ratings: give --test FILE")
     if model_file is not None and (algorithm or setting or save_to):
         raise SettingError("--model replaces --algorithm, --set and --save-model")
     chosen = build(algorithm or "popularity", **dict(read_setting(text) for text in setting or []))
     parts = [
-        inputs.read_rating_file(path, columns, duplicates)
+        inputs.read_rating_file(path, columns, duplicates, data_dir=data_dir)
         for path in (train, test)
         if path is not None
     ]
+    asked = None
+    if users is not None:
+        path, names = file_columns(users, columns, ("user",), RATING_COLUMNS)
+        asked = read_items(path, names.get("user", "user"))
+        parts.append(_without_ratings(asked, parts[0]))
     trained, *tests = under_one_numbering(*parts)
-    split = Split(trained, tests[0] if tests else trained.take(trained.user < 0))
+    split = Split(trained, tests[0] if test is not None else trained.take(trained.user < 0))
     lowest = float(split.test.value.min(initial=1.0))  # no target depends on what is liked
     lists = BY_NAME[targets]().lists(split, liked=lowest, seed=seed)
     begun = perf_counter()
@@ -130,6 +152,13 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
             f"ranked in {ranked - fitted:.1f} s",
             markup=False, soft_wrap=True,
         )  # fmt: skip
+        if asked is not None:
+            cold = sum(
+                trained.start[code] == trained.start[code + 1]
+                for code in trained.users.codes(asked)
+            )
+            line = f"{cold:,} of the {len(asked):,} users in {users} have no training rating"
+            messages().print(line, style="dim", markup=False)
         empty = int((run.depth == 0).sum())
         if empty:
             messages().print(f"{empty:,} users have no list", style="dim", markup=False)
@@ -139,3 +168,11 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
 
 
 recommend.__doc__ = EXAMPLES
+
+
+def _without_ratings(users: pl.Series, train: Ratings) -> Ratings:
+    """Return no ratings, under ids that hold these users and none but training items."""
+    from unskew.data.ratings import Ratings
+
+    some = Ratings.of(users, train.items.raw([0] * len(users)))
+    return some.take(some.user < 0)

@@ -66,7 +66,8 @@ What is finished is kept in the store: a run that was stopped or killed goes on 
 """
 
 PlanData = Annotated[
-    Path | None, option(INPUT, "Ratings, instead of the plan's [data] file.", "--data")
+    Path | None,
+    option(INPUT, "Ratings, instead of the plan's: a file, or a named data set.", "--data"),
 ]
 
 
@@ -121,10 +122,13 @@ run.__doc__ = EXAMPLES
 
 
 def _data(plan: Path, source: dict[str, Any], data: Path | None) -> Any:
+    from unskew.cli.inputs import is_named
     from unskew.data.readers import read_ratings
     from unskew.experiment.results import data_of
 
     if data is not None:
+        if is_named(data):
+            return data_of({"file": str(data)}, plan.parent)
         more = {key: value for key, value in source.items() if key != "file"}
         path, names = file_columns(data, None, RATING_COLUMNS)
         return read_ratings(path, **{**more, **names})

@@ -13,6 +13,7 @@ from unskew.cli.options import (
     INPUT,
     RATING_COLUMNS,
     Columns,
+    DataDir,
     Duplicates,
     Folder,
     Force,
@@ -82,9 +83,12 @@ GIVEN = "Protocols forced, given and familiar"
 
 
 def split(  # noqa: D103 - its help is EXAMPLES
-    ratings: Annotated[Path, typer.Argument(help="Ratings, interactions or events: a file.")],
+    ratings: Annotated[
+        Path, typer.Argument(help="Ratings, interactions or events: a file, or a named data set.")
+    ],
     to: Folder,
     card: Annotated[Path | None, option(INPUT, "Repeat the split of this card instead.")] = None,
+    data_dir: DataDir = None,
     columns: Columns = None,
     duplicates: Duplicates = "error",
     protocol: Annotated[str, option(SPLIT, "How to split.", "--protocol", "-p")] = "random",
@@ -158,6 +162,7 @@ def split(  # noqa: D103 - its help is EXAMPLES
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
+    from unskew.cli.inputs import check_data_dir, is_named, read_random_file, read_rating_file
     from unskew.data.readers import read_ratings
     from unskew.protocol.events import read_events
     from unskew.protocol.registry import PROTOCOLS
@@ -173,7 +178,11 @@ def split(  # noqa: D103 - its help is EXAMPLES
     }  # fmt: skip
     settings: dict[str, Any] = {name: it for name, it in given.items() if it is not None}
     check_folder(to, force)
-    path, names = file_columns(ratings, columns, RATING_COLUMNS)
+    check_data_dir(data_dir, ratings, test_ratings)
+    source = str(ratings)
+    path, names = source, dict[str, Any]()
+    if not is_named(source):
+        path, names = file_columns(source, columns, RATING_COLUMNS)
     test_path, test_names = file_columns(test_ratings or "", columns, RATING_COLUMNS)
     old = None if card is None else read_card(card)
     if old is not None:
@@ -186,15 +195,24 @@ def split(  # noqa: D103 - its help is EXAMPLES
         test_names = old["reading"].get("test_columns", names)
         column = old["settings"].get("column") or old["settings"].get("tag")
     choose("protocol", protocol, PROTOCOLS)
-    if protocol == "events":
-        data: Any = read_events(path, **names)
+    data: Any
+    if is_named(source):
+        if protocol == "events":
+            raise SettingError(f"--protocol events reads a log from a file, and {source} is named")
+        data = read_rating_file(source, columns, duplicates, data_dir=data_dir)
+    elif protocol == "events":
+        data = read_events(path, **names)
     else:
         tag = "familiar" if protocol == "familiar" and column is None else column
         tags = [] if tag is None else [tag]
         data = read_ratings(path, duplicates=duplicates, tags=tags, **names)
     tested = None
     if test_ratings is not None:
-        tested = read_ratings(test_path, duplicates=duplicates, **test_names)
+        if is_named(test_ratings):
+            read = read_random_file if protocol == "forced" else read_rating_file
+            tested = read(test_ratings, columns, duplicates, data_dir=data_dir)
+        else:
+            tested = read_ratings(test_path, duplicates=duplicates, **test_names)
         settings["test_ratings"] = tested
     how = _built(protocol, settings, liked) if old is None else from_card(old, data, tested)
     reading = {"columns": names, "duplicates": duplicates}

@@ -32,6 +32,7 @@ from unskew.cli.options import (
     split_source,
 )
 from unskew.errors import SettingError, choose
+from unskew.protocol.amounts import MOST_DRAWS, as_count
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
@@ -110,7 +111,7 @@ def run(  # noqa: D103 - its help is RUN
     given = None if data is None else _given(data, data_dir, columns, duplicates)
     other = None
     if random is not None:
-        other = inputs.read_rating_file(random, columns, duplicates)
+        other = inputs.read_random_file(random, columns, duplicates, data_dir=data_dir)
     with progress_of(quiet) as moved:
         found = study(
             name, given, random=other, data_dir=data_dir, stand_in=stand_in, quick=quick,
@@ -155,12 +156,14 @@ study_app.command("list")(list_)
 
 def _given(data: str, data_dir: Path | None, columns: str | None, duplicates: str) -> str | Dataset:
     """Load a file; the name of a data set stays one, as studies load those in their own way."""
-    from unskew.data.catalog import DATASETS
+    from unskew.data.catalog import read_name
 
-    if data.lower() in DATASETS and not Path(data).is_file():
+    meant = read_name(data)
+    if meant is not None:
         if columns is not None or duplicates != "error":
             raise SettingError("--columns and --duplicates are for files, not named data sets")
-        return data.lower()
+        entry, options = meant
+        return inputs.loaded(data, data_dir, None, "error") if options else entry.name
     if data_dir is not None and not Path(split_source(data)[0]).is_file():
         raise SettingError(f"--data {data}: no such file, and no data set of that name")
     loaded: Dataset = inputs.loaded(data, None, columns, duplicates)
@@ -170,10 +173,14 @@ def _given(data: str, data_dir: Path | None, columns: str | None, duplicates: st
 def _amounts(given: list[str] | None) -> dict[str, int]:
     result = {}
     for text in given or []:
-        name, _, value = text.partition("=")
-        if not value.strip().replace("_", "").isdigit():
-            raise SettingError(f"--amount {text!r}: write NAME=NUMBER, such as permutations=1000")
-        result[name.strip()] = int(value)
+        name, _, value = (piece.strip() for piece in text.partition("="))
+        try:
+            number = int(value)
+        except ValueError:
+            raise SettingError(
+                f"--amount {text!r}: write NAME=NUMBER, such as permutations=1000"
+            ) from None
+        result[name] = as_count(f"--amount {name}", number, 0, MOST_DRAWS)
     return result
 
 

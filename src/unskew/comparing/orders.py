@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from unskew.comparing.paired import Paired
 from unskew.errors import DataError, SettingError
+from unskew.protocol.amounts import as_count
 from unskew.threads import map_blocks, one_blas_thread
 
 F64 = NDArray[np.float64]
@@ -94,10 +95,8 @@ def at_least_two(systems: Sequence[str]) -> None:
 
 
 def as_number(name: str, value: int, least: int = 1) -> int:
-    """Return a whole number that is large enough."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise SettingError(f"{name} must be a whole number from {least} up, got {value!r}")
-    return int(value)
+    """Return a whole number that is large enough, and not so large that it would never end."""
+    return as_count(name, value, least)
 
 
 def is_number(value: object) -> bool:

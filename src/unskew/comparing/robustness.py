@@ -313,7 +313,7 @@ def robustness(
     tests = read_ratings(judgments)
     training = None if train is None else read_ratings(train)
     if to == "popularity" and training is None:
-        raise DataError("to='popularity' needs the training ratings: give train=… (--train FILE)")
+        raise DataError("to='popularity' needs the training ratings: give train=…")
     if users == "with-train" and training is None:
         raise SettingError("users='with-train' needs the training ratings: give train=…")
     notes = [*tests.notes]

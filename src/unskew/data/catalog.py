@@ -17,7 +17,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.formats import Parts
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings, read_table
-from unskew.errors import DataError, SettingError, UnknownName, unknown_name
+from unskew.errors import DataError, SettingError, Spelling, UnknownName, unknown_name
 from unskew.files import temporary_folder
 
 VARIABLE = "UNSKEW_DATA"
@@ -228,6 +228,35 @@ def named(name: str) -> Entry:
     return entry
 
 
+def read_name(text: str) -> tuple[Entry, dict[str, Any]] | None:
+    """Read `NAME` or `NAME:OPTION=VALUE,OPTION=VALUE`; None for a file, or what is no name.
+
+    Examples
+    --------
+    >>> from unskew.data.catalog import read_name
+    >>> entry, options = read_name("cm100k:observed=familiar")
+    >>> entry.name, options
+    ('cm100k', {'observed': 'familiar'})
+    >>> read_name("ratings.csv") is None
+    True
+    """
+    name, _, rest = text.partition(":")
+    if name.lower() not in DATASETS or Path(text).is_file():
+        return None
+    entry, options = named(name), {}
+    for part in rest.split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if equals and key and value:
+            options[key] = {"true": True, "false": False}.get(value.lower(), value)
+        elif part.strip() or rest:
+            takes = ", ".join(entry.options) or "none"
+            raise SettingError(
+                f"{text}: write options of a data set as NAME:OPTION=VALUE, such as "
+                f"cm100k:observed=familiar; {entry.name} takes: {takes}"
+            )
+    return entry, options
+
+
 def load(
     source: object, *, data_dir: str | os.PathLike[str] | None = None, **options: Any
 ) -> Dataset:
@@ -238,8 +267,9 @@ def load(
     Parameters
     ----------
     source
-        A name, such as `ml-1m` (`unskew data list` shows all), or a file, a table or arrays as
-        `read_ratings` takes them.
+        A name, such as `ml-1m` (`unskew data list` shows all), with options after a colon where
+        there are some (`cm100k:observed=familiar`); or a file, a table or arrays as `read_ratings`
+        takes them. A file that has the name of a data set is read as a file.
     data_dir
         For a name: the folder that holds data sets, each in a folder of its name, as it was
         unpacked, as its official archive, or as `ratings.parquet` (or `.csv`; `random.parquet` for
@@ -266,10 +296,15 @@ def load(
     """
     if isinstance(source, Dataset):
         return source
-    text = isinstance(source, str)
-    if not text or (str(source).lower() not in DATASETS and _is_path(str(source))):
+    meant = read_name(source) if isinstance(source, str) else None
+    if meant is None:
+        if isinstance(source, str) and not _is_path(source):
+            raise unknown_name("data set", source.partition(":")[0], DATASETS)
         return _own(source, data_dir, options)
-    entry = named(str(source))
+    entry, more = meant
+    for key in more.keys() & options.keys():
+        raise SettingError(f"{source}: the option {key!r} is given twice; leave one out")
+    options = {**more, **options}
     _check_options(entry.name, options, entry.options)
     parts = _found(entry, data_folder(data_dir), options)
     if options.get("common"):
@@ -283,12 +318,19 @@ def load(
 
 
 def _is_path(text: str) -> bool:
-    return Path(text).is_file() or "/" in text or bool(Path(text).suffix)
+    if "/" in text or Path(text).suffix:
+        return True
+    try:
+        return Path(text).exists() and not Path(text).is_dir()  # pipes too
+    except OSError:  # such as a name that is too long
+        return True
 
 
 def _own(source: object, data_dir: object, options: dict[str, Any]) -> Dataset:
     if data_dir is not None:
-        raise SettingError(f"data_dir is for named data sets, and {source!r} is none")
+        raise SettingError(
+            Spelling("data_dir", "--data-dir"), f" is for named data sets, and {source!r} is none"
+        )
     _check_options("a file", options, _keywords(read_ratings))
     ratings = read_ratings(source, **options)
     name = Path(str(source)).name if isinstance(source, str | os.PathLike) else "ratings"

@@ -203,7 +203,11 @@ def cm100k(ratings: Files, *, observed: str = "all") -> Parts:
     known = every.tags["familiar"].to_numpy()
     notes = (f"{int(known.sum()):,} judgments are of familiar items: tag 'familiar'",)
     if observed == "all":
-        return Parts(every, notes=notes)
+        random = (
+            "all judgments are of randomly chosen items; with observed=familiar the familiar ones "
+            "are the ratings and all are the random part"
+        )
+        return Parts(every, notes=(*notes, random))
     return Parts(every.take(known), every, notes=notes)
 
 

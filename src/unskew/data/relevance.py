@@ -109,7 +109,8 @@ class Relevance:
             "burges": lambda: np.exp2(value) - 1,
             "integer": lambda: np.trunc(value),
         }
-        return _apply("gain", self.gain, value, named)
+        with np.errstate(over="ignore"):  # infinite gains are refused
+            return _apply("gain", self.gain, value, named)
 
     def losses(self, value: F64) -> F64:
         """Return the loss of each rating."""

@@ -215,7 +215,7 @@ class Columns:
         return self.judged.view.anti if anti else self.judged.view
 
     def of(self, what: str, anti: bool, power: float = 0.0) -> F64:
-        """Return `liked`, `gain`, `squares` (of the weights of the liked), `SR` or `HLU`."""
+        """Return `liked`, `judged`, `gain`, `squares` (of weights of the liked), `SR` or `HLU`."""
         key = (what, anti, power)
         if key not in self._kept:
             self._kept[key] = frozen(self._make(what, self.view(anti), power))
@@ -225,6 +225,7 @@ class Columns:
         kinds: dict[str, Callable[[], F64]] = {
             "liked": lambda: view.liked,
             "squares": lambda: view.liked,
+            "judged": lambda: view.judged,
             "gain": lambda: view.gain,
             "SR": lambda: view.liked * self._popular(power),
             "HLU": lambda: view.liked * view.gain * self._popular(power),
@@ -265,6 +266,10 @@ class Seen:
     def liked(self, cutoffs: I64) -> F64:
         """Liked items above each cutoff."""
         return self.found("liked", _flat(self.block.judged), "flat", cutoffs)
+
+    def judged(self, cutoffs: I64) -> F64:
+        """Judged items above each cutoff."""
+        return self.found("judged", _flat(self.block.judged), "flat", cutoffs)
 
     def all(self, what: str = "liked", power: float = 0.0) -> F64:
         """The same sum over all judgments of the user; it does not depend on the system."""

@@ -70,6 +70,8 @@ UNUSABLE = "not usable here"
 MOST_WEIGHT = 1e12
 """The largest weight that is accepted, as of propensities: sums of squares stay finite."""
 KINDS = ("naive", "ips", "snips")
+OFF = 1.25
+"""How far the weights of judged slots may be from what they should add up to, either way."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,10 @@ class Estimate:
     """Lists left out, as a fraction without liked judgments is undefined."""
     weights: Weights
     """Of the liked judgments that the lists found."""
+    slots: float = math.nan
+    """Weights of the judged items in the lists, liked or not, over the slots: 1 where the weights
+    are right. NaN where they hold for liked judgments only, or all judgments are alike."""
+    slots_interval: tuple[float, float] = (math.nan, math.nan)
     reason: str = ""
     """Why the weighted estimates are not usable; empty where they are."""
 
@@ -169,9 +175,11 @@ class Estimates(Printed):
 
         Columns: naive, ips, snips, each with low and high (bootstrap over users); users; ess (how
         many equal weights the weights of the found liked items are worth), hits, max_weight and
-        top_share (share of the weight in the heaviest 1 %); usable, and the reason where it is
-        false: an estimate or an end of its interval is no value of the metric, or rests on too few
-        hits.
+        top_share (share of the weight in the heaviest 1 %); slots (weights of the judged items in
+        the lists, liked or not, over the slots: about 1 where propensities are right); usable, and
+        the reason where it is false: an estimate or an end of its interval is no value of the
+        metric, it rests on too few hits, or the weights of the judged slots are far from adding up
+        to the slots.
         """
         rows = []
         for system in self.systems:
@@ -185,7 +193,7 @@ class Estimates(Printed):
                 row |= {
                     "users": one.users, "hits": one.weights.number, "ess": one.weights.effective,
                     "max_weight": one.weights.largest, "top_share": one.weights.top,
-                    "usable": one.usable, "reason": one.reason or None,
+                    "slots": _null(one.slots), "usable": one.usable, "reason": one.reason or None,
                 }  # fmt: skip
                 rows.append(row)
         special: dict[str, Any] = dict.fromkeys(("system", "metric", "reason"), pl.String)
@@ -194,7 +202,7 @@ class Estimates(Printed):
 
     def shown(self) -> pl.DataFrame:
         """Return what people read of the table: estimates, intervals, and what they rest on."""
-        hidden = ["naive_low", "naive_high", "users", "max_weight", "top_share", "reason"]
+        hidden = ["naive_low", "naive_high", "users", "max_weight", "top_share", "slots", "reason"]
         if not self.how["resamples"]:
             hidden += [f"{name}_{end}" for name in ("ips", "snips") for end in ("low", "high")]
         words = pl.when("usable").then(pl.lit("yes")).otherwise(pl.lit(UNUSABLE))
@@ -367,7 +375,9 @@ def estimate(
     DCG, or nDCG(ideal=full). All others are refused, with the reason.
 
     An estimate is called not usable where it, or an end of its interval, is above the largest value
-    that the metric can have, or where it rests on fewer than ten effective hits.
+    that the metric can have; where it rests on fewer than ten effective hits; and where the weights
+    of the judged items in the lists, liked or not, add up to more than 1.25 times the slots, or to
+    less than 0.8 times (their whole interval does): they should add up to the slots.
 
     Parameters
     ----------
@@ -813,6 +823,8 @@ class _Part:
     top: Mapping[str, F64]
     bottom: Mapping[str, F64]
     weights: Mapping[tuple[str, str], Weights] = field(default_factory=dict)
+    slots: Mapping[str, F64] = field(default_factory=dict)
+    """Weights of the judged items above each cutoff, and slots: cutoffs x 2 x lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -877,6 +889,7 @@ class Averages:
         step = max(min(most, BLOCK, -(-total // self.threads)), 1)
         blocks = [(lo, min(lo + step, total)) for lo in range(0, total, step)]
         deepest = self._diagnosed if diagnose else []
+        slots = np.empty((len(bench.matched), len(self._cuts), 2, total if diagnose else 0))
 
         def fill(bounds: tuple[int, int]) -> dict[str, list[tuple[NDArray[Any], F64]]]:
             lo, hi = bounds
@@ -898,6 +911,8 @@ class Averages:
                                 own = np.broadcast_to(down, up.shape)[cut]
                                 bottom[at, place, row, lo:hi] = own
                 if deepest:
+                    slots[place, :, 0, lo:hi] = seen[False].judged(self._cuts)
+                    slots[place, :, 1, lo:hi] = block.shown(self._cuts)
                     hits[name] = []
                     for anti, most_rank in deepest:
                         rank, judgment = liked_hits(block, columns[-1].view(anti), most_rank)
@@ -913,9 +928,15 @@ class Averages:
                 dict(zip(names, top[at], strict=True)),
                 dict(zip(names, bottom[at], strict=True)),
                 described if at == len(columns) - 1 else {},
+                dict(zip(names, slots, strict=True)) if at == len(columns) - 1 else {},
             )
             for at in range(len(columns))
         ]
+
+    @cached_property
+    def _cuts(self) -> I64:
+        """The cutoffs of all estimands, ascending."""
+        return np.unique([one.metric.whole_cutoff for one in self._rows]).astype(np.int64)
 
     @cached_property
     def _diagnosed(self) -> list[tuple[bool, int]]:
@@ -1015,6 +1036,7 @@ class Averages:
             columns: list[F64] = list(shared)
             for row in range(len(self.wanted)):
                 columns += [*self._sides(plain, name, row), *self._sides(weighted, name, row)]
+            columns += [self._chosen(part) for pair in weighted.slots[name] for part in pair]
             sums = np.array([[float(column.sum()) for column in columns]])
             drawn = _resampled(columns, resamples, seed, threads)
             for row, (label, one) in enumerate(self.wanted.items()):
@@ -1031,6 +1053,8 @@ class Averages:
                     users=defined,
                     undefined=users - defined,
                     weights=weighted.weights.get((name, label), Weights.of(np.zeros(0))),
+                    slots=float(self._slots(sums, one, scales)[0]),
+                    slots_interval=_ends(self._slots(drawn, one, scales), ends),
                 )
                 found[name, label] = replace(own, reason=unusable(own, scales.high(one)))
         return found
@@ -1045,6 +1069,22 @@ class Averages:
         nothing = np.full(value.size, np.nan)
         ips, snips = scales.gives(one)
         return np.array([naive, value if ips else nothing, normal if snips else nothing])
+
+    def _slots(self, sums: F64, one: Estimand, scales: Scales) -> F64:
+        """Return the weights of the judged slots over the slots, from sums over lists."""
+        at = (
+            2 + 4 * len(self.wanted) + 2 * int(np.searchsorted(self._cuts, one.metric.whole_cutoff))
+        )
+        if (
+            scales.one_sided
+            or scales.liked_only
+            or not (scales.known or scales.targets is not None)
+        ):
+            return np.full(len(sums), np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = sums[:, at] / sums[:, at + 1]
+            result: F64 = share if scales.known else share * sums[:, 0] / sums[:, 1]
+        return result
 
 
 def unusable(one: Estimate, high: float) -> str:
@@ -1067,6 +1107,12 @@ def unusable(one: Estimate, high: float) -> str:
     if one.weights.effective < FEW_HITS:
         hits, worth = one.weights.number, one.weights.effective
         return f"it rests on {hits:,} hits worth {worth:.2g} equal ones, fewer than {FEW_HITS}"
+    low, high = one.slots_interval
+    if low > OFF or high < 1 / OFF:
+        return (
+            f"the weights of the judged items in its lists add up to {one.slots:.2f} ({low:.2f} to "
+            f"{high:.2f}) times the slots instead of once: the weights do not fit these lists"
+        )
     return ""
 
 

@@ -467,7 +467,7 @@ def _fit_power(
         where = "random ratings of rated items" if rated.any() else "ratings"
         raise DataError(
             f"random: no {side} rating to fit the exponent from, as the {where} hold none; give "
-            f"more random ratings, or exponent=1"
+            f"more random ratings, or an exponent of 1"
         )
     x = np.log(counts[used])
     design = np.column_stack([np.ones(x.size), x])

@@ -542,7 +542,7 @@ def _parts_of(
     if by == "popularity":
         return _by_popularity(judged, m, choose("equal", equal or "items", EQUAL))
     if judged.train is None:
-        raise DataError(f"by={by!r} needs the training ratings: give train=… (--train FILE)")
+        raise DataError(f"by={by!r} needs the training ratings: give train=…")
     averaged = np.logical_or.reduce([whole.averaged(name) for name in whole.systems])
     people = np.zeros(len(laid.user_ids), np.bool_)
     people[laid.owner[averaged]] = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ import polars as pl
 
 from unskew.data import readers
 from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings, frozen
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError, Spelling, choose
+from unskew.experiment._footer import largest_row_group
+from unskew.files import reading
 from unskew.runs import Run, are_ranks, read_run, system_name
 
 ENDINGS = (".parquet", ".pq")
@@ -51,6 +53,8 @@ class Source:
     reading: Reading = field(default_factory=Reading)
     width: float = 24.0
     """Bytes that a row takes in memory."""
+    held: tuple[int, ...] = ()
+    """Of each file, the bytes that whoever reads a row of it holds: those of its row group."""
 
     @property
     def total(self) -> int:
@@ -64,6 +68,13 @@ class Source:
             return lazy.slice(low, count).collect()
         except (pl.exceptions.PolarsError, OSError) as problem:
             raise DataError(f"{self.files[file]}: cannot be read ({problem})") from None
+
+    def values(self, role: str, step: int = 1 << 20) -> Iterator[pl.Series]:
+        """Yield a column, some rows at a time: never much more is held."""
+        alone = replace(self, columns={role: self.columns[role]})
+        for file, rows in enumerate(self.rows):
+            for low in range(0, rows, step):
+                yield alone.read(file, low, step).to_series()
 
     def ratings(self, frame: pl.DataFrame) -> Ratings:
         """Make judgments of rows."""
@@ -162,7 +173,8 @@ def find_files(what: str, given: object) -> tuple[str, ...]:
                 f"{what}: expected Parquet files, folders or patterns, got {type(one).__name__}; "
                 f"evaluate() takes tables"
             )
-        found = _found(Path(one))
+        with reading(one):
+            found = _found(Path(one))
         if not found:
             raise DataError(f"{one}: no Parquet file here (names end in {' or '.join(ENDINGS)})")
         files += (str(path.resolve()) for path in found)
@@ -174,6 +186,8 @@ def find_files(what: str, given: object) -> tuple[str, ...]:
 def _found(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
+    if path.exists() and not path.is_dir():
+        raise DataError(f"{path}: a pipe can be read only once; write it to a Parquet file first")
     if path.is_dir():
         inside = (p for p in path.rglob("*") if p.suffix in ENDINGS and p.is_file())
         shown = (p for p in inside if not _is_hidden(p.relative_to(path)))
@@ -237,7 +251,9 @@ def run_source(
     if by is None:
         by = "score" if rank is None else "rank"
     elif {"rank": rank, "score": score}[choose("by", by, ("rank", "score"))] is None:
-        raise DataError(f"{name}: by={by!r}, but there is no {by} column")
+        raise DataError(
+            f"{name}: there is no {by} column for ", Spelling(f"by={by!r}", f"--by {by}")
+        )
     columns = {
         "user": table.need("user", readers.USER, names.get("user")),
         "item": table.need("item", readers.ITEM, names.get("item")),
@@ -282,7 +298,8 @@ def _source(
     sample = source.read(first, 0, _SAMPLE)
     source.refuse_bad(sample, first, 0)
     width = max(sample.estimated_size() / sample.height, 8.0)
-    return Source(name, is_run, files, rows, known, kinds, reading, width)
+    held = tuple(largest_row_group(path, known.values()) for path in files)
+    return replace(source, width=width, held=held)
 
 
 def _kind(files: Sequence[str], schemas: Sequence[Mapping[str, Any]], column: str) -> str:
@@ -315,12 +332,10 @@ def common_kind(sources: Iterable[Source], role: str) -> str:
     if not texts or len(texts) == len(several):
         return several[0].kinds[role]
     for source in texts:
-        column = pl.col(source.columns[role])
-        if isinstance(_schema(source.files[0])[source.columns[role]], pl.List | pl.Array):
-            column = column.explode()
-        whole = column.cast(pl.String).str.contains(CANONICAL_INTEGER).all()
-        if not scan(source.files).select(whole).collect(engine="streaming").item():
-            return "text"
+        for values in source.values(role):
+            ids = values.explode() if isinstance(values.dtype, pl.List | pl.Array) else values
+            if not ids.cast(pl.String).str.contains(CANONICAL_INTEGER).all():
+                return "text"
     return "integer"
 
 

@@ -5,7 +5,6 @@ Sums are whole numbers (in units of 2**-1074), so that parts add up without roun
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,14 +20,16 @@ from unskew.data.relevance import Relevance
 from unskew.errors import DataError
 from unskew.evaluation import labelled
 from unskew.experiment._parquet import KIND, Source, in_kind
-from unskew.experiment._shuffle import gather
-from unskew.files import replacing, write_table
+from unskew.experiment._shuffle import gather, pieces_of
+from unskew.files import digest_of_file, read_sealed, write_sealed, write_table
 from unskew.runs import Run
 from unskew.scores import Scores, exact_sums
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+USERS = "users"
+"""The folder of the values of each user."""
 UNIT = 1 << 1074
 """Sums are counted in 1/UNIT, the smallest positive number."""
 
@@ -60,7 +61,7 @@ class Job:
 
 def users_file(output: str | Path, part: int) -> Path:
     """Return where the values of a part's users are."""
-    return Path(output) / "users" / f"{part:05d}.parquet"
+    return Path(output) / USERS / f"{part:05d}.parquet"
 
 
 def sums_file(output: str | Path, part: int) -> Path:
@@ -84,9 +85,20 @@ def judge_part(job: Job, part: int) -> None:
         }
     )
     scores = Scores(job.labels, results, ids, lists, job.users, job.undefined, job.labels)
-    write_table(_values(job, scores), users_file(job.output, part), "parquet")
-    with replacing(sums_file(job.output, part)) as place:
-        place.write_text(json.dumps(_sums(scores, bench)))
+    values = users_file(job.output, part)
+    write_table(_values(job, scores), values, "parquet")
+    sums = {"sums": _sums(scores, bench), "values": digest_of_file(values)}
+    write_sealed(sums_file(job.output, part), sums)
+
+
+def read_part(output: str | Path, part: int) -> dict[str, Any] | None:
+    """Return a part's sums and the digest of its values; None where they are not as written."""
+    try:
+        done = read_sealed(sums_file(output, part))
+        whole = digest_of_file(users_file(output, part)) == done["values"]
+    except (OSError, ValueError):
+        return None
+    return done if whole else None
 
 
 def _bench(job: Job, part: int) -> Bench:
@@ -114,6 +126,18 @@ def _made(job: Job, number: int, part: int) -> Any:
         return source.ratings(frame)
     except DataError as problem:
         raise DataError(_told(source, frame, problem)) from None
+
+
+def heaviest(job: Job, part: int) -> tuple[object, int]:
+    """Return the user with most rows of a part, and how many; only chunks are held at a time."""
+    counts = pl.DataFrame(schema={"user": KIND[job.user_kind], "count": pl.UInt32})
+    for source, paths in zip(job.sources, job.chunks or (), strict=False):
+        for piece in pieces_of(paths, part, job.parts):
+            user = piece[source.columns["user"]].cast(KIND[job.user_kind]).alias("user")
+            both = pl.concat([counts, user.value_counts().cast({"count": pl.UInt32})])
+            counts = both.group_by("user").agg(pl.col("count").sum())
+    user, rows = counts.sort("count", "user", descending=[True, False]).row(0)
+    return user, rows
 
 
 def _with_items(run: Run, kind: str) -> Run:

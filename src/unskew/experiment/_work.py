@@ -8,19 +8,36 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from unskew.errors import DataError, SettingError, UnskewError
 from unskew.evaluation import labelled
 from unskew.experiment._parquet import Source, scan
-from unskew.experiment._parts import Job, judge_part, merged, sums_file, users_file
-from unskew.experiment._shuffle import MOST_PARTS, Chunk, chunks_of, is_spilled, spill
-from unskew.files import replacing
+from unskew.experiment._parts import (
+    USERS,
+    Job,
+    heaviest,
+    judge_part,
+    merged,
+    read_part,
+    users_file,
+)
+from unskew.experiment._shuffle import (
+    MOST_PARTS,
+    Chunk,
+    chunks_of,
+    is_spilled,
+    piece_rows,
+    spill,
+)
+from unskew.files import read_sealed, write_sealed
 from unskew.threads import map_blocks, resolve
 
 if TYPE_CHECKING:
@@ -30,10 +47,12 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
-FORMAT = 1
+FORMAT = 2
 # How many times its size in a file's columns a row takes while it is worked on: measured.
 _PER_PART = 5.0
 _PER_CHUNK = 5.0
+# How much larger than the average a part may be: users are not alike.
+_UNEVEN = 1.25
 _MOST_CHUNK = 4_000_000
 _LEAST_CHUNK = 10_000
 _EASY_PART = 2_000_000
@@ -68,6 +87,10 @@ class Workers:
     def threads(self) -> int:
         """How many work in one process, and share its memory."""
         return self.count if self.client is None else 1
+
+    def alone(self) -> Workers:
+        """Return one worker with the memory of all of this process; a cluster as it is."""
+        return replace(self, count=1) if self.client is None else self
 
     def __enter__(self) -> Workers:
         return self
@@ -161,6 +184,8 @@ class Work:
     chunks: list[Chunk]
     hands: Workers
     facts: dict[str, Any]
+    digests: dict[str, str] = field(default_factory=dict)
+    """Of the files with the values of each user, once all are there."""
 
     @property
     def home(self) -> Path:
@@ -177,7 +202,7 @@ class Work:
         facts = _facts(job, by_user)
         plan = hands.sign = home / "job.json"
         if plan.exists():
-            held = json.loads(plan.read_text())
+            held = _held(plan)
             if held["facts"] != facts:
                 wrong = next(k for k in facts if held["facts"].get(k) != facts[k])
                 raise SettingError(
@@ -188,12 +213,12 @@ class Work:
             if layout["boot"] != _boot():  # what the disk was not waited for may be gone
                 shutil.rmtree(home / "parts", ignore_errors=True)
                 layout["boot"] = _boot()
-                write_json(plan, {"facts": facts, "layout": layout})
+                write_sealed(plan, {"facts": facts, "layout": layout})
         else:
             if home.exists() and any(home.iterdir()):
                 raise SettingError(f"{home} is not empty: give a new folder as output")
             layout = _layout(job, by_user, hands)
-            write_json(plan, {"facts": facts, "layout": layout})
+            write_sealed(plan, {"facts": facts, "layout": layout})
         chunks: list[list[Chunk]] = []
         if not by_user:
             sync = hands.client is not None
@@ -210,9 +235,9 @@ class Work:
         return cls(job, [chunk for own in chunks for chunk in own], hands, facts)
 
     def done(self, progress: Progress | None) -> dict[str, Any]:
-        """Do what is left to do, and return the sums of all parts."""
+        """Do what is left to do; return the sums of all parts, and digests of their values."""
         job = self.job
-        parts = [part for part in range(job.parts) if not sums_file(job.output, part).exists()]
+        parts = [part for part in range(job.parts) if read_part(job.output, part) is None]
         chunks = [chunk for chunk in self.chunks if parts and not is_spilled(chunk)]
         finished, total = 0, len(chunks) + len(parts)
 
@@ -223,19 +248,77 @@ class Work:
                 progress(finished, total)
 
         self.hands.do(spill, chunks, moved)
-        self.hands.do(partial(judge_part, job), parts, moved)
+        light, heavy = self._by_weight(parts)
+        self.hands.do(partial(judge_part, job), light, moved)
+        self.hands.alone().do(partial(judge_part, job), heavy, moved)
         if job.chunks is None:
             _refuse_scattered(job)
-        return merged(
-            json.loads(sums_file(job.output, part).read_text()) for part in range(job.parts)
+        done = [self._part(part) for part in range(job.parts)]
+        self.digests = {
+            f"{USERS}/{users_file(job.output, part).name}": one["values"]
+            for part, one in enumerate(done)
+        }
+        return merged(one["sums"] for one in done)
+
+    def _by_weight(self, parts: list[int]) -> tuple[list[int], list[int]]:
+        """Tell the parts that a worker has room for from those that need the room of all."""
+        if not parts or self.job.chunks is None:  # given files were looked at before
+            return parts, []
+        needs = self._needs()
+        heavy = [part for part in parts if needs[part] > self.job.budget]
+        for part in heavy:
+            self._refuse_too_heavy(part, float(needs[part]))
+        return [part for part in parts if needs[part] <= self.job.budget], heavy
+
+    def _needs(self) -> NDArray[np.float64]:
+        """Estimate the memory to judge each part, from the rows that were brought there."""
+        job = self.job
+        needs = np.zeros(job.parts)
+        for source, paths in zip(job.sources, job.chunks or (), strict=False):
+            rows = sum((piece_rows(Path(path), job.parts) for path in paths), np.zeros(job.parts))
+            needs += rows * _need(job, source, 1)
+        return needs
+
+    def _refuse_too_heavy(self, part: int, need: float) -> None:
+        """Refuse a part that all workers' memory together does not hold."""
+        job = self.job
+        most = job.budget * self.hands.threads
+        if need <= most:
+            return
+        user, rows = heaviest(job, part)
+        more = math.ceil((need - most) / 2**20)
+        raise SettingError(
+            f"a part of the users takes about {need / 2**20:,.0f} MiB, and {most / 2**20:,.0f} MiB "
+            f"are there. Most rows in it has user {user!r}, {rows:,}, and the rows of one user are "
+            f"judged together. Run again with at least {more:,} MiB more memory: what is done is "
+            f"kept"
         )
+
+    def _part(self, part: int) -> dict[str, Any]:
+        done = read_part(self.job.output, part)
+        if done is None:
+            raise DataError(
+                f"{users_file(self.job.output, part)}: gone or changed since it was written; run "
+                f"again: all else is kept"
+            )
+        return done
 
     def clear(self) -> None:
         """Remove what was in between."""
         for name in ("parts", "sums"):
             shutil.rmtree(self.home / name, ignore_errors=True)
-        for left in (self.home / "users").glob(".*.part"):  # by a run that was killed
+        for left in (self.home / USERS).glob(".*.part"):  # by a run that was killed
             left.unlink(missing_ok=True)
+
+
+def _held(plan: Path) -> dict[str, Any]:
+    """Return what an output folder holds an evaluation of."""
+    try:
+        return read_sealed(plan)
+    except (OSError, ValueError) as problem:
+        raise DataError(
+            f"{plan.parent}: cannot go on ({problem}): remove it, or give another output"
+        ) from None
 
 
 def _facts(job: Job, by_user: bool) -> dict[str, Any]:
@@ -269,16 +352,21 @@ def _layout(job: Job, by_user: bool, hands: Workers) -> dict[str, Any]:
     rows = sum(source.total for source in job.sources)
     needed = sum(_need(job, source, source.total) for source in job.sources)
     easy = min(-(-rows // _EASY_PART), 4 * hands.count) if rows > _EASY_PART else 1
-    parts = max(math.ceil(needed / job.budget), easy)
+    parts = max(math.ceil(needed * _UNEVEN / job.budget), easy)
     if parts > MOST_PARTS:
         raise SettingError(
             f"{rows:,} rows would need {parts:,} parts, more than {MOST_PARTS:,}: give more memory"
         )
     steps = [
-        max(min(int(job.budget / (_PER_CHUNK * source.width)), _MOST_CHUNK), _LEAST_CHUNK)
+        max(min(int(_room(job, source) / (_PER_CHUNK * source.width)), _MOST_CHUNK), _LEAST_CHUNK)
         for source in job.sources
     ]
     return {"parts": parts, "steps": steps, "boot": _boot()}
+
+
+def _room(job: Job, source: Source) -> int:
+    """Return what is left for the rows of a chunk beside the row group that they are read from."""
+    return job.budget - max(source.held)
 
 
 def _need(job: Job, source: Source, rows: int) -> float:
@@ -336,8 +424,3 @@ def _boot() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-
-
-def write_json(path: Path, content: Any) -> None:
-    with replacing(path) as place:
-        place.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")

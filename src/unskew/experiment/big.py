@@ -16,14 +16,14 @@ import polars as pl
 from unskew.charts import Figure, as_figure
 from unskew.data.ratings import DUPLICATES, Ratings
 from unskew.data.relevance import Relevance, Rule, stated_relevance
-from unskew.errors import DataError, DataWarning, SettingError, choose, unknown_name
+from unskew.errors import DataError, DataWarning, SettingError, Spelling, choose, unknown_name
 from unskew.evaluation import METRICS, labelled, memory_bytes, relevance_for
 from unskew.experiment import _parquet
 from unskew.experiment._parquet import Reading, Source, common_kind, scan
 from unskew.experiment._parts import UNIT, Job
 from unskew.experiment._whole import grave_notes, meet, remarks
-from unskew.experiment._work import FORMAT, Progress, Work, Workers, write_json
-from unskew.files import write_table
+from unskew.experiment._work import FORMAT, Progress, Work, Workers
+from unskew.files import digest_of_file, read_sealed, write_sealed, write_table
 from unskew.layout import Printed
 from unskew.metrics.names import Metric
 from unskew.order import TIES
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 MEMORY = "2GiB"
+MEANS = "means.parquet"
 OWN = 320 << 20
 """What a process holds before it reads anything: the interpreter, polars, compiled kernels."""
 LEAST = 32 << 20
@@ -69,6 +70,8 @@ class FileScores(Printed):
     relevance: str
     notes: tuple[str, ...]
     card: Mapping[str, Any]
+    digests: Mapping[str, str]
+    """Of the files with the values of each user."""
 
     def mean(self, metric: str | None = None) -> dict[str, dict[str, float]] | dict[str, float]:
         """Return exactly rounded means: by system and metric, or by system for one metric."""
@@ -98,9 +101,13 @@ class FileScores(Printed):
         """Return the values of each user, not yet read: a row per system and user.
 
         Columns `system`, `user`, `test`, `liked` and `disliked` (judgments of the user), `depth`
-        (of the list) and one per metric, in the order of no particular user.
+        (of the list) and one per metric, in the order of no particular user. DataError if the
+        files were changed since they were written.
         """
-        return scan([str(path) for path in sorted((self.folder / "users").glob("*.parquet"))])
+        for file in self.digests:
+            if not is_unchanged(self.folder, file, self.digests):
+                raise _changed(self.folder / file)
+        return scan([str(self.folder / file) for file in self.digests])
 
     def figure(self) -> Figure:
         """Draw the means, with two standard errors to each side."""
@@ -148,23 +155,44 @@ class FileScores(Printed):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> FileScores:
-        """Read what `evaluate_files` wrote to its output folder."""
+        """Read what `evaluate_files` wrote to its output folder; DataError if it was changed."""
         home = Path(folder)
         try:
-            content = json.loads((home / "card.json").read_text())
-            number = content["format"]
-            table = pl.read_parquet(home / "means.parquet", glob=False)
-        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as problem:
+            number = json.loads((home / "card.json").read_text())["format"]
+        except (OSError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{home}: no finished evaluation of files here ({problem})") from None
         if number != FORMAT:
             raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
+        try:
+            content = read_sealed(home / "card.json")
+        except ValueError:
+            raise _changed(home / "card.json") from None
+        digests = dict(content["digests"])
+        if not is_unchanged(home, MEANS, digests):
+            raise _changed(home / MEANS)
+        table = pl.read_parquet(home / MEANS, glob=False)
+        del digests[MEANS]
         means: dict[str, dict[str, Estimate]] = {}
         for system, label, *facts in table.iter_rows():
             means.setdefault(system, {})[label] = Estimate(*facts)
         return cls(
             home, means, content["users"], content["undefined"], content["relevance"],
-            tuple(content["notes"]), content["card"],
+            tuple(content["notes"]), content["card"], digests,
         )  # fmt: skip
+
+
+def is_unchanged(home: Path, file: str, digests: Mapping[str, str]) -> bool:
+    """Tell whether a file is there as it was written."""
+    try:
+        return digest_of_file(home / file) == digests[file]
+    except OSError:
+        return False
+
+
+def _changed(path: Path) -> DataError:
+    return DataError(
+        f"{path}: gone or changed since it was written; remove the folder and evaluate again"
+    )
 
 
 def evaluate_files(
@@ -237,10 +265,12 @@ def evaluate_files(
         and a part must fit into a worker's memory. A user in two parts is found, and refused.
     memory
         What all workers together may hold, the 320 MiB of the process itself included, in bytes
-        or as text; on a cluster, each worker. Never changes a result.
+        or as text; on a cluster, each worker. Never changes a result. A row group, and the rows of
+        one user, cannot be divided: where they do not fit that is an error that tells how much is
+        missing.
     workers
-        How many parts are worked on at once, by threads of this process; all processors unless
-        given. Never changes a result.
+        How many parts are worked on at once, by threads of this process; unless given, all
+        processors, or as many as there is memory for. Never changes a result.
     cluster
         Instead: workers of a Dask cluster, as in `run`. They must see the files and the output
         folder under the same names.
@@ -288,8 +318,11 @@ def evaluate_files(
         for name, given in _parquet.named(runs).items()
     )
     rule, notes = _relevance(tests, liked, above, gain, loss, relevance)
+    held = max((*tests.held, *(size for source in systems for size in source.held)))
     with Workers.of(workers, cluster) as hands:
-        share = _share(memory, hands)
+        if workers is None and cluster is None:  # as many as there is room for
+            hands.count = max(1, min(hands.count, (memory_bytes(memory) - OWN) // (LEAST + held)))
+        share = _share(memory, hands, (tests, *systems))
         job = Job(
             tests, systems, labels, rule, users, undefined, depth, 0,
             common_kind((tests, *systems), "user"), common_kind((tests, *systems), "item"),
@@ -351,28 +384,43 @@ def _examples(tests: Source) -> Ratings:
     """Return the least and the largest rating, and one that is neither 0 nor 1, if any is."""
     value = None
     if "rating" in tests.columns:
-        column = pl.col(tests.columns["rating"]).cast(pl.Float64)
-        telling = scan(tests.files).select(
-            low=column.min(), high=column.max(),
-            other=column.filter(~column.is_in([0.0, 1.0])).min(),
-        )  # fmt: skip
-        found = telling.collect(engine="streaming").row(0)
-        value = pl.Series("rating", [v for v in found if v is not None], dtype=pl.Float64)
+        seen: list[float] = []
+        for values in tests.values("rating"):
+            numbers = values.cast(pl.Float64)
+            other = numbers.filter(~numbers.is_in([0.0, 1.0]))
+            some = [*seen, numbers.min(), numbers.max(), other.min()]
+            real = [float(v) for v in some if isinstance(v, float)]
+            others = [v for v in real if v not in (0.0, 1.0)]
+            seen = [*([min(real), max(real)] if real else []), *([min(others)] if others else [])]
+        value = pl.Series("rating", seen, dtype=pl.Float64)
     size = 1 if value is None else len(value)
     one = pl.Series("user", [0] * size, dtype=pl.Int64)
     return Ratings.of(one, pl.Series("item", range(size), dtype=pl.Int64), value)
 
 
-def _share(memory: int | str, hands: Workers) -> int:
+def _share(memory: int | str, hands: Workers, sources: Iterable[Source]) -> int:
     """Return the room of each worker, beyond what its process holds anyway."""
     room = (memory_bytes(memory) - OWN) // hands.threads
+    held, path = max(
+        (size, path)
+        for source in sources
+        for size, path in zip(source.held, source.files, strict=True)
+    )
+    if room >= LEAST + held:
+        return room
+    least = (OWN + (LEAST + held) * hands.threads) >> 20
+    given = Spelling(f"memory={memory!r}", f"--memory {memory}")
+    fewer = ", or fewer workers" if hands.threads > 1 else ""
     if room < LEAST:
-        least = (OWN + LEAST * hands.threads) >> 20
         raise SettingError(
-            f"memory={memory!r} is too little for {hands.threads} workers in one process: give at "
-            f"least {least}MiB, or fewer workers"
-        )
-    return room
+            given, f" is too little for {hands.threads} workers in one process: give at least "
+            f"{least}MiB{fewer}",
+        )  # fmt: skip
+    raise SettingError(
+        given, f" is too little for {path}: whoever reads a row of its largest row group holds "
+        f"{held >> 20:,} MiB. Give at least {least + 1}MiB{fewer}, or write the file with smaller "
+        f"row groups, as with write_parquet(…, row_group_size=250_000) of polars",
+    )  # fmt: skip
 
 
 def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileScores:
@@ -389,13 +437,16 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
         for name, facts in sums["systems"].items()
     }
     rule = str(job.relevance)
-    scores = FileScores(work.home, means, job.users, job.undefined, rule, told, _card(work.facts))
-    write_table(scores.table(), work.home / "means.parquet", "parquet")
+    scores = FileScores(
+        work.home, means, job.users, job.undefined, rule, told, _card(work.facts), work.digests
+    )
+    write_table(scores.table(), work.home / MEANS, "parquet")
     content = {
         "format": FORMAT, "users": job.users, "undefined": job.undefined, "relevance": rule,
         "notes": told, "card": scores.card,
+        "digests": {**work.digests, MEANS: digest_of_file(work.home / MEANS)},
     }  # fmt: skip
-    write_json(work.home / "card.json", content)
+    write_sealed(work.home / "card.json", content)
     work.clear()
     for text in grave:
         warnings.warn(text, DataWarning, stacklevel=3)

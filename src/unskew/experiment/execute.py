@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unskew.errors import DataError, SettingError, UnskewError
+from unskew.errors import DataError, SettingError, UnskewError, address_limit
 from unskew.experiment.store import StoreError
 from unskew.files import temporary_folder
 from unskew.threads import (
@@ -91,7 +91,7 @@ def _side_by_side(work: Sequence[Any], path: Path, count: int) -> Iterator[Outco
             raise DataError(
                 "a worker process was killed, perhaps for want of memory; what was finished is "
                 "kept: run again, with fewer workers. (A script must start its run under "
-                "if __name__ == '__main__':, because every worker imports it.)"
+                "if __name__ == '__main__':, because every worker imports it.)" + address_limit()
             ) from None
         except KeyboardInterrupt:  # nothing half-written is ever read: no need to wait
             for process in list(pool._processes.values()):

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from unskew.data.catalog import load, read_name
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
-from unskew.errors import DataError, SettingError
+from unskew.errors import DataError, SettingError, Spelling
 from unskew.experiment.cluster import connect, over_plan
 from unskew.experiment.execute import Outcomes, execute
 from unskew.experiment.plan import Custom, Plan, View
@@ -432,8 +433,9 @@ def _read(
             raise StoreError(
                 f"{label}: its result {key.args[0]} was there and is gone from {where.home}. "
                 f"Something else removed it, such as unskew store gc with another plan, or a "
-                f"cleaner of temporary folders. Run again, with a store (store=…, --store) that "
-                f"nothing else empties: what is still there is not done again"
+                f"cleaner of temporary folders. Run again, with ",
+                Spelling("store=…", "--store DIR"),
+                " in a folder that nothing else empties: what is still there is not done again",
             ) from None
 
     lists = get(None)
@@ -475,8 +477,11 @@ def _read(
 
 
 def data_of(settings: Mapping[str, Any], folder: Path) -> Ratings:
-    """Read the data that a plan's file names; its path is relative to the file."""
+    """Read the data that a plan names: a file, relative to the plan's, or a named data set."""
     if "file" not in settings:
         raise SettingError('the plan names no data: write [data] and file = "ratings.parquet"')
     more = {key: value for key, value in settings.items() if key != "file"}
-    return read_ratings(folder / str(settings["file"]), **more)
+    file = str(settings["file"])
+    if not (folder / file).exists() and read_name(file) is not None:
+        return load(file, **more).ratings
+    return read_ratings(folder / file, **more)

@@ -26,10 +26,26 @@ MOST_DRAWS = 10_000_000
 """The most permutations, resamples, samples or simulations: more would take days."""
 MOST_REPEATS = 10_000
 """The most folds, repetitions or repeats of an experiment."""
+MOST_ROUNDS = 1_000_000
+"""The most epochs or iterations of a training."""
 MOST_PROCESSES = 1_024
 """The most threads or processes."""
 MOST_DIGITS = 15
 """The most decimals of a printed number: a double holds no more."""
+
+# Amounts that are worked through one by one; others may be as large as numbers of items.
+_MOST = {
+    "seed": MOST_SEED,
+    "rng": MOST_SEED,
+    **dict.fromkeys(
+        ("draws", "permutations", "resamples", "samples", "simulations", "bootstrap"), MOST_DRAWS
+    ),
+    "folds": MOST_REPEATS,
+    "repetitions": MOST_REPEATS,
+    "repeats": MOST_REPEATS,
+    "epochs": MOST_ROUNDS,
+    "iterations": MOST_ROUNDS,
+}
 
 # 0.29 is meant as 29/100, not as the double below it; 1/3 as a third.
 _FINEST = 10**9
@@ -52,8 +68,19 @@ def as_share(name: str, value: object, *, one: bool = False) -> Fraction:
     raise SettingError(f"{name} must be a share between 0 and {most}, such as 0.2; got {value!r}")
 
 
-def as_count(name: str, value: object, least: int = 1, most: int = MOST_DEPTH) -> int:
-    """Return a whole number from `least` to `most`."""
+def as_count(name: str, value: object, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number from `least` to `most`, which depends on the name unless given.
+
+    Examples
+    --------
+    >>> from unskew.protocol.amounts import as_count
+    >>> as_count("folds", 5, 2)
+    5
+    >>> as_count("folds", 10**9, 2)
+    Traceback (most recent call last):
+    unskew.errors.SettingError: folds must be at most 10,000, got 1000000000
+    """
+    most = _MOST.get(name, MOST_DEPTH) if most is None else most
     if isinstance(value, Integral) and not isinstance(value, bool):
         if least <= int(value) <= most:
             return int(value)

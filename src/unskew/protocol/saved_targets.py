@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ids, Ratings, frozen
-from unskew.data.readers import read_table
+from unskew.data.readers import Table, number_column, read_table
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError
 from unskew.files import replacing_folder, write_table
@@ -25,6 +25,7 @@ I64 = NDArray[np.int64]
 
 FORMAT = 1
 CARD = "card.json"
+_MOST_STRATA = 1_000_000
 
 
 def save_targets(lists: TargetLists, folder: str | os.PathLike[str]) -> Path:
@@ -109,7 +110,7 @@ def read_targets(
     _check(lists, code, user, item, owner)
     _check_training(split.train, owner, start, item, lists)
     none = np.full(len(lists), -1, np.int32)
-    strata = frame["stratum"].to_numpy()[order][first] if "stratum" in frame.columns else none
+    strata = _strata(frame)[order][first] if "stratum" in frame.columns else none
     return TargetLists(
         design, split.train, tests, rule, frozen(owner),
         frozen(none if anchor is None else anchor[order][first]),
@@ -117,6 +118,20 @@ def read_targets(
         Kept(frozen(start), frozen(item), lists), int(strata.max(initial=-1)) + 1, shortfall,
         facts={"lists": len(lists)}, notes=notes,
     )  # fmt: skip
+
+
+def _strata(frame: pl.DataFrame) -> NDArray[np.int32]:
+    """Return the numbers of strata; -1 is none."""
+    column = number_column(Table(frame, "targets"), "stratum", "strata")
+    values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    bad = ~((values >= -1) & (values < _MOST_STRATA)) | (values != np.round(values))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"targets: {int(bad.sum()):,} strata are not whole numbers from 0 (or -1 for none) to "
+            f"{_MOST_STRATA - 1:,}, the first in row {row + 1}: {frame['stratum'][row]!r}"
+        )
+    return values.astype(np.int32)
 
 
 def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...]]:
