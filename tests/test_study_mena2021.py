@@ -24,7 +24,7 @@ from unskew.studies.claims import (
     NOTE,
     Measured,
 )
-from unskew.studies.lab import opened
+from unskew.studies.lab import UndefinedError, opened
 from unskew.studies.mena2021 import checks, printed
 from unskew.studies.mena2021.measures import (
     BEST_P,
@@ -237,7 +237,32 @@ def test_a_number_of_folds():
     assert checks.by_folds(folds_of(1.0), lambda part: part["mean"].mean()) == (1.0, None, None)
 
 
+def test_a_system_that_cannot_be_trained_takes_only_its_own_claims_along():
+    rows = [
+        ("published", "observed", "fold1", name, metric, value)
+        for metric, sign in (("P@10", 1), ("anti-P@10", -1))
+        for name, value in zip([*SIXTEEN, LEARNED], sign * np.arange(17.0), strict=True)
+        if name != "SLIM"
+    ]
+    table = pl.DataFrame(
+        rows, schema=["rule", "judgments", "fold", "system", "metric", "mean"], orient="row"
+    )
+    assert tau(table, ("observed", "P@10"), ("observed", "anti-P@10")).value == -1
+    found = means(table, "observed", "P@10")
+    assert place(found, "WRMF", SIXTEEN, lowest=True) == 1
+    assert place(found, "WRMF", SIXTEEN) == 15
+    with pytest.raises(UndefinedError, match="SLIM could not be trained"):
+        place(found, "SLIM", SIXTEEN)
+
+
 # Other data
+
+
+def test_the_paper_takes_users_of_yahoo_with_random_ratings():
+    """5,400 of 15,400 users: sizes as they are after that, or the data would be refused."""
+    ratings = printed.SIZES["yahoo-r3"]["ratings"]
+    assert STUDY.size("yahoo-r3") == (5400, 1000, ratings)
+    assert STUDY.size("cm100k") == (1054, 1084, 103_584)
 
 
 def test_a_survey_from_its_raw_file(tmp_path, any_size):

@@ -151,8 +151,12 @@ def info(
     if table is not None:
         given = [option, liked, columns, figure, None if duplicates == "error" else duplicates]
         if any(one is not None for one in given):
-            raise SettingError(f"{source} holds results, no ratings: give --data-dir and --format")
-        _tell_released(released.describe(table, data_folder(data_dir)), format)
+            raise SettingError(
+                f"{source} holds results, no ratings: leave out --option, --liked, --columns, "
+                "--duplicates and --figure"
+            )
+        told = released.describe(table, data_folder(data_dir))
+        outputs.deliver(_of_released(told), to, format, quiet)
         return
     meant = read_name(source)
     if meant is not None:
@@ -163,28 +167,30 @@ def info(
     data = inputs.loaded(source, data_dir, columns, duplicates, **settings)
     if meant is not None:
         data = replace(data, notes=(*data.notes, meant[0].source))
-    told = summary(data if liked is None else replace(data, liked=liked))
-    outputs.draw(figures, lambda _: told.figure())
+    found = summary(data if liked is None else replace(data, liked=liked))
+    outputs.draw(figures, lambda _: found.figure())
     printout = outputs.Printout.of(
-        told.table(),
-        footer=told.notes,
-        text=lambda: str(told),
-        json=lambda: as_json(told.to_dict()),
+        found.table(),
+        footer=found.notes,
+        text=lambda: str(found),
+        json=lambda: as_json(found.to_dict()),
     )
     outputs.deliver(printout, to, format, quiet)
 
 
-def _tell_released(told: dict[str, str | int | None], format: str) -> None:  # noqa: A002
-    if format == "json":
-        print(as_json(told))
-        return
+def _of_released(told: dict[str, str | int | None]) -> outputs.Printout:
+    """Return what is told of a table of released results."""
+    import polars as pl
+
     lines = [f"{told['file']}: results that authors released, {told['rows']} rows"]
     lines.append(f"  from   {told['source']}")
     if told["authors_file"]:
         lines.append(f"  file   {told['authors_file']}, which is recognised under this name too")
     place = told["path"] or "no; put it into the folder published of the data folder"
     lines.append(f"  there  {place}")
-    output().print("\n".join(lines), markup=False, soft_wrap=True)
+    return outputs.Printout.of(
+        pl.DataFrame([told]), text=lambda: "\n".join(lines), json=lambda: as_json(told)
+    )
 
 
 def _options(texts: list[str] | None) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.presets import mena2021
 from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random
 from unskew.scores import Scores
-from unskew.studies.lab import Lab, NotAtHandError, measurement
+from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
 from unskew.studies.mena2021.theory import extent, steeper_in_floats, steeper_than_both
 
 NAMES = {
@@ -507,19 +507,26 @@ Side = tuple[str, str]
 """Judgments (`observed` or `true`) and metric."""
 
 
-def means(table: pl.DataFrame, judgments: str, metric: str, rule: str = PUBLISHED
-          ) -> dict[str, float]:  # fmt: skip
+class Means(dict[str, float]):
+    """A value per system; UndefinedError for those that could not be trained."""
+
+    def __missing__(self, name: str) -> float:
+        raise UndefinedError(f"{name} could not be trained on these data")
+
+
+def means(table: pl.DataFrame, judgments: str, metric: str, rule: str = PUBLISHED) -> Means:
     """Return the mean over folds of every system, the best precision first."""
     part = table.filter(rule=rule, judgments=judgments, metric=metric)
-    return dict(part.group_by("system", maintain_order=True).agg(pl.col("mean").mean()).rows())
+    return Means(part.group_by("system", maintain_order=True).agg(pl.col("mean").mean()).rows())
 
 
 def tau(table: pl.DataFrame, first: Side, second: Side) -> Tau:
-    """Return how alike two metrics order the sixteen systems."""
+    """Return how alike two metrics order the sixteen systems, or those that could be trained."""
 
     def of(part: pl.DataFrame, rule: str, names: Sequence[str]) -> float:
         a, b = (means(part, *side, rule) for side in (first, second))
-        return kendall([a[name] for name in names], [b[name] for name in names])
+        there = [name for name in names if name in a and name in b]
+        return kendall([a[name] for name in there], [b[name] for name in there])
 
     value = of(table, PUBLISHED, SIXTEEN)
     rules = table["rule"].unique().to_list()
@@ -541,8 +548,8 @@ def place(scores_of: Mapping[str, float], name: str, among: Sequence[str], *, lo
           ) -> int:  # fmt: skip
     """Return the place of a system, 1 for the highest value (or, `lowest`, the smallest)."""
     mine = scores_of[name]
-    ahead = [one for one in among if (scores_of[one] < mine if lowest else scores_of[one] > mine)]
-    return 1 + len(ahead)
+    values = [scores_of[one] for one in among if one in scores_of]
+    return 1 + sum(value < mine if lowest else value > mine for value in values)
 
 
 def share(lab: Lab, on: str, what: str) -> float:
