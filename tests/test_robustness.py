@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 import unskew as us
+import unskew.cli
 from conftest import real_data
 from unskew import DataError, SettingError
 from unskew.cli import robustness as command
@@ -460,9 +461,10 @@ def test_command_on_popularity(files, data):
     done = call(*inputs_of(files, runs), "--train", files / "train.csv", *more)
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[0] == "| share | P@5 | nDCG@5 |"
-    missing = call(*inputs_of(files, runs), "--to", "popularity")
-    assert isinstance(missing.exception, DataError)
-    assert "--train" in str(missing.exception)
+    arguments = ["robustness", *inputs_of(files, runs), "--to", "popularity"]
+    missing = CliRunner().invoke(unskew.cli.app, [str(argument) for argument in arguments])
+    assert missing.exit_code == 1
+    assert "give --train" in missing.stderr
 
 
 def test_command_on_saved_scores(files, tmp_path):

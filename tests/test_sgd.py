@@ -179,7 +179,7 @@ def test_a_triple_is_one_step_against_the_gradient():
 
 def test_communities_find_their_items():
     train, half, rated = communities()
-    scores = everyone(BPRMF(2, 0.1, 0.05, 0.05, 0.05, 60).fit(train), train)
+    scores = everyone(BPRMF(2, 0.1, 0.05, 0.05, 0.05, 60, draw="triples").fit(train), train)
     for u in range(half.size):
         own = scores[u, (half == half[u]) & ~rated[u]]
         assert own.min() > scores[u, half != half[u]].max()
