@@ -438,7 +438,9 @@ def test_a_failing_command(bench, call, tmp_path):
     run = ("run", bench[0] / "fails.toml", "--store", tmp_path / "s")
     code, _, err = call(*run)
     assert code == 1
-    assert err.startswith("error: lists on random, split 1 failed: unknown judgments 'true'")
+    assert err.startswith(
+        "error: lists on random, split 1 failed, with seed 11: unknown judgments 'true'"
+    )
     assert "in an earlier run" in call(*run)[2]
     assert "in an earlier run" not in call(*run, "--retry-failed")[2]
     code, _, err = call(*run, "--keep-going")
@@ -558,7 +560,7 @@ def test_a_failure_after_some_results_is_remembered(tmp_path):
     """Its first targets are judged before it fails: what is left is still the same task."""
     made = plan(us.Popularity(), metrics=["P@5"], targets=[us.TestItems(), us.AllItems(others=29,
                 shortage="error")])  # fmt: skip
-    with pytest.raises(DataError, match="lists on random, split 1 failed: others=29"):
+    with pytest.raises(DataError, match="lists on random, split 1 failed, with seed 3: others=29"):
         us.run(WORLD, made, store=tmp_path / "s")
     assert results(tmp_path / "s")
     with pytest.raises(DataError, match="in an earlier run"):

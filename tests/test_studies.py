@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -387,6 +388,7 @@ def test_amounts_are_the_papers_or_quick():
 
 # The papers
 
+PAGES = Path(__file__).parents[1] / "docs" / "studies"
 EVERY = {"bellogin2017": 40, "valcarce2018": 33, "carraro2020": 25, "mena2021": 43,
          "castells2018": 21}  # fmt: skip
 
@@ -425,6 +427,27 @@ def _outside(rule):
         return rule.high + 1
     assert math.isfinite(rule.low), f"{rule} accepts everything"
     return rule.low - 1
+
+
+def verdicts_of(page):
+    """Return the table of verdicts by evidence that a page begins with."""
+    lines = page.read_text().split("**Verdicts by evidence**")[1].strip().splitlines()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in lines[: len(EVIDENCE) + 2]
+    ]
+    return {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[2:] if row[1:]}
+
+
+@pytest.mark.parametrize("name", list(EVERY))
+def test_the_index_counts_what_the_pages_say(name):
+    table = verdicts_of(PAGES / f"{name}.md")
+    (row,) = [line for line in (PAGES / "index.md").read_text().splitlines() if f"[{name}]" in line]
+    cells = [cell.split(":")[0].strip() for cell in row.strip("|").split("|")[3:]]
+    for cell, verdict in zip(
+        cells, (HOLDS, DIFFERS, CONTRADICTS, NOT_SETTLED, NO_DATA), strict=True
+    ):
+        counts = [table.get(kind, {}).get(verdict, "0") for kind in EVIDENCE]
+        assert cell == " / ".join(counts), verdict
 
 
 def test_the_list_tells_what_is_at_hand(tmp_path):

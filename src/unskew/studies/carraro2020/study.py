@@ -219,4 +219,5 @@ STUDY = Study(
     claims=CLAIMS,
     stand_in=stand_in,
     options={"yahoo-r3": {"common": True}},
+    sizes={"yahoo-r3": (5_400, 1_000, 129_179)},
 )
