@@ -450,6 +450,22 @@ def test_the_index_counts_what_the_pages_say(name):
         assert cell == " / ".join(counts), verdict
 
 
+def test_the_readme_adds_the_pages_up():
+    tables = [verdicts_of(PAGES / f"{name}.md") for name in EVERY]
+
+    def total(kind, verdict):
+        return sum(int(table.get(kind, {}).get(verdict, 0)) for table in tables)
+
+    text = (PAGES.parents[1] / "README.md").read_text()
+    lines = text.split("| evidence | hold |")[1].splitlines()[2 : 2 + len(EVIDENCE)]
+    for kind, line in zip(EVIDENCE, lines, strict=True):
+        counts = [int(cell) for cell in line.strip("|").split("|")[1:]]
+        expected = [total(kind, one) for one in (HOLDS, DIFFERS, CONTRADICTS, NOT_SETTLED)]
+        assert counts == expected, kind
+    missing = sum(total(kind, NO_DATA) for kind in EVIDENCE)
+    assert f"({missing} more claims need others)" in text
+
+
 def test_the_list_tells_what_is_at_hand(tmp_path):
     frame = studies.overview(tmp_path)
     assert frame["study"].to_list() == list(EVERY)
