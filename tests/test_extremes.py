@@ -147,7 +147,7 @@ def test_amounts_that_would_never_end(make):
 def test_draws_that_would_never_end(home, work):
     runs = {"a": home / "a.csv", "b": home / "b.csv"}
     scores = us.evaluate(home / "test.csv", runs, ["P@2"], liked=4)
-    refused = pytest.raises(us.SettingError, match="must be at most|up to 9223372036854775807")
+    refused = pytest.raises(us.SettingError, match=r"must be at most|up to 9223372036854775807")
     with time_limit(LIMIT, "a comparison"), refused:
         work(scores)
 
