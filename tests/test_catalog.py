@@ -1097,7 +1097,7 @@ def test_released_results_are_listed(home, capsys):
 def test_info_says_where_data_are_from(home, capsys):
     code, _, err = run(capsys, "info", "cm100k", "--data-dir", home)
     assert code
-    assert re.search(r"data\.txt of that repository.*github\.com/ir-uam/SIGIR2018", err)
+    assert re.search(r"data\.txt of its repository.*github\.com/ir-uam/SIGIR2018", err)
     put(home, "cm100k", data__txt=CM)
     _, out, _ = run(capsys, "info", "cm100k", "--data-dir", home)
     assert "from https://github.com/ir-uam/SIGIR2018 (download datasets/cm100k/data.txt" in out

@@ -140,7 +140,7 @@ _ENTRIES = (
         "not stated; cite its authors", "https://github.com/ir-uam/SIGIR2018",
         formats.cm100k, ("ratings.txt|data.txt",), (1.0, 4.0), 3.0, random="all",
         rules=("overlap",),
-        by_hand="download datasets/cm100k/data.txt of that repository and put it there",
+        by_hand="download datasets/cm100k/data.txt of its repository and put it there",
     ),
     Entry(
         "kuairec", "KuaiRec 2.0", "7,176 x 10,728 x 12,530,806", KUAISHOU, "https://kuairec.com",
@@ -441,7 +441,7 @@ def _missing(entry: Entry, home: Path) -> DataError:
     return DataError(
         f"{entry.title} is not there: looked into {home / entry.name}{there}. "
         f"{_remedy(entry, home)} Official page: {entry.address}. Licence: {entry.licence}. "
-        f"Another place: data_dir=…, --data-dir or the variable {VARIABLE}."
+        f"Name another folder with data_dir=… or the variable {VARIABLE}."
     )
 
 
