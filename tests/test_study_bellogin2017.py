@@ -19,6 +19,7 @@ from unskew.studies.claims import (
     HOLDS,
     NO_DATA,
     NOT_CHECKABLE,
+    NOT_SETTLED,
     VERDICTS,
 )
 from unskew.studies.lab import amounts_of, opened
@@ -407,11 +408,14 @@ def test_counts_of_movielens():
 @pytest.mark.real
 @pytest.mark.slow
 def test_precision_on_movielens():
-    """What the paper prints, what it gets wrong, and what depends on settings it does not give."""
+    """What the paper prints, what it gets wrong, and what depends on settings it does not give.
+
+    Two folds leave 0-09 a wide interval; with five it holds.
+    """
     real_data("ml-1m/ratings.parquet")
     wanted = {
-        "0-03": HOLDS, "0-04": HOLDS, "0-09": HOLDS, "0-11": HOLDS, "0-13": HOLDS, "0-28": DIFFERS,
-        "0-31": HOLDS, "0-32": HOLDS, "0-20": CONTRADICTS, "0-27": CONTRADICTS,
+        "0-03": HOLDS, "0-04": HOLDS, "0-09": NOT_SETTLED, "0-11": HOLDS, "0-13": HOLDS,
+        "0-28": DIFFERS, "0-31": HOLDS, "0-32": HOLDS, "0-20": CONTRADICTS, "0-27": CONTRADICTS,
         "0-41": CONTRADICTS, "0-50": DIFFERS, "0-54": DIFFERS,
     }  # fmt: skip
     result = study(NAME, claims=list(wanted), amounts={"folds": 2})

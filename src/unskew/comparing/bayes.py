@@ -27,8 +27,9 @@ def bayesian_t(sample: Sample, rope: float) -> tuple[F64, F64, F64]:
     error, mean = sample.standard_error, sample.difference
     certain = error == 0
     scale = np.where(certain, 1.0, error)
-    above = student_t_sf((rope - mean) / scale, df)
-    below = student_t_sf((rope + mean) / scale, df)
+    with np.errstate(over="ignore"):  # a rope beyond all differences leaves nothing outside
+        above = student_t_sf((rope - mean) / scale, df)
+        below = student_t_sf((rope + mean) / scale, df)
     above = np.where(certain, mean > rope, above).astype(np.float64)
     below = np.where(certain, mean < -rope, below).astype(np.float64)
     return above, np.maximum(1 - above - below, 0.0), below

@@ -47,6 +47,8 @@ OF = ("observed", "test")
 BINS = 10
 MOST_PAIRS = 100_000_000
 """Pairs of users and items that a logistic regression looks at; beyond, some of the users."""
+MOST_EXPONENT = 10
+"""Of popularity; in data it lies near 1, and far larger ones are beyond all numbers."""
 LEAST = 1e-12
 """The smallest propensity that is accepted: below, one judgment would stand for more than 10^12."""
 STEPS = 50
@@ -372,6 +374,8 @@ def _popularity(
     notes: list[str] = []
     if exponent is not None:
         power = _from_0_up("exponent", exponent)
+        if power > MOST_EXPONENT:
+            raise SettingError(f"exponent must be at most {MOST_EXPONENT}, got {exponent:g}")
     elif shown is not None:
         gamma = _shown_gamma(evidence, shown, counts)
         power = (gamma + 1) / 2
