@@ -47,7 +47,7 @@ OF = ("observed", "test")
 BINS = 10
 MOST_PAIRS = 100_000_000
 """Pairs of users and items that a logistic regression looks at; beyond, some of the users."""
-MOST_EXPONENT = 10
+MOST_EXPONENT = 30
 """Of popularity; in data it lies near 1, and far larger ones are beyond all numbers."""
 LEAST = 1e-12
 """The smallest propensity that is accepted: below, one judgment would stand for more than 10^12."""
