@@ -127,8 +127,10 @@ def permutations_used(evidence: Evidence) -> Measured:
     low, high = number - 1.96 * error, number + 1.96 * error
     note = (
         f"From the differences of p(a, b) and p(b, a) of {both.height} pairs by {len(values)} "
-        "metrics. All released p-values are multiples of 1/10,000 too."
+        "metrics."
     )
+    if np.allclose(first * 10_000, np.round(first * 10_000), rtol=0, atol=1e-6):
+        note += " All released p-values are multiples of 1/10,000 too."
     return Measured(number, low, high, text=f"{number:,.0f}", note=note)
 
 
