@@ -55,7 +55,7 @@ def make(folder: Path, million: float) -> None:
 
 def ours(folder: Path, **how: str) -> float:
     """Evaluate the files; return a mean, so that ways can be compared."""
-    from unskew.experiment.big import evaluate_files
+    from unskew.evaluation.on_disk.files import evaluate_files
 
     settings: dict[str, object] = dict(how)
     if "workers" in how:

@@ -13,13 +13,25 @@ Written from the docstrings by `docs/api.py`. Everything is reached as
 `import unskew as us`, then `us.evaluate(…)`, and loaded at its first use.
 """
 TITLES = {
-    "data": "Data and worlds", "protocol": "Splits, targets, interventions",
-    "recommend": "Recommenders", "ranking": "Ranking", "runs": "Ranked lists",
-    "metrics": "Metrics", "evaluation": "Judging", "scores": "Scores",
-    "expect": "What chance scores", "experiment": "Experiments", "comparing": "Comparing",
-    "bias": "Bias", "estimating": "Estimates", "auditing": "Audit", "reporting": "Report",
-    "studies": "Studies", "errors": "Errors", "versions": "Versions",
-}  # fmt: skip
+    "data": "Data",
+    "splits": "Splits and interventions",
+    "targets": "Target items",
+    "runs": "Ranked lists",
+    "recommend": "Recommenders",
+    "worlds": "Worlds",
+    "judging": "Judging",
+    "metrics": "Metrics",
+    "evaluation": "Evaluation",
+    "stats": "Statistics",
+    "bias": "Bias",
+    "unbiased": "Unbiased estimates",
+    "experiment": "Experiments",
+    "auditing": "Audit",
+    "studies": "Studies",
+    "report": "Reports",
+    "engine": "Versions",
+    "errors": "Errors",
+}
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 
 import unskew as us
-from unskew.charts import Figure, target_space
 from unskew.data.sample import sample
+from unskew.report.charts import Figure, target_space
 
 
 def figures() -> dict[str, Figure]:

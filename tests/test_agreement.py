@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import unskew as us
 from conftest import real_data
 from unskew import DataError, SettingError
-from unskew.comparing import _kernels
-from unskew.comparing.agreement import agreement
-from unskew.comparing.correlation import kendall, kendall_test, rbo, rounded, swaps, tau_ap
-from unskew.comparing.stability import Stability, score_table, stability
-from unskew.rng import key_of
+from unskew.engine.rng import key_of
+from unskew.stats import kernels
+from unskew.stats.conclusions import Stability, score_table, stability
+from unskew.stats.concordance import agreement
+from unskew.stats.correlation import kendall, kendall_test, rbo, rounded, swaps, tau_ap
 
 orders = st.integers(2, 6).flatmap(
     lambda n: st.tuples(*(st.lists(st.integers(0, 4), min_size=n, max_size=n),) * 2)
@@ -288,7 +288,7 @@ def test_bootstrap_interval_is_that_of_a_plain_loop(scores):
     result = agreement(scores, ["P@3", "RR"], bootstrap=40, level=0.9, seed=5)
     users = scores.lists.height
     counts = np.empty((40, users))
-    _kernels.resample(np.uint64(key_of(5, "bootstrap")), 0, counts)
+    kernels.resample(np.uint64(key_of(5, "bootstrap")), 0, counts)
     assert (counts.sum(axis=1) == users).all()
     values = [np.array([scores.values(s, m) for s in scores.systems]) for m in ("P@3", "RR")]
     taus = [kendall(*(np.round(value @ draw, 9) for value in values)) for draw in counts]

@@ -93,8 +93,8 @@ def test_same_seed_same_bits_whatever_the_threads(name, monkeypatch):
     lists = us.AllItems().lists(split, liked=1)
     results = []
     for threads in (1, 2, 2):
-        monkeypatch.setattr("unskew.threads.available", lambda n=threads: n)
-        monkeypatch.setattr("unskew.threads.SMALL", 0)
+        monkeypatch.setattr("unskew.engine.threads.available", lambda n=threads: n)
+        monkeypatch.setattr("unskew.engine.threads.SMALL", 0)
         model = fit(name, train)
         run = us.rank(model, lists, 10, threads=threads)
         results.append((scores(model, train).tobytes(), run.item.tobytes(), run.score.tobytes()))

@@ -197,10 +197,10 @@ def test_the_more_the_missing_of_popular_items_weighs_the_lower_they_score():
 @pytest.mark.parametrize("algorithm", [PZT(9, iterations=3), EALS(9, iterations=3)])
 def test_same_bits_with_any_number_of_threads_and_any_tile(algorithm, monkeypatch):
     train, _, _ = some(2, users=300, items=200)
-    monkeypatch.setattr("unskew.threads.SMALL", 0)
+    monkeypatch.setattr("unskew.engine.threads.SMALL", 0)
     several = []
     for threads in (1, 2, 3):
-        monkeypatch.setattr("unskew.threads.available", lambda threads=threads: threads)
+        monkeypatch.setattr("unskew.engine.threads.available", lambda threads=threads: threads)
         model = algorithm.fit(train, 7)
         several.append(all_scores(model, train))
     assert len({scores.tobytes() for scores in several}) == 1

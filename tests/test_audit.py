@@ -13,14 +13,14 @@ import pytest
 from scipy import stats
 
 import unskew as us
-from unskew.auditing import answers, chapters, citations, levels
-from unskew.auditing.main_job import Audit, audit
-from unskew.auditing.sections import Grid, Picture, Words
-from unskew.auditing.written import command, plan_toml
+from unskew.auditing import citations, conclusions, designs, sections
+from unskew.auditing.reproduce import command, plan_toml
+from unskew.auditing.result import Audit, audit
 from unskew.cli import main
 from unskew.data.sample import sample
 from unskew.experiment.plan import plan_of
-from unskew.reporting.html import as_html
+from unskew.report.document import Grid, Picture, Words
+from unskew.report.page import as_html
 
 SECTIONS = ["answer", "data", "designs", "decisions", "null", "good-and-bad", "metric", "unbiased",
             "truth", "card"]  # fmt: skip
@@ -78,9 +78,9 @@ def test_no_figure_is_empty(found):
 
 
 def test_designs_are_those_of_the_issue_where_there_is_time():
-    assert list(levels.DESIGNS) == ["all-items", "test-items", "1r", "u1r", "p1r", "test-targets",
+    assert list(designs.DESIGNS) == ["all-items", "test-items", "1r", "u1r", "p1r", "test-targets",
                                     "skew", "wtd-h", "temporal"]  # fmt: skip
-    quick, default, thorough = (levels.LEVELS[name] for name in ("quick", "default", "thorough"))
+    quick, default, thorough = (designs.LEVELS[name] for name in ("quick", "default", "thorough"))
     assert quick.algorithms == ("random", "popularity", "average-rating", "user-knn", "puresvd",
                                 "wrmf")  # fmt: skip
     assert default.algorithms == (*quick.algorithms, "item-knn", "slim", "bprmf", "plsa")
@@ -124,7 +124,7 @@ def test_the_lists_are_those_that_the_designs_judged(found):
 
 
 def test_the_truth_is_that_of_the_world(found, shop):
-    from unskew.auditing.truth import truth
+    from unskew.auditing.true_values import truth
 
     plan = us.Plan(
         us.RandomSplit(test=0.2), us.AllItems(), [us.Popularity(), us.AverageRating()],
@@ -213,7 +213,7 @@ def test_the_answer_is_made_of_measured_values(found):
     text = str(found)
     best = found.order()[0]
     assert text.startswith(f"{best} has the best P@10 under the common design (all-items)")
-    row = answers.null_row(found, best)
+    row = conclusions.null_row(found, best)
     assert f"{row['null_value']:.4f} (chance: {row['null_random']:.4f}" in text
     pair = found.margins.pair(best, found.order()[1])
     assert f"{pair.precision:.2f} times the precision of {pair.b}" in text
@@ -301,7 +301,7 @@ def leaky(shop):
 def test_an_audit_of_lists_tells_what_evaluate_warns_of(shop):
     test, train, runs = leaky(shop)
     with pytest.warns(us.DataWarning):
-        scores = us.evaluate(test, runs, list(levels.METRICS), train=train, liked=4)
+        scores = us.evaluate(test, runs, list(designs.METRICS), train=train, liked=4)
     found = audit(judgments=test, runs=runs, train=train, liked=4, **SMALL)
     held = train.height
     missing = sum(1 for user in test["user"].unique() if user % 2 == 0)
@@ -422,11 +422,11 @@ def test_nothing_is_shown_of_estimates_that_are_not_usable():
         one for one in blocks(made, "unbiased", Grid) if one.title.startswith("Estimates that")
     )
     assert grid.frame.filter(system="mine", metric="P@5")["usable"].to_list() == ["not usable here"]
-    assert answers._judgments_needed(made, "mine", "other") is None
+    assert conclusions._judgments_needed(made, "mine", "other") is None
 
 
 def test_the_metric_that_is_recommended_has_the_least_dp(found):
-    text = chapters.recommended(found)
+    text = sections.recommended(found)
     table = found.power.table()
     table = table.filter(~pl.col("metric").str.contains("anti-|nDCL")).sort("DP")
     assert text.startswith(f"{table['metric'][0]} tells the systems apart best")
@@ -487,7 +487,7 @@ def test_time_stamps_allow_the_temporal_design():
 
 
 def test_a_null_experiment_that_fails_elsewhere_is_kept_for_the_common_design(monkeypatch, shop):
-    from unskew.auditing import job
+    from unskew.auditing import run as job
 
     real = job.null_experiment
 
@@ -516,7 +516,7 @@ def test_many_systems():
     document = made.document()
     assert len(document.systems) == 200
     tables = [b for s in document.sections for b in s.blocks if isinstance(b, Grid)]
-    assert max(table.frame.height for table in tables) <= chapters.MOST_ROWS
+    assert max(table.frame.height for table in tables) <= sections.MOST_ROWS
 
 
 # Ratings below 0

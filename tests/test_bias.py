@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 import unskew as us
 from conftest import real_data
 from unskew.bias import steepness
+from unskew.bias.decomposition import Margin, margins
 from unskew.bias.dependence import dependence_of
 from unskew.bias.describe import describe_bias
-from unskew.bias.margins import Margin, margins
 from unskew.bias.optimal import optimal_rankings
 from unskew.bias.pairs import CASES, item_pairs, pairs_of_systems
 from unskew.bias.popularity import ItemCounts, count_items
@@ -25,8 +25,8 @@ from unskew.bias.steepness import agree, count_signs, decrement_rate, dense_rank
 from unskew.bias.verdict import from_truth, without_truth
 from unskew.cli.bias import bias_app
 from unskew.data.dataset import Dataset
-from unskew.data.worlds import world
 from unskew.errors import DataError, SettingError, UnknownName
+from unskew.worlds.worlds import world
 
 # The toy matrices of mena2021: ratings of training users u1 to u5, of ten users in all.
 

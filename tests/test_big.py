@@ -17,10 +17,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unskew as us
+from unskew.engine.execute import Outcome
 from unskew.errors import DataError, DataWarning, SettingError
-from unskew.experiment import _footer, _parquet, _parts, _shuffle, _whole, _work, big
-from unskew.experiment.big import FileScores, estimate, evaluate_files
-from unskew.experiment.execute import Outcome
+from unskew.evaluation.on_disk import (
+    _job,
+    footer,
+    parquet,
+    remarks,
+    shuffle,
+)
+from unskew.evaluation.on_disk import (
+    files as big,
+)
+from unskew.evaluation.on_disk import (
+    parts as _parts,
+)
+from unskew.evaluation.on_disk.files import FileScores, estimate, evaluate_files
 
 METRICS = ["P@10", "Recall@5", "nDCG@10", "RR", "bpref", "AP", "anti-P@10", "condensed-nDCG@5"]
 
@@ -28,9 +40,9 @@ METRICS = ["P@10", "Recall@5", "nDCG@10", "RR", "bpref", "AP", "anti-P@10", "con
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """Make little data go through many chunks and parts."""
-    monkeypatch.setattr(_work, "_EASY_PART", 500)
-    monkeypatch.setattr(_work, "_MOST_CHUNK", 250)
-    monkeypatch.setattr(_work, "_LEAST_CHUNK", 10)
+    monkeypatch.setattr(_job, "_EASY_PART", 500)
+    monkeypatch.setattr(_job, "_MOST_CHUNK", 250)
+    monkeypatch.setattr(_job, "_LEAST_CHUNK", 10)
 
 
 def made(seed=0, users=120, items=40, ids=int):
@@ -251,15 +263,15 @@ def test_files_folders_patterns(tmp_path):
     (tmp_path / "one.v2" / "_temporary").mkdir()
     (tmp_path / "one.v2" / "_temporary" / "x.parquet").write_text("not this one")
     found = [str(Path(p).relative_to(tmp_path)) for p in
-             _parquet.find_files("x", [tmp_path / "deep", str(tmp_path / "one.v2" / "[01].parquet")]
+             parquet.find_files("x", [tmp_path / "deep", str(tmp_path / "one.v2" / "[01].parquet")]
                                  )]  # fmt: skip
     assert found == [
         "deep/test/day=1/0.parquet", "deep/test/day=1/1.parquet", "deep/test/day=1/2.parquet",
         "one.v2/0.parquet", "one.v2/1.parquet",
     ]  # fmt: skip
-    assert _parquet.source_name("logs/mine/*.parquet") == "mine"
-    assert _parquet.source_name("logs/mine.parquet") == "mine"
-    assert _parquet.source_name("logs/mine/") == "mine"
+    assert parquet.source_name("logs/mine/*.parquet") == "mine"
+    assert parquet.source_name("logs/mine.parquet") == "mine"
+    assert parquet.source_name("logs/mine/") == "mine"
     scores = evaluate_files(tmp_path / "deep", [tmp_path / "one.v2"], "P@5", liked=4,
                             output=tmp_path / "out")  # fmt: skip
     assert list(scores.mean()) == ["one"]
@@ -315,31 +327,31 @@ def test_a_user_is_in_one_part_and_rows_keep_their_order(tmp_path):
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"user": rng.integers(-50, 50, 1000), "item": np.arange(1000)})
     frame.write_parquet(tmp_path / "a.parquet")
-    reading = _parquet.Reading()
-    source = _parquet.judgments_source(tmp_path / "a.parquet", {}, reading)
-    chunks = _shuffle.chunks_of(source, 130, tmp_path / "parts", 7, "integer", False)
+    reading = parquet.Reading()
+    source = parquet.judgments_source(tmp_path / "a.parquet", {}, reading)
+    chunks = shuffle.chunks_of(source, 130, tmp_path / "parts", 7, "integer", False)
     assert sum(chunk.count for chunk in chunks) == 1000
     for chunk in reversed(chunks):
-        _shuffle.spill(chunk)
-        assert _shuffle.is_spilled(chunk)
+        shuffle.spill(chunk)
+        assert shuffle.is_spilled(chunk)
     paths = [chunk.path for chunk in chunks]
-    parts = [_shuffle.gather(paths, part, 7) for part in range(7)]
+    parts = [shuffle.gather(paths, part, 7) for part in range(7)]
     assert pl.concat(parts).sort("item").equals(frame)
     owners = [set(part["user"]) for part in parts]
     assert sum(map(len, owners)) == frame["user"].n_unique()
     assert all(part["item"].is_sorted() for part in parts)
     Path(paths[0]).write_bytes(Path(paths[0]).read_bytes()[:-5])
-    assert not _shuffle.is_spilled(chunks[0])
+    assert not shuffle.is_spilled(chunks[0])
 
 
 def test_equal_users_of_other_types_fall_into_one_part():
     numbers = pl.Series([5, -3, 10**12, 0])
     texts = numbers.cast(pl.String)
     for kind in ("integer", "text"):
-        a, b = (_shuffle.part_of(s, kind, 1000) for s in (numbers, texts))
+        a, b = (shuffle.part_of(s, kind, 1000) for s in (numbers, texts))
         assert a.tolist() == b.tolist()
-    assert _shuffle.part_of(numbers.cast(pl.Float64), "integer", 1000).tolist() == (
-        _shuffle.part_of(numbers, "integer", 1000).tolist()
+    assert shuffle.part_of(numbers.cast(pl.Float64), "integer", 1000).tolist() == (
+        shuffle.part_of(numbers, "integer", 1000).tolist()
     )
 
 
@@ -351,7 +363,7 @@ def test_a_stopped_evaluation_goes_on(tmp_path, monkeypatch):
     paths = put_all(tmp_path, test, lists)
     how = {"metrics": METRICS, "liked": 4, "output": tmp_path / "out", "workers": 1}
     spilled, judged = [], []
-    spill, judge = _work.spill, _work.judge_part
+    spill, judge = _job.spill, _job.judge_part
     stop = {"after": 5}
 
     def counting(chunk):
@@ -366,8 +378,8 @@ def test_a_stopped_evaluation_goes_on(tmp_path, monkeypatch):
         judge(job, part)
         judged.append(part)
 
-    monkeypatch.setattr(_work, "spill", counting)
-    monkeypatch.setattr(_work, "judge_part", judging)
+    monkeypatch.setattr(_job, "spill", counting)
+    monkeypatch.setattr(_job, "judge_part", judging)
     with pytest.raises(KeyboardInterrupt):
         evaluate_files(*paths, **how)
     assert len(spilled) == 5
@@ -396,7 +408,7 @@ def test_an_interrupt_begins_nothing_more(tmp_path, monkeypatch):
     test, lists = made(9)
     paths = put_all(tmp_path, test, lists)
     begun = []
-    judge = _work.judge_part
+    judge = _job.judge_part
 
     def judging(job, part):
         begun.append(part)
@@ -405,7 +417,7 @@ def test_an_interrupt_begins_nothing_more(tmp_path, monkeypatch):
             time.sleep(0.2)
         judge(job, part)
 
-    monkeypatch.setattr(_work, "judge_part", judging)
+    monkeypatch.setattr(_job, "judge_part", judging)
     how = {"metrics": METRICS, "liked": 4, "output": tmp_path / "out", "workers": 2}
     with pytest.raises(KeyboardInterrupt):
         evaluate_files(*paths, **how)
@@ -420,7 +432,7 @@ def test_what_may_be_lost_in_a_power_cut_is_done_again(tmp_path, monkeypatch):
     test, lists = made(9)
     paths = put_all(tmp_path, test, lists)
     how = {"metrics": "P@5", "liked": 4, "output": tmp_path / "out", "workers": 1}
-    monkeypatch.setattr(_work, "judge_part", lambda *_: 1 / 0)
+    monkeypatch.setattr(_job, "judge_part", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         evaluate_files(*paths, **how)
     monkeypatch.undo()
@@ -428,7 +440,7 @@ def test_what_may_be_lost_in_a_power_cut_is_done_again(tmp_path, monkeypatch):
     for chunk in parts.rglob("0*"):
         if chunk.is_file():
             chunk.write_bytes(bytes(chunk.stat().st_size))
-    monkeypatch.setattr(_work, "_boot", lambda: "another start of the machine")
+    monkeypatch.setattr(_job, "_boot", lambda: "another start of the machine")
     same_bits(evaluate_files(*paths, **how), us.evaluate(test, lists, "P@5", liked=4))
 
 
@@ -480,7 +492,7 @@ def stopped(tmp_path, monkeypatch, done):
     test, lists = made(9)
     paths = put_all(tmp_path, test, lists)
     how = {"metrics": METRICS, "liked": 4, "output": tmp_path / "out", "workers": 1}
-    judge, judged = _work.judge_part, []
+    judge, judged = _job.judge_part, []
 
     def judging(job, part):
         if len(judged) == done:
@@ -489,7 +501,7 @@ def stopped(tmp_path, monkeypatch, done):
         judged.append(part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_work, "judge_part", judging)
+        patch.setattr(_job, "judge_part", judging)
         with pytest.raises(OSError, match="stopped"):
             evaluate_files(*paths, **how)
     return lambda: evaluate_files(*paths, **how), us.evaluate(test, lists, METRICS, liked=4)
@@ -517,22 +529,22 @@ def test_flipped_bits_of_spilled_rows_are_found(tmp_path, monkeypatch, turn):
 def test_every_flip_of_a_spilled_piece_is_found(tmp_path):
     frame = pl.DataFrame({"user": np.arange(40), "item": np.arange(40)})
     frame.write_parquet(tmp_path / "a.parquet")
-    source = _parquet.judgments_source(tmp_path / "a.parquet", {}, _parquet.Reading())
-    (chunk,) = _shuffle.chunks_of(source, 40, tmp_path / "parts", 3, "integer", False)
-    _shuffle.spill(chunk)
+    source = parquet.judgments_source(tmp_path / "a.parquet", {}, parquet.Reading())
+    (chunk,) = shuffle.chunks_of(source, 40, tmp_path / "parts", 3, "integer", False)
+    shuffle.spill(chunk)
     path = Path(chunk.path)
     whole, rng = path.read_bytes(), np.random.default_rng(0)
-    counts = range(len(whole) - 3 * _shuffle._TAIL, len(whole) - 3 * _shuffle.DIGEST)
+    counts = range(len(whole) - 3 * shuffle._TAIL, len(whole) - 3 * shuffle.DIGEST)
     for _ in range(300):
         at = int(rng.integers(len(whole)))
         if at in counts:  # how many rows there are: only for the estimate of memory
             continue
         path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << int(rng.integers(8)))])
                          + whole[at + 1 :])  # fmt: skip
-        if not _shuffle.is_spilled(chunk):
+        if not shuffle.is_spilled(chunk):
             continue
         with pytest.raises(DataError, match="changed since it was written"):
-            all(_shuffle.gather([str(path)], part, 3).width for part in range(3))
+            all(shuffle.gather([str(path)], part, 3).width for part in range(3))
         assert not path.exists()
 
 
@@ -635,13 +647,13 @@ def test_a_killed_worker_changes_nothing(tmp_path, client):
 
 
 def test_a_worker_must_see_the_output_folder(tmp_path):
-    seen = _work._reporting(lambda _: None, tmp_path / "job.json", 0)
+    seen = _job._reporting(lambda _: None, tmp_path / "job.json", 0)
     assert isinstance(seen, DataError)
     assert f"does not see {tmp_path}" in str(seen)
     (tmp_path / "job.json").write_text("{}")
-    assert _work._reporting(lambda _: None, tmp_path / "job.json", 0) is None
+    assert _job._reporting(lambda _: None, tmp_path / "job.json", 0) is None
     with pytest.raises(RuntimeError, match="what is done is kept"):
-        _work._must_have_worked(Outcome(0, None, "it broke"))
+        _job._must_have_worked(Outcome(0, None, "it broke"))
 
 
 # Bad rows
@@ -757,12 +769,12 @@ def test_a_common_item_beyond_parts_is_enough(tmp_path):
     found = evaluate_files(*put_all(tmp_path, test, lists, 1), "P@1", liked=4,
                            output=tmp_path / "out")  # fmt: skip
     same_bits(found, us.evaluate(test, lists, "P@1", liked=4))
-    for source in (_parquet.run_source("one", tmp_path / "one", {}, _parquet.Reading()),):
+    for source in (parquet.run_source("one", tmp_path / "one", {}, parquet.Reading()),):
         job = _parts.Job(
-            _parquet.judgments_source(tmp_path / "test", {}, _parquet.Reading()), (source,), (),
+            parquet.judgments_source(tmp_path / "test", {}, parquet.Reading()), (source,), (),
             us.Relevance(4), "all", "zero", None, 1, "integer", "integer", "", 0,
         )  # fmt: skip
-        assert _whole.share_items(job, source)
+        assert remarks.share_items(job, source)
 
 
 def test_scattered_users_are_refused(tmp_path):
@@ -845,11 +857,11 @@ def test_sources_that_are_refused(tmp_path):
 
 def test_parts_that_do_not_fit_are_refused(tmp_path, monkeypatch):
     test, lists = made(17)
-    monkeypatch.setattr(_work, "_PER_PART", 1e6)
+    monkeypatch.setattr(_job, "_PER_PART", 1e6)
     with pytest.raises(SettingError, match=r"by_user: part 1 .* needs about"):
         evaluate_files(*put_all(tmp_path, test, lists), "P@5", liked=4, by_user=True,
                        output=tmp_path / "out")  # fmt: skip
-    monkeypatch.setattr(_work, "_PER_PART", 1e12)
+    monkeypatch.setattr(_job, "_PER_PART", 1e12)
     with pytest.raises(SettingError, match="give more memory"):
         evaluate_files(tmp_path / "test", tmp_path / "one", "P@5", liked=4, output=tmp_path / "out")
 
@@ -857,8 +869,8 @@ def test_parts_that_do_not_fit_are_refused(tmp_path, monkeypatch):
 def test_less_memory_gives_more_parts(tmp_path, monkeypatch):
     test, lists = made(17, users=600)
     paths = put_all(tmp_path, test, lists)
-    monkeypatch.setattr(_work, "_PER_PART", 4e4)
-    monkeypatch.setattr(_work, "_UNEVEN", 3.0)  # few users make uneven parts
+    monkeypatch.setattr(_job, "_PER_PART", 4e4)
+    monkeypatch.setattr(_job, "_UNEVEN", 3.0)  # few users make uneven parts
     parts = []
     for memory in ("2GiB", "1GiB", "512MiB"):
         out = tmp_path / memory
@@ -985,15 +997,15 @@ def test_the_footer_tells_how_large_row_groups_are(tmp_path):
     sizes = []
     for rows in (10_000, 2500, 10):
         frame.write_parquet(path, row_group_size=rows, compression="uncompressed")
-        sizes.append(_footer.largest_row_group(path, ["score"]))
+        sizes.append(footer.largest_row_group(path, ["score"]))
         assert rows * 8 <= sizes[-1] <= rows * 8 + 200
-        both = _footer.largest_row_group(path, ["score", "items"])
-        assert both == sizes[-1] + _footer.largest_row_group(path, ["items"])
-    assert _footer.largest_row_group(path, frame.columns) < Path(path).stat().st_size
+        both = footer.largest_row_group(path, ["score", "items"])
+        assert both == sizes[-1] + footer.largest_row_group(path, ["items"])
+    assert footer.largest_row_group(path, frame.columns) < Path(path).stat().st_size
     frame.clear().write_parquet(path)
-    assert _footer.largest_row_group(path, ["score"]) == 0
+    assert footer.largest_row_group(path, ["score"]) == 0
     Path(path).write_bytes(b"something else")
-    assert _footer.largest_row_group(path, ["score"]) == 14  # no more than all of it
+    assert footer.largest_row_group(path, ["score"]) == 14  # no more than all of it
 
 
 def large_row_groups(home, rows=1_000_000):
@@ -1011,7 +1023,7 @@ def large_row_groups(home, rows=1_000_000):
 
 def test_large_row_groups_need_memory(tmp_path, monkeypatch):
     paths = large_row_groups(tmp_path, 100_000)
-    held = _footer.largest_row_group(str(paths[1]), ["user", "item", "score"])
+    held = footer.largest_row_group(str(paths[1]), ["user", "item", "score"])
     assert held > 1 << 20
     monkeypatch.setattr(big, "LEAST", 1 << 20)
     how = {"metrics": "P@5", "liked": 4, "output": tmp_path / "out"}
@@ -1022,7 +1034,7 @@ def test_large_row_groups_need_memory(tmp_path, monkeypatch):
     ):
         evaluate_files(*paths, **how, memory="322MiB", workers=2)
     # One worker has room; where their number was not given, that many are taken.
-    monkeypatch.setattr(_work, "resolve", lambda _: 8)
+    monkeypatch.setattr(_job, "resolve", lambda _: 8)
     assert evaluate_files(*paths, **how, memory="323MiB").mean()["run"]["P@5"] > 0
 
 
@@ -1037,8 +1049,8 @@ def heavy_user(home, monkeypatch, rows=400):
     test = run.gather_every(7).select("user", "item", rating=pl.lit(5))
     run.write_parquet(home / "run.parquet")
     test.write_parquet(home / "test.parquet")
-    monkeypatch.setattr(_work, "_PER_PART", (2 << 30) / rows / 24)
-    monkeypatch.setattr(_work, "_UNEVEN", 3.0)
+    monkeypatch.setattr(_job, "_PER_PART", (2 << 30) / rows / 24)
+    monkeypatch.setattr(_job, "_UNEVEN", 3.0)
     return test, run, (home / "test.parquet", home / "run.parquet")
 
 
@@ -1046,8 +1058,8 @@ def test_a_user_beyond_memory_is_refused_and_named(tmp_path, monkeypatch):
     test, run, paths = heavy_user(tmp_path, monkeypatch)
     how = {"metrics": ["P@5", "RR"], "liked": 4, "output": tmp_path / "out", "workers": 1}
     judged = []
-    judge = _work.judge_part
-    monkeypatch.setattr(_work, "judge_part", lambda *task: judged.append(judge(*task)))
+    judge = _job.judge_part
+    monkeypatch.setattr(_job, "judge_part", lambda *task: judged.append(judge(*task)))
     with pytest.raises(SettingError) as told:
         evaluate_files(*paths, **how, memory="1GiB")
     found = re.fullmatch(
@@ -1067,13 +1079,13 @@ def test_a_heavy_part_is_judged_alone(tmp_path, monkeypatch):
     test, run, paths = heavy_user(tmp_path, monkeypatch)
     how = {"metrics": ["P@5"], "liked": 4, "output": tmp_path / "out"}
     done = []
-    do = _work.Workers.do
+    do = _job.Workers.do
 
     def doing(self, function, tasks, moved):
         done.append((self.count, len(tasks)))
         do(self, function, tasks, moved)
 
-    monkeypatch.setattr(_work.Workers, "do", doing)
+    monkeypatch.setattr(_job.Workers, "do", doing)
     result = evaluate_files(*paths, **how, memory="4GiB", workers=3)
     assert [count for count, _ in done] == [3, 3, 1]
     assert done[1][1] > 1

@@ -10,8 +10,8 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.estimating import ips
-from unskew.estimating.bounds import (
+from unskew.unbiased import ips
+from unskew.unbiased.identification import (
     BOUNDED,
     bounds,
     judgments_needed,
@@ -19,7 +19,7 @@ from unskew.estimating.bounds import (
     smallest_gamma,
     weight_range,
 )
-from unskew.estimating.ips import estimate
+from unskew.unbiased.ips import estimate
 
 ITEMS = list("abcdefg")
 TEST = {"user": [1, 1, 1, 2, 2], "item": ["a", "b", "f", "c", "d"], "rating": [5, 1, 4, 5, 2]}
@@ -220,7 +220,7 @@ def test_sensitivity_errors():
     equal = {"weights": [1] * 5, "liked": 4, "model": "weights", "resamples": 0}
     assert sensitivity(TEST, RUNS, "P@3", **equal, items=ITEMS).flips
     relative = us.read_ratings(TEST)
-    from unskew.estimating.propensity import propensity
+    from unskew.unbiased.propensities import propensity
 
     with pytest.raises(SettingError, match="up to a factor"):
         sensitivity(TEST, RUNS, "P@3", propensity=propensity(None, relative, exponent=0.5), liked=4)

@@ -27,8 +27,8 @@ from unskew.data.catalog import DATASETS, get, load
 from unskew.data.collection import read_qrels
 from unskew.data.dataset import Dataset
 from unskew.data.formats import OVERLAP, Parts
+from unskew.data.overview import summary
 from unskew.data.readers import read_ratings
-from unskew.data.summary import summary
 from unskew.errors import DataError, SettingError, UnknownName
 
 PAGE = Path(__file__).parents[1] / "docs" / "datasets.md"
@@ -181,7 +181,7 @@ CM = "32070389\t74476228\t3\t0\n32070389\t68559485\t1\t1\n31500276\t74476228\t4\
 
 @pytest.mark.parametrize("file", ["ratings__txt", "data__txt"])
 def test_cm100k(home, file):
-    from unskew.protocol.familiar import FamiliarTraining
+    from unskew.splits.familiar import FamiliarTraining
 
     put(home, "cm100k", **{file: CM})
     data = load("cm100k", data_dir=home)
@@ -246,7 +246,7 @@ def test_kuairand(home):
 
 
 def test_lastfm_plays_are_events(home):
-    from unskew.protocol.events import EventSplit
+    from unskew.splits.events import EventSplit
 
     plays = [
         ("user_000001", "2009-05-01T09:17:36Z", "mb-1", 'The "A"', "", "Song"),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import unskew as us
 from unskew import DataError, SettingError, UnskewError
-from unskew.charts import (
+from unskew.report.charts import (
     CELLS,
     MOST_ROWS,
     PARTS,
@@ -29,8 +29,8 @@ from unskew.charts import (
     split_counts,
     target_space,
 )
-from unskew.protocol.audit import SplitAudit
-from unskew.protocol.split import Split
+from unskew.splits.diagnose import SplitAudit
+from unskew.splits.split import Split
 
 EVIL = "</script><script>alert(1)</script><!--&\"'"
 FIGURES = {
@@ -342,7 +342,7 @@ def test_a_converter_that_is_too_old(tmp_path, monkeypatch):
 
 
 def test_importing_charts_is_light():
-    code = "import sys, unskew.charts; print(*sys.modules)"
+    code = "import sys, unskew.report.charts; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"altair", "vl_convert", "polars", "numba"} & set(done.stdout.split())
 

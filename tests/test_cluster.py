@@ -21,12 +21,15 @@ from test_plan import WORLD
 from test_store import contents, results
 from unskew import DataError, Plan, SettingError
 from unskew.cli import main
+from unskew.data.stored import data_key, put_ratings
+from unskew.engine import cluster as dask_side
+from unskew.engine.cluster import ClusterError, connect, over
+from unskew.engine.store import Store, StoreError
+from unskew.engine.versions import versions
 from unskew.errors import DataWarning
 from unskew.experiment import cluster
-from unskew.experiment.cluster import Apart, ClusterError, InPlace, connect, over, over_plan
+from unskew.experiment.cluster import Apart, InPlace, over_plan
 from unskew.experiment.results import tasks_of
-from unskew.experiment.store import Store, StoreError, data_key
-from unskew.versions import versions
 
 pytest.importorskip("distributed", reason="needs distributed: pip install 'unskew[cluster]'")
 
@@ -181,7 +184,7 @@ def linger(seconds):
 
 def pretend(version):
     platform.python_version = lambda: version
-    cluster._must_be_fit.cache_clear()
+    dask_side._must_be_fit.cache_clear()
 
 
 def held():
@@ -189,7 +192,11 @@ def held():
     from unskew.experiment import task
 
     kept = [task._ratings, task._split, task._lists]
-    return [one.cache_info().currsize for one in kept], len(cluster._sent), len(cluster._own)
+    return (
+        [one.cache_info().currsize for one in kept],
+        len(dask_side._sent),
+        len(cluster._folders),
+    )
 
 
 # The seam
@@ -215,8 +222,8 @@ def test_outcomes_are_those_of_execute(farm):
 
 def test_what_is_large_travels_in_pieces_and_many_tasks_in_turns(farm, monkeypatch):
     farm.have(2)
-    monkeypatch.setattr(cluster, "PIECE", 1000)
-    monkeypatch.setattr(cluster, "WINDOW", 4)
+    monkeypatch.setattr(dask_side, "PIECE", 1000)
+    monkeypatch.setattr(dask_side, "WINDOW", 4)
     carried = partial(plus, {"more": 5, "ballast": os.urandom(10_500)})
     with connect(farm.address) as client:
         seen = {one.task: one.result for one in over(client, carried, range(30))}
@@ -473,14 +480,14 @@ def test_workers_of_other_versions_are_refused(farm, tmp_path):
 
 def test_what_makes_a_worker_unfit():
     good = {"versions": versions(), "threads": 1}
-    assert cluster._unfit("w", good, versions()) is None
+    assert dask_side._unfit("w", good, versions()) is None
     other = good | {"versions": versions() | {"numpy": "1.0"}}
-    assert "worker w would give other results: it has numpy 1.0 (here" in cluster._unfit(
+    assert "worker w would give other results: it has numpy 1.0 (here" in dask_side._unfit(
         "w", other, versions()
     )
     none = good | {"versions": {}}
-    assert "unskew missing" in cluster._unfit("w", none, versions())
-    assert "--nthreads 1 --nworkers 8" in cluster._unfit("w", good | {"threads": 8}, versions())
+    assert "unskew missing" in dask_side._unfit("w", none, versions())
+    assert "--nthreads 1 --nworkers 8" in dask_side._unfit("w", good | {"threads": 8}, versions())
 
 
 class Told:
@@ -500,10 +507,10 @@ class Told:
 def test_a_worker_without_unskew():
     answers = {"tcp://a:1": ModuleNotFoundError("No module named 'unskew'")}
     with pytest.raises(ClusterError, match=r"worker tcp://a:1 cannot load unskew .*No module"):
-        cluster._look_at_workers(Told(answers))
+        dask_side._look_at_workers(Told(answers))
     with pytest.raises(ClusterError, match="does not answer"):
-        cluster._look_at_workers(Told(OSError("gone")))
-    cluster._look_at_workers(Told({"tcp://a:1": OSError("this one died")}))
+        dask_side._look_at_workers(Told(OSError("gone")))
+    dask_side._look_at_workers(Told({"tcp://a:1": OSError("this one died")}))
 
 
 def test_a_store_is_shared_when_every_worker_reads_the_probe(tmp_path):
@@ -520,9 +527,9 @@ def test_a_store_is_shared_when_every_worker_reads_the_probe(tmp_path):
 
 
 def test_a_late_worker_that_does_not_see_the_store(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "_here", lambda: "tcp://late:1")
+    monkeypatch.setattr(cluster, "worker_address", lambda: "tcp://late:1")
     store = Store.open(tmp_path / "s")
-    task = tasks_of(PLAN, WORLD, store.put_ratings(WORLD), store)[0]
+    task = tasks_of(PLAN, WORLD, put_ratings(store, WORLD), store)[0]
     with pytest.raises(ClusterError, match="worker tcp://late:1 does not see the store"):
         InPlace(str(tmp_path / "nowhere"), "token")(task)
     (tmp_path / "probe").write_text("token")
@@ -558,7 +565,7 @@ def test_a_result_from_elsewhere_is_checked(tmp_path, undisturbed):
     assert store.has(key)
     assert store.content(key) == content
     with pytest.raises(StoreError, match="cannot be read"):
-        store.ratings_files(data_key(WORLD))
+        store.frames_files(data_key(WORLD))
     assert "ratings.arrow" not in repr(Apart({"ratings.arrow": b"x"}))
 
 
@@ -582,7 +589,7 @@ def test_clusters_that_are_none(given, said):
 
 
 def test_nobody_answers(monkeypatch, call, tmp_path):
-    monkeypatch.setattr(cluster, "CONNECT", 0.5)
+    monkeypatch.setattr(dask_side, "CONNECT", 0.5)
     (tmp_path / "plan.toml").write_text(TOML)
     WORLD.to_polars().write_csv(tmp_path / "ratings.csv")
     code, out, error = call("run", tmp_path / "plan.toml", "--cluster", "tcp://127.0.0.1:9")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import unskew as us
 from unskew.data.ratings import Ids
-from unskew.evaluation import memory_bytes
+from unskew.evaluation.evaluate import memory_bytes
+from unskew.evaluation.scores import USERS, Scores, System, notes_of
 from unskew.metrics import REGISTRY
-from unskew.scores import USERS, Scores, System, notes_of
 
 TEST = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
 RUN = {1: [20, 10], 2: [30]}

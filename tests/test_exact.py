@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import unskew as us
 from unskew import DataError, SettingError
+from unskew.evaluation.one_relevant import OF_RANK, expected_values
 from unskew.experiment.plan import plan_from_card
 from unskew.metrics.names import parse
-from unskew.one_relevant import OF_RANK, expected_values
 
 METRICS = ["P@1", "P@3", "Recall@2", "HitRate@3", "F1@3", "Rprec", "AP", "AP@2", "RR", "RR@3",
            "nDCG", "nDCG@3", "DCG@2", "RBP(p=0.6)", "RBP@3"]  # fmt: skip

@@ -14,10 +14,16 @@ from hypothesis import strategies as st
 import plain
 import unskew as us
 from unskew import DataError, SettingError
-from unskew.expect import CLOSED, expected_precision, fairness, one_relevant_bounds, random_ranks
-from unskew.expect import sparsity as sparsity_of
+from unskew.evaluation.chance import (
+    CLOSED,
+    expected_precision,
+    fairness,
+    one_relevant_bounds,
+    random_ranks,
+)
+from unskew.evaluation.chance import sparsity as sparsity_of
 from unskew.metrics import parse
-from unskew.protocol.registry import PROTOCOLS
+from unskew.splits.registry import PROTOCOLS
 
 LIKED = 4
 

@@ -23,10 +23,11 @@ from test_plan import WORLD
 from test_store import contents, results
 from unskew import DataError, Plan, SettingError
 from unskew.cli import main
-from unskew.experiment.execute import execute
+from unskew.data.stored import data_key, put_ratings
+from unskew.engine.execute import execute
+from unskew.engine.store import Store, StoreError
 from unskew.experiment.plan import plan_from_card
 from unskew.experiment.results import keys_of, tasks_of
-from unskew.experiment.store import Store, StoreError, data_key
 from unskew.experiment.task import forget, perform, result_key
 from unskew.recommend.adapt import as_model
 from unskew.recommend.model import Algorithm
@@ -109,9 +110,9 @@ def test_same_bits_in_two_processes(undisturbed, tmp_path):
 
 @pytest.mark.parametrize(("items", "lists"), [(3, 2), (50, 7)])
 def test_same_bits_in_any_block_size(undisturbed, tmp_path, monkeypatch, items, lists):
-    monkeypatch.setattr("unskew.protocol.targets.BLOCK_ITEMS", items)
-    monkeypatch.setattr("unskew.judge.BLOCK", lists)
-    monkeypatch.setattr("unskew.bench.BLOCK", lists)
+    monkeypatch.setattr("unskew.targets.designs.BLOCK_ITEMS", items)
+    monkeypatch.setattr("unskew.judging.shape.BLOCK", lists)
+    monkeypatch.setattr("unskew.evaluation.scoring.BLOCK", lists)
     done = us.run(WORLD, PLAN, store=tmp_path / "s")
     assert contents(tmp_path / "s") == undisturbed[0]
     assert done.table().equals(undisturbed[1])
@@ -794,7 +795,7 @@ def test_a_worker_killed_while_tasks_are_submitted(monkeypatch):
                 raise BrokenProcessPool("A child process terminated abruptly")
             return super().submit(*arguments)
 
-    monkeypatch.setattr("unskew.threads.ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("unskew.engine.threads.ProcessPoolExecutor", Pool)
     with pytest.raises(DataError, match="a worker process was killed"):
         list(execute(double, range(10), workers=2))
 
@@ -807,7 +808,7 @@ def test_tasks_that_vanish_are_not_called_want_of_memory(tmp_path, monkeypatch):
             super().__init__(*arguments, **more)
             next(tmp_path.glob("unskew-*/tasks")).unlink()
 
-    monkeypatch.setattr("unskew.threads.ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("unskew.engine.threads.ProcessPoolExecutor", Pool)
     with pytest.raises(StoreError, match=r"cannot read its tasks: .*No such file.*TMPDIR"):
         list(execute(double, range(10), workers=2))
 
@@ -989,7 +990,7 @@ def test_movielens(ml1m_path, tmp_path):
     assert "55 tasks, 0 of them done; 330 results" in str(told)
 
     store = Store.open(tmp_path / "s")
-    data = store.put_ratings(ratings)
+    data = put_ratings(store, ratings)
     todo = [task for task in tasks_of(made, ratings, data, store) if task.fold == 0]
     begun = time.perf_counter()
     outcomes = list(execute(perform, todo))
@@ -1004,7 +1005,7 @@ def test_movielens(ml1m_path, tmp_path):
     other = Store.open(tmp_path / "again")
     (task,) = [
         one
-        for one in tasks_of(again, ratings, other.put_ratings(ratings), other)
+        for one in tasks_of(again, ratings, put_ratings(other, ratings), other)
         if one.fold == 0 and one.system is not None
     ]
     assert task.todo[0][1] == entry.key

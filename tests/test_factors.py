@@ -129,7 +129,7 @@ def test_same_bits_with_any_number_of_threads_and_any_tile(algorithm, monkeypatc
     train, _ = random_ratings(2, users=300, items=200)
     several = []
     for threads in (1, 2, 3):
-        monkeypatch.setattr("unskew.threads.available", lambda threads=threads: threads)
+        monkeypatch.setattr("unskew.engine.threads.available", lambda threads=threads: threads)
         model = algorithm.fit(train, 7)
         several.append(all_scores(model, train))
     assert len({scores.tobytes() for scores in several}) == 1

@@ -166,10 +166,10 @@ def test_planted_tastes_are_predicted(tempering):
 
 def test_same_bits_with_any_number_of_threads(monkeypatch):
     train, _, _ = some(3, 300, 200)
-    monkeypatch.setattr("unskew.threads.SMALL", 0)
+    monkeypatch.setattr("unskew.engine.threads.SMALL", 0)
     results = []
     for threads in (1, 2, 3):
-        monkeypatch.setattr("unskew.threads.available", lambda threads=threads: threads)
+        monkeypatch.setattr("unskew.engine.threads.available", lambda threads=threads: threads)
         results.append(all_scores(GaussianPLSA(4, 3).fit(train, 7), train).tobytes())
     assert len(set(results)) == 1
     assert all_scores(GaussianPLSA(4, 3).fit(train, 8), train).tobytes() != results[0]

@@ -12,7 +12,7 @@ import pytest
 import unskew as us
 from unskew.cli.options import split_named_source, split_source
 from unskew.errors import DataError, Spelling
-from unskew.layout import as_csv, as_json, as_markdown, as_text, visible
+from unskew.report.result import as_csv, as_json, as_markdown, as_text, visible
 
 TEST = [(u, i, (u * i) % 5 + 1) for u in range(1, 9) for i in range(1, 7) if (u + i) % 3]
 TRAIN = [(u, i, (u + i) % 5 + 1) for u in range(1, 9) for i in range(1, 7) if not (u + i) % 3]

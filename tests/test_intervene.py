@@ -15,10 +15,10 @@ import unskew as us
 from conftest import real_data
 from unskew import DataError, DataWarning, SettingError
 from unskew.data.ratings import under_one_numbering
-from unskew.protocol import drawing
-from unskew.protocol.intervene import DESIGNS, METHODS, Evidence, Full, Reg, Skew, Wtd, WtdH
-from unskew.protocol.randomness import chi_square_tail, cochran, looks_random
-from unskew.protocol.subsample import random_parts
+from unskew.splits import draws
+from unskew.splits.interventions import DESIGNS, METHODS, Evidence, Full, Reg, Skew, Wtd, WtdH
+from unskew.splits.randomness import chi_square_tail, cochran, looks_random
+from unskew.splits.subsample import random_parts
 
 
 def pairs_of(user, item):
@@ -180,7 +180,7 @@ def test_draws_without_replacement_are_successive_draws():
     weights = np.array([8.0, 4.0, 2.0, 1.0])
     data = pairs_of([1, 1, 2, 2], [1, 2, 1, 2])
     tries = 6000
-    hits = sum(drawing.weighted(data, weights, 2, seed).astype(int) for seed in range(tries))
+    hits = sum(draws.weighted(data, weights, 2, seed).astype(int) for seed in range(tries))
     chance = inclusion(weights, 2)
     z = (hits - tries * chance) / np.sqrt(tries * chance * (1 - chance))
     assert np.abs(z).max() < 4.5

@@ -18,10 +18,10 @@ import unskew as us
 from conftest import as_ratings, random_case, real_data
 from unskew.data.ratings import under_one_numbering
 from unskew.errors import DataError, DataWarning, SettingError, UnknownName
-from unskew.estimating.forms import REFUSED, estimands
-from unskew.estimating.ips import Weights, clipped_weights, estimate
-from unskew.estimating.propensity import propensity
-from unskew.protocol.split import shared_rows
+from unskew.splits.split import shared_rows
+from unskew.unbiased.ips import Weights, clipped_weights, estimate
+from unskew.unbiased.propensities import propensity
+from unskew.unbiased.weighted_metrics import REFUSED, estimands
 
 TEST = {"user": [1, 1, 1, 2, 2], "item": ["a", "b", "c", "a", "d"], "rating": [5, 1, 4, 2, 5]}
 RUNS = {"x": {1: ["a", "d", "c"], 2: ["b", "d"]}, "y": {1: ["b", "c"], 2: ["d", "a", "c"]}}

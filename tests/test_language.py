@@ -265,7 +265,7 @@ def test_same_bits(algorithm, monkeypatch):
     users = np.arange(256, dtype=np.int32)
     results = []
     for threads in (1, 2, 3):
-        monkeypatch.setattr("unskew.threads.available", lambda threads=threads: threads)
+        monkeypatch.setattr("unskew.engine.threads.available", lambda threads=threads: threads)
         results.append(algorithm.fit(train).score(users))
     assert results[0].flags.c_contiguous
     assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()

@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-import unskew.threads
+import unskew.engine.threads
 from unskew import Ids, Ratings
 from unskew.data.ratings import frozen
 from unskew.errors import DataError, SettingError
-from unskew.recommend import _svdpp_kernels as kernels
 from unskew.recommend import listwise
+from unskew.recommend import svdpp_kernels as kernels
 from unskew.recommend.listwise import ListRankMF, Lists
 from unskew.recommend.svdpp import SVDpp
 
@@ -196,7 +196,7 @@ def test_same_bits_whatever_the_blocks(algorithm, monkeypatch):
     train = some(3, users=60, items=20, rows=400)
     first = everyone(algorithm.fit(train, 3), train)
     monkeypatch.setattr(listwise, "BLOCK", 7)
-    monkeypatch.setattr(unskew.threads, "SMALL", 0)
+    monkeypatch.setattr(unskew.engine.threads, "SMALL", 0)
     assert everyone(algorithm.fit(train, 3), train).tobytes() == first.tobytes()
     assert everyone(algorithm.fit(train, 4), train).tobytes() != first.tobytes()
 

@@ -371,7 +371,7 @@ def test_same_bits_whatever_the_threads_and_tiles(algorithm, monkeypatch):
     users = everyone(train)
     whole = []
     for threads in (1, 2, 3):
-        monkeypatch.setattr("unskew.threads.available", lambda n=threads: n)
+        monkeypatch.setattr("unskew.engine.threads.available", lambda n=threads: n)
         model = algorithm.fit(train)
         whole.append(model.score(users).tobytes())
         parts = [model.score(users[low : low + 77]) for low in range(0, 300, 77)]

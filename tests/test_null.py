@@ -14,19 +14,19 @@ from typer.testing import CliRunner
 
 import unskew as us
 from conftest import real_data
-from unskew.auditing.designs import (
+from unskew.auditing.null import null_experiment
+from unskew.auditing.null_designs import (
     DESIGNS,
     ForcedNull,
     Slices,
     castells2018_designs,
     simple_systems,
 )
-from unskew.auditing.null import null_experiment
 from unskew.auditing.operating import Planted, differences, operating_characteristics
-from unskew.comparing.distributions import mean_interval as interval
-from unskew.data.nulls import NULLS, co_clusters, forced_judgments, redraw, uniform
-from unskew.data.worlds import World, world
-from unskew.rng import draw, key_of
+from unskew.engine.rng import draw, key_of
+from unskew.stats.distributions import mean_interval as interval
+from unskew.worlds.nulls import NULLS, co_clusters, forced_judgments, redraw, uniform
+from unskew.worlds.worlds import World, world
 
 
 def some_ratings(users=30, items=20, seed=0, share=0.4):

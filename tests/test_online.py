@@ -12,10 +12,11 @@ from scipy import stats
 
 import unskew as us
 from unskew import DataError, SettingError, UnknownName
-from unskew.comparing.corrections import correct
 from unskew.data.ratings import frozen
-from unskew.estimating import online
-from unskew.estimating.online import (
+from unskew.engine.rng import draw, key_of
+from unskew.stats.corrections import correct
+from unskew.unbiased import online
+from unskew.unbiased.online import (
     Clicks,
     Forced,
     Shown,
@@ -32,8 +33,7 @@ from unskew.estimating.online import (
     verdict_of_wins,
     wins_of,
 )
-from unskew.estimating.online_tests import OnlineTests, online_tests, share_interval
-from unskew.rng import draw, key_of
+from unskew.unbiased.online_power import OnlineTests, online_tests, share_interval
 
 SYSTEMS = [us.Random(), us.Popularity(), us.AverageRating()]
 
@@ -209,13 +209,13 @@ def test_balanced_interleaving_is_its_plain_twin(shown, feedback, seed):
 @settings(max_examples=40)
 @given(some_lists(), st.integers(0, 999))
 def test_merged_lists_hold_each_item_once_and_teams_are_even(shown, seed):
-    from unskew._rng import first
-    from unskew.estimating import _online_kernels
+    from unskew.engine.rng_kernels import first
+    from unskew.unbiased import online_kernels
 
     k = shown.k
     mixed, team, source = (np.empty(k, np.int32) for _ in range(3))
     state = np.uint64(first(np.uint64(key_of(seed, "x")), 0))
-    size = _online_kernels.team_draft(state, shown.item, 1, mixed, team, source)
+    size = online_kernels.team_draft(state, shown.item, 1, mixed, team, source)
     merged = mixed[:size].tolist()
     assert len(set(merged)) == size
     union = set(shown.item[:, 1][shown.item[:, 1] >= 0].tolist())
@@ -230,19 +230,19 @@ def test_merged_lists_hold_each_item_once_and_teams_are_even(shown, seed):
 
 
 def test_balanced_lists_by_hand():
-    from unskew.estimating import _online_kernels
+    from unskew.unbiased import online_kernels
 
     a, b = np.array([1, 2, 3, 4], np.int32), np.array([5, 1, 6, 2], np.int32)
     mixed = np.empty(4, np.int32)
-    assert _online_kernels.balance(1, a, b, mixed) == 4
+    assert online_kernels.balance(1, a, b, mixed) == 4
     assert mixed.tolist() == [1, 5, 2, 3]
-    _online_kernels.balance(0, a, b, mixed)
+    online_kernels.balance(0, a, b, mixed)
     assert mixed.tolist() == [5, 1, 2, 6]
     # A click on 6, third in b alone: a's top 3 holds 1 and 2 of the clicks, b's holds 1 and 6.
     clicked = np.array([0, 1, 1, 1], np.uint8)
-    assert _online_kernels.balanced_credit(4, mixed, clicked, a, b) == (2, 2)
+    assert online_kernels.balanced_credit(4, mixed, clicked, a, b) == (2, 2)
     clicked = np.array([0, 1, 0, 1], np.uint8)
-    assert _online_kernels.balanced_credit(4, mixed, clicked, a, b) == (1, 2)
+    assert online_kernels.balanced_credit(4, mixed, clicked, a, b) == (1, 2)
 
 
 def test_random_clicks_fool_balanced_interleaving_but_not_team_draft():
@@ -737,7 +737,7 @@ def test_worlds_by_name_and_designs_by_name(shop):
 
 
 def test_what_cannot_be_tried(shop):
-    from unskew.auditing.designs import ForcedNull
+    from unskew.auditing.null_designs import ForcedNull
 
     def refused(match, *arguments, **more):
         with pytest.raises(SettingError, match=match):

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from typer.main import get_command
 
-from unskew.auditing.sections import Document, Words
 from unskew.cli import app, outputs
+from unskew.report.document import Document, Words
 
 RATINGS = [(u, i, 1 + (u * i + u) % 5) for u in range(12) for i in range(10) if (u + 2 * i) % 3]
 TRAIN = [(u, i, 1 + (u + i) % 5) for u in range(12) for i in range(10) if not (u + 2 * i) % 3]

@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-import unskew.threads
+import unskew.engine.threads
 from unskew import Ids, Ratings
 from unskew.data.ratings import frozen
 from unskew.errors import DataError, SettingError
-from unskew.recommend import _pairwise_kernels as kernels
 from unskew.recommend import pairwise
+from unskew.recommend import pairwise_kernels as kernels
 from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
 
 SEED = np.uint64(12345)
@@ -369,7 +369,7 @@ def test_same_bits_whatever_the_parts(algorithm, monkeypatch):
     train = some(3, users=60, items=20, rows=400)
     first = everyone(algorithm.fit(train, 3), train)
     monkeypatch.setattr(pairwise, "PART", 7)
-    monkeypatch.setattr(unskew.threads, "SMALL", 0)
+    monkeypatch.setattr(unskew.engine.threads, "SMALL", 0)
     assert everyone(algorithm.fit(train, 3), train).tobytes() == first.tobytes()
     assert everyone(algorithm.fit(train, 4), train).tobytes() != first.tobytes()
 

@@ -13,7 +13,7 @@ import pytest
 import unskew as us
 from unskew import SettingError, UnknownName
 from unskew.cli import main
-from unskew.expect import chance_scores
+from unskew.evaluation.chance import chance_scores
 from unskew.experiment.plan import STAGES, Plan, label_of, plan_from_card, plan_of
 from unskew.experiment.results import keys_of
 from unskew.metrics.names import parse

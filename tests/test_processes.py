@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import unskew
+from unskew.engine.files import reading, temporary_folder
+from unskew.engine.threads import python_beside
 from unskew.errors import DataError
-from unskew.files import reading, temporary_folder
-from unskew.threads import python_beside
 
 SOURCE = Path(unskew.__file__).parent.parent
 
@@ -66,7 +66,7 @@ def test_the_process_that_compiles_runs_no_code_of_the_working_folder(trap, monk
     monkeypatch.setenv("PYTHONPATH", str(SOURCE))
     with python_beside("json.tool"):
         time.sleep(1.0)
-    with python_beside("unskew.versions"):
+    with python_beside("unskew.engine.versions"):
         time.sleep(1.0)
     assert not is_sprung(trap), (trap.parent / "sprung").read_text()
 
@@ -75,7 +75,7 @@ def test_workers_have_the_usual_path_again():
     """What a worker starts itself is not our business."""
     code = (
         "import os\n"
-        "from unskew.experiment.execute import execute\n"
+        "from unskew.engine.execute import execute\n"
         "print([one.result for one in execute(os.getenv, ['PYTHONSAFEPATH'] * 2, workers=2)])\n"
         "print(os.getenv('PYTHONSAFEPATH'))\n"
     )
@@ -102,7 +102,7 @@ def test_what_killed_processes_left_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     code = (
         "import os, signal, sys, tempfile\n"
-        "from unskew.files import temporary_folder\n"
+        "from unskew.engine.files import temporary_folder\n"
         "tempfile.tempdir = sys.argv[1]\n"
         "with temporary_folder() as folder:\n"
         "    (folder / 'much').write_text('x')\n"
@@ -129,7 +129,7 @@ import numpy, polars, unskew.errors
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20),) * 2)
 try:
-    import unskew.compiled
+    import unskew.engine.compiled
 except unskew.errors.UnskewError as problem:
     print(problem)
 """

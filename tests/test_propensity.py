@@ -8,8 +8,8 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.estimating import propensity as module
-from unskew.estimating.propensity import propensity
+from unskew.unbiased import propensities as module
+from unskew.unbiased.propensities import propensity
 
 TRAIN = {"user": [1, 2, 3], "item": ["a", "a", "b"], "rating": [5, 4, 1]}
 TEST = {"user": [3, 4], "item": ["a", "c"], "rating": [5, 2]}

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import unskew as us
 from unskew import DataError, SettingError
+from unskew.engine.rng import draw
 from unskew.metrics import REGISTRY, parse
-from unskew.order import own_number
-from unskew.protocol import targets as targets_module
-from unskew.rng import draw
+from unskew.targets import designs as targets_module
+from unskew.ties import own_number
 
 LIKED = 4
 
@@ -171,17 +171,17 @@ def test_the_best_of_many_items(kind, ties):
 
 def test_a_sample_that_misleads():
     """What the sample saw is far better than all the rest: the limit it gives is too high."""
-    from unskew import _rank
+    from unskew.judging import rank_kernels
 
     split = some_split(3, users=5, items=6000, share=0.01)
     lists = us.AllItems().lists(split, liked=LIKED)
     users, items = shape_of(lists)
     row = np.random.default_rng(0).permutation(items).astype(np.float64)
-    seen = (np.arange(_rank.SAMPLE) * (items / _rank.SAMPLE)).astype(np.int64)
+    seen = (np.arange(rank_kernels.SAMPLE) * (items / rank_kernels.SAMPLE)).astype(np.int64)
     row[seen] += 1e6
     k = 100
     # The limit lies among the seen entries, where about this many exceed it: too few.
-    assert 4 * _rank.SAMPLE * k / items + 20 < k
+    assert 4 * rank_kernels.SAMPLE * k / items + 20 < k
     for ties in ("id", "random"):
         check(np.tile(row, (users, 1)), lists, k, ties)
         check(np.tile(np.minimum(row, 1e6), (users, 1)), lists, k, ties)
@@ -254,7 +254,7 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch):
         model = products(0, users, items)
         found = []
         for number, given_number in ((1, None), (2, None), (1, 2), (2, 1), (5, None)):
-            monkeypatch.setattr("unskew.threads.available", lambda number=number: number)
+            monkeypatch.setattr("unskew.engine.threads.available", lambda number=number: number)
             run = us.rank(model, lists, 10, threads=given_number)
             ranks = us.ranks_of(model, lists, threads=given_number)
             means = us.evaluate(lists, {"m": model}, ["nDCG@10", "ARP@5"], threads=given_number)
@@ -673,47 +673,47 @@ def test_what_is_saved_is_read_again(tmp_path):
     wanted=st.integers(-60, 60),
 )
 def test_sorting_and_searching_inside_kernels_are_numpys(values, wanted):
-    from unskew import _sort
+    from unskew.engine import sort
 
     numbers = np.array([0, *values], np.int32)
     low = min(3, len(numbers))
     mine = numbers.copy()
-    _sort.sort_rising(mine, low, len(mine))
+    sort.sort_rising(mine, low, len(mine))
     assert mine.tolist() == [*numbers[:low], *np.sort(numbers[low:])]
 
     names = np.arange(len(numbers), dtype=np.int32)
     for dtype in (np.int64, np.float64):
         order = names.copy()
-        _sort.sort_by(numbers.astype(dtype), order, 0, len(order))
+        sort.sort_by(numbers.astype(dtype), order, 0, len(order))
         assert order.tolist() == np.argsort(numbers, kind="stable").tolist()
 
     whole = np.sort(numbers)
-    assert _sort.first_from(whole, 0, len(whole), wanted) == np.searchsorted(whole, wanted)
+    assert sort.first_from(whole, 0, len(whole), wanted) == np.searchsorted(whole, wanted)
     right = np.searchsorted(whole, wanted, side="right")
-    assert _sort.first_beyond(whole.astype(np.int64), 0, len(whole), wanted) == right
+    assert sort.first_beyond(whole.astype(np.int64), 0, len(whole), wanted) == right
 
 
 def test_kernels_are_compiled_ahead_only_where_there_are_none(monkeypatch):
     from contextlib import nullcontext
 
-    from unskew.auditing import ahead
+    from unskew.auditing import compile_ahead
 
     begun = []
     monkeypatch.setattr(
-        ahead, "python_beside", lambda module: begun.append(module) or nullcontext()
+        compile_ahead, "python_beside", lambda module: begun.append(module) or nullcontext()
     )
     for processors, compiled, wanted in ((2, True, 0), (1, False, 0), (2, False, 1)):
-        monkeypatch.setattr(ahead, "available", lambda n=processors: n)
-        monkeypatch.setattr(ahead, "is_compiled", lambda _kernel, known=compiled: known)
-        with ahead.compiling_ahead():
+        monkeypatch.setattr(compile_ahead, "available", lambda n=processors: n)
+        monkeypatch.setattr(compile_ahead, "is_compiled", lambda _kernel, known=compiled: known)
+        with compile_ahead.compiling_ahead():
             pass
         assert len(begun) == wanted
 
 
 def test_what_is_compiled_ahead_runs():
-    from unskew._rank import top_of_tile
-    from unskew.auditing import ahead
-    from unskew.compiled import is_compiled
+    from unskew.auditing import compile_ahead
+    from unskew.engine.compiled import is_compiled
+    from unskew.judging.rank_kernels import top_of_tile
 
-    ahead.compile_all()
+    compile_ahead.compile_all()
     assert is_compiled(top_of_tile)

@@ -170,7 +170,7 @@ def test_designs_with_several_lists_are_refused(files):
     ids=repr,
 )
 def test_saved_lists_are_the_same_lists(files, tmp_path, monkeypatch, design):
-    monkeypatch.setattr("unskew.protocol.targets.BLOCK_ITEMS", 100)  # several files
+    monkeypatch.setattr("unskew.targets.designs.BLOCK_ITEMS", 100)  # several files
     split, _, _ = split_of(files)
     lists = design.lists(split, liked=4, seed=5)
     us.save_targets(lists, tmp_path / "lists")

@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import unskew as us
-from unskew.auditing.main_job import audit
-from unskew.auditing.sections import Code, Document, Grid, Picture, Section, Words
-from unskew.charts import Figure
-from unskew.layout import as_latex, as_markdown, escape_latex, escape_markdown, finite
-from unskew.reporting import tables
-from unskew.reporting.html import as_html
-from unskew.reporting.write import embedded, report, save_figures, written
+from unskew.auditing.result import audit
+from unskew.evaluation import tables
+from unskew.report.charts import Figure
+from unskew.report.document import Code, Document, Grid, Picture, Section, Words
+from unskew.report.page import as_html
+from unskew.report.result import as_latex, as_markdown, escape_latex, escape_markdown, finite
+from unskew.report.writing import embedded, save_figures, save_report, written
 
 EVIL = "<script>alert(1)</script>\"'😀" + "x" * 200
 SMALL = {"repeats": 2, "permutations": 200}
 
 
 def figure(title="Ratings per item"):
-    from unskew.charts import split_counts
+    from unskew.report.charts import split_counts
 
     return Figure(title, split_counts(train=[8, 3, 1], test=[2, 1, 0]).spec)
 
@@ -160,14 +160,14 @@ def test_json_has_no_word_for_nan():
 
 def test_report_goes_by_the_ending(found, whole, tmp_path):
     for name, begins in (("r.html", "<!DOCTYPE html>"), ("r.md", "# How far"), ("r.json", "{")):
-        report(whole, tmp_path / name)
+        save_report(whole, tmp_path / name)
         assert (tmp_path / name).read_text().startswith(begins)
-    report(found, tmp_path / "report", format="json")
+    save_report(found, tmp_path / "report", format="json")
     assert json.loads((tmp_path / "report").read_text())["answer"] == found.answer()
     with pytest.raises(us.SettingError, match="what should it be"):
-        report(whole, tmp_path / "report.pdf")
+        save_report(whole, tmp_path / "report.pdf")
     with pytest.raises(us.UnknownName, match="markdown"):
-        report(whole, tmp_path / "x", format="markdwn")
+        save_report(whole, tmp_path / "x", format="markdwn")
 
 
 def test_figures_go_to_a_folder(tmp_path):

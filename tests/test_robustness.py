@@ -14,11 +14,11 @@ import unskew.cli
 from conftest import real_data
 from unskew import DataError, SettingError
 from unskew.cli import robustness as command
-from unskew.comparing.correlation import kendall
-from unskew.comparing.robustness import Robustness, _slot, robustness, user_robustness
 from unskew.data.ratings import frozen, under_one_numbering
 from unskew.metrics.names import parse
-from unskew.protocol.split import Split
+from unskew.splits.split import Split
+from unskew.stats.correlation import kendall
+from unskew.stats.incompleteness import Robustness, _slot, robustness, user_robustness
 
 METRICS = [
     "P@5", "P", "set_P", "P(per=list)@7", "Recall@5", "AP", "AP@3", "RR", "nDCG", "nDCG@5", "DCG@4",
@@ -187,7 +187,7 @@ def test_same_bits_for_any_threads_and_memory(data):
 
 
 def test_many_blocks_of_lists_give_the_same_bits(data, monkeypatch):
-    from unskew.comparing import robustness as module
+    from unskew.stats import incompleteness as module
 
     _, test, runs = data
     want = robustness(test, runs, METRICS, shares=[0.4], samples=2, liked=4)
@@ -324,7 +324,7 @@ def test_fewer_users_where_undefined_values_are_left_out(data):
 
 def test_fewer_users_are_drawn_without_replacement_and_nested(scores):
     """Each mean is that of as many users; the smaller set is part of the larger one."""
-    from unskew.comparing import _rank_kernels as kernels
+    from unskew.stats import rank_kernels as kernels
 
     number, sizes = np.array([4, 4, 5]), np.array([10, 3, 10])
     out = np.empty((3, 40))

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 import unskew as us
 from conftest import real_data
 from unskew import DataError, SettingError
-from unskew.comparing.correlation import kendall
-from unskew.estimating import sampled
-from unskew.estimating.sampled import (
+from unskew.evaluation.one_relevant import OF_RANK, anchor_ranks, full_ranks, value_at
+from unskew.judging.rank import ranks_of
+from unskew.stats.correlation import kendall
+from unskew.unbiased import sampled
+from unskew.unbiased.sampled import (
     ESTIMATORS,
     correct_sampled,
     corrected_values,
@@ -23,9 +25,7 @@ from unskew.estimating.sampled import (
     rank_distribution,
     sampled_metrics,
 )
-from unskew.estimating.sizes import target_sizes
-from unskew.one_relevant import OF_RANK, anchor_ranks, full_ranks, value_at
-from unskew.ranking import ranks_of
+from unskew.unbiased.target_numbers import target_sizes
 
 LABELS = ["P@3", "Recall@3", "HitRate@2", "F1@3", "Rprec", "AP", "AP@3", "RR@4", "DCG@3", "nDCG",
           "RBP@4", "RBP(p=0.5)", "AUC"]  # fmt: skip

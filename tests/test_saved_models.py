@@ -12,8 +12,8 @@ import pytest
 
 import unskew as us
 from test_algorithms import EVERYONE, build, ratings
+from unskew.engine.files import sealed
 from unskew.errors import DataError
-from unskew.files import sealed
 from unskew.recommend.registry import ALGORITHMS
 from unskew.recommend.saved_models import array_digest
 

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-import unskew.threads
+import unskew.engine.threads
 from unskew import Ids, Ratings
 from unskew.data.ratings import frozen
 from unskew.errors import DataError, SettingError
@@ -150,7 +150,7 @@ def test_triples_like_a_plain_twin(bias, draw):
 
 
 def test_a_triple_is_one_step_against_the_gradient():
-    from unskew.recommend._sgd_kernels import pairwise_draws
+    from unskew.recommend.sgd_kernels import pairwise_draws
 
     # Only (0, 0, 1) is a triple; draws are made until it was hit.
     train = ratings([(0, 0, 1), (1, 0, 1), (1, 1, 1)])
@@ -224,7 +224,7 @@ def test_same_bits_and_nothing_changed(algorithm, monkeypatch):
     before = train.fingerprint
     results = []
     for threads in (1, 2, 5):
-        monkeypatch.setattr(unskew.threads, "available", lambda threads=threads: threads)
+        monkeypatch.setattr(unskew.engine.threads, "available", lambda threads=threads: threads)
         results.append(everyone(algorithm.fit(train, 7), train))
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])

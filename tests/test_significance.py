@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
-from unskew.comparing import classic, distributions, letters
-from unskew.comparing.corrections import correct
-from unskew.comparing.paired import paired
-from unskew.comparing.randomisation import Hypotheses, flip_signs, grid_of, shuffled_ranges
-from unskew.comparing.samples import all_pairs, sample
-from unskew.comparing.significance import TESTS, compare
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.scores import Scores, System
+from unskew.evaluation.scores import Scores, System
+from unskew.stats import classic, distributions, letters
+from unskew.stats.corrections import correct
+from unskew.stats.pairing import paired
+from unskew.stats.randomisation import Hypotheses, flip_signs, grid_of, shuffled_ranges
+from unskew.stats.samples import all_pairs, sample
+from unskew.stats.significance import TESTS, compare
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -153,7 +153,7 @@ def test_grid_of_means_over_lists():
 
 def plain_flips(values, permutations, seed):
     """Return the sums under the very signs that are drawn, without tables."""
-    from unskew.rng import draw
+    from unskew.engine.rng import draw
 
     users = values.shape[0]
     words = -(-users // 64)
@@ -238,7 +238,7 @@ def test_threads_do_not_matter(test):
 
 @pytest.mark.parametrize("correction", ["maxT", "tukey"])
 def test_blocks_do_not_matter(correction, monkeypatch):
-    from unskew.comparing import randomisation, significance
+    from unskew.stats import randomisation, significance
 
     scores = scores_of({kind: made_up(kind, 700, 4) for kind in ("P@10", "nDCG", "AP")})
     whole = compare(scores, permutations=2000, correction=correction).table()
@@ -329,7 +329,7 @@ def test_sign_test_equals_scipy(alternative):
 
 def plain_resamples(users, resamples, seed):
     """Return the very draws of the bootstrap, by their rule in plain numpy."""
-    from unskew.rng import draw
+    from unskew.engine.rng import draw
 
     bits = draw(seed, "resamples", np.arange(resamples)[:, None], np.arange(0, users, 2)[None, :])
     both = np.stack([bits >> np.uint64(32), bits & np.uint64(2**32 - 1)], axis=2)
@@ -695,7 +695,7 @@ def test_text_markdown_latex_html(result):
 
 
 def layout_html(result):
-    from unskew import layout
+    from unskew.report import result as layout
 
     return layout.as_html(["x"], [[name] for name in result.systems])
 

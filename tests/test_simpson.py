@@ -8,7 +8,7 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError
-from unskew.estimating.simpson import propensity_strata, stratified_recall
+from unskew.unbiased.propensity_groups import propensity_strata, stratified_recall
 
 HIT, RARE = 0.9, 0.1
 

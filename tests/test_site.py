@@ -150,7 +150,7 @@ def test_the_tour_in_the_shell_says_what_it_says_in_python(tmp_path, monkeypatch
             done(words)
     names = {}
     for language, code in FENCE.findall(text):
-        if language == "python" and "us.audit(" not in code and "us.report(" not in code:
+        if language == "python" and "us.audit(" not in code and "us.save_report(" not in code:
             exec(compile(code, "tour.md", "exec"), names)
     in_shell = us.read_ratings("parts/test.parquet").to_polars()
     assert in_shell.equals(names["split"].test.to_polars())

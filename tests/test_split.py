@@ -14,22 +14,22 @@ from hypothesis import strategies as st
 import unskew as us
 from conftest import real_data
 from unskew import DataError, Ratings, SettingError
+from unskew.amounts import as_share, portion
 from unskew.data.distribution import divergence, gini
-from unskew.protocol import drawing
-from unskew.protocol.amounts import as_share, portion
-from unskew.protocol.audit import audit_split
-from unskew.protocol.chance import RandomSplit
-from unskew.protocol.events import EventSplit, read_events
-from unskew.protocol.familiar import FamiliarTraining
-from unskew.protocol.given import ForcedTest, Given
-from unskew.protocol.popularity import FlatTest, HeadRemoved, UniformTest
-from unskew.protocol.registry import PROTOCOLS, protocol
-from unskew.protocol.saved import from_card, load_splits, read_card, save_splits
-from unskew.protocol.split import Split
-from unskew.protocol.strata import judgment_bins, popularity_percentiles
-from unskew.protocol.subsample import popularity_cut, random_parts, sparsity_sample
-from unskew.protocol.temporal import TemporalSplit
-from unskew.protocol.users import LeaveOut, UserSplit
+from unskew.splits import draws
+from unskew.splits.diagnose import audit_split
+from unskew.splits.events import EventSplit, read_events
+from unskew.splits.familiar import FamiliarTraining
+from unskew.splits.given import ForcedTest, Given
+from unskew.splits.popularity import FlatTest, HeadRemoved, UniformTest
+from unskew.splits.random import RandomSplit
+from unskew.splits.registry import PROTOCOLS, protocol
+from unskew.splits.saved import from_card, load_splits, read_card, save_splits
+from unskew.splits.split import Split
+from unskew.splits.strata import judgment_bins, popularity_percentiles
+from unskew.splits.subsample import popularity_cut, random_parts, sparsity_sample
+from unskew.splits.time import TemporalSplit
+from unskew.splits.user import LeaveOut, UserSplit
 
 
 def ratings(rows, tags=None):
@@ -254,25 +254,25 @@ def plain_choice(key, group, size):
 @settings(max_examples=25)
 def test_draws_are_the_smallest_hashes(seed, wanted):
     data = read(some_frame(seed % 4))
-    key = drawing.keys(data, seed, "test").tolist()
+    key = draws.keys(data, seed, "test").tolist()
     for group, groups, draw in (
-        (data.user, 30, drawing.of_each_user),
-        (data.item, 20, drawing.of_each_item),
+        (data.user, 30, draws.of_each_user),
+        (data.item, 20, draws.of_each_item),
     ):
         size = np.minimum(np.resize(wanted, groups), np.bincount(group, minlength=groups))
         mark = draw(data, size, seed, "test")
         assert np.flatnonzero(mark).tolist() == plain_choice(key, group, size)
     number = wanted[0]
     smallest = sorted(range(len(key)), key=lambda row: key[row])[:number]
-    assert np.flatnonzero(drawing.of_all(data, number, seed, "test")).tolist() == sorted(smallest)
+    assert np.flatnonzero(draws.of_all(data, number, seed, "test")).tolist() == sorted(smallest)
 
 
 def test_a_limit_that_was_too_low_does_not_show(monkeypatch):
     data = read(some_frame(users=300))
     size = np.full(20, 5)
-    usual = drawing.of_each_item(data, size, 1, "test")
-    monkeypatch.setattr(drawing, "_likely_limit", lambda counts, size: np.zeros_like(size))
-    assert np.array_equal(drawing.of_each_item(data, size, 1, "test"), usual)
+    usual = draws.of_each_item(data, size, 1, "test")
+    monkeypatch.setattr(draws, "_likely_limit", lambda counts, size: np.zeros_like(size))
+    assert np.array_equal(draws.of_each_item(data, size, 1, "test"), usual)
 
 
 # Amounts

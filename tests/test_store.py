@@ -17,9 +17,10 @@ import unskew as us
 from test_plan import WORLD, world
 from unskew import DataError, Plan
 from unskew.cli import main
-from unskew.experiment.execute import execute
-from unskew.experiment.store import MARK, Store, StoreError, data_key, key_of
-from unskew.files import is_abandoned, replacing
+from unskew.data.stored import data_key, put_ratings, stored_ratings
+from unskew.engine.execute import execute
+from unskew.engine.files import is_abandoned, replacing
+from unskew.engine.store import MARK, Store, StoreError, key_of
 
 TABLE = pl.DataFrame({"depth": [1, 2, 3], "P@5": [0.5, float("nan"), 0.0]})
 KEY = "ab" * 20
@@ -61,7 +62,7 @@ def leave_part(folder, name=".x.result"):
     folder.mkdir(parents=True, exist_ok=True)
     code = (
         "import os, signal, sys\n"
-        "from unskew.files import replacing\n"
+        "from unskew.engine.files import replacing\n"
         "with replacing(sys.argv[1]) as part:\n"
         "    part.write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -320,7 +321,7 @@ def test_disk_full(store, monkeypatch, where):
     for do in (
         lambda: store.put(KEY, TABLE, {}),
         lambda: store.put("cd" * 20, TABLE, {}),
-        lambda: store.put_ratings(WORLD),
+        lambda: put_ratings(store, WORLD),
     ):
         with pytest.raises(StoreError, match=r"No space left.*make room and run again; earlier"):
             do()
@@ -328,7 +329,7 @@ def test_disk_full(store, monkeypatch, where):
     assert store.path(KEY).read_bytes() == before
     assert store.verify() == []
     assert not list(store.home.rglob("*.part"))
-    assert store.ratings(store.put_ratings(WORLD)).fingerprint == WORLD.fingerprint
+    assert stored_ratings(store, put_ratings(store, WORLD)).fingerprint == WORLD.fingerprint
 
 
 def test_disk_full_in_a_run_is_not_remembered_as_a_failure(tmp_path, monkeypatch):
@@ -358,13 +359,14 @@ def test_a_file_that_may_not_grow(tmp_path):
     code = (
         "import resource, signal, sys\n"
         "import unskew as us\n"
-        "from unskew.experiment.store import Store, StoreError\n"
+        "from unskew.data.stored import put_ratings\n"
+        "from unskew.engine.store import Store, StoreError\n"
         "ratings = us.read_ratings(sys.argv[1])\n"
         "store = Store.open(sys.argv[2])\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try:\n"
-        "    store.put_ratings(ratings)\n"
+        "    put_ratings(store, ratings)\n"
         "except StoreError as problem:\n"
         "    print(problem)\n"
     )
@@ -376,7 +378,7 @@ def test_a_file_that_may_not_grow(tmp_path):
     assert "earlier results are untouched" in done.stdout
     assert not list((tmp_path / "store").rglob("*.part"))
     store = Store.open(tmp_path / "store")
-    assert store.ratings(store.put_ratings(WORLD)).fingerprint == WORLD.fingerprint
+    assert stored_ratings(store, put_ratings(store, WORLD)).fingerprint == WORLD.fingerprint
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may write anywhere")
@@ -415,9 +417,9 @@ def test_ratings_come_back(store, text):
     if text:
         frame = frame.with_columns(pl.col("user", "item").cast(pl.String))
     ratings = us.read_ratings(frame, tags=["familiar"])
-    key = store.put_ratings(ratings)
-    assert key == store.put_ratings(ratings) == data_key(ratings)
-    kept = store.ratings(key)
+    key = put_ratings(store, ratings)
+    assert key == put_ratings(store, ratings) == data_key(ratings)
+    kept = stored_ratings(store, key)
     assert kept.to_polars().equals(ratings.to_polars())
     assert (kept.implicit, kept.notes) == (ratings.implicit, ratings.notes)
     assert not kept.value.flags.writeable
@@ -425,7 +427,7 @@ def test_ratings_come_back(store, text):
 
 def test_ratings_without_values_or_times(store):
     ratings = us.read_ratings({"user": [1, 1, 2], "item": ["a", "b", "a"]})
-    kept = store.ratings(store.put_ratings(ratings))
+    kept = stored_ratings(store, put_ratings(store, ratings))
     assert kept.implicit
     assert kept.time is None
     assert kept.to_polars().equals(ratings.to_polars())
@@ -434,7 +436,7 @@ def test_ratings_without_values_or_times(store):
 @pytest.mark.parametrize("name", ["ratings.arrow", "users.arrow", "items.arrow", "meta.json"])
 @pytest.mark.parametrize("how", ["cut", "spoilt", "gone"])
 def test_damaged_ratings(store, name, how):
-    key = store.put_ratings(WORLD)
+    key = put_ratings(store, WORLD)
     path = store.home / "data" / key / name
     content = path.read_bytes()
     if how == "cut":
@@ -445,7 +447,7 @@ def test_damaged_ratings(store, name, how):
     else:
         path.unlink()
     with pytest.raises(StoreError, match="remove the folder and run again"):
-        store.ratings(key)
+        stored_ratings(store, key)
     if (name, how) != ("meta.json", "gone"):
         assert any(key in line for line in store.verify())
 

@@ -15,7 +15,7 @@ import unskew as us
 from conftest import as_ratings, random_case, real_data
 from unskew import DataError, SettingError
 from unskew.cli import strata as command
-from unskew.estimating.strata import strata
+from unskew.unbiased.stratified import strata
 
 TRAIN = {
     "user": [1, 1, 2, 2, 3, 3, 4],

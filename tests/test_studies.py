@@ -10,12 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 import unskew as us
-from unskew.auditing.sections import Grid, Words
 from unskew.cli import app
 from unskew.data import released
 from unskew.data.catalog import DATASETS
-from unskew.data.worlds import world
 from unskew.errors import DataError, SettingError, UnknownName
+from unskew.report.document import Grid, Words
 from unskew.studies import pages
 from unskew.studies import study as studies
 from unskew.studies.claims import (
@@ -54,6 +53,7 @@ from unskew.studies.lab import (
     opened,
 )
 from unskew.studies.paper import Exhibit, Study
+from unskew.worlds.worlds import world
 
 calls = []
 
@@ -311,7 +311,7 @@ def test_every_number_as_csv_and_the_page_in_every_format(toy, tmp_path):
     assert names == {"ledger.csv", "sizes-stand-in.csv"}
     assert pl.read_csv(tmp_path / "csv" / "sizes-stand-in.csv")["names"].to_list() == ["a b"]
     for name in ("page.html", "page.md", "page.json"):
-        us.report(found, tmp_path / name)
+        us.save_report(found, tmp_path / name)
         assert (tmp_path / name).stat().st_size < 5_000_000
     assert json.loads((tmp_path / "page.json").read_text())["card"]["study"] == "toy"
     html = (tmp_path / "page.html").read_text()

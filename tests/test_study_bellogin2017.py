@@ -8,8 +8,8 @@ import pytest
 
 import unskew as us
 from conftest import real_data
-from unskew.comparing.distributions import mean_interval
-from unskew.reporting.write import report
+from unskew.report.writing import save_report
+from unskew.stats.distributions import mean_interval
 from unskew.studies.bellogin2017 import designs, measures, popularity, tables
 from unskew.studies.claims import (
     AMBIGUOUS,
@@ -112,7 +112,7 @@ def test_what_is_wrong_on_any_data(found, key):
 
 
 def test_the_page_and_its_numbers(found, tmp_path):
-    report(found, tmp_path / "page.html")
+    save_report(found, tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
     text = found.document().to_markdown()
     assert "Fig. 8: Remedies" in text

@@ -7,8 +7,7 @@ import unskew as us
 from conftest import real_data
 from unskew.auditing.interventions import InterventionStudy
 from unskew.data.ratings import under_one_numbering
-from unskew.data.worlds import world
-from unskew.reporting.write import report
+from unskew.report.writing import save_report
 from unskew.studies.carraro2020 import claims
 from unskew.studies.carraro2020 import measures as made
 from unskew.studies.carraro2020.printed import (
@@ -33,6 +32,7 @@ from unskew.studies.claims import (
     VERDICTS,
 )
 from unskew.studies.study import study
+from unskew.worlds.worlds import world
 
 LITTLE = {"repetitions": 2, "neighbours": 1, "factors": 1, "penalties": 1}
 FROM_PRINT = {
@@ -82,7 +82,7 @@ def test_page_and_numbers(found, tmp_path):
     assert [exhibit.place for exhibit, _, _ in found.exhibits] == [
         "Table 1", "Table 2", "Table 3", "Table 4", "§4",
     ]  # fmt: skip
-    report(found, tmp_path / "page.html")
+    save_report(found, tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size < 5e6
     assert "Kendall" in found.document().to_markdown()
     names = {path.name for path in found.to_csv(tmp_path / "numbers")}

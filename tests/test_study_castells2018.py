@@ -9,7 +9,7 @@ import pytest
 
 import unskew as us
 from conftest import real_data
-from unskew.reporting.write import report
+from unskew.report.writing import save_report
 from unskew.studies.castells2018 import worlds
 from unskew.studies.castells2018.measures import (
     cell,
@@ -101,7 +101,7 @@ def test_free_judgments_are_unfair_and_two_designs_are_not_on_the_stand_in(found
 
 
 def test_the_page_and_the_numbers(found, tmp_path):
-    page = report(found, tmp_path / "page.html")
+    page = save_report(found, tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size < 5_000_000, page
     text = found.document().to_markdown()
     assert "Fig. 2" in text

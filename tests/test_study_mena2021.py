@@ -10,7 +10,7 @@ import pytest
 
 import unskew as us
 from conftest import real_data
-from unskew.reporting.write import report
+from unskew.report.writing import save_report
 from unskew.studies.claims import (
     ALGEBRA,
     AMBIGUOUS,
@@ -87,7 +87,7 @@ def test_every_claim_of_the_stand_in_has_a_verdict(whole):
 
 def test_the_page_and_the_numbers(whole, tmp_path):
     page = whole.document()
-    report(page, tmp_path / "page.html")
+    save_report(page, tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
     assert "Fig. 14" in page.to_markdown()
     assert {path.name for path in whole.to_csv(tmp_path / "numbers")} >= {

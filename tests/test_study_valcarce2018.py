@@ -11,7 +11,7 @@ import pytest
 
 import unskew as us
 from conftest import real_data
-from unskew.reporting.write import report
+from unskew.report.writing import save_report
 from unskew.studies.claims import (
     AMBIGUOUS,
     CONTRADICTS,
@@ -135,10 +135,10 @@ def test_tables_and_page(found, tmp_path):
     left = {place.split(":")[0] for place in found.left_out}
     assert left == {"Fig. 1", "Fig. 3", "Fig. 4", "Table 3", *released}
     page = tmp_path / "page.html"
-    report(found, page)
+    save_report(found, page)
     assert 100_000 < page.stat().st_size < 5_000_000
     text = tmp_path / "page.md"
-    report(found, text, format="markdown")
+    save_report(found, text, format="markdown")
     assert "Fig. 6" in text.read_text()
     files = {path.name for path in found.to_csv(tmp_path / "csv")}
     assert {"ledger.csv", "pvalues-stand-in.csv", "correlations-stand-in.csv"} <= files

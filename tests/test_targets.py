@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import unskew as us
 from unskew import DataError, SettingError, UnknownName
-from unskew.charts import TOY_MATRIX, TOY_TARGETS
-from unskew.protocol import targets as module
-from unskew.rng import draw, key_of
+from unskew.engine.rng import draw, key_of
+from unskew.report.charts import TOY_MATRIX, TOY_TARGETS
+from unskew.targets import designs as module
 
 LIKED = 4
 
@@ -264,16 +264,16 @@ def test_the_example_matrix():
 
 
 def test_the_compiled_hash_equals_the_plain_one():
-    from unskew import _rng
+    from unskew.engine import rng_kernels
 
     key = np.uint64(key_of(7, "targets"))
     for a, b in itertools.product((0, 1, 5, 2**31, 2**40, -1), (0, 3, 10**9, -2)):
-        state = np.uint64(_rng.first(key, np.int64(a)))
-        assert int(_rng.second(state, np.int64(b))) == int(draw(7, "targets", a, b)[0])
+        state = np.uint64(rng_kernels.first(key, np.int64(a)))
+        assert int(rng_kernels.second(state, np.int64(b))) == int(draw(7, "targets", a, b)[0])
     tile = np.empty((3, 4))
     users = np.array([2, 0, 9], np.int32)
     users.flags.writeable = False
-    _rng.uniform_tile(key, users, tile)
+    rng_kernels.uniform_tile(key, users, tile)
     bits = draw(7, "targets", np.repeat(users, 4), np.tile(np.arange(4), 3)) >> np.uint64(11)
     assert tile.ravel().tolist() == (bits.astype(np.float64) * 2.0**-53).tolist()
 

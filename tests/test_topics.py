@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-import unskew.threads
+import unskew.engine.threads
 from unskew import Ids, Ratings
 from unskew.data.ratings import frozen
 from unskew.errors import DataError, SettingError
@@ -125,7 +125,7 @@ def bound(R, gamma, lamda, alpha, beta):
 
 
 def test_digamma():
-    from unskew.recommend._topic_kernels import digamma as ours
+    from unskew.recommend.topic_kernels import digamma as ours
 
     euler = 0.5772156649015329
     assert ours(1.0) == pytest.approx(-euler, rel=1e-13)
@@ -190,10 +190,10 @@ def test_many_topics_stay_finite(algorithm):
 def test_same_bits_and_nothing_changed(algorithm, monkeypatch):
     train = some(users=400, items=300, rows=3000)
     before = train.fingerprint
-    monkeypatch.setattr(unskew.threads, "SMALL", 0)
+    monkeypatch.setattr(unskew.engine.threads, "SMALL", 0)
     results = []
     for threads in (1, 2, 5):
-        monkeypatch.setattr(unskew.threads, "available", lambda threads=threads: threads)
+        monkeypatch.setattr(unskew.engine.threads, "available", lambda threads=threads: threads)
         results.append(everyone(algorithm.fit(train, 7), train))
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import unskew as us
 from conftest import real_data
-from unskew.auditing import _judging
+from unskew.auditing import observed_and_true
 from unskew.auditing.interventions import (
     _parted,
     _relative,
@@ -20,10 +20,10 @@ from unskew.auditing.interventions import (
     carraro2020_systems,
     intervention_study,
 )
-from unskew.auditing.truth import debiased_training, sweep, truth
-from unskew.data import worlds
+from unskew.auditing.true_values import debiased_training, sweep, truth
 from unskew.data.dataset import Dataset
-from unskew.data.worlds import World, world
+from unskew.worlds import worlds
+from unskew.worlds.worlds import World, world
 
 SYSTEMS = {"pop": us.Popularity(), "avg": us.AverageRating(), "knn": us.UserKNN(k=10)}
 METRICS = ["P@5", "anti-P@5", "Recall@5", "nDCG@5"]
@@ -204,7 +204,7 @@ def test_random_ratings_in_training_are_left_out_or_count_as_missed():
 def test_what_wtd_learns_from_does_not_judge():
     data = shop(80).dataset(0.3)
     made = plan(interventions=[us.Full(), us.Wtd()])
-    source = _judging.source_of(data, None, 0.25, None, "to-training", made)
+    source = observed_and_true.source_of(data, None, 0.25, None, "to-training", made)
     both = [
         {(u, i) for u, i in zip(part.user, part.item, strict=True)}
         for part in (source.weights, source.random)
@@ -212,7 +212,7 @@ def test_what_wtd_learns_from_does_not_judge():
     assert both[0].isdisjoint(both[1])
     assert len(both[0]) + len(both[1]) == len(data.random)
     assert 0.15 < len(both[0]) / len(data.random) < 0.35
-    plain = _judging.source_of(data, None, None, None, "to-training", plan())
+    plain = observed_and_true.source_of(data, None, None, None, "to-training", plan())
     assert plain.weights is None
     assert len(plain.random) == len(data.random)
     assert truth(data, made, bootstrap=0).designs == ("full", "wtd")
@@ -237,7 +237,7 @@ def test_what_truth_refuses(data, settings, told):
 
 def test_a_world_must_keep_its_ids():
     small, other = shop(), shop(30)
-    source = _judging.source_of(small, None, None, None, "to-training", plan())
+    source = observed_and_true.source_of(small, None, None, None, "to-training", plan())
     with pytest.raises(us.DataError, match="other users"):
         source.judge({"pop": us.Popularity().fit(other.ratings)}, other.ratings, plan())
 
@@ -296,7 +296,7 @@ def test_training_on_samples_is_scored_by_the_same_truth():
     # All rank the items outside the whole training part.
     split = us.RandomSplit().split(small.ratings, 3)[0]
     drawn = us.Skew().sample(split.train, split.train, seed=3).ratings
-    source = _judging.source_of(small, None, None, None, "to-training", made)
+    source = observed_and_true.source_of(small, None, None, None, "to-training", made)
     true = source.judge({"pop": us.Popularity().fit(drawn)}, split.train, made).mean("P@5")
     assert table.filter(training="skew", system="pop", metric="P@5")["true"][0] == true["pop"]
     json.dumps(found.to_dict())

@@ -8,7 +8,7 @@ from polars.testing import assert_frame_equal
 import unskew as us
 from test_agreement import some_scores
 from unskew import DataError, SettingError
-from unskew.comparing.paired import paired
+from unskew.stats.pairing import paired
 
 WIDE = {"user": [3, 1, 2], "a": [0.5, 1.0, 0.0], "b": [0.25, 0.5, 1.0]}
 LONG = {

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
-from unskew import threads
-from unskew.data import worlds
-from unskew.data.named_worlds import WORLDS
-from unskew.data.observation import (
+from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.engine import threads
+from unskew.worlds import worlds
+from unskew.worlds.named import WORLDS
+from unskew.worlds.observation import (
     Activity,
     AgainstRelevance,
     Ageing,
@@ -32,9 +33,8 @@ from unskew.data.observation import (
     fit_popularity_law,
     whole_counts,
 )
-from unskew.data.ratings import Ids, Ratings, frozen
-from unskew.data.saved_world import save_world
-from unskew.data.tastes import (
+from unskew.worlds.saved import save_world
+from unskew.worlds.tastes import (
     ML1M_STARS,
     Generosity,
     Iid,
@@ -46,7 +46,7 @@ from unskew.data.tastes import (
     births,
     normal,
 )
-from unskew.data.worlds import PARTS, World, gini, world
+from unskew.worlds.worlds import PARTS, World, gini, world
 
 SMALL = {"users": 300, "items": 120}
 EVERYONE = np.arange(300, dtype=np.int32)
@@ -178,7 +178,7 @@ def test_dataset(named):
 
 def test_same_bits_in_another_process():
     code = (
-        "from unskew.data.worlds import world\n"
+        "from unskew.worlds.worlds import world\n"
         "w = world('shop', users=300, items=120, seed=3)\n"
         "print(w.ratings.fingerprint, w.random().fingerprint)"
     )
@@ -727,9 +727,9 @@ def test_saved_again_leaves_nothing_of_before(tmp_path, monkeypatch):
 
 
 def test_a_large_truth_must_be_asked_for(tmp_path, monkeypatch):
-    from unskew.data import saved_world
+    from unskew.worlds import saved
 
-    monkeypatch.setattr(saved_world, "MOST_PAIRS", 1000)
+    monkeypatch.setattr(saved, "MOST_PAIRS", 1000)
     with pytest.raises(us.SettingError, match="36,000 pairs: say --truth"):
         save_world(made("null"), tmp_path)
     assert not list(tmp_path.iterdir())

@@ -12,101 +12,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unskew.auditing.designs import castells2018_designs
     from unskew.auditing.interventions import intervention_study
-    from unskew.auditing.main_job import Audit, audit
     from unskew.auditing.null import null_experiment
+    from unskew.auditing.null_designs import castells2018_designs
     from unskew.auditing.operating import operating_characteristics
-    from unskew.auditing.truth import debiased_training, sweep, truth
+    from unskew.auditing.result import Audit, audit
+    from unskew.auditing.true_values import debiased_training, sweep, truth
+    from unskew.bias.decomposition import margins
     from unskew.bias.describe import describe_bias
-    from unskew.bias.margins import margins
     from unskew.bias.optimal import optimal_rankings
     from unskew.bias.pairs import item_pairs, pairs_of_systems
     from unskew.bias.popularity import ItemCounts, count_items
-    from unskew.comparing.agreement import agreement
-    from unskew.comparing.comparison import Comparison
-    from unskew.comparing.corrections import correct
-    from unskew.comparing.correlation import kendall, rbo, tau_ap
-    from unskew.comparing.paired import paired
-    from unskew.comparing.power import (
-        discriminative_power,
-        power,
-        sample_size,
-        swap_rate,
-        type_one_error,
-    )
-    from unskew.comparing.robustness import robustness, user_robustness
-    from unskew.comparing.significance import compare
-    from unskew.comparing.stability import score_table, stability
     from unskew.data.catalog import load
     from unskew.data.collection import read_qrels
     from unskew.data.dataset import Dataset
-    from unskew.data.nulls import redraw
-    from unskew.data.observation import fit_popularity_law
+    from unskew.data.overview import summary
     from unskew.data.ratings import Ids, Ratings
     from unskew.data.readers import read_ratings
     from unskew.data.relevance import Relevance, levels
-    from unskew.data.summary import summary
-    from unskew.data.worlds import World, world
+    from unskew.engine.versions import show_versions
     from unskew.errors import DataError, DataWarning, SettingError, UnknownName, UnskewError
-    from unskew.estimating.bandit import policy_value, read_log
-    from unskew.estimating.bounds import bounds, judgments_needed, sensitivity
-    from unskew.estimating.ips import estimate
-    from unskew.estimating.online import (
-        Clicks,
-        Forced,
-        ab_test,
-        interleave,
-        multileave,
-        reuse_judgments,
-        top_lists,
-    )
-    from unskew.estimating.online_tests import online_tests
-    from unskew.estimating.propensity import Propensity, propensity
-    from unskew.estimating.sampled import (
-        correct_sampled,
-        corrected_values,
-        expected_metrics,
-        sampled_metrics,
-    )
-    from unskew.estimating.simpson import propensity_strata, stratified_recall
-    from unskew.estimating.sizes import target_sizes
-    from unskew.estimating.strata import strata
-    from unskew.evaluation import evaluate
-    from unskew.expect import expected_precision, fairness, one_relevant_bounds, sparsity
-    from unskew.experiment.big import Estimate, FileScores, evaluate_files
-    from unskew.experiment.outline import outline
+    from unskew.evaluation.chance import expected_precision, fairness, one_relevant_bounds, sparsity
+    from unskew.evaluation.evaluate import evaluate
+    from unskew.evaluation.on_disk.files import Estimate, FileScores, evaluate_files
+    from unskew.evaluation.scores import Scores
     from unskew.experiment.plan import Custom, Plan, read_plan
+    from unskew.experiment.preview import outline
     from unskew.experiment.results import Results, run
     from unskew.experiment.tune import tune
+    from unskew.judging.rank import rank, ranks_of
     from unskew.metrics.names import Metric
-    from unskew.protocol.audit import audit_split
-    from unskew.protocol.chance import RandomSplit
-    from unskew.protocol.events import EventSplit, read_events
-    from unskew.protocol.familiar import FamiliarTraining
-    from unskew.protocol.given import ForcedTest, Given
-    from unskew.protocol.intervene import Full, Reg, Skew, Wtd, WtdH
-    from unskew.protocol.popularity import FlatTest, HeadRemoved, UniformTest
-    from unskew.protocol.randomness import looks_random
-    from unskew.protocol.saved import load_splits, save_splits
-    from unskew.protocol.saved_targets import read_targets, save_targets
-    from unskew.protocol.split import Split
-    from unskew.protocol.strata import judgment_bins, popularity_percentiles
-    from unskew.protocol.subsample import popularity_cut, sparsity_sample
-    from unskew.protocol.targets import (
-        AllItems,
-        OneRelevant,
-        Percentiles,
-        TargetLists,
-        Targets,
-        TestItems,
-        TestTargets,
-        TrainItems,
-        UserFlat,
-    )
-    from unskew.protocol.temporal import TemporalSplit
-    from unskew.protocol.users import LeaveOut, UserSplit
-    from unskew.ranking import rank, ranks_of
     from unskew.recommend.als import EALS, PZT
     from unskew.recommend.bpr import BPRMF
     from unskew.recommend.factors import WRMF, PureSVD
@@ -150,11 +85,76 @@ if TYPE_CHECKING:
     )
     from unskew.recommend.svdpp import SVDpp
     from unskew.recommend.topics import LDA, PLSA, GaussianPLSA
-    from unskew.reporting.write import embedded, report
+    from unskew.report.writing import embedded, save_report
     from unskew.runs import Run, read_run
-    from unskew.scores import Scores
+    from unskew.splits.diagnose import audit_split
+    from unskew.splits.events import EventSplit, read_events
+    from unskew.splits.familiar import FamiliarTraining
+    from unskew.splits.given import ForcedTest, Given
+    from unskew.splits.interventions import Full, Reg, Skew, Wtd, WtdH
+    from unskew.splits.popularity import FlatTest, HeadRemoved, UniformTest
+    from unskew.splits.random import RandomSplit
+    from unskew.splits.randomness import looks_random
+    from unskew.splits.saved import load_splits, save_splits
+    from unskew.splits.split import Split
+    from unskew.splits.strata import judgment_bins, popularity_percentiles
+    from unskew.splits.subsample import popularity_cut, sparsity_sample
+    from unskew.splits.time import TemporalSplit
+    from unskew.splits.user import LeaveOut, UserSplit
+    from unskew.stats.comparison import Comparison
+    from unskew.stats.conclusions import score_table, stability
+    from unskew.stats.concordance import agreement
+    from unskew.stats.corrections import correct
+    from unskew.stats.correlation import kendall, rbo, tau_ap
+    from unskew.stats.discrimination import (
+        discriminative_power,
+        power,
+        sample_size,
+        swap_rate,
+        type_one_error,
+    )
+    from unskew.stats.incompleteness import robustness, user_robustness
+    from unskew.stats.pairing import paired
+    from unskew.stats.significance import compare
     from unskew.studies.study import StudyResult, study
-    from unskew.versions import show_versions
+    from unskew.targets.designs import (
+        AllItems,
+        OneRelevant,
+        Percentiles,
+        TargetLists,
+        Targets,
+        TestItems,
+        TestTargets,
+        TrainItems,
+        UserFlat,
+    )
+    from unskew.targets.saved import read_targets, save_targets
+    from unskew.unbiased.bandit import policy_value, read_log
+    from unskew.unbiased.identification import bounds, judgments_needed, sensitivity
+    from unskew.unbiased.ips import estimate
+    from unskew.unbiased.online import (
+        Clicks,
+        Forced,
+        ab_test,
+        interleave,
+        multileave,
+        reuse_judgments,
+        top_lists,
+    )
+    from unskew.unbiased.online_power import online_tests
+    from unskew.unbiased.propensities import Propensity, propensity
+    from unskew.unbiased.propensity_groups import propensity_strata, stratified_recall
+    from unskew.unbiased.sampled import (
+        correct_sampled,
+        corrected_values,
+        expected_metrics,
+        sampled_metrics,
+    )
+    from unskew.unbiased.stratified import strata
+    from unskew.unbiased.target_numbers import target_sizes
+    from unskew.worlds.nulls import redraw
+    from unskew.worlds.observation import fit_popularity_law
+    from unskew.worlds.worlds import World, world
 
 __version__ = "0.1.0"
 
@@ -167,42 +167,42 @@ _HOME = {
     "Run": "unskew.runs",
     "read_run": "unskew.runs",
     "Metric": "unskew.metrics.names",
-    "Scores": "unskew.scores",
-    "evaluate": "unskew.evaluation",
-    "expected_precision": "unskew.expect",
-    "fairness": "unskew.expect",
-    "one_relevant_bounds": "unskew.expect",
-    "sparsity": "unskew.expect",
-    "Split": "unskew.protocol.split",
-    "RandomSplit": "unskew.protocol.chance",
-    "UserSplit": "unskew.protocol.users",
-    "LeaveOut": "unskew.protocol.users",
-    "TemporalSplit": "unskew.protocol.temporal",
-    "EventSplit": "unskew.protocol.events",
-    "read_events": "unskew.protocol.events",
-    "UniformTest": "unskew.protocol.popularity",
-    "FlatTest": "unskew.protocol.popularity",
-    "HeadRemoved": "unskew.protocol.popularity",
-    "Given": "unskew.protocol.given",
-    "ForcedTest": "unskew.protocol.given",
-    "FamiliarTraining": "unskew.protocol.familiar",
-    "sparsity_sample": "unskew.protocol.subsample",
-    "popularity_cut": "unskew.protocol.subsample",
-    "popularity_percentiles": "unskew.protocol.strata",
-    "judgment_bins": "unskew.protocol.strata",
-    "AllItems": "unskew.protocol.targets",
-    "OneRelevant": "unskew.protocol.targets",
-    "Percentiles": "unskew.protocol.targets",
-    "TargetLists": "unskew.protocol.targets",
-    "Targets": "unskew.protocol.targets",
-    "TestItems": "unskew.protocol.targets",
-    "TestTargets": "unskew.protocol.targets",
-    "TrainItems": "unskew.protocol.targets",
-    "UserFlat": "unskew.protocol.targets",
-    "read_targets": "unskew.protocol.saved_targets",
-    "save_targets": "unskew.protocol.saved_targets",
-    "rank": "unskew.ranking",
-    "ranks_of": "unskew.ranking",
+    "Scores": "unskew.evaluation.scores",
+    "evaluate": "unskew.evaluation.evaluate",
+    "expected_precision": "unskew.evaluation.chance",
+    "fairness": "unskew.evaluation.chance",
+    "one_relevant_bounds": "unskew.evaluation.chance",
+    "sparsity": "unskew.evaluation.chance",
+    "Split": "unskew.splits.split",
+    "RandomSplit": "unskew.splits.random",
+    "UserSplit": "unskew.splits.user",
+    "LeaveOut": "unskew.splits.user",
+    "TemporalSplit": "unskew.splits.time",
+    "EventSplit": "unskew.splits.events",
+    "read_events": "unskew.splits.events",
+    "UniformTest": "unskew.splits.popularity",
+    "FlatTest": "unskew.splits.popularity",
+    "HeadRemoved": "unskew.splits.popularity",
+    "Given": "unskew.splits.given",
+    "ForcedTest": "unskew.splits.given",
+    "FamiliarTraining": "unskew.splits.familiar",
+    "sparsity_sample": "unskew.splits.subsample",
+    "popularity_cut": "unskew.splits.subsample",
+    "popularity_percentiles": "unskew.splits.strata",
+    "judgment_bins": "unskew.splits.strata",
+    "AllItems": "unskew.targets.designs",
+    "OneRelevant": "unskew.targets.designs",
+    "Percentiles": "unskew.targets.designs",
+    "TargetLists": "unskew.targets.designs",
+    "Targets": "unskew.targets.designs",
+    "TestItems": "unskew.targets.designs",
+    "TestTargets": "unskew.targets.designs",
+    "TrainItems": "unskew.targets.designs",
+    "UserFlat": "unskew.targets.designs",
+    "read_targets": "unskew.targets.saved",
+    "save_targets": "unskew.targets.saved",
+    "rank": "unskew.judging.rank",
+    "ranks_of": "unskew.judging.rank",
     "AverageRating": "unskew.recommend.simple",
     "OptimalAntiPrecision": "unskew.recommend.simple",
     "OptimalPrecision": "unskew.recommend.simple",
@@ -238,40 +238,40 @@ _HOME = {
     "save_model": "unskew.recommend.saved_models",
     "algorithm": "unskew.recommend.registry",
     "valcarce2018": "unskew.recommend.presets",
-    "Full": "unskew.protocol.intervene",
-    "Reg": "unskew.protocol.intervene",
-    "Skew": "unskew.protocol.intervene",
-    "Wtd": "unskew.protocol.intervene",
-    "WtdH": "unskew.protocol.intervene",
-    "looks_random": "unskew.protocol.randomness",
-    "save_splits": "unskew.protocol.saved",
-    "load_splits": "unskew.protocol.saved",
-    "audit_split": "unskew.protocol.audit",
+    "Full": "unskew.splits.interventions",
+    "Reg": "unskew.splits.interventions",
+    "Skew": "unskew.splits.interventions",
+    "Wtd": "unskew.splits.interventions",
+    "WtdH": "unskew.splits.interventions",
+    "looks_random": "unskew.splits.randomness",
+    "save_splits": "unskew.splits.saved",
+    "load_splits": "unskew.splits.saved",
+    "audit_split": "unskew.splits.diagnose",
     "Custom": "unskew.experiment.plan",
     "Plan": "unskew.experiment.plan",
     "read_plan": "unskew.experiment.plan",
     "Results": "unskew.experiment.results",
     "run": "unskew.experiment.results",
-    "outline": "unskew.experiment.outline",
+    "outline": "unskew.experiment.preview",
     "tune": "unskew.experiment.tune",
-    "compare": "unskew.comparing.significance",
-    "paired": "unskew.comparing.paired",
-    "Comparison": "unskew.comparing.comparison",
-    "correct": "unskew.comparing.corrections",
-    "agreement": "unskew.comparing.agreement",
-    "score_table": "unskew.comparing.stability",
-    "stability": "unskew.comparing.stability",
-    "robustness": "unskew.comparing.robustness",
-    "user_robustness": "unskew.comparing.robustness",
-    "discriminative_power": "unskew.comparing.power",
-    "power": "unskew.comparing.power",
-    "sample_size": "unskew.comparing.power",
-    "swap_rate": "unskew.comparing.power",
-    "type_one_error": "unskew.comparing.power",
-    "kendall": "unskew.comparing.correlation",
-    "rbo": "unskew.comparing.correlation",
-    "tau_ap": "unskew.comparing.correlation",
-    "show_versions": "unskew.versions",
+    "compare": "unskew.stats.significance",
+    "paired": "unskew.stats.pairing",
+    "Comparison": "unskew.stats.comparison",
+    "correct": "unskew.stats.corrections",
+    "agreement": "unskew.stats.concordance",
+    "score_table": "unskew.stats.conclusions",
+    "stability": "unskew.stats.conclusions",
+    "robustness": "unskew.stats.incompleteness",
+    "user_robustness": "unskew.stats.incompleteness",
+    "discriminative_power": "unskew.stats.discrimination",
+    "power": "unskew.stats.discrimination",
+    "sample_size": "unskew.stats.discrimination",
+    "swap_rate": "unskew.stats.discrimination",
+    "type_one_error": "unskew.stats.discrimination",
+    "kendall": "unskew.stats.correlation",
+    "rbo": "unskew.stats.correlation",
+    "tau_ap": "unskew.stats.correlation",
+    "show_versions": "unskew.engine.versions",
     "UnskewError": "unskew.errors",
     "DataError": "unskew.errors",
     "SettingError": "unskew.errors",
@@ -280,24 +280,24 @@ _HOME = {
     "load": "unskew.data.catalog",
     "read_qrels": "unskew.data.collection",
     "Dataset": "unskew.data.dataset",
-    "summary": "unskew.data.summary",
-    "World": "unskew.data.worlds",
-    "world": "unskew.data.worlds",
-    "fit_popularity_law": "unskew.data.observation",
+    "summary": "unskew.data.overview",
+    "World": "unskew.worlds.worlds",
+    "world": "unskew.worlds.worlds",
+    "fit_popularity_law": "unskew.worlds.observation",
     "ItemCounts": "unskew.bias.popularity",
     "count_items": "unskew.bias.popularity",
     "describe_bias": "unskew.bias.describe",
     "item_pairs": "unskew.bias.pairs",
     "pairs_of_systems": "unskew.bias.pairs",
     "optimal_rankings": "unskew.bias.optimal",
-    "margins": "unskew.bias.margins",
-    "redraw": "unskew.data.nulls",
+    "margins": "unskew.bias.decomposition",
+    "redraw": "unskew.worlds.nulls",
     "null_experiment": "unskew.auditing.null",
-    "castells2018_designs": "unskew.auditing.designs",
+    "castells2018_designs": "unskew.auditing.null_designs",
     "operating_characteristics": "unskew.auditing.operating",
-    "truth": "unskew.auditing.truth",
-    "sweep": "unskew.auditing.truth",
-    "debiased_training": "unskew.auditing.truth",
+    "truth": "unskew.auditing.true_values",
+    "sweep": "unskew.auditing.true_values",
+    "debiased_training": "unskew.auditing.true_values",
     "intervention_study": "unskew.auditing.interventions",
     "EALS": "unskew.recommend.als",
     "PZT": "unskew.recommend.als",
@@ -317,39 +317,39 @@ _HOME = {
     "castells2018": "unskew.recommend.presets",
     "carraro2020": "unskew.recommend.presets",
     "bellogin2017": "unskew.recommend.presets",
-    "propensity": "unskew.estimating.propensity",
-    "Propensity": "unskew.estimating.propensity",
-    "bounds": "unskew.estimating.bounds",
-    "sensitivity": "unskew.estimating.bounds",
-    "judgments_needed": "unskew.estimating.bounds",
-    "propensity_strata": "unskew.estimating.simpson",
-    "stratified_recall": "unskew.estimating.simpson",
-    "policy_value": "unskew.estimating.bandit",
-    "read_log": "unskew.estimating.bandit",
-    "correct_sampled": "unskew.estimating.sampled",
-    "corrected_values": "unskew.estimating.sampled",
-    "expected_metrics": "unskew.estimating.sampled",
-    "sampled_metrics": "unskew.estimating.sampled",
-    "target_sizes": "unskew.estimating.sizes",
-    "strata": "unskew.estimating.strata",
-    "Clicks": "unskew.estimating.online",
-    "Forced": "unskew.estimating.online",
-    "ab_test": "unskew.estimating.online",
-    "interleave": "unskew.estimating.online",
-    "multileave": "unskew.estimating.online",
-    "reuse_judgments": "unskew.estimating.online",
-    "top_lists": "unskew.estimating.online",
-    "online_tests": "unskew.estimating.online_tests",
-    "Estimate": "unskew.experiment.big",
-    "FileScores": "unskew.experiment.big",
-    "evaluate_files": "unskew.experiment.big",
-    "audit": "unskew.auditing.main_job",
-    "Audit": "unskew.auditing.main_job",
-    "report": "unskew.reporting.write",
+    "propensity": "unskew.unbiased.propensities",
+    "Propensity": "unskew.unbiased.propensities",
+    "bounds": "unskew.unbiased.identification",
+    "sensitivity": "unskew.unbiased.identification",
+    "judgments_needed": "unskew.unbiased.identification",
+    "propensity_strata": "unskew.unbiased.propensity_groups",
+    "stratified_recall": "unskew.unbiased.propensity_groups",
+    "policy_value": "unskew.unbiased.bandit",
+    "read_log": "unskew.unbiased.bandit",
+    "correct_sampled": "unskew.unbiased.sampled",
+    "corrected_values": "unskew.unbiased.sampled",
+    "expected_metrics": "unskew.unbiased.sampled",
+    "sampled_metrics": "unskew.unbiased.sampled",
+    "target_sizes": "unskew.unbiased.target_numbers",
+    "strata": "unskew.unbiased.stratified",
+    "Clicks": "unskew.unbiased.online",
+    "Forced": "unskew.unbiased.online",
+    "ab_test": "unskew.unbiased.online",
+    "interleave": "unskew.unbiased.online",
+    "multileave": "unskew.unbiased.online",
+    "reuse_judgments": "unskew.unbiased.online",
+    "top_lists": "unskew.unbiased.online",
+    "online_tests": "unskew.unbiased.online_power",
+    "Estimate": "unskew.evaluation.on_disk.files",
+    "FileScores": "unskew.evaluation.on_disk.files",
+    "evaluate_files": "unskew.evaluation.on_disk.files",
+    "audit": "unskew.auditing.result",
+    "Audit": "unskew.auditing.result",
+    "save_report": "unskew.report.writing",
     "StudyResult": "unskew.studies.study",
     "study": "unskew.studies.study",
-    "embedded": "unskew.reporting.write",
-    "estimate": "unskew.estimating.ips",
+    "embedded": "unskew.report.writing",
+    "estimate": "unskew.unbiased.ips",
 }
 
 __all__ = [
@@ -538,7 +538,7 @@ __all__ = [
     "evaluate_files",
     "audit",
     "Audit",
-    "report",
+    "save_report",
     "embedded",
     "estimate",
     "StudyResult",

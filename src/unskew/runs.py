@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from unskew.checks import checked
 from unskew.data import readers
 from unskew.data.ratings import Ids, frozen, write_trec
+from unskew.engine.files import write_table
+from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, Spelling, choose
-from unskew.files import write_table
-from unskew.order import TIES, are_places, order_by_rank, order_by_score
-from unskew.threads import map_blocks
+from unskew.ties import TIES, are_places, order_by_rank, order_by_score
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -176,7 +176,7 @@ def read_run(
         `rank` or `score`: which of them ranks when both are there. Default: the rank, but the
         score in TREC files, as trec_eval does.
     ties
-        How equal scores are ordered: `id`, `trec`, `random`, `input` (see `unskew.order`).
+        How equal scores are ordered: `id`, `trec`, `random`, `input` (see `unskew.ties`).
         Default `id`; `trec` for TREC files.
     seed
         For `ties="random"`.
@@ -350,10 +350,10 @@ def _settle_gaps(run: Run, rank: I64, gaps: str, source: str) -> tuple[Run, list
 
 def _unique(run: Run, duplicates: str, source: str) -> Run:
     """Refuse, or drop, the later occurrences of an item in a list."""
-    from unskew.data import _kernels
+    from unskew.data import kernels
 
     keep = np.ones(run.item.size if duplicates == "first" else 0, np.uint8)
-    count, example = _kernels.seen_before(run.start, run.item, len(run.items), keep)
+    count, example = kernels.seen_before(run.start, run.item, len(run.items), keep)
     if not count:
         return run
     if duplicates == "error":

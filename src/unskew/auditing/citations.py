@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unskew.auditing.levels import SOURCES
+from unskew.auditing.designs import SOURCES
 
 if TYPE_CHECKING:
-    from unskew.auditing.found import Found
+    from unskew.auditing.measurements import Found
 
 PAPERS = {
     "bellogin2017": """@article{bellogin2017,

@@ -1,207 +1,180 @@
-"""Designs of the null experiment that need more than a split of the ratings at hand."""
+"""What an audit runs: its levels, its designs, and the plans that carry them out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from unskew.checks import checked
-from unskew.data.nulls import FAMILIAR, forced_judgments
-from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.engine.store import key_of
 from unskew.errors import SettingError, choose
-from unskew.experiment.plan import Plan
-from unskew.protocol.amounts import as_count, as_share
-from unskew.protocol.chance import RandomSplit
-from unskew.protocol.familiar import FamiliarTraining
-from unskew.protocol.popularity import FlatTest, item_counts
-from unskew.protocol.split import Split, Splitter
-from unskew.protocol.strata import Strata, judgment_bins, percentiles
-from unskew.protocol.targets import AllItems, Targets, TestTargets, TrainItems
-from unskew.recommend.model import Algorithm, as_finite
-from unskew.recommend.neighbours import UserKNN
-from unskew.recommend.simple import Popularity, PositivePopularity, Random, SmoothedAverage
+from unskew.experiment.plan import Plan, View
+from unskew.recommend.model import Algorithm
+from unskew.recommend.registry import algorithm, settings_of
+from unskew.splits.interventions import Skew, WtdH
+from unskew.splits.popularity import UniformTest
+from unskew.splits.random import RandomSplit
+from unskew.splits.split import Splitter
+from unskew.splits.time import TemporalSplit
+from unskew.targets.designs import AllItems, OneRelevant, Percentiles, TestItems, TestTargets
 
-BY = ("items", "judgments")
-
-
-@dataclass(frozen=True)
-class ForcedNull(Splitter):
-    """Judgments forced on random pairs, on null data: the test part that should be fair.
-
-    castells2018 section 7.1: each rating trains with probability `density`, and pairs outside
-    training are judged so that every item has that density of judgments. What users think of pairs
-    that they did not rate is drawn from all ratings: right for ratings drawn independently
-    (`redraw`), and invented for any others, so the null experiment does not run it on the data as
-    they are.
-
-    Parameters
-    ----------
-    density
-        p(J): which share of all pairs is judged.
-    liked
-        The smallest rating that is liked.
-    fair
-        Thin the test part as castells2018 section 5.2.2 (`FamiliarTraining`): without it the
-        popular items, whose judgments train more often, are tested too little.
-    """
-
-    density: float = 0.5
-    liked: float = 4.0
-    fair: bool = True
-
-    name: ClassVar[str] = "forced-null"
-    null_only: ClassVar[bool] = True
-    """Whether it has a meaning on null data only."""
-
-    def __post_init__(self) -> None:
-        as_share("density", self.density)
-        as_finite("liked", self.liked)
-
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
-        """Draw the judgments and part them."""
-        judgments = forced_judgments(ratings, self.density, seed)
-        plain = FamiliarTraining(FAMILIAR, None)
-        # Every item has as many judgments: their shares need no smoothing.
-        thinned = FamiliarTraining(FAMILIAR, None, fair=True, liked=self.liked, smoothing=0.0)
-        for made in (thinned if self.fair else plain).each(judgments, seed):
-            yield replace(made, label=self.name, design={**self.describe(), "seed": int(seed)})
+FEW = ("random", "popularity", "average-rating", "user-knn", "puresvd", "wrmf")
+MORE = ("item-knn", "slim", "bprmf", "plsa")
+METRICS = (
+    "P@10", "anti-P@10", "nDCG@10", "nDCL@10", "Recall@10", "AP@10", "RR@10", "P@5", "nDCG@5",
+    "P@50", "nDCG@50",
+)  # fmt: skip
+CROSSED = ("P@5", "P@10", "P@50", "nDCG@5", "nDCG@10", "nDCG@50")
+"""Two metrics at three cutoffs each: every combination, so that their shares can be told apart."""
+OTHERS = 100
+"""Items that are not liked in each list of the 1R designs (bellogin2017)."""
 
 
 @dataclass(frozen=True)
-class Slices(Splitter):
-    """A split cut by popularity into bins, each of which trains and tests on its own.
+class Level:
+    """How much an audit does."""
 
-    castells2018 section 5.1.3. `TrainItems()` ranks the items of the bin. The mean over these
-    splits is the paper's mean over bins. (`Targets(strata=10)` ranks within bins too, with systems
-    that are trained on everything, as in bellogin2017.)
+    name: str
+    algorithms: tuple[str, ...]
+    folds: int | None
+    """Folds of the random split; one split with a fifth of the ratings if None."""
+    repeats: int
+    """Of the null experiment."""
+    permutations: int
+    bootstrap: int
+    """Draws of users for intervals."""
+    samples: int
+    """Smaller test sets per share, for the robustness of metrics."""
 
-    Parameters
-    ----------
-    split_by
-        The split to cut.
-    m
-        The number of bins.
-    by
-        Bins of about equal numbers of liked training `judgments`, or of equal numbers of `items`,
-        by falling number of ratings.
-    liked
-        For `judgments`: the smallest rating that is liked.
-    """
 
-    split_by: Splitter = field(default_factory=RandomSplit)
-    m: int = 10
-    by: str = "judgments"
-    liked: float = 4.0
-
-    name: ClassVar[str] = "slices"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.split_by, Splitter):
-            raise SettingError(f"split_by must be a way to split, got {self.split_by!r}")
-        as_count("m", self.m, 2)
-        choose("by", self.by, BY)
-        as_finite("liked", self.liked)
-
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
-        """Make the splits; a bin without training or test ratings makes none."""
-        for made in self.split_by.each(ratings, seed):
-            for part in self._bins(made).slices(made):
-                if len(part.train) and len(part.test):
-                    design = {**self.describe(), "seed": int(seed)}
-                    yield replace(part, design=design)
-
-    def _bins(self, made: Split) -> Strata:
-        if self.by == "judgments":
-            return judgment_bins(made.train, Relevance(liked=self.liked), self.m)
-        return percentiles(item_counts(made.train) + item_counts(made.test), self.m)
-
+LEVELS = {
+    "quick": Level("quick", FEW, None, 3, 10_000, 500, 10),
+    "default": Level("default", (*FEW, *MORE), None, 5, 100_000, 1_000, 25),
+    "thorough": Level("thorough", (*FEW, *MORE), 5, 5, 100_000, 1_000, 50),
+}
 
 DESIGNS = {
-    "random": "a random fifth tests, all items are ranked",
-    "flat": "ten test ratings of each item with at least 20, all items are ranked",
-    "percentiles": "random, ranked within ten bins of items by popularity",
-    "judgment-bins": "random, ranked within ten bins of equal numbers of liked judgments",
-    "slices": "as judgment-bins, each bin training and testing on its own",
-    "test-targets": "random, only the user's test items are ranked (unscored ones last, at random)",
-    "forced": "judgments forced on random pairs, thinned to be fair (null data only)",
-    "forced-raw": "the same, not thinned: unfair to popular items (null data only)",
+    "all-items": "a random fifth of the ratings tests; every item outside training is ranked",
+    "test-items": "as all-items, but only items with a test rating of anyone are ranked",
+    "1r": f"one list per liked test item: it and {OTHERS} items that are not liked",
+    "u1r": "as 1r, on a test part with as many ratings of each (popular) item",
+    "p1r": "as 1r, within ten bins of items by popularity, which count alike",
+    "test-targets": "only what the user rated in the test part is ranked",
+    "skew": "as all-items, test ratings drawn against popularity",
+    "wtd-h": "as all-items, test ratings drawn as if items and users were chosen at random",
+    "temporal": "trained on the earlier ratings, tested on the last fifth; every item is ranked",
 }
-DEFAULT_DESIGNS = ("random", "flat", "percentiles", "judgment-bins", "test-targets")
+"""By name: what is done."""
+SOURCES = {
+    "all-items": "bellogin2017", "test-items": "bellogin2017", "1r": "bellogin2017",
+    "u1r": "bellogin2017", "p1r": "bellogin2017", "test-targets": "castells2018",
+    "skew": "carraro2020", "wtd-h": "carraro2020", "temporal": "castells2018",
+}  # fmt: skip
 
 
-def simple_systems(liked: float = 4.0) -> list[Algorithm]:
-    """Return the non-personalised systems of castells2018 section 7.2."""
+@dataclass(frozen=True)
+class Way:
+    """One design of an audit: a split, and a way to judge what was trained on it."""
+
+    name: str
+    about: str
+    split: Splitter
+    view: View
+
+
+def ways_of_level(level: Level, designs: Sequence[str] | None = None) -> list[Way]:
+    """Return the designs of a level, all of them unless named; the first one is the common one."""
+    for name in designs or ():
+        choose("design", name, DESIGNS)
+    if designs is not None and not designs:
+        raise SettingError(f"name at least one design: {', '.join(DESIGNS)}")
+    folds = level.folds
+    random = RandomSplit(test=0.2) if folds is None else RandomSplit(folds=folds)
+    one = OneRelevant(OTHERS, shortage="shorten")
+    bins = Percentiles(OTHERS, shortage="shorten")
+    made = {
+        "all-items": (random, View("test", None, AllItems())),
+        "test-items": (random, View("test", None, TestItems())),
+        "1r": (random, View("test", None, one)),
+        "u1r": (UniformTest(test=0.2, repetitions=folds or 1), View("test", None, one)),
+        "p1r": (random, View("test", None, bins)),
+        "test-targets": (random, View("test", None, TestTargets("fill"))),
+        "skew": (random, View("test", Skew(), AllItems())),
+        "wtd-h": (random, View("test", WtdH(), AllItems())),
+        "temporal": (TemporalSplit(test=0.2), View("test", None, AllItems())),
+    }
+    chosen = tuple(dict.fromkeys(designs or DESIGNS))
+    return [Way(name, DESIGNS[name], *made[name]) for name in chosen]
+
+
+def ways_of_plan(plan: Plan) -> list[Way]:
+    """Return the designs of a plan, under the names by which a study of the truth calls them."""
+    from unskew.auditing.true_values import design_name
+
     return [
-        Random(), Popularity(), PositivePopularity(liked), SmoothedAverage("mean", "liked", liked),
-    ]  # fmt: skip
+        Way(design_name(plan, number, view), f"{split!r}, {view.targets!r}", split, view)
+        for number, split in enumerate(plan.splits)
+        for view in plan.views()
+    ]
 
 
-@checked
-def castells2018_designs(
-    algorithms: Sequence[Algorithm] | Mapping[str, Algorithm] | None = None,
-    designs: Sequence[str] = DEFAULT_DESIGNS,
-    *,
-    liked: float = 4.0,
-    metrics: Sequence[str] = ("P@10",),
-    folds: int | None = None,
-    users: str = "all",
-    seed: int = 0,
-) -> dict[str, Plan]:
-    """Return the designs of castells2018 figure 2 as plans, by name: what a null experiment runs.
+def plans_of(ways: Iterable[Way], how: Plan) -> dict[Plan, list[Way]]:
+    """Bring designs together that one plan can carry out, so that systems are trained once.
+
+    A plan judges every intervention on every target: those with and those without one are apart.
 
     Parameters
     ----------
-    algorithms
-        The systems; random, popularity, positive popularity and smoothed average unless given.
-        Under test targets a `UserKNN` takes all users as neighbours, as in the paper.
-    designs
-        Names of `DESIGNS`.
-    liked, metrics, users, seed
-        As in `Plan`.
-    folds
-        Folds of the random split; one split with a fifth of the ratings unless given.
-
-    Examples
-    --------
-    >>> import unskew as us
-    >>> from unskew.auditing.designs import castells2018_designs
-    >>> plans = castells2018_designs(designs=["random", "flat"])
-    >>> plans["flat"].splits
-    (FlatTest(t=10, test=None, min_ratings=20, repetitions=1),)
+    ways
+        The designs.
+    how
+        The plan whose systems, metrics, relevance and seed all take.
     """
-    for name in designs:
-        choose("design", name, DESIGNS)
-    if not designs:
-        raise SettingError(f"name at least one design: {', '.join(DESIGNS)}")
-    systems = simple_systems(liked) if algorithms is None else algorithms
-    random = RandomSplit(test=0.2) if folds is None else RandomSplit(folds=folds)
-    ways: dict[str, tuple[Splitter, Targets]] = {
-        "random": (random, AllItems()),
-        "flat": (FlatTest(10, min_ratings=20), AllItems()),
-        "percentiles": (random, AllItems(strata=10)),
-        "judgment-bins": (random, AllItems(strata=10, strata_by="judgments")),
-        "slices": (Slices(random, liked=liked), TrainItems()),
-        "test-targets": (random, TestTargets("fill")),
-        "forced": (ForcedNull(liked=liked), AllItems()),
-        "forced-raw": (ForcedNull(liked=liked, fair=False), AllItems()),
-    }
-    return {
-        name: Plan(
-            ways[name][0], ways[name][1],
-            _with_all_neighbours(systems) if name == "test-targets" else systems,
-            Relevance(liked=liked), tuple(metrics), users=users, seed=seed,
-        )
-        for name in dict.fromkeys(designs)
-    }  # fmt: skip
+    groups: dict[str, list[Way]] = {}
+    for way in ways:
+        changed = way.view.intervention is not None
+        key = {"split": way.split.describe(), "changed": changed, "by": way.view.judgments}
+        groups.setdefault(key_of(key), []).append(way)
+    made = {}
+    for members in groups.values():
+        changes = [one.view.intervention for one in members if one.view.intervention is not None]
+        plan = replace(
+            how, split=members[0].split, judgments=members[0].view.judgments,
+            targets=tuple({key_of(one.view.targets.describe()): one.view.targets
+                           for one in members}.values()),
+            interventions=tuple({key_of(one.describe()): one for one in changes}.values()),
+        )  # fmt: skip
+        made[plan] = members
+    return made
 
 
-def _with_all_neighbours(
-    systems: Sequence[Algorithm] | Mapping[str, Algorithm],
-) -> dict[str, Algorithm]:
-    named = dict(Plan(algorithms=systems).systems)
-    return {
-        label: replace(one, k=None) if isinstance(one, UserKNN) else one
-        for label, one in named.items()
-    }
+def named_systems(
+    given: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None, level: Level, liked: float
+) -> Sequence[Algorithm] | Mapping[str, Algorithm]:
+    """Return the systems of a level, or those named; what needs a threshold takes that of likes."""
+    if isinstance(given, Mapping):
+        return given
+    return [
+        _with_threshold(one, liked) if isinstance(one, str) else one
+        for one in (level.algorithms if given is None else given)
+    ]
+
+
+def _with_threshold(name: str, liked: float) -> Algorithm:
+    made = algorithm(name)
+    own = [key for key in ("threshold", "liked") if key in settings_of(type(made))]
+    return replace(made, **dict.fromkeys(own, liked))
+
+
+def plan_of_level(
+    level: Level,
+    relevance: Relevance,
+    algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Return the plan of the common design: what all designs share, too."""
+    systems = named_systems(algorithms, level, relevance.threshold)
+    common = ways_of_level(level, ["all-items"])[0]
+    return Plan(
+        common.split, common.view.targets, systems, relevance, METRICS, seed=seed
+    )  # fmt: skip

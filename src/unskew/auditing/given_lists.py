@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.auditing.findings import (
+from unskew.auditing.analyses import (
     Findings,
     Progress,
     Rules,
@@ -17,25 +17,25 @@ from unskew.auditing.findings import (
     orders_systems,
     tried,
 )
-from unskew.auditing.found import LEVEL
-from unskew.auditing.levels import METRICS, Level
+from unskew.auditing.designs import METRICS, Level
+from unskew.auditing.measurements import LEVEL
 from unskew.auditing.null import REAL, NullExperiment
 from unskew.bias.describe import describe_bias
 from unskew.data.dataset import Dataset
-from unskew.data.nulls import redraw
+from unskew.data.overview import summary
 from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
-from unskew.data.summary import summary
+from unskew.engine.rng import key_of as seed_of
+from unskew.engine.versions import versions
 from unskew.errors import SettingError, choose
-from unskew.evaluation import evaluate, read_runs
-from unskew.protocol.audit import audit_split
-from unskew.protocol.intervene import Skew, WtdH
-from unskew.protocol.split import Split
-from unskew.rng import key_of as seed_of
+from unskew.evaluation.evaluate import evaluate, read_runs
+from unskew.evaluation.scores import Scores
 from unskew.runs import Run
-from unskew.scores import Scores
-from unskew.versions import versions
+from unskew.splits.diagnose import audit_split
+from unskew.splits.interventions import Skew, WtdH
+from unskew.splits.split import Split
+from unskew.worlds.nulls import redraw
 
 AS_GIVEN = "as-given"
 REJUDGED = {

@@ -11,31 +11,31 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.auditing import _judging
-from unskew.charts import Figure, as_figure
+from unskew.amounts import as_count, as_share, portion
+from unskew.auditing import observed_and_true
 from unskew.checks import checked
-from unskew.comparing.correlation import kendall_test
-from unskew.comparing.distributions import student_t_quantile
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance, as_relevance
+from unskew.engine.rng import generator
+from unskew.engine.rng import key_of as seed_of
+from unskew.engine.store import key_of
 from unskew.errors import DataError, SettingError, choose
 from unskew.experiment.plan import Plan
-from unskew.experiment.store import key_of
-from unskew.layout import Printed
-from unskew.protocol import drawing
-from unskew.protocol.amounts import as_count, as_share, portion
-from unskew.protocol.chance import RandomSplit
-from unskew.protocol.intervene import Design, Full, Reg, Skew, Wtd, WtdH
-from unskew.protocol.split import Split, without_overlap
-from unskew.protocol.targets import AllItems
 from unskew.recommend.als import PZT
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.neighbours import ItemKNN, UserKNN
 from unskew.recommend.registry import settings_of
 from unskew.recommend.simple import AverageRating, PositivePopularity
-from unskew.rng import generator
-from unskew.rng import key_of as seed_of
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed
+from unskew.splits import draws
+from unskew.splits.interventions import Design, Full, Reg, Skew, Wtd, WtdH
+from unskew.splits.random import RandomSplit
+from unskew.splits.split import Split, without_overlap
+from unskew.stats.correlation import kendall_test
+from unskew.stats.distributions import student_t_quantile
+from unskew.targets.designs import AllItems
 
 TRUE = "true"
 LEVEL = 0.95
@@ -274,7 +274,7 @@ def intervention_study(
     labels = [one.kind if kinds.count(one.kind) == 1 else repr(one) for one in designs]
     if not designs or len(set(labels)) < len(labels):
         raise SettingError(f"interventions must be several, each once; got {labels}")
-    choose("overlap", overlap, _judging.OVERLAP)
+    choose("overlap", overlap, observed_and_true.OVERLAP)
     as_count("repetitions", repetitions)
     if as_share("weights", weights) + as_share("validation", validation) >= 1:
         raise SettingError(f"weights={weights} and validation={validation} leave nothing to judge")
@@ -305,7 +305,7 @@ def intervention_study(
             drawn = design.sample(split.test, train, learnt, seed=own).ratings
             sets[label] = Split(train, drawn)
         for label, one in sets.items():
-            means = _judging.scores_on(AllItems().lists(one, rule), models, how).means()
+            means = observed_and_true.scores_on(AllItems().lists(one, rule), models, how).means()
             rows += [
                 {"repetition": number, "set": label, "system": system, "metric": metric,
                  "value": mean.value}
@@ -333,7 +333,7 @@ def _parted(
     random: Ratings, weights: float, validation: float, seed: int
 ) -> tuple[Ratings, Ratings, Ratings]:
     """Part random ratings at random, by exact sizes."""
-    order = np.argsort(drawing.keys(random, seed, "interventions/random"), kind="stable")
+    order = np.argsort(draws.keys(random, seed, "interventions/random"), kind="stable")
     count = np.array([len(random)])
     first, second = (
         int(portion(count, as_share("share", share))[0]) for share in (weights, validation)
@@ -368,7 +368,7 @@ def _tuned(
     first = replace(how, metrics=how.metrics[:1])
     best, least = tried[0], -math.inf
     for one in tried:  # one at a time: models can be large
-        score = _judging.scores_on(lists, {name: fit(one)}, first).means()[name]
+        score = observed_and_true.scores_on(lists, {name: fit(one)}, first).means()[name]
         value = next(iter(score.values())).value
         if value > least:
             best, least = one, value

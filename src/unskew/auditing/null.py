@@ -11,19 +11,19 @@ from typing import Any
 
 import polars as pl
 
-from unskew.charts import Figure, as_figure
+from unskew.amounts import as_count
 from unskew.checks import checked
-from unskew.comparing.distributions import mean_interval
-from unskew.data.nulls import DIRECTIONS, NULLS, redraw
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
+from unskew.engine.rng import key_of as seed_of
+from unskew.engine.store import key_of
 from unskew.errors import SettingError, choose
 from unskew.experiment.plan import Plan
 from unskew.experiment.results import Results, run
-from unskew.experiment.store import key_of
-from unskew.layout import Printed
-from unskew.protocol.amounts import as_count
-from unskew.rng import key_of as seed_of
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed
+from unskew.stats.distributions import mean_interval
+from unskew.worlds.nulls import DIRECTIONS, NULLS, redraw
 
 REAL = "real"
 LEVEL = 0.95

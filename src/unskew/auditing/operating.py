@@ -12,25 +12,25 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.auditing import _judging
-from unskew.auditing.truth import applied, design_name
-from unskew.charts import Figure, as_figure
+from unskew.amounts import as_count
+from unskew.auditing import observed_and_true
+from unskew.auditing.true_values import applied, design_name
 from unskew.checks import checked
-from unskew.comparing.correlation import kendall
-from unskew.comparing.distributions import mean_interval, student_t_sf
-from unskew.comparing.paired import paired
-from unskew.data.nulls import redraw, uniform
 from unskew.data.relevance import Relevance
-from unskew.data.worlds import World, world
+from unskew.engine.rng import draw
+from unskew.engine.rng import key_of as seed_of
 from unskew.errors import SettingError
+from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
-from unskew.layout import Printed
 from unskew.metrics.names import parse
-from unskew.protocol.amounts import as_count
 from unskew.recommend.model import Model
-from unskew.rng import draw
-from unskew.rng import key_of as seed_of
-from unskew.scores import Scores
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed
+from unskew.stats.correlation import kendall
+from unskew.stats.distributions import mean_interval, student_t_sf
+from unskew.stats.pairing import paired
+from unskew.worlds.nulls import redraw, uniform
+from unskew.worlds.worlds import World, world
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
@@ -283,7 +283,7 @@ class _Trial:
     alpha: float
 
     def outcome(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        source = _judging.source_of(self.world, None, None, None, "to-training", self.plan)
+        source = observed_and_true.source_of(self.world, None, None, None, "to-training", self.plan)
         null = redraw(source.ratings, "iid", self.plan.seed)
         nothing, _ = self._observed(source, null, False)
         seen, true = self._observed(source, source.ratings, True)
@@ -298,14 +298,14 @@ class _Trial:
         return rows, effects
 
     def _observed(
-        self, source: _judging.Source, ratings: Any, planted: bool
+        self, source: observed_and_true.Source, ratings: Any, planted: bool
     ) -> tuple[dict[str, list[Scores]], dict[str, list[Scores]]]:
         """Return the scores that the plan observes, and the true ones where systems are planted."""
         seen: dict[str, list[Scores]] = {}
         true: dict[str, list[Scores]] = {}
-        for number, fold, split in _judging.each_split(self.plan, ratings):
+        for number, fold, split in observed_and_true.each_split(self.plan, ratings):
             key = self.plan.splits[number].describe(), fold
-            models = _judging.fit_all(self.plan.systems, split.train, self.plan.seed, *key)
+            models = observed_and_true.fit_all(self.plan.systems, split.train, self.plan.seed, *key)
             if planted:
                 models |= self._planted()
                 meant = source.judge(models, split.train, self.plan)
@@ -316,7 +316,7 @@ class _Trial:
                     design = f"{self.plan_name} {design}" if several else self.plan_name
                 judged = applied(view, split, source, self.plan.seed)
                 lists = view.targets.lists(judged, self.plan.relevance, seed=self.plan.seed)
-                scores = _judging.scores_on(lists, models, self.plan)
+                scores = observed_and_true.scores_on(lists, models, self.plan)
                 seen.setdefault(design, []).append(scores)
                 if planted:
                     true.setdefault(design, []).append(meant)

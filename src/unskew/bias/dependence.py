@@ -13,7 +13,7 @@ from unskew.bias.popularity import ItemCounts
 from unskew.errors import DataError
 
 if TYPE_CHECKING:
-    from unskew.charts import Figure
+    from unskew.report.charts import Figure
 
 F64 = NDArray[np.float64]
 
@@ -75,14 +75,14 @@ class Dependence:
 
     def figure(self) -> Figure:
         """Draw p(train|rel,i) against p(train|i) and both hypotheses (mena2021 figure 10)."""
-        from unskew.bias import drawings
+        from unskew.bias import charts
 
         notes = [
             f"{self.items:,} items; above the first line for {self.share_above:.1%} of them",
             f"mean distance to the lines: {self.to_relevance_independence:.3f} and "
             f"{self.to_item_independence:.3f}",
         ]
-        return drawings.dependence(self.p_train, self.p_train_rel, self.overall, notes)
+        return charts.dependence(self.p_train, self.p_train_rel, self.overall, notes)
 
     def __str__(self) -> str:
         return (

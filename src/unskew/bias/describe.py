@@ -17,14 +17,14 @@ from unskew.bias.pairs import Pairs, pairs_of
 from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.verdict import Verdict
 from unskew.checks import checked
-from unskew.comparing.distributions import wilson
 from unskew.data.distribution import gini
 from unskew.errors import SettingError, choose
-from unskew.layout import as_html, as_text, number
-from unskew.protocol.popularity import by_popularity
+from unskew.report.result import as_html, as_text, number
+from unskew.splits.popularity import by_popularity
+from unskew.stats.distributions import wilson
 
 if TYPE_CHECKING:
-    from unskew.charts import Figure
+    from unskew.report.charts import Figure
 
 F64 = NDArray[np.float64]
 
@@ -178,7 +178,7 @@ class BiasReport:
             optimal rankings follow), `cases` (of item pairs) or `dependence` (with random
             judgments).
         """
-        from unskew.bias import drawings
+        from unskew.bias import charts
 
         choose("figure", name, FIGURES)
         if name == "cases":
@@ -188,10 +188,10 @@ class BiasReport:
                 raise SettingError("figure 'dependence' needs random judgments (random=…)")
             return self.dependence.figure()
         if name == "popularity":
-            return drawings.popularity(self.counts, self.gini)
+            return charts.popularity(self.counts, self.gini)
         if name == "positive-ratio":
-            return drawings.positive_ratio(self.bins())
-        return drawings.optimal(self.counts, self.correlations)
+            return charts.positive_ratio(self.bins())
+        return charts.optimal(self.counts, self.correlations)
 
     def figures(self) -> list[str]:
         """Return the names of the figures that can be drawn."""

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.steepness import dense_ranks
 from unskew.checks import checked
-from unskew.comparing.correlation import kendall
-from unskew.layout import Printed
+from unskew.report.result import Printed
+from unskew.stats.correlation import kendall
 
 if TYPE_CHECKING:
-    from unskew.charts import Figure
+    from unskew.report.charts import Figure
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -85,9 +85,9 @@ class OptimalRankings(Printed):
 
     def figure(self) -> Figure:
         """Draw each item's rank for anti-precision against that for precision (figure 6)."""
-        from unskew.bias import drawings
+        from unskew.bias import charts
 
-        return drawings.ranks(self.ranks["P"], self.ranks["anti-P"], self.footer()[:1])
+        return charts.ranks(self.ranks["P"], self.ranks["anti-P"], self.footer()[:1])
 
     def __repr__(self) -> str:
         return f"OptimalRankings({len(self.counts.items):,} items)"

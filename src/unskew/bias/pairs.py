@@ -26,11 +26,11 @@ from unskew.bias.verdict import Verdict, from_truth, without_truth
 from unskew.checks import checked
 from unskew.data.ratings import Ids
 from unskew.errors import SettingError
-from unskew.layout import as_html, as_text
+from unskew.report.result import as_html, as_text
 from unskew.runs import Run, read_run
 
 if TYPE_CHECKING:
-    from unskew.charts import Figure
+    from unskew.report.charts import Figure
 
 Mask = NDArray[np.bool_]
 
@@ -313,14 +313,14 @@ class Pairs:
 
     def figure(self) -> Figure:
         """Draw the shares of the four cases, and what the optimal rankings do in each."""
-        from unskew.bias import drawings
+        from unskew.bias import charts
 
         notes = [
             f"what the best orders for precision and anti-precision do: disagree on "
             f"{self.disagree:.1%} of pairs",
             self.footer()[0],
         ]
-        return drawings.cases(self.table(), self.title, notes)
+        return charts.cases(self.table(), self.title, notes)
 
     def footer(self) -> list[str]:
         """Return the lines that say what was looked at, and what follows from it."""

@@ -15,11 +15,11 @@ from unskew.checks import checked
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
 from unskew.data.readers import read_ratings
-from unskew.data.worlds import World
 from unskew.errors import DataError, SettingError
-from unskew.evaluation import relevance_for
-from unskew.protocol.popularity import item_counts
-from unskew.protocol.split import shared_rows
+from unskew.evaluation.evaluate import relevance_for
+from unskew.splits.popularity import item_counts
+from unskew.splits.split import shared_rows
+from unskew.worlds.worlds import World
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from unskew.bias.popularity import ItemCounts
 from unskew.data.ratings import frozen
+from unskew.engine.rng import key_of
+from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
-from unskew.rng import key_of
-from unskew.threads import map_blocks
 
 I8 = NDArray[np.int8]
 I32 = NDArray[np.int32]
@@ -293,7 +293,7 @@ def consistency_error(counts: ItemCounts, threads: int | None = None) -> float:
     That is, of the difference of the two shares of pairs, items being a sample: the jackknife,
     which leaves out one item after the other. NaN for two items.
     """
-    from unskew.bias import _kernels
+    from unskew.bias import kernels
 
     items = len(counts.items)
     if items < 3:
@@ -308,7 +308,7 @@ def consistency_error(counts: ItemCounts, threads: int | None = None) -> float:
 
     def fill(low: int) -> None:
         high = min(low + size, weight.size)
-        _kernels.item_balance(phi, bad, truth, weight, low, high, out)
+        kernels.item_balance(phi, bad, truth, weight, low, high, out)
 
     map_blocks(fill, range(0, weight.size, size), threads, size=weight.size**2)
     mean = out[group] / (items - 1)  # of each item with all others
@@ -337,7 +337,7 @@ def _grouped(counts: ItemCounts) -> tuple[ItemCounts, I64, I64]:
 
 
 def _count_all(ranks: I32, weight: I64, threads: int | None) -> I64:
-    from unskew.bias import _kernels
+    from unskew.bias import kernels
 
     groups = weight.size
     # Rows of a triangle: edges at roots of equal steps give blocks of equal area.
@@ -346,7 +346,7 @@ def _count_all(ranks: I32, weight: I64, threads: int | None) -> I64:
 
     def block(at: int) -> I64:
         out = np.zeros(3 ** len(ranks), np.int64)
-        _kernels.all_pairs(ranks, weight, int(edges[at]), int(edges[at + 1]), out)
+        kernels.all_pairs(ranks, weight, int(edges[at]), int(edges[at + 1]), out)
         return out
 
     results = map_blocks(block, range(edges.size - 1), threads, size=groups * groups)
@@ -355,14 +355,14 @@ def _count_all(ranks: I32, weight: I64, threads: int | None) -> I64:
 
 
 def _count_some(ranks: I32, group: I64, sample: int, seed: int, threads: int | None) -> I64:
-    from unskew.bias import _kernels
+    from unskew.bias import kernels
 
     key = np.uint64(key_of(seed, "bias/pairs"))
     edges = np.arange(BLOCKS + 1) * sample // BLOCKS
 
     def block(at: int) -> I64:
         out = np.zeros(3 ** len(ranks), np.int64)
-        _kernels.some_pairs(ranks, group, key, int(edges[at]), int(edges[at + 1]), out)
+        kernels.some_pairs(ranks, group, key, int(edges[at]), int(edges[at + 1]), out)
         return out
 
     total: I64 = np.sum(map_blocks(block, range(BLOCKS), threads, size=sample), axis=0)

@@ -37,7 +37,7 @@ from unskew.cli.outputs import report_kind, write_report
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
-    from unskew.auditing.main_job import Audit
+    from unskew.auditing.result import Audit
 
 EXAMPLES = """
 Tell how far an evaluation can be trusted, and write a report.
@@ -122,8 +122,8 @@ def audit(  # noqa: D103 - its help is EXAMPLES
     format: ReportFormat = None,  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
-    from unskew.auditing.ahead import compiling_ahead
-    from unskew.auditing.main_job import audit as carry_out
+    from unskew.auditing.compile_ahead import compiling_ahead
+    from unskew.auditing.result import audit as carry_out
 
     kind = report_kind(to, format)
     if quick and thorough:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from unskew.amounts import MOST_DEPTH, MOST_DRAWS
 from unskew.cli import inputs, outputs
 from unskew.cli.command import App
 from unskew.cli.console import messages
@@ -28,8 +29,7 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import SettingError, choose
-from unskew.layout import as_json
-from unskew.protocol.amounts import MOST_DEPTH, MOST_DRAWS
+from unskew.report.result import as_json
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
@@ -102,7 +102,7 @@ def describe(
       unskew bias describe cm100k:observed=familiar -o bias.md
     """
     from unskew.bias.describe import FIGURES, describe_bias
-    from unskew.reporting.write import save_each
+    from unskew.report.writing import save_each
 
     choose("format", format, FORMATS)
     wanted = outputs.figures_of(figure, FIGURES)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unskew.amounts import MOST_DEPTH, MOST_DRAWS, MOST_REPEATS
 from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -33,8 +34,7 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import SettingError, choose
-from unskew.layout import as_json
-from unskew.protocol.amounts import MOST_DEPTH, MOST_DRAWS, MOST_REPEATS
+from unskew.report.result import as_json
 
 if TYPE_CHECKING:
     from unskew.recommend.model import Algorithm
@@ -127,8 +127,8 @@ def null(  # noqa: D103 - its help is NULL
     format: TextFormat = "text",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
-    from unskew.auditing.designs import castells2018_designs
     from unskew.auditing.null import null_experiment
+    from unskew.auditing.null_designs import castells2018_designs
 
     choose("format", format, FORMATS)
     figures = outputs.figures_of(figure, ("null",))
@@ -198,13 +198,13 @@ def truth(  # noqa: D103 - its help is TRUTH
     format: TextFormat = "text",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
-    from unskew.auditing.designs import simple_systems
-    from unskew.auditing.truth import truth as compare_with_truth
+    from unskew.auditing.null_designs import simple_systems
+    from unskew.auditing.true_values import truth as compare_with_truth
     from unskew.data.relevance import Relevance
     from unskew.experiment.plan import Plan
-    from unskew.protocol.chance import RandomSplit
-    from unskew.protocol.intervene import DESIGNS
-    from unskew.protocol.targets import BY_NAME
+    from unskew.splits.interventions import DESIGNS
+    from unskew.splits.random import RandomSplit
+    from unskew.targets.designs import BY_NAME
 
     choose("format", format, FORMATS)
     figures = outputs.figures_of(figure, ("truth",))
@@ -213,7 +213,7 @@ def truth(  # noqa: D103 - its help is TRUTH
     data: Any
     sample: Any = None
     if world is not None:
-        from unskew.data.worlds import world as build
+        from unskew.worlds.worlds import world as build
 
         if random is not None or columns is not None:
             raise SettingError("a world knows its truth: leave --random and --columns out")

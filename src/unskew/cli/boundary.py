@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from unskew.engine.files import output_error, reason
 from unskew.errors import SettingError, UnskewError, address_limit
-from unskew.files import output_error, reason
-from unskew.layout import visible
+from unskew.report.result import visible
 
 DEBUG = "UNSKEW_DEBUG"
 """The environment variable that shows where an error came from."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Annotated
 
+from unskew.amounts import MOST_DRAWS
 from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -35,14 +36,13 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import choose
-from unskew.layout import as_html, as_json
-from unskew.protocol.amounts import MOST_DRAWS
+from unskew.report.result import as_html, as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from unskew.comparing.comparison import Comparison
-    from unskew.scores import Scores
+    from unskew.evaluation.scores import Scores
+    from unskew.stats.comparison import Comparison
 
 EXAMPLES = """
 Compare recommenders user by user: differences, intervals, corrected p-values, letters.
@@ -128,8 +128,8 @@ def compare(  # noqa: D103 - its help is EXAMPLES
     digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.comparing.comparison import FIGURES
-    from unskew.comparing.significance import compare as compare_scores
+    from unskew.stats.comparison import FIGURES
+    from unskew.stats.significance import compare as compare_scores
 
     choose("format", format, outputs.FORMATS)
     figures = outputs.figures_of(figure, FIGURES)
@@ -138,7 +138,7 @@ def compare(  # noqa: D103 - its help is EXAMPLES
     if inputs.either(judgments, run, scores):
         judged = inputs.load(scores or [])
     else:
-        from unskew.evaluation import METRICS, evaluate
+        from unskew.evaluation.evaluate import METRICS, evaluate
 
         rules = inputs.relevance_of(liked, above, gain, loss, relevance)
         tests, lists, trained = inputs.read_files(

@@ -23,11 +23,9 @@ from unskew.cli.options import (
     TableFile,
     TextFormat,
 )
-from unskew.cli.options import (
-    option as declared,
-)
+from unskew.cli.options import option as declared
 from unskew.errors import SettingError, choose
-from unskew.layout import as_json
+from unskew.report.result import as_json
 
 data_app = App(help="Named data sets, and what is in a file.")
 
@@ -142,7 +140,7 @@ def info(
 
     from unskew.data import released
     from unskew.data.catalog import data_folder, read_name
-    from unskew.data.summary import summary
+    from unskew.data.overview import summary
 
     choose("format", format, ("text", *outputs.FORMATS[1:]))
     figures = outputs.figures_of(figure, ("popularity",))

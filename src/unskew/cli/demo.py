@@ -11,7 +11,7 @@ from unskew.cli.options import OUTPUT, Quiet, ReportFile, Seed, option
 from unskew.cli.outputs import report_kind, write_report
 
 if TYPE_CHECKING:
-    from unskew.data.worlds import World
+    from unskew.worlds.worlds import World
 
 USERS, ITEMS = 1_000, 500
 SEED = 7
@@ -37,9 +37,9 @@ def demo(
 
       unskew demo --save sample/ -o demo.html
     """
-    from unskew.auditing.ahead import compiling_ahead
-    from unskew.auditing.main_job import audit
-    from unskew.data.worlds import world
+    from unskew.auditing.compile_ahead import compiling_ahead
+    from unskew.auditing.result import audit
+    from unskew.worlds.worlds import world
 
     kind = report_kind(to, None)
     with compiling_ahead():
@@ -62,12 +62,12 @@ def demo(
 
 def _save(shop: World, folder: Path, seed: int) -> None:
     """Write what a user would have: all ratings, random ones, a split, and the lists of systems."""
-    from unskew.files import replacing_folder, write_table
-    from unskew.protocol.chance import RandomSplit
-    from unskew.protocol.targets import AllItems
-    from unskew.ranking import rank
+    from unskew.engine.files import replacing_folder, write_table
+    from unskew.engine.rng import generator
+    from unskew.judging.rank import rank
     from unskew.recommend.registry import algorithm
-    from unskew.rng import generator
+    from unskew.splits.random import RandomSplit
+    from unskew.targets.designs import AllItems
 
     split = RandomSplit(test=0.2).split(shop.ratings, seed)[0]
     lists = AllItems().lists(split, liked=shop.liked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from unskew.amounts import MOST_DRAWS
 from unskew.cli import inputs, outputs
 from unskew.cli.options import (
     INPUT,
@@ -31,8 +32,7 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import SettingError, choose
-from unskew.layout import as_json
-from unskew.protocol.amounts import MOST_DRAWS
+from unskew.report.result import as_json
 
 EXAMPLES = """
 Estimate what systems would score were everything judged: each judgment counts 1/propensity times.
@@ -141,9 +141,9 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
     digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.estimating import bounds as limits
-    from unskew.estimating import ips
-    from unskew.estimating.propensity import propensity as chances
+    from unskew.unbiased import identification as limits
+    from unskew.unbiased import ips
+    from unskew.unbiased.propensities import propensity as chances
 
     choose("format", format, outputs.FORMATS)
     figures = outputs.figures_of(figure, ("estimate",))

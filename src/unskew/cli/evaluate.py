@@ -153,10 +153,10 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.evaluation import MEMORY, METRICS
-    from unskew.evaluation import evaluate as judge
-    from unskew.files import write_table
-    from unskew.reporting import tables
+    from unskew.engine.files import write_table
+    from unskew.evaluation import tables
+    from unskew.evaluation.evaluate import MEMORY, METRICS
+    from unskew.evaluation.evaluate import evaluate as judge
 
     choose("format", format, outputs.FORMATS)
     outputs.check_file(per_user, (".parquet", ".csv"), "--per-user")
@@ -222,9 +222,9 @@ def _evaluate_files(
     judgments: Path, run: list[str], metrics: list[str] | None, columns: str | None,
     to: Path | None, format: str, digits: int, quiet: bool, **how: Any,  # noqa: A002
 ) -> None:  # fmt: skip
-    from unskew.evaluation import METRICS
-    from unskew.experiment._parquet import source_name
-    from unskew.experiment.big import evaluate_files
+    from unskew.evaluation.evaluate import METRICS
+    from unskew.evaluation.on_disk.files import evaluate_files
+    from unskew.evaluation.on_disk.parquet import source_name
 
     runs = inputs.named_runs(run, source_name)
     for source in (str(judgments), *runs.values()):

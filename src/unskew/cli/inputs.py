@@ -7,12 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from unskew.cli.options import (
-    LIST_COLUMNS,
-    RATING_COLUMNS,
-    file_columns,
-    split_named_source,
-)
+from unskew.cli.options import LIST_COLUMNS, RATING_COLUMNS, file_columns, split_named_source
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -171,7 +166,7 @@ def rule_of(text: str | None) -> Any:
 
 def load(folders: Sequence[Path]) -> Any:
     """Read saved scores: one folder, or several as folds."""
-    from unskew.scores import Scores
+    from unskew.evaluation.scores import Scores
 
     several = [Scores.load(folder) for folder in folders]
     return several[0] if len(several) == 1 else several

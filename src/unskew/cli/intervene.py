@@ -73,9 +73,9 @@ def intervene(  # noqa: D103 - its help is EXAMPLES
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.protocol.intervene import DESIGNS, METHODS
-    from unskew.protocol.randomness import looks_random
-    from unskew.protocol.saved import check_folder, save_intervened
+    from unskew.splits.interventions import DESIGNS, METHODS
+    from unskew.splits.randomness import looks_random
+    from unskew.splits.saved import check_folder, save_intervened
 
     given = {
         "size": size, "exponent": exponent, "unseen": unseen, "smoothing": smoothing,

@@ -17,7 +17,7 @@ from unskew.errors import SettingError, choose
 if TYPE_CHECKING:
     import polars as pl
 
-    from unskew.charts import Figure
+    from unskew.report.charts import Figure
 
 TABLES = {
     ".csv": "csv",
@@ -65,13 +65,13 @@ class Printout:
         **texts: Callable[[], Any],
     ) -> Printout:
         """Return the result of a table for people and, where it is another, one for programs."""
-        from unskew.layout import cells
+        from unskew.report.result import cells
 
         return cls(shown if table is None else table, [cells(shown, digits)], footer, texts)
 
     def text(self, kind: str) -> str:
         """Return the result as `csv`, `json`, `markdown`, `latex` or `html`."""
-        from unskew import layout
+        from unskew.report import result as layout
 
         if kind in self.texts:
             return str(self.texts[kind]())
@@ -84,7 +84,7 @@ class Printout:
 
     def write(self, path: Path) -> None:
         """Write a file; its ending is the format. What people read has the footer below it."""
-        from unskew.files import replacing, write_table
+        from unskew.engine.files import replacing, write_table
 
         kind = TABLES[path.suffix.lower()]
         if kind == "parquet":
@@ -184,14 +184,14 @@ def write_report(
     result: Any, to: Path | None, kind: str, figures: Path | None, name: str, quiet: bool
 ) -> None:
     """Write a report to its file, `name` where none is given, or to standard output; say where."""
-    from unskew.reporting.write import report, written
+    from unskew.report.writing import save_report, written
 
     if to is not None and str(to) == STANDARD_OUTPUT:
         sys.stdout.write(written(result.document(), kind, figures).decode())
         return
     ending = next(ending for ending, of in REPORTS.items() if of == kind)
     target = to or Path(f"{name}{ending}")
-    report(result, target, format=kind, figures=figures)
+    save_report(result, target, format=kind, figures=figures)
     if not quiet:
         messages().print(f"the report is in {target}", markup=False)
         if figures is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from unskew.amounts import MOST_DRAWS
 from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -34,7 +35,6 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import SettingError, choose
-from unskew.protocol.amounts import MOST_DRAWS
 
 EXAMPLES = """
 Tell how well metrics tell systems apart, and what difference the users at hand can show.
@@ -118,7 +118,7 @@ def power(  # noqa: D103 - its help is EXAMPLES
     digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.comparing import power as library
+    from unskew.stats import discrimination as library
 
     choose("format", format, outputs.FORMATS)
     figures = outputs.figures_of(figure, ("power",))
@@ -129,8 +129,8 @@ def power(  # noqa: D103 - its help is EXAMPLES
     if saved:
         judged = inputs.load(scores or [])
     else:
-        from unskew.comparing.robustness import METRICS
-        from unskew.evaluation import evaluate
+        from unskew.evaluation.evaluate import evaluate
+        from unskew.stats.incompleteness import METRICS
 
         rules = inputs.relevance_of(liked, above, gain, loss, relevance)
         tests, lists, trained = inputs.read_files(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from unskew.amounts import MOST_DEPTH
 from unskew.cli import inputs, outputs
 from unskew.cli.console import messages, output
 from unskew.cli.options import (
@@ -22,7 +23,6 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import SettingError, choose
-from unskew.protocol.amounts import MOST_DEPTH
 
 if TYPE_CHECKING:
     import polars as pl
@@ -105,12 +105,12 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
 
     from unskew.data.ratings import under_one_numbering
     from unskew.data.readers import read_items
-    from unskew.protocol.split import Split
-    from unskew.protocol.targets import BY_NAME
-    from unskew.ranking import rank
+    from unskew.judging.rank import rank
     from unskew.recommend.registry import algorithm as build
     from unskew.recommend.registry import read_setting
     from unskew.recommend.saved_models import load_model, save_model
+    from unskew.splits.split import Split
+    from unskew.targets.designs import BY_NAME
 
     choose("targets", targets, BY_NAME)
     inputs.check_data_dir(data_dir, train, test)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from unskew.amounts import MOST_DRAWS
 from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -34,7 +35,6 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import SettingError, choose
-from unskew.protocol.amounts import MOST_DRAWS
 
 EXAMPLES = """
 Tell how the order of systems holds when the test set shrinks (Kendall's tau with the full one).
@@ -98,7 +98,7 @@ def robustness(  # noqa: D103 - its help is EXAMPLES
     digits: Digits = 3,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.comparing import robustness as library
+    from unskew.stats import incompleteness as library
 
     choose("format", format, outputs.FORMATS)
     figures = outputs.figures_of(figure, ("robustness",))
@@ -125,7 +125,7 @@ def robustness(  # noqa: D103 - its help is EXAMPLES
                 "seed": seed, "depth": depth, "threads": threads,
             }  # fmt: skip
             if goal == "users":
-                from unskew.evaluation import evaluate
+                from unskew.evaluation.evaluate import evaluate
 
                 judged = evaluate(tests, lists, names or library.METRICS, **settings)
                 result = library.user_robustness(

@@ -90,7 +90,7 @@ def run(  # noqa: D103 - its help is EXAMPLES
     format: Format = "table",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
-    from unskew.experiment.cluster import connect, workers_of
+    from unskew.engine.cluster import connect, workers_of
     from unskew.experiment.plan import read_plan
     from unskew.experiment.results import run as carry_out
 
@@ -155,8 +155,8 @@ def check(
 
       unskew plan check plan.toml --store results/ --no-estimate
     """
-    from unskew.experiment.outline import outline
     from unskew.experiment.plan import read_plan
+    from unskew.experiment.preview import outline
 
     wanted, source = read_plan(plan)
     told = outline(wanted, _data(plan, source, data), store=store, estimate=estimate)
@@ -230,7 +230,7 @@ def gc(
 
 
 def _opened(folder: Path) -> Any:
-    from unskew.experiment.store import MARK, Store
+    from unskew.engine.store import MARK, Store
 
     if not (folder / MARK).exists():
         raise SettingError(f"{folder} is no store: name the folder given to unskew run --store")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unskew.amounts import MOST_DEPTH, MOST_REPEATS
 from unskew.cli.console import messages, output
 from unskew.cli.options import (
     INPUT,
@@ -24,7 +25,6 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import SettingError, choose
-from unskew.protocol.amounts import MOST_DEPTH, MOST_REPEATS
 
 EXAMPLES = """
 Split ratings into training and test parts.
@@ -164,9 +164,9 @@ def split(  # noqa: D103 - its help is EXAMPLES
 ) -> None:
     from unskew.cli.inputs import check_data_dir, is_named, read_random_file, read_rating_file
     from unskew.data.readers import read_ratings
-    from unskew.protocol.events import read_events
-    from unskew.protocol.registry import PROTOCOLS
-    from unskew.protocol.saved import check_folder, from_card, read_card, save_splits
+    from unskew.splits.events import read_events
+    from unskew.splits.registry import PROTOCOLS
+    from unskew.splits.saved import check_folder, from_card, read_card, save_splits
 
     given = {
         "test": test, "folds": folds, "exact": exact or None, "rounding": rounding,
@@ -233,7 +233,7 @@ split.__doc__ = EXAMPLES
 
 def _built(name: str, options: dict[str, Any], liked: float | None) -> Any:
     """Build the way to split from the options given, under the names of its settings."""
-    from unskew.protocol.registry import PROTOCOLS, protocol
+    from unskew.splits.registry import PROTOCOLS, protocol
 
     settings = dict(options)
     if name == "head-removed":
@@ -259,7 +259,7 @@ def _option(setting: str) -> str:
 
 def _show(card: dict[str, Any], folder: Path) -> None:
     """Print what was made: the first split in full, a line for each further one."""
-    from unskew.protocol.audit import SplitAudit
+    from unskew.splits.diagnose import SplitAudit
 
     first, *others = card["splits"]
     print(SplitAudit(**first["audit"]))

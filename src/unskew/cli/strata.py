@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from unskew.amounts import MOST_DEPTH, MOST_DRAWS
 from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -34,7 +35,6 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import DataError, SettingError, choose
-from unskew.protocol.amounts import MOST_DEPTH, MOST_DRAWS
 
 EXAMPLES = """
 Tell where a score comes from: every metric within strata of items or users, and the share of the
@@ -114,7 +114,7 @@ def strata(  # noqa: D103 - its help is EXAMPLES
     digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.estimating import strata as library
+    from unskew.unbiased import stratified as library
 
     choose("format", format, outputs.FORMATS)
     figures = outputs.figures_of(figure, ("strata",))
@@ -140,7 +140,7 @@ def strata(  # noqa: D103 - its help is EXAMPLES
 def _groups(by: str) -> Any:
     """Return the name of what strata go by, or the table of groups in a file."""
     from unskew.data.readers import read_table
-    from unskew.estimating.strata import BY
+    from unskew.unbiased.stratified import BY
 
     if by in BY:
         return by

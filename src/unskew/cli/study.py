@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unskew.amounts import MOST_DRAWS, as_count
 from unskew.cli import inputs, outputs
 from unskew.cli.audit import between_commas
 from unskew.cli.command import App
@@ -32,7 +33,6 @@ from unskew.cli.options import (
     split_source,
 )
 from unskew.errors import SettingError, choose
-from unskew.protocol.amounts import MOST_DRAWS, as_count
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from unskew.amounts import MOST_DEPTH, MOST_SEED
 from unskew.cli import outputs
 from unskew.cli.console import output
 from unskew.cli.options import OUTPUT, Force, Quiet, Seed, at_least, option
 from unskew.errors import SettingError
-from unskew.protocol.amounts import MOST_DEPTH, MOST_SEED
 
 EXAMPLES = """
 Make a world: simulated ratings whose full truth is known.
@@ -76,8 +76,8 @@ def world(  # noqa: D103 - its help is EXAMPLES
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.data.saved_world import save_world
-    from unskew.data.worlds import world as made
+    from unskew.worlds.saved import save_world
+    from unskew.worlds.worlds import world as made
 
     if show_list:
         _list()
@@ -139,7 +139,7 @@ def _list() -> None:
     from rich import box
     from rich.table import Table
 
-    from unskew.data.named_worlds import WORLDS
+    from unskew.worlds.named import WORLDS
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("name", "what it is", "paper", "users x items, ratings", "settings"):

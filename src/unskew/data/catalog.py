@@ -18,8 +18,8 @@ from unskew.data.dataset import Dataset
 from unskew.data.formats import Parts
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings, read_table
+from unskew.engine.files import temporary_folder
 from unskew.errors import DataError, SettingError, Spelling, UnknownName, unknown_name
-from unskew.files import temporary_folder
 
 VARIABLE = "UNSKEW_DATA"
 # Options that are about both parts, whichever files they come from.

@@ -28,8 +28,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import urlsplit
 
+from unskew.engine.files import replacing
 from unskew.errors import DataError, SettingError
-from unskew.files import replacing
 
 Progress = Callable[[int, int], None]
 

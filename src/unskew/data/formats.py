@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import microseconds, naming, read_ratings
+from unskew.engine.files import InputFile, reading
 from unskew.errors import DataError, choose
-from unskew.files import InputFile, reading
 
 Files = Sequence[Path]
 

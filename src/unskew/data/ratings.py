@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.engine.files import write_table
+from unskew.engine.threads import check_fork, map_blocks
 from unskew.errors import DataError, Spelling, choose
-from unskew.files import write_table
-from unskew.threads import check_fork, map_blocks
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -75,31 +75,31 @@ class Ids:
         Returns the ids, where each one's rows start (and the last end), and the order that brings
         the rows together, None if they stand so already.
         """
-        from unskew.data import _kernels
+        from unskew.data import kernels
 
         series = id_column(raw)
         if series.dtype == pl.Int64:
             values = frozen(series.to_numpy())
-            count = _kernels.count_ascending(values)
+            count = kernels.count_ascending(values)
             if count >= 0:  # the usual case: nothing to number
                 distinct, start = np.empty(count, np.int64), np.empty(count + 1, np.int64)
-                _kernels.ascending_runs(values, distinct, start)
+                kernels.ascending_runs(values, distinct, start)
                 return cls(pl.Series(distinct)), start, None
         ids, codes = cls.number(series, likely)
-        start, grouped = _kernels.group_starts(frozen(codes), len(ids))
+        start, grouped = kernels.group_starts(frozen(codes), len(ids))
         return ids, start, None if grouped else grouped_order(codes, start)
 
     @classmethod
     def _number_integers(cls, values: I64) -> tuple[Ids, I32]:
-        from unskew.data import _kernels
+        from unskew.data import kernels
 
         if values.size == 0:
             return cls(pl.Series([], dtype=pl.Int64)), np.empty(0, np.int32)
-        low, high = _kernels.range_of(values)
+        low, high = kernels.range_of(values)
         span = high - low + 1
         if span <= max(4 * values.size, 1 << 16):
             present = np.zeros(span, np.uint8)
-            _kernels.mark_present(values, low, present)
+            kernels.mark_present(values, low, present)
             # Modulo 2**32, which the difference survives: ids may be larger than 32 bits.
             codes = np.subtract(values, np.int64(low), dtype=np.int32, casting="unsafe")
             distinct = np.flatnonzero(present) + low
@@ -107,7 +107,7 @@ class Ids:
                 table = np.cumsum(present, dtype=np.int32) - np.int32(1)
                 codes = recoded(codes, table)
         else:
-            appeared, distinct = _kernels.number_by_hash(values)
+            appeared, distinct = kernels.number_by_hash(values)
             order = np.argsort(distinct)
             table = np.empty(order.size, np.int32)
             table[order] = np.arange(order.size, dtype=np.int32)
@@ -336,15 +336,15 @@ class Ratings:
     @cached_property
     def start(self) -> I64:
         """Where each user's rows start; one more entry for the end."""
-        from unskew.data import _kernels
+        from unskew.data import kernels
 
-        result: I64 = frozen(_kernels.group_starts(self.user, len(self.users))[0])
+        result: I64 = frozen(kernels.group_starts(self.user, len(self.users))[0])
         return result
 
     @cached_property
     def fingerprint(self) -> str:
         """A digest of ids and values that is equal for equal ratings in any row order."""
-        from unskew.data import _kernels
+        from unskew.data import kernels
 
         digest = hashlib.blake2b(digest_size=16)
         for ids in (self.users, self.items):
@@ -357,7 +357,7 @@ class Ratings:
 
         def mix(low: int) -> int:
             rows = slice(low, low + step)
-            return _kernels.digest(self.user[rows], self.item[rows], bits[rows])
+            return kernels.digest(self.user[rows], self.item[rows], bits[rows])
 
         for part in map_blocks(mix, range(0, len(self), step), size=len(self)):
             digest.update(part.to_bytes(8, "little"))
@@ -426,15 +426,15 @@ class Ratings:
 
     def _in_order(self, duplicates: str) -> Ratings:
         """Sort rows by user and item; settle duplicates."""
-        from unskew.data import _kernels
+        from unskew.data import kernels
 
-        start, grouped = _kernels.group_starts(self.user, len(self.users))
+        start, grouped = kernels.group_starts(self.user, len(self.users))
         order: I64 | None = None
         if not grouped:
             order = grouped_order(self.user, start)
         ready = self if order is None else self.take(order)
         ready, clean = ready._sorted_within(frozen(start))
-        count, example = (0, -1) if clean else _kernels.repeated(frozen(start), ready.item)
+        count, example = (0, -1) if clean else kernels.repeated(frozen(start), ready.item)
         if not count:
             ready.__dict__["start"] = frozen(start)  # known already
             return ready
@@ -460,9 +460,9 @@ class Ratings:
 
         Tells too whether no pair is known to repeat.
         """
-        from unskew.data import _kernels
+        from unskew.data import kernels
 
-        if _kernels.is_sorted(start, self.item):
+        if kernels.is_sorted(start, self.item):
             return self, False
         item, value = np.empty_like(self.item), np.empty_like(self.value)
         more = self.time is not None or bool(self.tags)
@@ -471,7 +471,7 @@ class Ratings:
 
         def sort(low: int) -> int:
             high = min(low + _GROUPS_PER_TASK, groups)
-            return _kernels.sort_items(start, self.item, self.value, low, high, item, value, order)
+            return kernels.sort_items(start, self.item, self.value, low, high, item, value, order)
 
         repeats = map_blocks(sort, range(0, groups, _GROUPS_PER_TASK), size=len(self))
         moved = self.take(order) if more else self
@@ -531,19 +531,19 @@ def write_trec(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
 def recoded(codes: I32, table: I32) -> I32:
     """Give every code its new number; -1 stays."""
-    from unskew.data import _kernels
+    from unskew.data import kernels
 
     result = np.empty(codes.size, np.int32)
-    _kernels.recode(frozen(codes), frozen(table), result)
+    kernels.recode(frozen(codes), frozen(table), result)
     return result
 
 
 def grouped_order(group: I32, start: I64) -> I64:
     """Return the rows group by group, in their input order inside each."""
-    from unskew.data import _kernels
+    from unskew.data import kernels
 
     order = np.empty(group.size, np.int64)
-    _kernels.group_order(frozen(group), frozen(start), order)
+    kernels.group_order(frozen(group), frozen(start), order)
     return order
 
 
@@ -559,7 +559,7 @@ def sort_groups(start: I64, key: NDArray[Any], tie: I64) -> tuple[I64, int]:
     tie
         What decides between equal keys; empty = their order as given.
     """
-    from unskew.data import _kernels
+    from unskew.data import kernels
 
     groups = start.size - 1
     order = np.empty(key.size, np.int64)
@@ -567,7 +567,7 @@ def sort_groups(start: I64, key: NDArray[Any], tie: I64) -> tuple[I64, int]:
 
     def sort(low: int) -> int:
         high = min(low + _GROUPS_PER_TASK, groups)
-        return _kernels.sort_within(frozen(start), key, tie, low, high, order)
+        return kernels.sort_within(frozen(start), key, tie, low, high, order)
 
     return order, sum(map_blocks(sort, blocks, size=key.size))
 

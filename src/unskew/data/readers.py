@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from unskew.checks import checked
 from unskew.data.ratings import CANONICAL_INTEGER, Ratings, id_column
+from unskew.engine.files import InputFile, reading
+from unskew.engine.threads import check_fork
 from unskew.errors import DataError, DataWarning, Spelling, choose
-from unskew.files import InputFile, reading
-from unskew.threads import check_fork
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

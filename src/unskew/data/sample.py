@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from unskew.rng import generator
+from unskew.engine.rng import generator
 
 
 @dataclass(frozen=True)

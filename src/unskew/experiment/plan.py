@@ -13,19 +13,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from unskew.amounts import as_count
 from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.engine.store import key_of
 from unskew.errors import SettingError, choose
-from unskew.evaluation import METRICS
-from unskew.experiment.store import key_of
+from unskew.evaluation.evaluate import METRICS
+from unskew.evaluation.scores import UNDEFINED, USERS
 from unskew.metrics.names import Metric, parse
-from unskew.protocol.amounts import as_count
-from unskew.protocol.chance import RandomSplit
-from unskew.protocol.intervene import DESIGNS, Design
-from unskew.protocol.registry import PROTOCOLS, protocol
-from unskew.protocol.split import Split, Splitter
-from unskew.protocol.targets import (
+from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.presets import Chosen
+from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
+from unskew.splits.interventions import DESIGNS, Design
+from unskew.splits.random import RandomSplit
+from unskew.splits.registry import PROTOCOLS, protocol
+from unskew.splits.split import Split, Splitter
+from unskew.targets.designs import (
     AllItems,
     OneRelevant,
     Percentiles,
@@ -35,10 +39,6 @@ from unskew.protocol.targets import (
     TrainItems,
     UserFlat,
 )
-from unskew.recommend.model import Algorithm, Model
-from unskew.recommend.presets import Chosen
-from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
-from unskew.scores import UNDEFINED, USERS
 
 STAGES = {"split": 1, "intervene": 1, "targets": 1, "fit": 2, "rank": 2, "metrics": 1, "chance": 1}
 """The version of each stage: a change of what it computes needs a new number here, so that no

@@ -18,11 +18,15 @@ from unskew.checks import checked
 from unskew.data.catalog import load, read_name
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
+from unskew.data.stored import data_key, put_ratings
+from unskew.engine.cluster import connect
+from unskew.engine.execute import Outcomes, execute
+from unskew.engine.files import temporary_folder
+from unskew.engine.store import MissingResult, Store, StoreError, key_of
 from unskew.errors import DataError, SettingError, Spelling
-from unskew.experiment.cluster import connect, over_plan
-from unskew.experiment.execute import Outcomes, execute
+from unskew.evaluation.scores import RANDOM, Scores, notes_of, system_of
+from unskew.experiment.cluster import over_plan
 from unskew.experiment.plan import Custom, Plan, View
-from unskew.experiment.store import MissingResult, Store, StoreError, data_key, key_of
 from unskew.experiment.task import (
     Place,
     Task,
@@ -35,9 +39,7 @@ from unskew.experiment.task import (
     task_label,
     wanted_metrics,
 )
-from unskew.files import temporary_folder
-from unskew.layout import WIDE, html_lines, plain
-from unskew.scores import RANDOM, Scores, notes_of, system_of
+from unskew.report.result import WIDE, html_lines, plain
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -307,7 +309,7 @@ def _carry_out(
     do: Callable[[list[Task]], Outcomes], keep_going: bool, retry_failed: bool,
     progress: Callable[[Progress], None] | None,
 ) -> Results:  # fmt: skip
-    key = store.put_ratings(ratings)
+    key = put_ratings(store, ratings)
     tasks = tasks_of(plan, ratings, key, store, scratch)
     failures: dict[str, str] = {}
     failed: set[Place] = set()

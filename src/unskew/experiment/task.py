@@ -10,22 +10,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.bench import Bench, lay_lists, remarks
 from unskew.data.ratings import Ratings
+from unskew.data.stored import stored_ratings
+from unskew.engine.rng import generator
+from unskew.engine.store import Store, key_of
+from unskew.engine.threads import resolve
+from unskew.engine.versions import versions
 from unskew.errors import SettingError, quietly
-from unskew.evaluation import MEMORY, forgiving
-from unskew.expect import chance_scores
+from unskew.evaluation.chance import chance_scores
+from unskew.evaluation.evaluate import MEMORY, forgiving
+from unskew.evaluation.scores import USERS, System
+from unskew.evaluation.scoring import Bench, lay_lists, remarks
 from unskew.experiment.plan import STAGES, Custom, Plan, View, label_of
-from unskew.experiment.store import Store, key_of
-from unskew.layout import finite
 from unskew.metrics.names import Metric, parse
-from unskew.protocol.split import Split
-from unskew.protocol.targets import TargetLists
 from unskew.recommend.registry import ALGORITHMS
-from unskew.rng import generator
-from unskew.scores import USERS, System
-from unskew.threads import resolve
-from unskew.versions import versions
+from unskew.report.result import finite
+from unskew.splits.split import Split
+from unskew.targets.designs import TargetLists
 
 Card = dict[str, Any]
 Place = tuple[int, int, str | None]
@@ -183,7 +184,7 @@ def wanted_metrics(plan: Plan, view: View) -> dict[str, Metric]:
 
 @lru_cache(maxsize=1)
 def _ratings(store: Store, data: str) -> Ratings:
-    return store.ratings(data)
+    return stored_ratings(store, data)
 
 
 # A process works on one split at a time: the one before, and its lists, are given back.

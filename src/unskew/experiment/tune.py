@@ -14,17 +14,17 @@ import polars as pl
 from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.engine.rng import generator
 from unskew.errors import DataError, SettingError
 from unskew.experiment.plan import Plan
 from unskew.experiment.results import Progress, run
 from unskew.metrics.names import parse
-from unskew.protocol.given import Given
-from unskew.protocol.split import Splitter
-from unskew.protocol.targets import Targets, TestItems
-from unskew.protocol.users import UserSplit
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import settings_of
-from unskew.rng import generator
+from unskew.splits.given import Given
+from unskew.splits.split import Splitter
+from unskew.splits.user import UserSplit
+from unskew.targets.designs import Targets, TestItems
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
-from unskew.judge import LIKED, Hits, Lists, Matched, Scratch, View
+from unskew.judging.shape import LIKED, Hits, Lists, Matched, Scratch, View
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -204,7 +204,7 @@ class Block:
     @property
     def kernels(self) -> ModuleType:
         """The compiled kernels, imported at first use: names of metrics need none."""
-        from unskew.metrics import _kernels
+        from unskew.metrics import kernels as _kernels
 
         return _kernels
 

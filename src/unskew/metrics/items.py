@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.judge import Matched
+from unskew.judging.shape import Matched
 from unskew.metrics.block import Block, Judged
 from unskew.metrics.definition import Param, Params, metric
 
@@ -83,11 +83,11 @@ def long_tail(block: Block, params: Params, cutoffs: I64) -> F64:
 
 def _exposure(judged: Judged, matched: Matched, cutoff: int) -> I64:
     """Count how often each item of the catalogue is recommended."""
-    from unskew.metrics import _kernels
+    from unskew.metrics import kernels
 
     assert judged.catalogue is not None
     run = matched.run
-    own = _kernels.exposure(matched.start, matched.stop, run.item, max(len(run.items), 1), cutoff)
+    own = kernels.exposure(matched.start, matched.stop, run.item, max(len(run.items), 1), cutoff)
     counts = np.zeros(len(judged.judgments.items), np.int64)
     counts[matched.from_run] = own[: len(run.items)]
     return counts[judged.catalogue]

@@ -8,15 +8,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
+from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, choose
-from unskew.protocol.amounts import as_count
 from unskew.recommend.factors import TARGETS
 from unskew.recommend.gram import ROWS
 from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.products import factor_model
 from unskew.recommend.sparse import Rows, rated_items, rated_users, user_rows
-from unskew.threads import map_blocks
 
 F64 = NDArray[np.float64]
 
@@ -50,12 +50,12 @@ class Coordinates:
         return self._swept(self.items, self.of_items, Y, X, _product(X.T, X), self.missing)
 
     def _swept(self, rows: Rows, wanted: F64, X: F64, Y: F64, gram: F64, missing: F64) -> F64:
-        from unskew.recommend import _factor_kernels
+        from unskew.recommend import factor_kernels
 
         moved, others, gram, missing = X.copy(), frozen(Y), frozen(gram), frozen(missing)
 
         def sweep(low: int) -> None:
-            _factor_kernels.coordinate_descent(
+            factor_kernels.coordinate_descent(
                 rows.start, rows.column, rows.value, wanted, others, gram, missing, self.penalty,
                 low, moved[low : low + ROWS],
             )  # fmt: skip

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import choose
-from unskew.protocol.amounts import as_count
 from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.sgd import check_flag, learned, padded
 from unskew.recommend.sparse import rated_items, rated_users
@@ -86,7 +86,7 @@ class BPRMF(Algorithm):
         choose("draw", self.draw, DRAWS)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
-        from unskew.recommend import _sgd_kernels
+        from unskew.recommend import sgd_kernels
 
         users, items = len(train.users), len(train.items)
         P = rng.normal(0.0, 0.1, (users, self.factors)).astype(np.float32)
@@ -96,7 +96,7 @@ class BPRMF(Algorithm):
         active = frozen(np.flatnonzero(rated_users(train)).astype(np.int32))
         known = frozen(np.flatnonzero(rated_items(train)).astype(np.int32))
         single = np.float32
-        _sgd_kernels.pairwise_draws(
+        sgd_kernels.pairwise_draws(
             np.uint64(rng.integers(1 << 62)), 0, self.epochs * len(train), self.draw == "users",
             train.start, train.user, train.item, active, known, P, Q, c, self.bias,
             single(self.learning_rate), single(self.regularisation),

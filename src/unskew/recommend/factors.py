@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
+from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, choose
-from unskew.protocol.amounts import as_count
 from unskew.recommend.gram import ROWS
 from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.products import factor_model, times
 from unskew.recommend.sparse import Rows, user_rows
-from unskew.threads import map_blocks
 
 F64 = NDArray[np.float64]
 
@@ -211,7 +211,7 @@ class WRMF(Algorithm):
 
     def _solved(self, rows: Rows, wanted: F64, X: F64, Y: F64) -> F64:
         """Return the best factors of all rows, given those of the columns; X are the last."""
-        from unskew.recommend import _factor_kernels
+        from unskew.recommend import factor_kernels
 
         gram = frozen(Y.T @ Y + self.regularisation * np.eye(self.factors))
         others = frozen(Y)
@@ -220,9 +220,9 @@ class WRMF(Algorithm):
         def solve(low: int) -> None:
             given = rows.start, rows.column, rows.value, wanted, others, gram
             if self.solver == "exact":
-                _factor_kernels.least_squares(*given, low, X[low : low + ROWS])
+                factor_kernels.least_squares(*given, low, X[low : low + ROWS])
             else:
-                _factor_kernels.conjugate_gradient(*given, STEPS, low, X[low : low + ROWS])
+                factor_kernels.conjugate_gradient(*given, STEPS, low, X[low : low + ROWS])
 
         map_blocks(solve, range(0, len(rows), ROWS), size=rows.value.size * self.factors)
         return X

@@ -7,9 +7,9 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.engine.threads import map_blocks
 from unskew.recommend.limits import check_size, most
 from unskew.recommend.sparse import Rows
-from unskew.threads import map_blocks
 
 F64 = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ ROWS = 64
 
 def item_gram(R: Rows, purpose: str) -> F64:
     """Return RᵀR for ratings by user; `purpose` opens the error when it would be too large."""
-    from unskew.recommend import _linear_kernels
+    from unskew.recommend import linear_kernels
 
     items = R.columns
     check_size(
@@ -32,7 +32,7 @@ def item_gram(R: Rows, purpose: str) -> F64:
     G = np.zeros((items, items))
 
     def fill(low: int) -> None:
-        _linear_kernels.gram_rows(
+        linear_kernels.gram_rows(
             start, order, row, R.start, R.column, R.value, low, G[low : low + ROWS]
         )
 

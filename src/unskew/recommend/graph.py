@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings
-from unskew.protocol.amounts import as_count
 from unskew.recommend.language import profiles
 from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.products import in_blocks
@@ -34,13 +34,13 @@ class Walk:
 
     def score(self, users: I32) -> F64:
         """Return the negative truncated hitting times."""
-        from unskew.recommend import _language_kernels
+        from unskew.recommend import language_kernels
 
         out, back = self.forward, self.backward
         score = np.empty((users.size, len(back)))
 
         def fill(some: I32, rows: slice) -> None:
-            _language_kernels.hits(
+            language_kernels.hits(
                 some, out.start, out.column, out.value, back.start, back.column, back.value,
                 self.steps, score[rows],
             )  # fmt: skip

@@ -13,15 +13,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
+from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, choose
-from unskew.protocol.amounts import as_count
 from unskew.recommend.gram import ROWS, item_gram
 from unskew.recommend.model import Algorithm, Axes, Model, as_number
 from unskew.recommend.products import DenseWeights, Votes, in_blocks
 from unskew.recommend.similarity import Cosines, nearest
 from unskew.recommend.sparse import Rows, rated_users, user_rows
-from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
@@ -79,7 +79,7 @@ class RelevanceModel:
 
     def score(self, users: I32) -> F64:
         """Return the logarithms of the relevance model."""
-        from unskew.recommend import _language_kernels as kernels
+        from unskew.recommend import language_kernels as kernels
 
         near, seen = self.near, self.seen
         model = kernels.relevance_model_1 if self.version == 1 else kernels.relevance_model_2

@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
-from unskew.protocol.amounts import as_count
+from unskew.engine.threads import map_blocks
 from unskew.recommend.gram import ROWS, item_gram
 from unskew.recommend.limits import check_size, most
 from unskew.recommend.model import Algorithm, Axes, Model, as_number
 from unskew.recommend.products import SparseWeights, in_blocks
 from unskew.recommend.sparse import Rows, rated_items, user_rows
-from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Corated:
 
     def block(self, which: I32) -> F64:
         """Return the similarities of some rows with all rows."""
-        from unskew.recommend import _librec_kernels as kernels
+        from unskew.recommend import librec_kernels as kernels
 
         rows, inverted = self.rows, self.inverted
         result = np.empty((which.size, len(rows)))
@@ -89,7 +89,7 @@ class NearestRaters:
 
     def score(self, users: I32) -> F64:
         """Add up the similarities of each item's nearest raters."""
-        from unskew.recommend import _librec_kernels as kernels
+        from unskew.recommend import librec_kernels as kernels
 
         rows, inverted = self.similarities.rows, self.similarities.inverted
         result = np.empty((users.size, rows.columns))
@@ -127,7 +127,7 @@ class NearestRated:
 
     def score(self, users: I32) -> F64:
         """Add up the similarities with each item's nearest among the user's."""
-        from unskew.recommend import _librec_kernels as kernels
+        from unskew.recommend import librec_kernels as kernels
 
         result = np.empty((users.size, self.ratings.columns))
 
@@ -226,7 +226,7 @@ class LibRecItemKNN(Algorithm):
 
 def ranks(similarity: F64) -> NDArray[np.uint16]:
     """Return where each column stands in its row, the largest first; there are few enough."""
-    from unskew.recommend import _librec_kernels as kernels
+    from unskew.recommend import librec_kernels as kernels
 
     result = np.empty(similarity.shape, np.uint16)
 
@@ -289,7 +289,7 @@ class LibRecSLIM(Algorithm):
         as_number("tolerance", self.tolerance, 1e-12, 1.0)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
-        from unskew.recommend import _librec_kernels as kernels
+        from unskew.recommend import librec_kernels as kernels
 
         R = user_rows(train)
         G = frozen(item_gram(R, self.name))

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
+from unskew.engine.threads import map_blocks
 from unskew.errors import choose
 from unskew.recommend.gram import ROWS, inverse, item_gram
 from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.products import DenseWeights, Votes
 from unskew.recommend.sparse import Rows, rated_items, user_rows
-from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -65,7 +65,7 @@ class SLIM(Algorithm):
         as_number("tolerance", self.tolerance, 1e-12, 1.0)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
-        from unskew.recommend import _linear_kernels
+        from unskew.recommend import linear_kernels
 
         R = _matrix(train, self.values)
         G = frozen(item_gram(R, self.name))
@@ -74,7 +74,7 @@ class SLIM(Algorithm):
 
         def solve(low: int) -> tuple[I64, I32, F64]:
             W = np.empty((min(ROWS, items - low), items))
-            _linear_kernels.slim_columns(
+            linear_kernels.slim_columns(
                 G, norm, float(self.l1), float(self.l2), float(self.tolerance), low, W
             )
             row, column = np.nonzero(W)

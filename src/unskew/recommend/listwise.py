@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
-from unskew.protocol.amounts import as_count
+from unskew.engine.threads import map_blocks
 from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.sgd import learned, padded
 from unskew.recommend.sparse import user_rows
-from unskew.threads import map_blocks
 
 F64 = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ class Lists:
 
     def loss(self, P: F64, Q: F64) -> tuple[float, F64]:
         """Return the loss, and σ(p_u·q_i) per rating."""
-        from unskew.recommend import _listwise_kernels as kernels
+        from unskew.recommend import listwise_kernels as kernels
 
         train = self.train
         each, squashed = np.empty(len(P)), np.empty(len(train))
@@ -141,7 +141,7 @@ class Lists:
 
     def gradient(self, P: F64, Q: F64, squashed: F64) -> tuple[F64, F64]:
         """Return the gradient where `loss` gave σ(p_u·q_i)."""
-        from unskew.recommend import _listwise_kernels as kernels
+        from unskew.recommend import listwise_kernels as kernels
 
         train, (there, rater, order) = self.train, self.by_item
         slope, to_p, to_q = np.empty(len(train)), np.empty_like(P), np.empty_like(Q)

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings
+from unskew.engine.rng import generator
+from unskew.engine.threads import one_blas_thread
 from unskew.errors import DataError, SettingError
-from unskew.protocol.amounts import as_count
-from unskew.rng import generator
-from unskew.threads import one_blas_thread
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, choose
-from unskew.protocol.amounts import as_count
 from unskew.recommend.model import Algorithm, Axes, Model, as_number
 from unskew.recommend.products import Votes, sums
 from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours
@@ -58,7 +58,7 @@ class AllVotes:
         return result
 
     def _score(self, users: I32) -> F64:
-        from unskew.recommend import _neighbour_kernels as kernels
+        from unskew.recommend import neighbour_kernels as kernels
 
         rows, inverted = self.cosines.rows, self.cosines.inverted
         similarity = self.cosines.block(users)

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings
-from unskew.protocol.amounts import as_count
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model, times
 from unskew.recommend.sgd import padded

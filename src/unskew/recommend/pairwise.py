@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
-from unskew.protocol.amounts import as_count
+from unskew.engine.threads import map_blocks
 from unskew.recommend.model import Algorithm, Model, Tile, as_number
 from unskew.recommend.sgd import learned, padded
 from unskew.recommend.sparse import rated_items, rated_users, user_rows
-from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
 F32 = NDArray[np.float32]
@@ -49,7 +49,7 @@ def ranked_popularity(train: Ratings) -> tuple[I32, I32, NDArray[np.float64]]:
 
     Of the numbers there are as many as make up whole blocks, the last ones 0.
     """
-    from unskew.recommend._pairwise_kernels import BLOCK
+    from unskew.recommend.pairwise_kernels import BLOCK
 
     count = popularity(train)
     ranked = np.argsort(-count, kind="stable")
@@ -145,7 +145,7 @@ class WBPR(Algorithm):
         as_count("draws", self.draws)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
-        from unskew.recommend import _pairwise_kernels as kernels
+        from unskew.recommend import pairwise_kernels as kernels
 
         P, Q = (padded(part.astype(np.float32))
                 for part in starting_factors(train, self.factors, rng))  # fmt: skip
@@ -283,7 +283,7 @@ class _Groups:
         gradients: tuple[F32, F32], times: tuple[F32, F32],
     ) -> None:  # fmt: skip
         """Make `each` draws for every user, the first of all having the number `first`."""
-        from unskew.recommend import _pairwise_kernels as kernels
+        from unskew.recommend import pairwise_kernels as kernels
 
         train, one, rho = self.train, self.settings, np.float32(self.settings.rho)
         size = each * self.active.size
@@ -352,7 +352,7 @@ class RankSGD(Algorithm):
         as_count("epochs", self.epochs)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
-        from unskew.recommend import _pairwise_kernels as kernels
+        from unskew.recommend import pairwise_kernels as kernels
 
         P, Q = map(padded, starting_factors(train, self.factors, rng))
         seed, weight = np.uint64(rng.integers(1 << 62)), popularity(train)

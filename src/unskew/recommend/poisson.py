@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
-from unskew.protocol.amounts import as_count
 from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.products import factor_model
 from unskew.recommend.sgd import padded
@@ -141,13 +141,13 @@ class Gammas:
 
     def expected_logs(self, size: int) -> F64:
         """Return e to the expected logarithms, each row up to a factor of its own."""
-        from unskew.recommend import _topic_kernels
+        from unskew.recommend import topic_kernels
 
         shape, rate = frozen(self.shape), frozen(self.rate)
         out = np.zeros_like(self.shape)
 
         def rows(first: int, last: int) -> None:
-            _topic_kernels.expected_gamma_logs(first, last, shape, rate, out)
+            topic_kernels.expected_gamma_logs(first, last, shape, rate, out)
 
         share_out(rows, shape.shape[0], size)
         return out

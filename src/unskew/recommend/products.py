@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
+from unskew.engine.threads import map_blocks
 from unskew.recommend.model import Axes, Tile
 from unskew.recommend.sparse import Rows, rated_items, rated_users
-from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
@@ -43,7 +43,7 @@ def sums(
 
     What is counted enters the products as 1.
     """
-    from unskew.recommend import _product_kernels as kernels
+    from unskew.recommend import product_kernels as kernels
 
     total = np.zeros((users.size, second.columns))
     terms = np.zeros(total.shape, np.int32)
@@ -136,7 +136,7 @@ class DenseWeights:
 
 def _multiply(which: I32, rows: Rows, dense: F64, out: F64) -> None:
     """Fill the products of some rows, but leave those without entries as they are."""
-    from unskew.recommend import _product_kernels as kernels
+    from unskew.recommend import product_kernels as kernels
 
     def fill(some: I32, place: slice) -> None:
         kernels.dense_product(some, rows.start, rows.column, rows.value, dense, out[place])

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from unskew import recommend
 from unskew.checks import checked
 from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.engine.files import replacing, sealed, unsealed
+from unskew.engine.versions import versions
 from unskew.errors import DataError
-from unskew.files import replacing, sealed, unsealed
 from unskew.recommend.adapt import as_model
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.model_checks import check_model
-from unskew.versions import versions
 
 KIND = "unskew model"
 FORMAT = 2

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
 from unskew.errors import DataError, SettingError
-from unskew.protocol.amounts import as_count
 from unskew.recommend.model import Algorithm, Model, Tile, as_number
 from unskew.recommend.products import Factors, factor_model
 
@@ -30,7 +30,7 @@ def learned(train: Ratings, P: Tile, Q: Tile, b: Tile | float, c: Tile, factors:
 
 def padded(values: NDArray[Any]) -> NDArray[Any]:
     """Return values with zeros behind each row, as kernels want them."""
-    from unskew.recommend._sgd_kernels import LANES
+    from unskew.recommend.sgd_kernels import LANES
 
     rows, columns = values.shape
     result = np.zeros((rows, -(-columns // LANES) * LANES), values.dtype)
@@ -43,12 +43,12 @@ def descend(
     *, biased: bool, learning_rate: float, regularisation: float, epochs: int,
 ) -> Model:  # fmt: skip
     """Pass over all ratings `epochs` times, each time in a new random order."""
-    from unskew.recommend import _sgd_kernels
+    from unskew.recommend import sgd_kernels
 
     factors = P.shape[1]
     P, Q = padded(P), padded(Q)
     for _ in range(epochs):
-        _sgd_kernels.rating_epoch(
+        sgd_kernels.rating_epoch(
             frozen(rng.permutation(len(train))), train.user, train.item, train.value,
             mean, biased, P, Q, b, c, learning_rate, regularisation,
         )  # fmt: skip

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
+from unskew.engine.threads import map_blocks
 from unskew.recommend.limits import check_size, most
 from unskew.recommend.sparse import Rows, user_rows
-from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -57,7 +57,7 @@ def nearest(
         Per row, from 0 up: then the similarity is the product less the row's toll times the
         length of the other, and nothing else.
     """
-    from unskew.recommend import _neighbour_kernels as kernels
+    from unskew.recommend import neighbour_kernels as kernels
 
     n = len(rows)
     keep = n - 1 if k is None else min(k, n - 1)
@@ -118,7 +118,7 @@ class Cosines:
         asymmetry: float = 0.5,
     ) -> Cosines:
         """Prepare the similarities of some rows."""
-        from unskew.recommend import _neighbour_kernels as kernels
+        from unskew.recommend import neighbour_kernels as kernels
 
         turned = rows.transposed() if inverted is None else inverted
         norm = kernels.norms(rows.start, rows.value)
@@ -127,7 +127,7 @@ class Cosines:
 
     def block(self, which: I32) -> F64:
         """Return the similarities of some rows with all rows."""
-        from unskew.recommend import _neighbour_kernels as kernels
+        from unskew.recommend import neighbour_kernels as kernels
 
         rows, inverted = self.rows, self.inverted
         result = np.empty((which.size, len(rows)))

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ratings, frozen
+from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError, choose
 from unskew.recommend.model import Algorithm, Axes, Model, as_finite, as_number
-from unskew.rng import key_of
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
@@ -39,10 +39,10 @@ class Chance:
 
     def score(self, users: I32) -> F64:
         """Draw the scores."""
-        from unskew import _rng
+        from unskew.engine import rng_kernels
 
         tile = np.empty((users.size, self.items))
-        _rng.uniform_tile(np.uint64(key_of(self.seed, "random")), frozen(users), tile)
+        rng_kernels.uniform_tile(np.uint64(key_of(self.seed, "random")), frozen(users), tile)
         return tile
 
 

@@ -59,7 +59,7 @@ class SVDpp(Algorithm):
         as_number("regularisation_implicit", self.regularisation_implicit)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
-        from unskew.recommend import _svdpp_kernels as kernels
+        from unskew.recommend import svdpp_kernels as kernels
 
         users, items = len(train.users), len(train.items)
         P, Q, Y = (padded(rng.normal(0.0, 0.1, (n, self.factors))) for n in (users, items, items))

@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.amounts import as_count
 from unskew.data.ratings import Ratings, frozen
+from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
-from unskew.protocol.amounts import as_count
 from unskew.recommend.model import Algorithm, Model, as_number
 from unskew.recommend.products import factor_model
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, user_rows
-from unskew.threads import map_blocks
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -51,19 +51,19 @@ class Shares:
 
     def count(self, theta: F64, phi: F64, by_user: F64, by_item: F64) -> float:
         """Fill the expected counts by user and by item, return Σ r_ui ln Σ_z θ_uz φ_iz."""
-        from unskew.recommend import _topic_kernels
+        from unskew.recommend import topic_kernels
 
         train = self.train
         theta, phi = frozen(theta), frozen(phi)
 
         def users(first: int, last: int) -> None:
-            _topic_kernels.count_by_user(
+            topic_kernels.count_by_user(
                 first, last, train.start, train.item, self.value, theta, phi,
                 self.ratio, by_user, self.likelihood,
             )  # fmt: skip
 
         def items(first: int, last: int) -> None:
-            _topic_kernels.count_by_item(
+            topic_kernels.count_by_item(
                 first, last, *self.by_item, frozen(self.ratio), theta, phi, by_item
             )
 
@@ -206,12 +206,12 @@ class LDA(Algorithm):
 
     def _expected_logs(self, shares: Shares, a: F64, total: F64, out: F64) -> None:
         """Fill e to the expected logarithms of all rows."""
-        from unskew.recommend import _topic_kernels
+        from unskew.recommend import topic_kernels
 
         a, total = frozen(a), frozen(total[: self.topics])
 
         def rows(first: int, last: int) -> None:
-            _topic_kernels.expected_logs(first, last, a, total, out)
+            topic_kernels.expected_logs(first, last, a, total, out)
 
         share_out(rows, a.shape[0], shares.size)
 
@@ -302,7 +302,7 @@ class GaussianPLSA(Algorithm):
         variance: F64,
     ) -> tuple[F64, F64, F64]:  # fmt: skip
         """Return p(z|u), μ and σ² after a step of expectation and maximisation."""
-        from unskew.recommend import _topic_kernels
+        from unskew.recommend import topic_kernels
 
         with np.errstate(divide="ignore"):
             log_theta = frozen(np.log(theta))
@@ -311,13 +311,13 @@ class GaussianPLSA(Algorithm):
         new_theta, new_mu, new_variance = map(np.zeros_like, (theta, mu, variance))
 
         def users(first: int, last: int) -> None:
-            _topic_kernels.gaussian_users(
+            topic_kernels.gaussian_users(
                 first, last, train.start, train.item, value, *model, self.tempering, evidence,
                 new_theta,
             )  # fmt: skip
 
         def items(first: int, last: int) -> None:
-            _topic_kernels.gaussian_items(
+            topic_kernels.gaussian_items(
                 first, last, *turned, value, *model, self.tempering, frozen(evidence), self.prior,
                 new_mu, new_variance,
             )  # fmt: skip

@@ -16,11 +16,11 @@ import polars as pl
 from unskew.data import released
 from unskew.data.catalog import DATASETS, data_folder, is_there, load
 from unskew.data.dataset import Dataset
+from unskew.engine.files import temporary_folder
+from unskew.engine.store import Store, key_of
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name
 from unskew.experiment.plan import STAGES, Plan
 from unskew.experiment.results import Results, run
-from unskew.experiment.store import Store, key_of
-from unskew.files import temporary_folder
 
 SIZE_TOLERANCE = 0.02
 """How far the size of a file may be from that of the paper's data: copies of a data set differ by

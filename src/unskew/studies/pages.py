@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from unskew.auditing.citations import PAPERS
-from unskew.auditing.sections import Block, Code, Document, Grid, Section, Words
-from unskew.layout import as_json
+from unskew.report.document import Block, Code, Document, Grid, Section, Words
+from unskew.report.result import as_json
 from unskew.studies.claims import (
     AMBIGUOUS,
     CONTRADICTS,
@@ -21,7 +21,7 @@ from unskew.studies.claims import (
     NOT_SETTLED,
     NOTE,
 )
-from unskew.studies.found import Found
+from unskew.studies.result import Found
 
 MEANING = {
     HOLDS: "what was measured agrees with the claim, with its whole interval",

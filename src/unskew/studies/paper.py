@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unskew.auditing.sections import Block
 from unskew.data.catalog import DATASETS
 from unskew.data.dataset import Dataset
 from unskew.errors import SettingError
+from unskew.report.document import Block
 from unskew.studies.claims import ALGEBRA, MEASURED, PRINTED, RELEASED, Claim
 from unskew.studies.lab import Amount, Lab, Size
 

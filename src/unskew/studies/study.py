@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.auditing.sections import Document
 from unskew.checks import checked
 from unskew.data import released
 from unskew.data.catalog import DATASETS, data_folder, is_there, load
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
+from unskew.engine.versions import versions
 from unskew.errors import SettingError, UnskewError, choose, unknown_name
+from unskew.report.document import Document
 from unskew.studies.claims import (
     EVIDENCE,
     FAILED,
@@ -34,7 +35,6 @@ from unskew.studies.claims import (
     Verdict,
     judge,
 )
-from unskew.studies.found import Found
 from unskew.studies.lab import (
     Lab,
     NotAtHandError,
@@ -47,7 +47,7 @@ from unskew.studies.lab import (
 )
 from unskew.studies.pages import document
 from unskew.studies.paper import SOURCES, STAND_IN, Exhibit, Study
-from unskew.versions import versions
+from unskew.studies.result import Found
 
 STUDIES = ("bellogin2017", "valcarce2018", "carraro2020", "mena2021", "castells2018")
 Progress = Callable[[str, int, int], None]

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from unskew.studies.bellogin2017 import designs, popularity, tables
-from unskew.studies.bellogin2017.measures import (
-    AR,
-    LASTFM,
-    MOVIELENS,
-    NETFLIX,
-    ONE,
-    uniform_facts,
-)
+from unskew.studies.bellogin2017.measures import AR, LASTFM, MOVIELENS, NETFLIX, ONE, uniform_facts
 from unskew.studies.claims import (
     ALGEBRA,
     AMBIGUOUS,

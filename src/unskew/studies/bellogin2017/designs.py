@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from unskew.comparing.correlation import kendall
-from unskew.comparing.distributions import mean_interval
+from unskew.stats.correlation import kendall
+from unskew.stats.distributions import mean_interval
 from unskew.studies.bellogin2017.measures import (
     AP,
     AR,

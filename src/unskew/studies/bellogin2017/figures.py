@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from unskew.auditing.sections import Block, Grid, Picture, Words
-from unskew.layout import p_value
-from unskew.protocol.audit import audit_split
-from unskew.studies import drawn
+from unskew.report.document import Block, Grid, Picture, Words
+from unskew.report.result import p_value
+from unskew.splits.diagnose import audit_split
+from unskew.studies import charts
 from unskew.studies.bellogin2017.measures import (
     AP,
     AR,
@@ -83,7 +83,7 @@ def figure_2(lab: Lab, on: str) -> list[Block]:
             [PRINTED.get((on, *pair), "") for pair in shown.select("design", "system").iter_rows()]
         )
     )
-    figure = drawn.bars(
+    figure = charts.bars(
         shown, "system", "value", title="P@10 of systems under AR and 1R", panel="design",
         low="low", high="high", up="P@10", notes=["whiskers: least and largest fold"],
     )  # fmt: skip
@@ -115,7 +115,7 @@ def figure_3(lab: Lab, on: str) -> list[Block]:
         long = each.unpivot(index=["system", "at"], variable_name="line", value_name="P@10")
         names = {"low": "lower bound", "value": "1RP@10", "high": "upper bound"}
         long = long.with_columns(pl.col("line").replace_strict(names))
-        figure = drawn.lines(
+        figure = charts.lines(
             long, "at", "P@10", title=title, by="line", panel="system", across=across, columns=2
         )
         blocks += [Picture(figure), Grid(title, each.rename({"at": across}))]
@@ -129,7 +129,7 @@ def figure_4(lab: Lab, on: str) -> list[Block]:
     targets = means(lab.table(larger, on), "targets", "system")
     return [
         Picture(
-            drawn.lines(
+            charts.lines(
                 shares, "kept", "value", title="P@10 with fewer test ratings", by="system",
                 panel="design", across="share of test ratings kept", up="P@10", columns=2,
             )
@@ -139,7 +139,7 @@ def figure_4(lab: Lab, on: str) -> list[Block]:
         Grid("1R: P@10 by share of test ratings kept",
              beside(shares.filter(pl.col("design") == ONE), "kept", "system")),
         Picture(
-            drawn.lines(
+            charts.lines(
                 targets, "targets", "value", title="1RP@10 with larger target sets", by="system",
                 across="|T|", up="P@10", log_x=True, log_y=True,
             )
@@ -163,13 +163,13 @@ def figure_5(lab: Lab, on: str) -> list[Block]:
     across, up = "share of items, the most popular first", "share of ratings"
     return [
         Picture(
-            drawn.lines(
+            charts.lines(
                 curves.filter(simulated_only), "items", "share", by="of",
                 title="Simulated popularity: what the first items hold", across=across, up=up,
             )
         ),
         Picture(
-            drawn.lines(
+            charts.lines(
                 table, "alpha", "value", title="P@10 on simulated data", by="system",
                 panel="design", across="skew α", up="P@10", columns=2,
             )
@@ -179,7 +179,7 @@ def figure_5(lab: Lab, on: str) -> list[Block]:
              said.with_columns(printed=pl.Series(printed))),
         Grid("AR: P@10 by α", beside(table.filter(pl.col("design") == AR), "alpha", "system")),
         Picture(
-            drawn.lines(
+            charts.lines(
                 curves.filter(~simulated_only), "items", "share",
                 title=f"Liked ratings of {on}: what the first items hold", across=across, up=up,
             )
@@ -199,7 +199,7 @@ def figure_6(lab: Lab, on: str) -> list[Block]:
 def figure_7(lab: Lab, on: str) -> list[Block]:
     """Draw the share of positive ratings over popularity."""
     table = lab.table(ratio_by_popularity, on)
-    figure = drawn.lines(
+    figure = charts.lines(
         table, "segment", "ratio", title="Positive ratings by popularity",
         across="segments of items, the most popular first", up="mean of |PR(i)| / |R(i)|",
     )  # fmt: skip
@@ -223,7 +223,7 @@ def figure_8(lab: Lab, on: str) -> list[Block]:
     blocks: list[Block] = []
     for metric in (P, NDCG):
         shown = means(table.filter(pl.col("metric") == metric), "design", "system")
-        figure = drawn.bars(
+        figure = charts.bars(
             shown, "system", "value", title=f"{metric} under the remedies", panel="design",
             low="low", high="high", up=metric, columns=4,
         )  # fmt: skip
@@ -247,7 +247,7 @@ def figure_9(lab: Lab, on: str) -> list[Block]:
         if metric == BPREF:  # in 1R it says nothing: see the paper's section 7
             rows = rows.filter(pl.col("design") != ONE)
         shown = means(rows, "design", "system")
-        figure = drawn.bars(
+        figure = charts.bars(
             shown, "system", "value", title=metric, panel="design", low="low", high="high",
             up=metric,
         )  # fmt: skip

@@ -12,21 +12,26 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.comparing.significance import compare
-from unskew.data.observation import Always, PopularityLaw, fit_popularity_law
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
-from unskew.data.worlds import World
+from unskew.engine.rng import generator
 from unskew.errors import quietly
-from unskew.evaluation import evaluate
-from unskew.expect import expected_precision, one_relevant_bounds, sparsity
-from unskew.protocol.chance import RandomSplit
-from unskew.protocol.events import EventSplit
-from unskew.protocol.popularity import HeadRemoved, UniformTest, by_popularity, item_counts
-from unskew.protocol.split import Split
-from unskew.protocol.strata import popularity_percentiles
-from unskew.protocol.subsample import sparsity_sample
-from unskew.protocol.targets import (
+from unskew.evaluation.chance import expected_precision, one_relevant_bounds, sparsity
+from unskew.evaluation.evaluate import evaluate
+from unskew.evaluation.scores import Scores
+from unskew.judging.rank import ranks_of
+from unskew.recommend.model import Model
+from unskew.recommend.presets import bellogin2017
+from unskew.recommend.simple import Popularity, PositivePopularity, Random
+from unskew.splits.events import EventSplit
+from unskew.splits.popularity import HeadRemoved, UniformTest, by_popularity, item_counts
+from unskew.splits.random import RandomSplit
+from unskew.splits.split import Split
+from unskew.splits.strata import popularity_percentiles
+from unskew.splits.subsample import sparsity_sample
+from unskew.stats.significance import compare
+from unskew.studies.lab import Lab, UndefinedError, measurement
+from unskew.targets.designs import (
     AllItems,
     OneRelevant,
     Percentiles,
@@ -34,13 +39,8 @@ from unskew.protocol.targets import (
     Targets,
     TestItems,
 )
-from unskew.ranking import ranks_of
-from unskew.recommend.model import Model
-from unskew.recommend.presets import bellogin2017
-from unskew.recommend.simple import Popularity, PositivePopularity, Random
-from unskew.rng import generator
-from unskew.scores import Scores
-from unskew.studies.lab import Lab, UndefinedError, measurement
+from unskew.worlds.observation import Always, PopularityLaw, fit_popularity_law
+from unskew.worlds.worlds import World
 
 F64 = NDArray[np.float64]
 Row = dict[str, Any]

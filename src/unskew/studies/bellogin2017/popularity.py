@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from unskew.comparing.correlation import kendall
+from unskew.stats.correlation import kendall
 from unskew.studies.bellogin2017.measures import (
     AP,
     AR,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unskew.data.dataset import Dataset
-from unskew.data.worlds import world
 from unskew.studies.bellogin2017.claims import CLAIMS
 from unskew.studies.bellogin2017.figures import EXHIBITS
 from unskew.studies.bellogin2017.measures import LASTFM, MOVIELENS, NETFLIX
 from unskew.studies.lab import Amount
 from unskew.studies.paper import STAND_IN, Study
+from unskew.worlds.worlds import world
 
 
 def stand_in(seed: int) -> Dataset:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.comparing.correlation import kendall
+from unskew.stats.correlation import kendall
 from unskew.studies.claims import Measured
 from unskew.studies.lab import Lab, Measurement, UndefinedError
 

@@ -12,9 +12,8 @@ import polars as pl
 from unskew.auditing.interventions import METRICS
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
-from unskew.data.worlds import world
-from unskew.protocol.intervene import Evidence, Wtd
-from unskew.protocol.subsample import random_parts
+from unskew.splits.interventions import Evidence, Wtd
+from unskew.splits.subsample import random_parts
 from unskew.studies.carraro2020 import measures as made
 from unskew.studies.carraro2020.printed import (
     IMPERSONAL,
@@ -52,6 +51,7 @@ from unskew.studies.claims import (
     true,
 )
 from unskew.studies.lab import Lab
+from unskew.worlds.worlds import world
 
 COAT, R3 = "coat", "yahoo-r3"
 BOTH = (COAT, R3)

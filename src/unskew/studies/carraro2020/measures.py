@@ -19,18 +19,18 @@ from unskew.auditing.interventions import (
     carraro2020_systems,
     intervention_study,
 )
-from unskew.comparing.correlation import kendall
-from unskew.comparing.distributions import student_t_quantile
 from unskew.data.dataset import Dataset
+from unskew.data.overview import summary
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
-from unskew.data.summary import summary
-from unskew.protocol.randomness import looks_random
-from unskew.protocol.split import without_overlap
-from unskew.protocol.subsample import random_parts
+from unskew.engine.rng import key_of as seed_of
 from unskew.recommend.model import Algorithm
-from unskew.rng import key_of as seed_of
+from unskew.splits.randomness import looks_random
+from unskew.splits.split import without_overlap
+from unskew.splits.subsample import random_parts
+from unskew.stats.correlation import kendall
+from unskew.stats.distributions import student_t_quantile
 from unskew.studies.carraro2020.printed import INTELLIGENT, NOISE, SETS, SYSTEMS, TRUE, Means
 from unskew.studies.lab import Lab, Measurement, NotAtHandError, UndefinedError, measurement
 

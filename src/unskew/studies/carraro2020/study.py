@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from unskew.auditing.sections import Block, Grid, Picture, Words
-from unskew.comparing.correlation import kendall_test
 from unskew.data.dataset import Dataset
-from unskew.data.worlds import world
+from unskew.report.document import Block, Grid, Picture, Words
+from unskew.stats.correlation import kendall_test
 from unskew.studies.carraro2020 import measures as made
 from unskew.studies.carraro2020.claims import BOTH, CLAIMS, NAMES
 from unskew.studies.carraro2020.printed import (
@@ -26,6 +25,7 @@ from unskew.studies.carraro2020.printed import (
 )
 from unskew.studies.lab import Amount, Lab
 from unskew.studies.paper import STAND_IN, Exhibit, Study
+from unskew.worlds.worlds import world
 
 RULES = {
     "counting as missed": made.experiment,

@@ -9,8 +9,8 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from unskew.comparing.correlation import kendall
 from unskew.errors import DataError
+from unskew.stats.correlation import kendall
 from unskew.studies.castells2018 import worlds
 from unskew.studies.castells2018.measures import (
     AVERAGE,

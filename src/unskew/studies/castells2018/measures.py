@@ -11,28 +11,28 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.auditing.designs import castells2018_designs, simple_systems
 from unskew.auditing.null import null_experiment
-from unskew.data.nulls import forced_judgments, redraw
+from unskew.auditing.null_designs import castells2018_designs, simple_systems
 from unskew.data.ratings import Ratings, frozen
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError
-from unskew.expect import fairness
+from unskew.evaluation.chance import fairness
+from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
 from unskew.experiment.results import run
-from unskew.protocol.chance import RandomSplit
-from unskew.protocol.familiar import FamiliarTraining
-from unskew.protocol.popularity import FlatTest, by_popularity, item_counts
-from unskew.protocol.strata import Strata, judgment_bins, percentiles
-from unskew.protocol.targets import AllItems, TestTargets, UserFlat
-from unskew.protocol.temporal import TemporalSplit
 from unskew.recommend.factors import WRMF
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.presets import castells2018
 from unskew.recommend.simple import PositivePopularity, SmoothedAverage
-from unskew.scores import Scores
+from unskew.splits.familiar import FamiliarTraining
+from unskew.splits.popularity import FlatTest, by_popularity, item_counts
+from unskew.splits.random import RandomSplit
+from unskew.splits.strata import Strata, judgment_bins, percentiles
+from unskew.splits.time import TemporalSplit
 from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
+from unskew.targets.designs import AllItems, TestTargets, UserFlat
+from unskew.worlds.nulls import forced_judgments, redraw
 
 I64 = NDArray[np.int64]
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from unskew.auditing.sections import Block, Grid, Picture, Words
 from unskew.data.dataset import Dataset
-from unskew.data.worlds import world
 from unskew.errors import UnskewError
+from unskew.report.document import Block, Grid, Picture, Words
 from unskew.studies.castells2018 import worlds
 from unskew.studies.castells2018.claims import CLAIMS
 from unskew.studies.castells2018.measures import (
@@ -25,9 +24,10 @@ from unskew.studies.castells2018.measures import (
     null_slices,
     null_user_flat,
 )
-from unskew.studies.drawn import bars, lines
+from unskew.studies.charts import bars, lines
 from unskew.studies.lab import Amount, Lab, Measurement
 from unskew.studies.paper import STAND_IN, Exhibit, Study
+from unskew.worlds.worlds import world
 
 SHOWN = {
     "random": "random split", "flat": "flat test", "slices": "popularity bins",

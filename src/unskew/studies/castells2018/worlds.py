@@ -12,32 +12,32 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.auditing.designs import castells2018_designs, simple_systems
 from unskew.auditing.null import null_experiment
-from unskew.auditing.truth import truth
-from unskew.comparing.correlation import kendall
+from unskew.auditing.null_designs import castells2018_designs, simple_systems
+from unskew.auditing.true_values import truth
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
-from unskew.data.worlds import World, world
-from unskew.estimating.online import Clicks, Forced, ab_test, top_lists
-from unskew.estimating.online_tests import OnlineTests, online_tests, share_interval
-from unskew.evaluation import evaluate
-from unskew.expect import fairness
+from unskew.evaluation.chance import fairness
+from unskew.evaluation.evaluate import evaluate
 from unskew.experiment.plan import Plan
-from unskew.protocol.chance import RandomSplit
-from unskew.protocol.given import ForcedTest, Given
-from unskew.protocol.popularity import FlatTest, item_counts
-from unskew.protocol.split import Split, shared_rows
-from unskew.protocol.targets import AllItems, Targets, TestTargets
-from unskew.protocol.temporal import TemporalSplit
-from unskew.protocol.users import UserSplit
 from unskew.recommend.factors import PureSVD
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import AverageRating, Popularity, Random
+from unskew.splits.given import ForcedTest, Given
+from unskew.splits.popularity import FlatTest, item_counts
+from unskew.splits.random import RandomSplit
+from unskew.splits.split import Split, shared_rows
+from unskew.splits.time import TemporalSplit
+from unskew.splits.user import UserSplit
+from unskew.stats.correlation import kendall
 from unskew.studies.castells2018.measures import thinned
 from unskew.studies.lab import Lab, measurement
+from unskew.targets.designs import AllItems, Targets, TestTargets
+from unskew.unbiased.online import Clicks, Forced, ab_test, top_lists
+from unskew.unbiased.online_power import OnlineTests, online_tests, share_interval
+from unskew.worlds.worlds import World, world
 
 CM100K = (1_054, 1_084, 103_584, 11_594)
 """Users, items, judgments and familiar judgments of CM100k."""

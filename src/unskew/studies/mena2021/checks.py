@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from unskew.bias.margins import Margins, margins
+from unskew.bias.decomposition import Margins, margins
 from unskew.bias.pairs import item_pairs
-from unskew.comparing.correlation import kendall
-from unskew.layout import number
-from unskew.protocol.familiar import FamiliarTraining
-from unskew.protocol.temporal import TemporalSplit
+from unskew.report.result import number
+from unskew.splits.familiar import FamiliarTraining
+from unskew.splits.time import TemporalSplit
+from unskew.stats.correlation import kendall
 from unskew.studies.claims import Measure, Measured
 from unskew.studies.lab import Lab, NotAtHandError
 from unskew.studies.mena2021 import printed

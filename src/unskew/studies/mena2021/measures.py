@@ -12,31 +12,31 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.auditing.truth import Truth, truth
+from unskew.auditing.true_values import Truth, truth
 from unskew.bias.describe import BiasReport, describe_bias, pearson
 from unskew.bias.steepness import dense_ranks
-from unskew.comparing.correlation import kendall
-from unskew.comparing.distributions import mean_interval
-from unskew.data.observation import AgainstRelevance
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, levels
-from unskew.data.worlds import World, world
+from unskew.engine.store import key_of
+from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Custom, Plan
 from unskew.experiment.results import Results, run
-from unskew.experiment.store import key_of
-from unskew.protocol.chance import RandomSplit
-from unskew.protocol.familiar import FamiliarTraining
-from unskew.protocol.given import Given
-from unskew.protocol.popularity import item_counts
-from unskew.protocol.split import Splitter, shared_rows
-from unskew.protocol.targets import TrainItems
-from unskew.protocol.temporal import TemporalSplit
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.presets import mena2021
 from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random
-from unskew.scores import Scores
+from unskew.splits.familiar import FamiliarTraining
+from unskew.splits.given import Given
+from unskew.splits.popularity import item_counts
+from unskew.splits.random import RandomSplit
+from unskew.splits.split import Splitter, shared_rows
+from unskew.splits.time import TemporalSplit
+from unskew.stats.correlation import kendall
+from unskew.stats.distributions import mean_interval
 from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
 from unskew.studies.mena2021.theory import extent, steeper_in_floats, steeper_than_both
+from unskew.targets.designs import TrainItems
+from unskew.worlds.observation import AgainstRelevance
+from unskew.worlds.worlds import World, world
 
 NAMES = {
     "wrmf": "WRMF", "gbpr": "GBPR", "plsa": "GPLSA", "eals": "EALS", "slim": "SLIM",

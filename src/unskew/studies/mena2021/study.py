@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import polars as pl
 
-from unskew.auditing.sections import Block, Grid, Picture, Words
 from unskew.bias.optimal import optimal_rankings
-from unskew.charts import MOST_ROWS, Figure
 from unskew.data.dataset import Dataset
-from unskew.data.worlds import world
-from unskew.studies.drawn import bars, scatter
+from unskew.report.charts import MOST_ROWS, Figure
+from unskew.report.document import Block, Grid, Picture, Words
+from unskew.studies.charts import bars, scatter
 from unskew.studies.lab import Amount, Lab, Measurement, NotAtHandError
 from unskew.studies.mena2021 import printed
 from unskew.studies.mena2021.checks import kept, twins
@@ -42,6 +41,7 @@ from unskew.studies.mena2021.measures import (
 )
 from unskew.studies.mena2021.theory import lemma_worlds, toys, truth_tables
 from unskew.studies.paper import STAND_IN, Exhibit, Study
+from unskew.worlds.worlds import world
 
 Blocks = Sequence[Block]
 WORDS = {"P": "P and anti-P", "Recall": "recall and fallout", "nDCG": "nDCG and nDCL",

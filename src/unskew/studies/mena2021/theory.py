@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from unskew.bias.pairs import item_pairs
 from unskew.bias.popularity import ItemCounts, count_items
 from unskew.bias.steepness import agree, decrement_rate
-from unskew.comparing.correlation import kendall_test
-from unskew.comparing.distributions import mean_interval
-from unskew.data.worlds import world
-from unskew.evaluation import evaluate
+from unskew.evaluation.evaluate import evaluate
+from unskew.stats.correlation import kendall_test
+from unskew.stats.distributions import mean_interval
 from unskew.studies.lab import Lab, measurement
+from unskew.worlds.worlds import world
 
 SIDE = 5
 """Users on each side of the split in a toy."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
-from unskew.auditing.sections import Block, Grid, Picture, Words
-from unskew.charts import Figure
-from unskew.comparing.power import discriminative_power
 from unskew.recommend.presets import valcarce2018
-from unskew.studies import drawn
+from unskew.report.charts import Figure
+from unskew.report.document import Block, Grid, Picture, Words
+from unskew.stats.discrimination import discriminative_power
+from unskew.studies import charts
 from unskew.studies.lab import Lab, NotAtHandError
 from unskew.studies.paper import Exhibit
 from unskew.studies.valcarce2018.measures import (
@@ -86,7 +86,7 @@ def _taus(
         parts.append(as_pairs(printed, list(columns)).with_columns(panel=pl.lit(PRINTED)))
     frame = pl.concat(parts)
     blocks: list[Block] = [
-        Picture(drawn.matrix(frame, "a", "b", "tau", title=title, panel="panel", columns=1))
+        Picture(charts.matrix(frame, "a", "b", "tau", title=title, panel="panel", columns=1))
     ]
     if printed is not None:
         both = found.join(as_pairs(printed, list(columns)), on=["a", "b"], suffix="_printed")
@@ -109,7 +109,7 @@ def _curve(table: pl.DataFrame, columns: Mapping[str, str], title: str, across: 
     )  # fmt: skip
     order = pl.DataFrame({"metric": list(columns), "place": range(len(columns))})
     frame = frame.join(order, on="metric").sort("place", "removed").drop("place")
-    return drawn.lines(
+    return charts.lines(
         frame, "removed", "tau", title=title, by="metric", across=across,
         up="τ with the full test set", zero=False,
     )  # fmt: skip
@@ -137,7 +137,7 @@ def _power(evidence: Evidence, columns: Mapping[str, str], title: str) -> list[B
     curves = found.curves()
     last = curves.filter(pl.col("p") >= CURVE)["rank"].max() or curves["rank"].max()
     curves = curves.filter(pl.col("rank") <= last)
-    figure = drawn.lines(
+    figure = charts.lines(
         curves, "rank", "p", title=title, by="metric", up="p", across="pairs, the largest p first",
         notes=found.footer(),
     )  # fmt: skip

@@ -7,9 +7,8 @@ import math
 import numpy as np
 import polars as pl
 
-from unskew.comparing.power import discriminative_power
-from unskew.evaluation import evaluate
-from unskew.protocol.targets import AllItems, TargetLists, Targets, TestItems
+from unskew.evaluation.evaluate import evaluate
+from unskew.stats.discrimination import discriminative_power
 from unskew.studies.claims import Measure, Measured
 from unskew.studies.lab import Lab
 from unskew.studies.valcarce2018.measures import (
@@ -24,6 +23,7 @@ from unskew.studies.valcarce2018.measures import (
     sizes,
 )
 from unskew.studies.valcarce2018.printed import COLUMNS, SEVEN, TABLE_2
+from unskew.targets.designs import AllItems, TargetLists, Targets, TestItems
 
 ERRORS = {0.05: 0.001, 0.01: 0.00045}
 """The error that the paper gives for p-values of 100,000 permutations."""

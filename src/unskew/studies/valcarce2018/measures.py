@@ -10,27 +10,27 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from unskew.comparing.agreement import agreement
-from unskew.comparing.correlation import kendall
-from unskew.comparing.power import discriminative_power
-from unskew.comparing.robustness import SHARES, robustness
-from unskew.comparing.significance import compare
+from unskew.data.overview import summary
 from unskew.data.relevance import Relevance
-from unskew.data.summary import summary
+from unskew.engine.store import key_of
 from unskew.errors import SettingError, UnskewError, quietly
-from unskew.evaluation import evaluate
+from unskew.evaluation.evaluate import evaluate
+from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import STAGES
-from unskew.experiment.store import key_of
-from unskew.protocol.given import Given
-from unskew.protocol.split import Split
-from unskew.protocol.targets import AllItems, OneRelevant, Targets, TestItems, TestTargets
-from unskew.protocol.users import UserSplit
-from unskew.ranking import rank
+from unskew.judging.rank import rank
 from unskew.recommend.presets import Chosen, valcarce2018
 from unskew.runs import Run, read_run
-from unskew.scores import Scores
+from unskew.splits.given import Given
+from unskew.splits.split import Split
+from unskew.splits.user import UserSplit
+from unskew.stats.concordance import agreement
+from unskew.stats.correlation import kendall
+from unskew.stats.discrimination import discriminative_power
+from unskew.stats.incompleteness import SHARES, robustness
+from unskew.stats.significance import compare
 from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement, reason_of
 from unskew.studies.valcarce2018.printed import COLUMNS, CUTOFFS, FAMILIES, SEVEN, cutoffs
+from unskew.targets.designs import AllItems, OneRelevant, Targets, TestItems, TestTargets
 
 DEPTH = 100
 """How many items each system recommends."""

@@ -10,7 +10,7 @@ from typing import TypedDict
 import numpy as np
 import polars as pl
 
-from unskew.comparing.correlation import kendall
+from unskew.stats.correlation import kendall
 from unskew.studies.claims import PRINTED, Measure, Measured
 from unskew.studies.lab import Lab, NotAtHandError, UndefinedError
 from unskew.studies.valcarce2018.measures import (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from unskew.data.dataset import Dataset
-from unskew.data.worlds import world
 from unskew.studies.lab import Amount
 from unskew.studies.paper import STAND_IN, Study
 from unskew.studies.valcarce2018.claims import CLAIMS
 from unskew.studies.valcarce2018.exhibits import EXHIBITS
 from unskew.studies.valcarce2018.printed import SETS
+from unskew.worlds.worlds import world
 
 
 def stand_in(seed: int) -> Dataset:

@@ -1,0 +1,182 @@
+"""`Found`: everything that an audit measured, before it is put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.auditing.null import NullExperiment
+from unskew.auditing.true_values import Truth
+from unskew.bias.decomposition import Margins
+from unskew.bias.describe import BiasReport
+from unskew.data.overview import Summary
+from unskew.data.relevance import Relevance
+from unskew.errors import choose
+from unskew.evaluation.scores import Scores, notes_of
+from unskew.experiment.plan import Plan
+from unskew.metrics.names import parse
+from unskew.splits.diagnose import SplitAudit
+from unskew.stats.comparison import Comparison
+from unskew.stats.conclusions import Stability
+from unskew.stats.concordance import Agreement
+from unskew.stats.discrimination import DiscriminativePower, SampleSize
+from unskew.stats.distributions import student_t_quantile
+from unskew.stats.incompleteness import Robustness
+from unskew.stats.pairing import paired
+from unskew.unbiased.identification import JudgmentsNeeded, Sensitivity
+from unskew.unbiased.ips import Estimates
+from unskew.unbiased.stratified import StrataReport
+
+LEVEL = 0.95
+NUMBERS = ("value", "low", "high", "random")
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What an audit measured; what could not be measured is None, and stands in `skipped`."""
+
+    name: str
+    """What the data are called."""
+    metric: str
+    """The metric that orders the systems."""
+    systems: tuple[str, ...]
+    designs: Mapping[str, str]
+    """By name: what is done. The first one is the common design."""
+    scores: Mapping[str, tuple[Scores, ...]] = field(repr=False)
+    """By design: the scores of each split."""
+    relevance: Relevance
+    data: Summary | None = None
+    bias: BiasReport | None = None
+    splits: Mapping[str, SplitAudit] = field(default_factory=dict)
+    """By protocol: what its first split did."""
+    comparison: Comparison | None = None
+    """All pairs of systems under the common design, all metrics."""
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    """By design: all pairs of systems, by `metric`."""
+    agreement: Agreement | None = None
+    flips: Stability | None = None
+    """Pairs of systems over designs, by `metric`."""
+    choices: Stability | None = None
+    """What moves the order: design, metric or cutoff."""
+    null: NullExperiment | None = None
+    margins: Margins | None = None
+    power: DiscriminativePower | None = None
+    users_needed: SampleSize | None = None
+    sparsity: Robustness | None = None
+    popularity: Robustness | None = None
+    estimates: Estimates | None = None
+    sensitivity: Sensitivity | None = None
+    judgments_needed: JudgmentsNeeded | None = None
+    strata: StrataReport | None = None
+    truth: Truth | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """What was not done, and why."""
+    assumed: tuple[str, ...] = ()
+    """What was assumed because nobody said it."""
+    notes: tuple[str, ...] = ()
+    """What was noted when the data were read; see also `remarks`."""
+    card: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Everything from which the numbers can be derived again."""
+    plans: tuple[Plan, ...] = field(default=(), repr=False)
+
+    @property
+    def common(self) -> str:
+        """The design that most evaluations take: the first one."""
+        return next(iter(self.designs))
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What was counted while systems were judged: what `evaluate` notes or warns of.
+
+        Users without lists, training items in lists, cutoffs deeper than lists, … Each one
+        stands once, with the systems and designs it is true of.
+        """
+        known = {*self.notes, *self.assumed}
+        return tuple(
+            notes_of(
+                {
+                    design: [
+                        replace(part, notes=tuple(note for note in part.notes if note not in known))
+                        for part in parts
+                    ]
+                    for design, parts in self.scores.items()
+                }
+            )
+        )
+
+    @cached_property
+    def _table(self) -> pl.DataFrame:
+        rows = []
+        for design, parts in self.scores.items():
+            values = _with_interval(parts, self.metric)
+            chance = [part.random().get(self.metric) for part in parts]
+            known = [one for one in chance if one is not None]
+            random = float(np.mean(known)) if known and len(known) == len(chance) else None
+            sign = -1.0 if parse(self.metric).better == "lower" else 1.0
+            ordered = [sign * value for value, _, _ in values.values()]
+            for system in self.systems:
+                value, low, high = values[system]
+                place = 1 + sum(other > sign * value for other in ordered)
+                rows.append((design, system, value, low, high, random, place))
+        schema = {"design": pl.String, "system": pl.String, **dict.fromkeys(NUMBERS, pl.Float64),
+                  "place": pl.Int64}  # fmt: skip
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per design and system.
+
+        Columns: `value` of the metric with `low` and `high` (t interval over users, 95 %), what a
+        `random` order is expected to score in that design, and the `place` of the system.
+        """
+        return self._table
+
+    def order(self, design: str | None = None) -> list[str]:
+        """Return the systems, best first: under a design, or under the common one."""
+        name = choose("design", design or self.common, self.designs)
+        part = self.table().filter(pl.col("design") == name).sort("place", maintain_order=True)
+        return part["system"].to_list()
+
+    def consensus(self) -> pl.DataFrame:
+        """Return a row per system, by its mean place over designs; `first`: how often it leads.
+
+        Designs that give all systems the same score count for nothing.
+        """
+        table = self.table()
+        telling = table.filter((pl.col("place") > 1).any().over("design"))
+        return (
+            (telling if telling.height else table)
+            .group_by("system", maintain_order=True)
+            .agg(
+                pl.col("place").mean().alias("mean_place"),
+                pl.col("place").min().alias("best"),
+                pl.col("place").max().alias("worst"),
+                (pl.col("place") == 1).sum().cast(pl.Int64).alias("first"),
+            )
+            .sort("mean_place", maintain_order=True)
+        )
+
+
+Interval = tuple[float, float | None, float | None]
+
+
+def _with_interval(parts: Sequence[Scores], metric: str) -> dict[str, Interval]:
+    """Return the mean of each system and its t interval over users."""
+    both = paired(parts)
+    values = both.complete(metric)
+    n = len(values)
+    label = both.label(metric)
+    means = [part.means() for part in parts]
+    found: dict[str, Interval] = {}
+    for at, system in enumerate(both.systems):
+        mean = float(np.mean([one[system][label].value for one in means]))
+        found[system] = (mean, None, None)
+        if n > 1:
+            spread = float(values[:, at].std(ddof=1)) / n**0.5
+            half = student_t_quantile((1 + LEVEL) / 2, n - 1) * spread
+            found[system] = (mean, mean - half, mean + half)
+    return found

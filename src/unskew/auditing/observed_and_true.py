@@ -1,0 +1,214 @@
+"""Fitted systems judged twice: as a protocol does it, and by what is true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.amounts import as_share
+from unskew.data.dataset import Dataset
+from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
+from unskew.data.readers import read_ratings
+from unskew.engine.rng import generator
+from unskew.engine.store import key_of
+from unskew.errors import DataError, SettingError, choose, quietly
+from unskew.evaluation.evaluate import evaluate
+from unskew.evaluation.scores import Scores, System
+from unskew.experiment.plan import Plan
+from unskew.metrics.names import parse
+from unskew.recommend.model import Algorithm, Model, Tile
+from unskew.splits import draws
+from unskew.splits.split import Split, without_overlap
+from unskew.targets.designs import AllItems, TargetLists, Targets
+from unskew.worlds.worlds import World
+
+I32 = NDArray[np.int32]
+
+WORLD_WEIGHTS = 0.01
+"""The share of a world's pairs from which WTD learns how random ratings are spread."""
+SAMPLE_WEIGHTS = 0.15
+"""The share of the random ratings from which it does (carraro2020 section 5.2)."""
+
+OVERLAP = {
+    "to-training": "without those in training", "keep": "those in training counting as missed",
+}  # fmt: skip
+"""What becomes of random ratings whose pair is in training."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """The truth as a sample of randomly chosen pairs (missing at random)."""
+
+    ratings: Ratings
+    """What is observed."""
+    random: Ratings
+    weights: Ratings | None
+    """Random ratings that WTD may learn from; the truth does not judge by them."""
+    targets: Targets
+    overlap: str
+    name: str
+    """The truth that is meant."""
+
+    def judge(self, models: Mapping[str, Model], train: Ratings, plan: Plan) -> Scores:
+        """Score models on the random ratings that are not in training."""
+        _, tests, _ = without_overlap(train, self.random, self.overlap)
+        lists = self.targets.lists(Split(train, tests), plan.relevance, seed=plan.seed)
+        return scores_on(lists, models, plan)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """The truth as every pair of a world."""
+
+    world: World
+    weights: Ratings | None
+    targets: Targets
+    name: str
+
+    @property
+    def ratings(self) -> Ratings:
+        """The observed ratings of the world."""
+        return self.world.ratings
+
+    def judge(self, models: Mapping[str, Model], train: Ratings, plan: Plan) -> Scores:
+        """Score models block by block of users, each judged on all its pairs outside training."""
+        if not train.users.equals(self.world.users) or not train.items.equals(self.world.items):
+            raise DataError("the split has other users or items than the world: keep its ids")
+        parts = []
+        for block in self.world.blocks():
+            own, known = _of_users(block, train, self.world.truth(block))
+            _, known, _ = without_overlap(own, known, "to-training")
+            lists = self.targets.lists(Split(own, known), plan.relevance, seed=plan.seed)
+            shifted = {name: _OfBlock(model, block) for name, model in models.items()}
+            parts.append(scores_on(lists, shifted, plan))
+        return _joined(parts, self.world.users, list(self.world.blocks()))
+
+
+Source = Sampled | Simulated
+"""Where ratings come from whose truth is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class _OfBlock:
+    """A model under the numbers of a block of users."""
+
+    model: Model
+    block: I32
+
+    def score(self, users: I32) -> Tile:
+        return self.model.score(self.block[users])
+
+
+def _of_users(block: I32, *several: Ratings) -> tuple[Ratings, ...]:
+    """Return the ratings of a block of users, these being all there are."""
+    ids = Ids(several[0].users.raw(block))
+    out = []
+    for ratings in several:
+        inside = np.zeros(len(ratings.users), np.bool_)
+        inside[block] = True
+        part = ratings.take(inside[ratings.user])
+        user = np.searchsorted(block, part.user).astype(np.int32)
+        out.append(
+            Ratings(ids, ratings.items, frozen(user), part.item, part.value, None, {},
+                    ratings.implicit)
+        )  # fmt: skip
+    return tuple(out)
+
+
+def _joined(parts: Sequence[Scores], users: Ids, blocks: Sequence[I32]) -> Scores:
+    """Put the scores of blocks of users together."""
+    first = parts[0]
+
+    def whole(systems: Sequence[System]) -> System:
+        rows = systems[0].den
+        return System(
+            np.concatenate([one.values for one in systems], axis=1),
+            {row: np.concatenate([one.den[row] for one in systems]) for row in rows},
+            np.concatenate([one.depth for one in systems]),
+        )
+
+    lists = [
+        part.lists.with_columns(user=pl.Series(block[part.lists["user"].to_numpy()]))
+        for part, block in zip(parts, blocks, strict=True)
+    ]
+    chances = [part.chance for part in parts if part.chance is not None]
+    return replace(
+        first,
+        systems={name: whole([part.systems[name] for part in parts]) for name in first.systems},
+        user_ids=users, lists=pl.concat(lists), chance=whole(chances) if chances else None,
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )  # fmt: skip
+
+
+def source_of(
+    data: object, random: object, weights: float | None, targets: Targets | None, overlap: str,
+    plan: Plan,
+) -> Source:  # fmt: skip
+    """Find out what the truth is."""
+    design = AllItems() if targets is None else targets
+    if design.relevant != "all" or design.strata is not None:
+        raise SettingError(f"the truth has one list per user; {design!r} asks for others")
+    needed = any("mar" in one.needs for one in plan.interventions)
+    if isinstance(data, World):
+        if random is not None:
+            raise SettingError("a world knows its truth: leave random=… out")
+        for name in plan.metrics:
+            if parse(name).definition.of == "run":
+                raise SettingError(f"{name} describes a whole run: a world is judged in blocks")
+        share = WORLD_WEIGHTS if weights is None else weights
+        learnt = data.random(share) if needed else None
+        known = "every known pair" if data.known is not None else "every pair"
+        return Simulated(
+            data, learnt, design, f"{known} of the world {data.name}, outside training ({design!r})"
+        )
+    if isinstance(data, Dataset):
+        if random is not None and data.random is not None:
+            raise SettingError(f"{data.name} has random ratings of its own: leave random=… out")
+        observed: object = data.ratings
+        sample = data.random if random is None else random
+    else:
+        observed, sample = data, random
+    if sample is None:
+        raise SettingError(
+            "the truth is not known: give a world, or ratings of randomly chosen items (random=…)"
+        )
+    parts = [one if isinstance(one, Ratings) else read_ratings(one) for one in (observed, sample)]
+    mnar, mar = under_one_numbering(*parts)
+    learnt = None
+    if needed:
+        part = as_share("weights", SAMPLE_WEIGHTS if weights is None else weights)
+        heads = draws.coin(mar, part, plan.seed, "truth/weights")
+        learnt, mar = mar.take(heads), mar.take(~heads)
+    told = OVERLAP[choose("overlap", overlap, OVERLAP)]
+    name = f"{len(mar):,} ratings of randomly chosen items, {told} ({design!r})"
+    return Sampled(mnar, mar, learnt, design, overlap, name)
+
+
+def fit_all(
+    systems: Mapping[str, Algorithm], train: Ratings, seed: int, *key: object
+) -> dict[str, Model]:
+    """Train every system on one split, each from its own stream of chance."""
+    return {
+        label: one.fit(train, generator(seed, "fit", *key, key_of(one.describe())))
+        for label, one in systems.items()
+    }
+
+
+def each_split(plan: Plan, ratings: Ratings) -> Iterator[tuple[int, int, Split]]:
+    """Make every split of a plan."""
+    for number, splitter in enumerate(plan.splits):
+        for fold, made in enumerate(splitter.each(ratings, plan.seed)):
+            yield number, fold, made
+
+
+def scores_on(lists: TargetLists, models: Mapping[str, object], plan: Plan) -> Scores:
+    """Score models on target lists as a plan has it."""
+    with quietly():
+        return evaluate(
+            lists, dict(models), list(plan.metrics), users=plan.users, undefined=plan.undefined,
+            ties=plan.ties, seed=plan.seed, draws=plan.draws,
+        )  # fmt: skip

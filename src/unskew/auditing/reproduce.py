@@ -1,0 +1,106 @@
+"""An audit in writing: the command that makes it again, and its plans as TOML."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from unskew.experiment.plan import Plan
+
+if TYPE_CHECKING:
+    from unskew.auditing.measurements import Found
+
+
+def plan_toml(plan: Plan) -> str:
+    """Return a plan as the TOML that `read_plan` reads; the data are named by the reader.
+
+    Examples
+    --------
+    >>> import tomllib
+    >>> import unskew as us
+    >>> from unskew.auditing.reproduce import plan_toml
+    >>> from unskew.experiment.plan import plan_of
+    >>> plan = us.Plan(algorithms=[us.Popularity()], metrics=["P@5"], seed=3)
+    >>> plan_of(tomllib.loads(plan_toml(plan)))[0] == plan
+    True
+    """
+    told = plan.describe()
+    plain = ("seed", "metrics", "users", "undefined", "ties", "draws", "judgments")
+    lines = [f"{key} = {_value(told[key])}" for key in plain]
+    lines += ["", "[relevance]", *_table(told["relevance"])]
+    for one in told["split"]:
+        lines += ["", "[[split]]", *_table(one)]
+    for one in told["targets"]:
+        lines += ["", "[[targets]]", 'design = "targets"', *_table(one)]
+    for one in told["interventions"]:
+        lines += ["", "[[intervention]]", *_table(one)]
+    for label, one in told["algorithms"].items():
+        settings = {key: value for key, value in one.items() if key != "algorithm"}
+        lines += ["", "[[algorithm]]", f"name = {_value(one['algorithm'])}",
+                  f"label = {_value(label)}", *_table(settings)]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _table(content: Mapping[str, Any]) -> list[str]:
+    """Return lines of a table; TOML has no word for nothing, which is what defaults mean."""
+    return [f"{_key(key)} = {_value(value)}" for key, value in content.items() if value is not None]
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # JSON escapes what TOML's basic strings need escaped, but for the delete character.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        inner = ", ".join(
+            f"{_key(str(key))} = {_value(one)}" for key, one in value.items() if one is not None
+        )
+        return f"{{ {inner} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    return repr(value)
+
+
+def _rule(rule: str | Mapping[str, float]) -> str:
+    """Return a gain or loss as the command line takes it."""
+    if isinstance(rule, str):
+        return rule
+    return ",".join(f"{float(rating):g}={worth:g}" for rating, worth in rule.items())
+
+
+def command(found: Found) -> str:
+    """Return the command that makes this report again from the same data."""
+    card = found.card
+    level = {"quick": ["--quick"], "thorough": ["--thorough"]}.get(str(card["level"]), [])
+    if card["level"] == "plan":
+        return (
+            "# This audit ran a plan of its own (below): us.audit(data, plan)\n"
+            "unskew run plan.toml --data RATINGS"
+        )
+    if "algorithms" in card:
+        words = ["unskew", "audit", "RATINGS", *level]
+        names = [one["algorithm"] for one in card["algorithms"].values()]
+        words += ["--algorithms", ",".join(names)]
+    else:
+        runs = [word for name in card["systems"] for word in ("--run", f"{name}=FILE")]
+        words = ["unskew", "audit", "--judgments", "FILE", *runs, *level]
+        if card["data"]["train"] is not None:
+            words += ["--train", "FILE"]
+    words += ["--designs", ",".join(found.designs), "--metric", found.metric]
+    rule = card["relevance"]
+    for key in ("liked", "above"):
+        if key in rule:
+            words += [f"--{key}", f"{rule[key]:g}"]
+    for key, default in (("gain", "rating"), ("loss", "levels")):
+        if rule[key] != default:
+            words += [f"--{key}", _rule(rule[key])]
+    words += ["--seed", str(card["seed"]), "-o", "report.html"]
+    return shlex.join(words)

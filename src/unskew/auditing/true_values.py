@@ -1,0 +1,646 @@
+"""`truth`: what protocols observe, beside what is true.
+
+The truth is that of a world, or a sample of randomly chosen pairs (missing at random). Systems are
+trained once per split and judged twice: as the protocol does it, and by the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.auditing import observed_and_true
+from unskew.checks import checked
+from unskew.errors import SettingError, choose
+from unskew.evaluation.scores import UNDEFINED, Mean, Scores
+from unskew.experiment.plan import Plan, View
+from unskew.experiment.task import count_splits
+from unskew.metrics.names import parse
+from unskew.report.charts import MOST_ROWS, Figure, as_figure
+from unskew.report.result import Printed
+from unskew.splits.interventions import Design, Skew, Wtd, WtdH
+from unskew.splits.split import Split
+from unskew.stats.concordance import BOOTSTRAP, agreement
+from unskew.targets.designs import Targets
+
+LEVEL = 0.95
+Progress = Callable[[int, int], None]
+TAUS = ("tau", "p", "low", "high", "without_low", "without_high")
+
+
+@dataclass(frozen=True, eq=False)
+class Truth(Printed):
+    """What every protocol and intervention observes of every system, beside what is true.
+
+    Made by `truth`.
+    """
+
+    meant: str
+    """The truth that is meant, in words."""
+    observed: Mapping[str, tuple[Scores, ...]]
+    """By design: scores of each split."""
+    true: Mapping[str, tuple[Scores, ...]]
+    """Likewise: the same models, judged by the truth."""
+    bootstrap: int = BOOTSTRAP
+    level: float = LEVEL
+    seed: int = 0
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By design: how many ratings judged."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def designs(self) -> tuple[str, ...]:
+        """Protocols and interventions."""
+        return tuple(self.observed)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All metrics, anti-metrics among them."""
+        return next(iter(self.observed.values()))[0].order
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """All systems."""
+        return tuple(next(iter(self.observed.values()))[0].systems)
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per design, system and metric: observed, true and the error in percent.
+
+        `error` = 100 (observed - true) / true, of means over splits. Means are over the users for
+        whom the metric is defined: recall of a user without a liked test item is not. How many
+        users these are, over all splits: `users`, and by the truth `true_users`. Columns ending in
+        `_zero` are the same with undefined values counting as 0: as test sets hold fewer liked
+        items than the truth, users without one then pull what is observed down.
+        """
+        rows = []
+        for key in product(self.designs, self.systems, self.metrics):
+            row: dict[str, Any] = dict(zip(("design", "system", "metric"), key, strict=True))
+            for end, undefined in (("_zero", "zero"), ("", "skip")):
+                value, users = self._mean(self.observed, *key, undefined)
+                true, known = self._mean(self.true, *key, undefined)
+                error = 100 * (value - true) / true if true else math.nan
+                row |= {f"observed{end}": value, f"true{end}": true}
+                row |= {f"error{end}": None if math.isnan(error) else error}
+            rows.append({**row, "users": users, "true_users": known})  # of what is defined
+        texts = dict.fromkeys(("design", "system", "metric"), pl.String)
+        first = dict.fromkeys(("observed", "true", "error"), pl.Float64)
+        counts = dict.fromkeys(("users", "true_users"), pl.Int64)
+        zeros = dict.fromkeys(("observed_zero", "true_zero", "error_zero"), pl.Float64)
+        return pl.DataFrame(rows, schema={**texts, **first, **counts, **zeros})
+
+    def shown(self) -> pl.DataFrame:
+        """Return the table; without undefined values only the columns that do not repeat others."""
+        table = self.table()
+        if self._undefined():
+            return table.drop("true_users")
+        return table.drop("users", "true_users", "observed_zero", "true_zero", "error_zero")
+
+    @cached_property
+    def _averages(self) -> dict[tuple[int, str], dict[str, dict[str, Mean]]]:
+        return {}
+
+    def _means_of(self, part: Scores, undefined: str) -> dict[str, dict[str, Mean]]:
+        key = id(part), undefined  # the truth of one split stands beside several designs
+        if key not in self._averages:
+            self._averages[key] = part.means(undefined=undefined)
+        return self._averages[key]
+
+    def _mean(
+        self, of: Mapping[str, tuple[Scores, ...]], design: str, system: str, metric: str,
+        undefined: str,
+    ) -> tuple[float, int]:  # fmt: skip
+        """Return the mean over splits, and how many users it is of in all."""
+        means = [self._means_of(part, undefined)[system][metric] for part in of[design]]
+        return math.fsum(one.value for one in means) / len(means), sum(one.users for one in means)
+
+    def _undefined(self) -> list[str]:
+        """Say for each design of how many users metrics are undefined, and why."""
+        lines = []
+        for design in self.designs:
+            groups: dict[tuple[str, str], list[str]] = {}
+            for metric in self.metrics:
+                seen = self._without(self.observed[design], metric)
+                true = self._without(self.true[design], metric)
+                if seen.undefined or true.undefined:
+                    groups.setdefault((seen.text(), true.text()), []).append(metric)
+            lines += [
+                f"{design}: {', '.join(names)} undefined for {seen}; by the truth for {true}"
+                for (seen, true), names in groups.items()
+            ]
+        return lines
+
+    def _without(self, parts: tuple[Scores, ...], metric: str) -> _Without:
+        name = self.systems[0]
+        means = [self._means_of(part, "zero")[name][metric] for part in parts]
+        lacking = {
+            what: sum(
+                int(np.count_nonzero(part.lists[what].to_numpy()[part.averaged(name)] == 0))
+                for part in parts
+            )
+            for what in ("liked", "disliked")
+        }
+        return _Without(
+            sum(one.undefined for one in means), sum(one.users for one in means), lacking
+        )
+
+    @cached_property
+    def _agreements(self) -> dict[str, pl.DataFrame]:
+        return {}
+
+    def agreement(self, undefined: str = "skip") -> pl.DataFrame:
+        """Return a row per design and metric: how alike the order of systems is to the true one.
+
+        Columns: Kendall's `tau` (τ_b) with its `p`, the bootstrap interval over users (`low`,
+        `high`), the range when one system is left out, `swaps` (pairs of systems in the wrong
+        order) and `mean_error`, the mean size of the errors in percent. Empty for one system.
+
+        Parameters
+        ----------
+        undefined
+            `skip`: means over the users for whom a metric is defined; `zero`: undefined values
+            count as 0.
+        """
+        choose("undefined", undefined, UNDEFINED)
+        if undefined not in self._agreements:
+            self._agreements[undefined] = self._agreement(undefined)
+        return self._agreements[undefined]
+
+    def _agreement(self, undefined: str) -> pl.DataFrame:
+        rows: list[dict[str, Any]] = []
+        end = "" if undefined == "skip" else "_zero"
+
+        def taken(parts: tuple[Scores, ...]) -> tuple[Scores, ...]:
+            return tuple(replace(part, undefined=undefined) for part in parts)
+
+        for design in self.designs if len(self.systems) > 1 else ():
+            both = {"observed": taken(self.observed[design]), "true": taken(self.true[design])}
+            for metric in self.metrics:
+                own = self.table().filter(design=design, metric=metric)
+                row: dict[str, Any] = {"design": design, "metric": metric}
+                means = own.select(f"observed{end}", f"true{end}").to_numpy()
+                if not np.isnan(means).any():
+                    found = agreement(
+                        both, [metric], bootstrap=self.bootstrap, level=self.level, seed=self.seed
+                    ).pairs().row(0, named=True)  # fmt: skip
+                    row |= {key: found[key] for key in (*TAUS, "swaps")}
+                rows.append({**row, "mean_error": own[f"error{end}"].abs().mean()})
+        texts = dict.fromkeys(("design", "metric"), pl.String)
+        numbers = dict.fromkeys((*TAUS, "swaps", "mean_error"), pl.Float64)
+        return pl.DataFrame(rows, schema={**texts, **numbers, "swaps": pl.Int64})
+
+    def orders(self, metric: str | None = None) -> pl.DataFrame:
+        """Return the place of each system, best first: a column for the truth and each design.
+
+        Where designs have splits of their own, the truth is that of the first one.
+
+        Parameters
+        ----------
+        metric
+            The first one unless given.
+        """
+        label = choose("metric", metric or self.metrics[0], self.metrics)
+        sign = 1.0 if parse(label).better == "lower" else -1.0
+
+        def places(of: Mapping[str, tuple[Scores, ...]], design: str) -> list[int]:
+            means = [self._mean(of, design, system, label, "skip")[0] for system in self.systems]
+            values = [sign * mean for mean in means]
+            return [1 + sum(other < value for other in values) for value in values]
+
+        columns = {"true": places(self.true, self.designs[0])}
+        columns |= {design: places(self.observed, design) for design in self.designs}
+        table = pl.DataFrame({"system": self.systems, **columns})
+        return table.sort("true", maintain_order=True)
+
+    def figure(self, metric: str | None = None) -> Figure:
+        """Draw what is observed over what is true, a point per system and design.
+
+        Parameters
+        ----------
+        metric
+            The first one unless given.
+        """
+        import altair as alt
+
+        label = choose("metric", metric or self.metrics[0], self.metrics)
+        rows = self.table().filter(pl.col("metric") == label).head(MOST_ROWS).to_dicts()
+        top = max([0.0, *(row[key] or 0.0 for row in rows for key in ("observed", "true"))])
+        base = alt.Chart(alt.NamedData(name="rows")).encode(
+            x=alt.X("true:Q", title=f"true {label}"),
+            y=alt.Y("observed:Q", title=f"observed {label}"),
+        )
+        points = base.mark_point(filled=True, size=80).encode(
+            color=alt.Color("system:N"), shape=alt.Shape("design:N"),
+            tooltip=["design:N", "system:N", "observed:Q", "true:Q"],
+        )  # fmt: skip
+        ends = {"x": alt.datum(0), "y": alt.datum(0), "x2": alt.datum(top), "y2": alt.datum(top)}
+        diagonal = alt.Chart(alt.NamedData(name="rows")).mark_rule(
+            strokeDash=[4, 3], color="#999999"
+        ).encode(**ends)  # fmt: skip
+        chart = alt.layer(diagonal, points).properties(width=360, height=360)
+        return as_figure(chart, "Observed and true", [f"truth: {self.meant}"], rows)
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the numbers came about."""
+        splits = {design: len(parts) for design, parts in self.observed.items()}
+        several = sorted(set(splits.values()))
+        first = next(iter(self.observed.values()))[0]
+        lines = [
+            f"truth: {self.meant}",
+            f"means over {' or '.join(map(str, several))} splits; {first.users}; "
+            f"{first.relevance}; error in percent of the truth",
+        ]
+        undefined = self._undefined()
+        if undefined:
+            lines += [
+                "observed, true and error: means over the users for whom the metric is defined; "
+                "columns ending in _zero: undefined values count as 0",
+                *undefined,
+            ]
+        for row in self.agreement().iter_rows(named=True):
+            if row["tau"] is None:
+                continue
+            line = f"{row['design']}, {row['metric']}: τ_b to the truth {row['tau']:.2f}"
+            if row["low"] is not None:
+                line += (
+                    f" ({100 * self.level:g} % over users: {row['low']:.2f} to {row['high']:.2f})"
+                )
+            lines.append(f"{line}, p = {row['p']:.2g}, {row['swaps']} pairs swapped")
+        return [*lines, *self.notes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return tables and how they came about as plain values."""
+        return {
+            "truth": self.meant, "level": self.level, "rows": self.table().to_dicts(),
+            "agreement": self.agreement().to_dicts(),
+            "facts": {design: dict(facts) for design, facts in self.facts.items()},
+            "notes": [*self._undefined(), *self.notes],
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"Truth({len(self.designs)} designs, {len(self.systems)} systems; {self.meant})"
+
+
+@dataclass(frozen=True)
+class _Without:
+    """How many users a metric is undefined for, and how many have nothing liked or disliked."""
+
+    undefined: int
+    users: int
+    lacking: Mapping[str, int]
+
+    def text(self) -> str:
+        """Say how many, and why where the numbers show it."""
+        why = next((what for what, count in self.lacking.items() if count == self.undefined), None)
+        cause = f", who have no {why} test item" if why and self.undefined else ""
+        return f"{self.undefined:,} of {self.users:,} users{cause}"
+
+
+def _means(parts: Sequence[Scores]) -> dict[str, dict[str, float]]:
+    """Return the means over splits, by system and metric, of users for whom it is defined."""
+    every = [part.means(undefined="skip") for part in parts]
+    return {
+        system: {
+            metric: math.fsum(one[system][metric].value for one in every) / len(every)
+            for metric in own
+        }
+        for system, own in every[0].items()
+    }
+
+
+@checked
+def truth(
+    data: object,
+    plan: Plan,
+    *,
+    random: object = None,
+    weights: float | None = None,
+    targets: Targets | None = None,
+    overlap: str = "to-training",
+    bootstrap: int = BOOTSTRAP,
+    level: float = LEVEL,
+    progress: Progress | None = None,
+) -> Truth:
+    """Carry a plan out and set what it observes beside what is true.
+
+    Observed and true values are of the same models, trained on the same ratings. Both are shown
+    twice: as means over the users for whom a metric is defined, and with undefined values counting
+    as 0, whatever the plan's `undefined` says.
+
+    Parameters
+    ----------
+    data
+        A `World`, whose every pair is known; or a `Dataset` with random ratings; or ratings, with
+        `random`.
+    plan
+        Splits, targets, interventions, systems and metrics.
+    random
+        Ratings of randomly chosen items. Values of metrics that do not divide by what is judged,
+        such as P, are then on the scale of that sample; their order means the same.
+    weights
+        The share of the random ratings (of a world: of all its pairs) from which interventions
+        that need them (WTD) learn; these do not judge. 0.15 (0.01) unless given.
+    targets
+        What the truth ranks: all items outside training unless given. A design that ranks other
+        targets, such as test targets, is fair for the truth over its own targets; here it is held
+        against this one.
+    overlap
+        Random ratings of pairs that are in training are left out of the truth (`to-training`), or
+        count as missed (`keep`).
+    bootstrap, level
+        Of the interval of τ: draws of users, and its level.
+    progress
+        Called with (done, total) after each split.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.auditing.true_values import truth
+    >>> shop = us.world("shop", users=120, items=60, seed=1)
+    >>> plan = us.Plan(algorithms=[us.Random(), us.Popularity()], metrics=["P@5", "anti-P@5"])
+    >>> found = truth(shop, plan, bootstrap=0)
+    >>> found.table().columns[:6]
+    ['design', 'system', 'metric', 'observed', 'true', 'error']
+    """
+    source = observed_and_true.source_of(data, random, weights, targets, overlap, plan)
+    views = plan.views()
+    observed: dict[str, list[Scores]] = {}
+    true: dict[str, list[Scores]] = {}
+    facts: dict[str, dict[str, Any]] = {}
+    for done, (number, fold, split) in enumerate(
+        observed_and_true.each_split(plan, source.ratings), 1
+    ):
+        key = plan.splits[number].describe(), fold
+        models = observed_and_true.fit_all(plan.systems, split.train, plan.seed, *key)
+        meant = source.judge(models, split.train, plan)
+        for view in views:
+            name = design_name(plan, number, view)
+            judged = applied(view, split, source, plan.seed)
+            lists = view.targets.lists(judged, plan.relevance, seed=plan.seed)
+            observed.setdefault(name, []).append(observed_and_true.scores_on(lists, models, plan))
+            true.setdefault(name, []).append(meant)
+            facts.setdefault(name, {"train": len(split.train), "test": len(judged.test)})
+        if progress is not None:
+            total = sum(count_splits(plan, one, source.ratings) for one in range(len(plan.splits)))
+            progress(done, total)
+    return Truth(
+        source.name, {name: tuple(parts) for name, parts in observed.items()},
+        {name: tuple(parts) for name, parts in true.items()}, bootstrap, level, plan.seed, facts,
+    )  # fmt: skip
+
+
+def applied(view: View, split: Split, source: observed_and_true.Source, seed: int) -> Split:
+    """Return the split as a view judges it; an intervention may learn from random ratings."""
+    if view.intervention is None:
+        return view.apply(split, seed)
+    plain = replace(view, intervention=None).apply(split, seed)
+    drawn = view.intervention.sample(plain.test, split.train, source.weights, seed=seed)
+    return replace(plain, test=drawn.ratings)
+
+
+def design_name(plan: Plan, split: int, view: View) -> str:
+    """Name a design by what tells it from the others of its plan."""
+    parts = []
+    if len(plan.splits) > 1:
+        names = [one.name for one in plan.splits]
+        one = plan.splits[split]
+        parts.append(one.name if names.count(one.name) == 1 else repr(one))
+    if len(plan.designs) > 1:
+        parts.append(repr(view.targets))
+    if len(plan.judgments) > 1:
+        parts.append(view.judgments)
+    change = view.intervention
+    if change is not None:
+        kinds = [one.kind for one in plan.interventions]
+        parts.append(change.kind if kinds.count(change.kind) == 1 else repr(change))
+    return " ".join(parts) or f"{plan.splits[split].name} {view.targets!r}"
+
+
+# Sweeps
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep(Printed):
+    """Errors of interventions by share and exponent. Made by `sweep`."""
+
+    truth: Truth
+    points: tuple[tuple[str, float, float], ...]
+    """Kind, size and exponent of each design of `truth`, in its order."""
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per intervention, share, exponent and metric.
+
+        `mean_error` is the mean size of the errors of the systems in percent; `tau` as in
+        `Truth.agreement`.
+        """
+        told = {
+            design: {"kind": kind, "size": size, "exponent": exponent}
+            for design, (kind, size, exponent) in zip(self.truth.designs, self.points, strict=True)
+        }
+        rows = [
+            {
+                **told[row["design"]],
+                **{key: row[key] for key in ("metric", "mean_error", "tau", "low", "high")},
+            }
+            for row in self.truth.agreement().iter_rows(named=True)
+        ]
+        schema = {"kind": pl.String, "size": pl.Float64, "exponent": pl.Float64,
+                  "metric": pl.String}  # fmt: skip
+        numbers = dict.fromkeys(("mean_error", "tau", "low", "high"), pl.Float64)
+        return pl.DataFrame(rows, schema={**schema, **numbers})
+
+    def figure(self, metric: str | None = None) -> Figure:
+        """Draw the mean error over the exponent, a line per share, a panel per intervention."""
+        import altair as alt
+
+        names = self.truth.metrics
+        label = choose("metric", metric or names[0], names)
+        rows = self.table().filter(pl.col("metric") == label).drop_nulls("mean_error").to_dicts()
+        chart = (
+            alt.Chart(alt.NamedData(name="rows"))
+            .mark_line(point=True)
+            .encode(
+                x=alt.X("exponent:Q"), y=alt.Y("mean_error:Q", title="mean size of the error, %"),
+                color=alt.Color("size:N"),
+            )
+            .properties(width=200, height=220)
+            .facet(column=alt.Column("kind:N", title=None))
+        )  # fmt: skip
+        return as_figure(chart, f"Errors of {label}", [f"truth: {self.truth.meant}"], rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table and the truth that is meant as plain values."""
+        return {"truth": self.truth.meant, "rows": self.table().to_dicts()}
+
+    def footer(self) -> list[str]:
+        """Say which truth is meant."""
+        return [f"truth: {self.truth.meant}"]
+
+
+@checked
+def sweep(
+    data: object,
+    plan: Plan,
+    *,
+    sizes: Sequence[float] = (0.1, 0.3, 0.5, 0.7),
+    exponents: Sequence[float] = (0.0, 0.5, 1.0, 1.5, 2.0),
+    interventions: Sequence[Design] | None = None,
+    bootstrap: int = 0,
+    **settings: Any,
+) -> Sweep:
+    """Try interventions with several shares of the test part and several exponents.
+
+    Parameters
+    ----------
+    data, plan, settings
+        As in `truth`; the interventions of the plan are not used.
+    sizes
+        Shares of the held-out ratings to draw.
+    exponents
+        Of the item's popularity (SKEW) or weight (WTD, WTD_H).
+    interventions
+        What to vary: SKEW and WTD_H, and WTD where there are random ratings to learn from, unless
+        given.
+    bootstrap
+        Draws of users for the interval of each τ; none unless given.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.auditing.true_values import sweep
+    >>> shop = us.world("shop", users=120, items=60, seed=1)
+    >>> plan = us.Plan(algorithms=[us.Random(), us.Popularity()], metrics=["Recall@5"])
+    >>> sweep(shop, plan, sizes=[0.5], exponents=[0, 1]).table().height
+    6
+    """
+    given = (Skew(), Wtd(), WtdH()) if interventions is None else tuple(interventions)
+    for one in given:
+        if not hasattr(one, "exponent"):
+            raise SettingError(f"{one!r} has no exponent to vary: give Skew, Wtd or WtdH")
+    if not given or not sizes or not exponents:
+        raise SettingError("give at least one intervention, one size and one exponent")
+    varied = [
+        replace(one, size=size, exponent=float(exponent))  # type: ignore[call-arg]
+        for one in given
+        for size in sizes
+        for exponent in exponents
+    ]
+    if len(plan.splits) * len(plan.designs) * len(plan.judgments) > 1:
+        raise SettingError("a sweep takes a plan with one split, one design and one judgment set")
+    found = truth(data, replace(plan, interventions=varied), bootstrap=bootstrap, **settings)
+    points = tuple((one.kind, float(one.size), float(one.exponent)) for one in varied)  # type: ignore[attr-defined]
+    return Sweep(found, points)
+
+
+# Training on what was intervened upon
+
+
+@dataclass(frozen=True, eq=False)
+class DebiasedTraining(Printed):
+    """True scores of systems trained on samples of the training ratings.
+
+    Made by `debiased_training`.
+    """
+
+    meant: str
+    """The truth that is meant."""
+    scores: Mapping[str, tuple[Scores, ...]]
+    """By what was trained on: the true scores on each split."""
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per training, system and metric: `true`, and `change` from `full`."""
+        means = {name: _means(parts) for name, parts in self.scores.items()}
+        full = means["full"]
+        rows = [
+            {
+                "training": name, "system": system, "metric": metric, "true": value,
+                "change": value - full[system][metric],
+            }
+            for name, every in means.items()
+            for system, own in every.items()
+            for metric, value in own.items()
+        ]  # fmt: skip
+        return pl.DataFrame(rows)
+
+    def figure(self, metric: str | None = None) -> Figure:
+        """Draw the true value of each system, a mark per training set."""
+        import altair as alt
+
+        table = self.table()
+        names = table["metric"].unique(maintain_order=True).to_list()
+        label = choose("metric", metric or names[0], names)
+        rows = table.filter(pl.col("metric") == label).to_dicts()
+        chart = (
+            alt.Chart(alt.NamedData(name="rows"))
+            .mark_point(filled=True, size=80)
+            .encode(
+                x=alt.X("true:Q", title=f"true {label}"), y=alt.Y("system:N", title=None),
+                color=alt.Color("training:N"), shape=alt.Shape("training:N"),
+            )
+            .properties(width=360)
+        )  # fmt: skip
+        return as_figure(chart, "Training on less biased data", [f"truth: {self.meant}"], rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table and the truth that is meant as plain values."""
+        return {"truth": self.meant, "rows": self.table().to_dicts()}
+
+    def footer(self) -> list[str]:
+        """Say which truth is meant."""
+        return [f"truth: {self.meant}; means over the users for whom the metric is defined"]
+
+
+@checked
+def debiased_training(
+    data: object,
+    plan: Plan,
+    *,
+    random: object = None,
+    weights: float | None = None,
+    targets: Targets | None = None,
+    overlap: str = "to-training",
+) -> DebiasedTraining:
+    """Train systems on samples of the training part, and score them by the truth.
+
+    carraro2020 section 7 leaves this open. All rank the same targets: the items outside the whole
+    training part.
+
+    Parameters
+    ----------
+    data, random, weights, targets, overlap
+        As in `truth`.
+    plan
+        Its interventions draw the samples, beside the whole training part (`full`).
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.auditing.true_values import debiased_training
+    >>> shop = us.world("shop", users=120, items=60, seed=1)
+    >>> plan = us.Plan(algorithms=[us.Popularity()], metrics=["P@5"], interventions=[us.Skew()])
+    >>> debiased_training(shop, plan).table()["training"].to_list()
+    ['full', 'skew']
+    """
+    if not plan.interventions:
+        raise SettingError("the plan has no interventions: give interventions=[us.Skew(), …]")
+    source = observed_and_true.source_of(data, random, weights, targets, overlap, plan)
+    kinds = [one.kind for one in plan.interventions]
+    scores: dict[str, list[Scores]] = {}
+    for number, fold, split in observed_and_true.each_split(plan, source.ratings):
+        key = plan.splits[number].describe(), fold
+        samples = {"full": split.train}
+        for one in plan.interventions:
+            name = one.kind if kinds.count(one.kind) == 1 else repr(one)
+            if one.kind != "full":
+                drawn = one.sample(split.train, split.train, source.weights, seed=plan.seed)
+                samples[name] = drawn.ratings
+        for name, rows in samples.items():
+            models = observed_and_true.fit_all(plan.systems, rows, plan.seed, *key)
+            scores.setdefault(name, []).append(source.judge(models, split.train, plan))
+    return DebiasedTraining(source.name, {name: tuple(own) for name, own in scores.items()})

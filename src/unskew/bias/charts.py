@@ -1,0 +1,211 @@
+"""Charts of item distributions, pairs of items and margins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.bias.popularity import ItemCounts
+from unskew.report.charts import BLUE, GREEN, GREY, MOST_ROWS, ORANGE, VERMILION, Figure, as_figure
+
+if TYPE_CHECKING:
+    import altair as alt
+
+F64 = NDArray[np.float64]
+
+STEPS = 500
+BARS = 100
+"""The most margins that are drawn: the first ones, of the best systems."""
+DOES = {"disagree": VERMILION, "agree": GREEN, "ties": GREY}
+CURVES = {"popularity p(train|i)": BLUE, "average rating p(rel|train,i)": ORANGE}
+PARTS = {"judged more": BLUE, "liked more": ORANGE}
+
+
+def _rows() -> Any:
+    import altair as alt
+
+    return alt.Chart(alt.NamedData(name="rows"))
+
+
+def popularity(all_items: ItemCounts, gini: float) -> Figure:
+    """Draw popularity and average rating, each from its highest to its lowest (figure 6)."""
+    import altair as alt
+
+    counts = all_items.take(all_items.rated > 0)
+    rows = []
+    for name, values in zip(CURVES, (counts.p_train, counts.p_rel_train), strict=True):
+        falling = -np.sort(-values)
+        edges = np.arange(min(STEPS, falling.size) + 1) * falling.size // min(STEPS, falling.size)
+        means = np.add.reduceat(falling, edges[:-1]) / np.diff(edges)
+        rows += [
+            {"curve": name, "rank": int(rank) + 1, "share": float(mean)}
+            for rank, mean in zip(edges[:-1], means, strict=True)
+        ]
+    chart = (
+        _rows().mark_line(interpolate="step-after")
+        .encode(
+            x=alt.X("rank:Q", title="items, each curve in its own order").scale(nice=False),
+            y=alt.Y("share:Q", title="share of users, of ratings").scale(domain=[0, 1]),
+            color=alt.Color("curve:N").scale(domain=list(CURVES), range=list(CURVES.values())),
+        )
+        .properties(width=520, height=260)
+    )  # fmt: skip
+    notes = [f"{int(counts.rated.sum()):,} ratings of {len(counts.items):,} items; Gini "
+             f"{gini:.2f}"]  # fmt: skip
+    return as_figure(chart, "Popularity and average rating", notes, rows)
+
+
+def positive_ratio(bins: pl.DataFrame) -> Figure:
+    """Draw the share of liked ratings by the popularity of the items."""
+    import altair as alt
+
+    rows = bins.to_dicts()
+    whole = _rows().properties(width=520, height=260)
+    x = alt.X("mean_rated:Q", title="mean ratings per item").scale(type="log", nice=False)
+    y = alt.Y("ratio:Q", title="share of ratings that are liked").scale(zero=False)
+    lines = whole.mark_rule(strokeWidth=2, color=BLUE).encode(
+        x=x, y=alt.Y("low:Q", title="share of ratings that are liked"), y2="high:Q"
+    )
+    points = whole.mark_point(filled=True, size=60, opacity=1, color=BLUE).encode(x=x, y=y)
+    notes = [f"{len(rows)} groups of items from the least to the most rated; 95 % intervals"]
+    return as_figure(alt.layer(lines, points), "Liked ratings by popularity", notes, rows)
+
+
+def optimal(all_items: ItemCounts, correlations: pl.DataFrame) -> Figure:
+    """Draw both observed optimal rankings against popularity and average rating (figure 7)."""
+    import altair as alt
+
+    counts = all_items.take(all_items.usable)
+    values = np.array([counts.p_train, counts.p_rel_train, counts.phi_p, counts.phi_anti])
+    points, size = _gathered(values)
+    names = ("popularity", "rating", "phi_P", "phi_antiP")
+    rows = [dict(zip(names, column, strict=True)) for column in points.T.tolist()]
+    titles = {"popularity": "p(train|i)", "rating": "p(rel|train,i)"}
+    whole = _rows().mark_circle(size=12, opacity=0.5)
+
+    def panel(x: str, y: str, color: str) -> alt.Chart:
+        chart: alt.Chart = whole.encode(
+            x=alt.X(f"{x}:Q", title=titles[x]), y=alt.Y(f"{y}:Q", title=y), color=alt.value(color)
+        ).properties(width=260, height=180)
+        return chart
+
+    panels = [
+        alt.hconcat(panel("popularity", name, color), panel("rating", name, color))
+        for name, color in (("phi_P", GREEN), ("phi_antiP", VERMILION))
+    ]
+    found = correlations.rows(named=True)
+    notes = [f"Pearson: {row['ranking']} with {row['with']} {row['pearson']:.2f}" for row in found]
+    told = [*notes, *_together(size)]
+    return as_figure(alt.vconcat(*panels), "What the optimal rankings follow", told, rows)
+
+
+def _gathered(values: F64, most: int = MOST_ROWS) -> tuple[F64, int]:
+    """Return few enough points: means of items next to each other in the first two rows."""
+    items = values.shape[1]
+    ordered = values[:, np.lexsort((values[1], values[0]))]
+    if items <= most:
+        return ordered, 1
+    edges = np.arange(most + 1) * items // most
+    sizes = np.diff(edges)
+    return np.add.reduceat(ordered, edges[:-1], axis=1) / sizes, int(sizes.max())
+
+
+def dependence(p_train: F64, p_train_rel: F64, overall: float, notes: Sequence[str]) -> Figure:
+    """Draw p(train|rel,i) against p(train|i), with the line of each hypothesis (figure 10)."""
+    import altair as alt
+
+    ends_of_lines = 4
+    points, size = _gathered(np.array([p_train, p_train_rel]), MOST_ROWS - ends_of_lines)
+    rows: list[dict[str, Any]] = [{"p_train": x, "p_train_rel": y} for x, y in points.T.tolist()]
+    top = float(p_train.max())
+    lines = {
+        "p(train|rel,i) = p(train|i)": (0.0, top),
+        "p(train|rel,i) = p(train|rel)": (overall, overall),
+    }
+    rows += [
+        {"line": name, "p_train": x, "p_train_rel": y}
+        for name, ends in lines.items()
+        for x, y in zip((0.0, top), ends, strict=True)
+    ]
+    whole = _rows()
+    x = alt.X("p_train:Q", title="p(train|i)")
+    y = alt.Y("p_train_rel:Q", title="p(train|rel,i)")
+    items = whole.transform_filter("!isValid(datum.line)")
+    dots = items.mark_circle(size=14, opacity=0.5, color=BLUE).encode(x=x, y=y)
+    color = alt.Color("line:N").scale(domain=list(lines), range=[VERMILION, GREY])
+    ruled = whole.transform_filter("isValid(datum.line)").mark_line().encode(x=x, y=y, color=color)
+    chart = alt.layer(dots, ruled).properties(width=420, height=300)
+    told = [*notes, *_together(size)]
+    return as_figure(chart, "Does being rated depend on being liked?", told, rows)
+
+
+def _together(size: int) -> list[str]:
+    return [f"each point is the mean of up to {size} items"] if size > 1 else []
+
+
+def cases(table: pl.DataFrame, title: str, notes: Sequence[str]) -> Figure:
+    """Draw the four cases of Lemma 1 (figure 5)."""
+    import altair as alt
+
+    rows = [
+        {"case": row["case"], "does": does, "share": row[does]}
+        for row in table.iter_rows(named=True)
+        for does in DOES
+    ]
+    order = list(dict.fromkeys(row["case"] for row in rows))
+    chart = (
+        _rows().mark_bar()
+        .encode(
+            x=alt.X("share:Q", title="share of item pairs").axis(format=".0%"),
+            y=alt.Y("case:N", title="popularity and average rating").scale(domain=order),
+            color=alt.Color("does:N").scale(domain=list(DOES), range=list(DOES.values())),
+        )
+        .properties(width=420, height=alt.Step(36))
+    )  # fmt: skip
+    return as_figure(chart, title, notes, rows)
+
+
+def ranks(precision: NDArray[Any], anti: NDArray[Any], notes: Sequence[str]) -> Figure:
+    """Draw each item's rank in both observed optimal rankings (figure 6)."""
+    import altair as alt
+
+    points, size = _gathered(np.array([precision, anti], dtype=np.float64))
+    rows = [{"P": x, "anti-P": y} for x, y in points.T.tolist()]
+    chart = (
+        _rows()
+        .mark_circle(size=14, opacity=0.5, color=BLUE)
+        .encode(
+            x=alt.X("P:Q", title="rank in the order best for P"),
+            y=alt.Y("anti-P:Q", title="rank in the order best for anti-P"),
+        )
+        .properties(width=360, height=320)
+    )
+    return as_figure(chart, "Optimal rankings", [*notes, *_together(size)], rows)
+
+
+def margins(parts: Sequence[tuple[str, float, float]], notes: Sequence[str]) -> Figure:
+    """Draw the logarithm of every margin in two parts: its name, judged more, liked more."""
+    import altair as alt
+
+    rows = [
+        {"pair": name, "part": part, "log2": float(np.log2(ratio)), "ratio": ratio}
+        for name, *ratios in parts[:BARS]
+        for part, ratio in zip(PARTS, ratios, strict=True)
+    ]
+    order = [name for name, *_ in parts[:BARS]]
+    chart = (
+        _rows()
+        .mark_bar()
+        .encode(
+            x=alt.X("log2:Q", title="doublings of precision (log2 of the ratio)"),
+            y=alt.Y("pair:N", title=None).scale(domain=order),
+            color=alt.Color("part:N").scale(domain=list(PARTS), range=list(PARTS.values())),
+        )
+        .properties(width=420, height=alt.Step(18))
+    )
+    drawn = [f"the first {BARS} of {len(parts):,} pairs"] if len(parts) > BARS else []
+    return as_figure(chart, "What margins are made of", [*notes, *drawn], rows)

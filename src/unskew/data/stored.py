@@ -1,0 +1,70 @@
+"""Ratings in a store: kept as Arrow files under a key of their content."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.engine.store import Store, StoreError
+
+
+def put_ratings(store: Store, ratings: Ratings) -> str:
+    """Keep ratings in a store and return their key."""
+    key = data_key(ratings)
+    columns: dict[str, Any] = {
+        "user": pl.Series(ratings.user),
+        "item": pl.Series(ratings.item),
+        "value": pl.Series(ratings.value),
+    }
+    if ratings.time is not None:
+        columns["time"] = pl.Series(ratings.time)
+    columns |= {f"tag {name}": column for name, column in ratings.tags.items()}
+    frames = {
+        "ratings": pl.DataFrame(columns),
+        "users": ratings.users.values.to_frame("id"),
+        "items": ratings.items.values.to_frame("id"),
+    }
+    facts = {"implicit": ratings.implicit, "notes": list(ratings.notes), "rows": len(ratings)}
+    store.put_frames(key, frames, facts)
+    return key
+
+
+def stored_ratings(store: Store, key: str) -> Ratings:
+    """Return kept ratings; StoreError if they are not as they were put there."""
+    frames, facts = store.frames(key)
+    table = frames["ratings"]
+    tags = {
+        name.removeprefix("tag "): table[name] for name in table.columns if name.startswith("tag ")
+    }
+    ratings = Ratings(
+        Ids(frames["users"]["id"].alias("")),
+        Ids(frames["items"]["id"].alias("")),
+        frozen(table["user"].to_numpy()),
+        frozen(table["item"].to_numpy()),
+        frozen(table["value"].to_numpy()),
+        frozen(table["time"].to_numpy()) if "time" in table.columns else None,
+        tags,
+        facts["implicit"],
+        tuple(facts["notes"]),
+    )
+    if data_key(ratings) != key:
+        raise StoreError(
+            f"{store.home}: the ratings {key} are damaged; remove their folder and run again"
+        )
+    return ratings
+
+
+def data_key(ratings: Ratings) -> str:
+    """Return a key of ratings with their times and tags, the same in any row order."""
+    digest = hashlib.blake2b(ratings.fingerprint.encode(), digest_size=16)
+    if ratings.time is not None:
+        digest.update(np.ascontiguousarray(ratings.time).data)
+    for name in sorted(ratings.tags):
+        column = ratings.tags[name]
+        digest.update(f"\x1f{name}\x1f{column.dtype}".encode())
+        digest.update("\x1f".join(column.cast(pl.String).fill_null("\x00")).encode())
+    return digest.hexdigest()

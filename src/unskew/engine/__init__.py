@@ -1,0 +1,1 @@
+"""How things run: nothing here knows what a recommender is."""

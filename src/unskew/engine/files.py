@@ -1,0 +1,336 @@
+"""Files: written whole or not at all, read once; what fails names the file."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from unskew.engine.threads import check_fork
+from unskew.errors import DataError, OutputError, UnskewError, address_limit
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# What an operating system answers when it refuses a file, and what to do about it.
+REASONS = {
+    errno.ENOSPC: "the disk is full: free some space, or write to another disk",
+    errno.EDQUOT: "the disk quota is used up: free some space, or write to another disk",
+    errno.EFBIG: "the file would be larger than is allowed here: see ulimit -f, or write elsewhere",
+    errno.EROFS: "the disk is read-only: write elsewhere",
+    errno.EACCES: "permission is missing: change it, or take another place",
+    errno.EPERM: "permission is missing: change it, or take another place",
+    errno.EISDIR: "this is a folder: name a file",
+    errno.EEXIST: "a file is in the way of a folder: take another name",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.ENOENT: "there is no such file or folder",
+    errno.ENAMETOOLONG: "the name is too long: take a shorter one",
+    errno.ELOOP: "the links of this path lead in a circle",
+    errno.EIO: "the disk does not work properly (input/output error)",
+}
+# File systems allow 255 bytes; the temporary name adds 36 to what it keeps of the final one.
+_NAME = 200
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into a `DataError` that names the file."""
+    import polars as pl
+
+    try:
+        yield
+    except UnskewError:  # OutputError is an OSError too
+        raise
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder; give a file") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise DataError(f"{path}: the gzip file is damaged or cut short ({problem})") from None
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read: {reason(problem)}") from None
+    except UnicodeDecodeError as problem:
+        raise DataError(f"{path}: cannot be read as UTF-8 text ({problem})") from None
+    except MemoryError:
+        raise DataError(f"{path}: does not fit into memory{address_limit()}") from None
+    except pl.exceptions.PolarsError as problem:
+        first = str(problem).partition("\n")[0]
+        raise DataError(f"{path}: cannot be read ({first})") from None
+    except pl.exceptions.PanicException as problem:  # not an Exception
+        limit = address_limit()
+        what = "cannot be read" if limit else "the file is damaged"
+        raise DataError(f"{path}: {what} ({problem}){limit}") from None
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to read. A pipe, which can be read only once, is read into memory."""
+
+    path: Path
+    content: bytes | None = None
+    """All bytes of a pipe; None for a file that can be opened again."""
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> InputFile:
+        """Look at a file, and read it if it is a pipe."""
+        place = Path(path)
+        with reading(place):
+            mode = place.stat().st_mode
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError
+            # Files below /dev share one position on some systems, whatever they stand for.
+            again = stat.S_ISREG(mode) and not place.is_relative_to("/dev")
+            return cls(place, None if again else place.read_bytes())
+
+    def raw(self) -> BinaryIO:
+        """Open it as it is."""
+        return self.path.open("rb") if self.content is None else io.BytesIO(self.content)
+
+    def is_packed(self) -> bool:
+        """Tell whether it is a gzip file, by its content."""
+        with self.raw() as file:
+            return file.read(2) == b"\x1f\x8b"
+
+    def open(self) -> BinaryIO:
+        """Open it, unpacked if it is a gzip file."""
+        if not self.is_packed():
+            return self.raw()
+        packed = self.path if self.content is None else io.BytesIO(self.content)
+        return cast(BinaryIO, gzip.open(packed, "rb"))
+
+    def whole(self) -> Path | bytes:
+        """Return what polars can read: the path, or the bytes of a pipe or an unpacked file."""
+        if self.content is None and not self.is_packed():
+            return self.path
+        with self.open() as file:
+            return file.read()
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Path]:
+    """Give a temporary path beside `path`; on success it takes the place of `path` at once.
+
+    What cannot be written raises `OutputError`. A link is followed; a device or a pipe is written
+    to as it is, as nothing can take its place. Without `sync` the disk is not waited for: what was
+    written may not survive a power cut.
+    """
+    with _explained(path):
+        if _is_stream(path):
+            yield Path(path)
+            return
+        final = Path(os.path.realpath(path))
+        final.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _beside(final)
+        try:
+            yield temporary
+            if sync:
+                with temporary.open("rb") as written:
+                    os.fsync(written.fileno())
+            temporary.replace(final)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary folder beside `path`; on success its files appear in `path`.
+
+    Files of the same names are replaced, others stay. On failure nothing of it is left.
+    """
+    final = Path(os.path.realpath(path))
+    with _explained(path):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _beside(final)
+        temporary.mkdir()
+        try:
+            yield temporary
+            if final.exists():
+                _move_files(temporary, final)
+            else:
+                temporary.rename(final)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _move_files(source: Path, target: Path) -> None:
+    """Move files into a folder, those on top last: a card there speaks for all others."""
+    files = [path for path in source.rglob("*") if not path.is_dir()]
+    for path in sorted(files, key=lambda path: (-len(path.parts), path.name == "card.json", path)):
+        place = target / path.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(place)
+
+
+def _is_stream(path: str | os.PathLike[str]) -> bool:
+    """Tell whether something is there that is neither a file nor a folder, such as /dev/stdout."""
+    try:
+        kind = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
+
+
+def _beside(final: Path) -> Path:
+    kept = final.name.encode(errors="surrogateescape")[:_NAME].decode(errors="ignore")
+    return final.with_name(f".{kept}.{_writer()}-{secrets.token_hex(4)}.part")
+
+
+@contextmanager
+def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn the operating system's refusals into an error that names the file as it was given."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except Exception as problem:
+        if errno_of(problem) not in REASONS:
+            raise
+        raise output_error(path, problem) from problem
+
+
+def output_error(path: str | os.PathLike[str], problem: BaseException) -> OutputError:
+    """Return the error of a file or folder that cannot be written."""
+    error = OutputError(f"{os.fspath(path)}: cannot be written: {reason(problem)}")
+    error.errno = errno_of(problem)
+    error.strerror = os.strerror(error.errno or 0)
+    return error
+
+
+def errno_of(problem: BaseException) -> int | None:
+    """Return the number of an error of the operating system, also where polars reports it."""
+    number = getattr(problem, "errno", None)
+    if number is not None:
+        return int(number)
+    told = re.search(r"\(os error (\d+)\)", str(problem))
+    if told:
+        return int(told[1])
+    return errno.EISDIR if isinstance(problem, IsADirectoryError) else None
+
+
+def reason(problem: BaseException) -> str:
+    """Return why the operating system refused a file, and what to do."""
+    number = errno_of(problem)
+    if number in REASONS:
+        return REASONS[number]
+    return str(problem) if number is None else os.strerror(number)
+
+
+def is_abandoned(part: Path, hours: float = 24.0) -> bool:
+    """Tell whether a temporary file was left behind: its writer is gone, or it is old."""
+    try:
+        host, process, _ = part.name.removesuffix(".part").rpartition(".")[2].split("-")
+        if host == _writer().split("-")[0]:
+            os.kill(int(process), 0)
+            return False  # its writer lives
+        return time.time() - part.stat().st_mtime > 3600 * hours
+    except (PermissionError, FileNotFoundError):  # another user's process lives; gone by itself
+        return False
+    except (ProcessLookupError, ValueError, OverflowError):
+        return True
+
+
+def _writer() -> str:
+    """Return what tells this process from all that may write to the same file system."""
+    host = hashlib.blake2b(os.uname().nodename.encode(), digest_size=4).hexdigest()
+    return f"{host}-{os.getpid()}"
+
+
+def digest(content: bytes) -> str:
+    """Return what tells these bytes from others."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def digest_of_file(path: str | os.PathLike[str]) -> str:
+    """Return the digest of a file's bytes, without holding them all."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+_SEAL = '{\n "digest": "%s",'
+
+
+def sealed(content: dict[str, Any]) -> bytes:
+    """Return JSON that starts with a digest of all that follows in it."""
+    body = json.dumps(content, indent=1, allow_nan=False).removeprefix("{") + "\n"
+    return ((_SEAL % digest(body.encode())) + body).encode()
+
+
+def write_sealed(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Write a JSON file that starts with a digest of all that follows in it."""
+    with replacing(path) as part:
+        part.write_bytes(sealed(content))
+
+
+def unsealed(content: bytes, name: str) -> dict[str, Any]:
+    """Return what `sealed` was given; ValueError, with the name, if a byte was changed."""
+    size = len(_SEAL % digest(b""))
+    head, body = content[:size], content[size:]
+    if head != (_SEAL % digest(body)).encode():
+        what = "is damaged" if head.startswith(_SEAL[:11].encode()) else "has no digest"
+        raise ValueError(f"{name} {what}")
+    read: dict[str, Any] = json.loads(content)
+    del read["digest"]
+    return read
+
+
+def read_sealed(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what `write_sealed` wrote; ValueError if a byte of it was changed."""
+    return unsealed(Path(path).read_bytes(), Path(path).name)
+
+
+_IN_USE = ".in-use"
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Give a folder that is removed at the end; also remove those that killed processes left.
+
+    A file inside is locked for as long as this process lives, by which others know.
+    """
+    _remove_abandoned(Path(tempfile.gettempdir()))
+    with (
+        tempfile.TemporaryDirectory(prefix="unskew-", ignore_cleanup_errors=True) as folder,
+        (Path(folder) / _IN_USE).open("wb") as lock,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield Path(folder)
+
+
+def _remove_abandoned(home: Path, seconds: float = 60.0) -> None:
+    """Remove temporary folders whose process is gone; not those that are just being made."""
+    for mark in home.glob(f"unskew-*/{_IN_USE}"):
+        try:
+            with mark.open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if time.time() - mark.stat().st_mtime > seconds:
+                    shutil.rmtree(mark.parent, ignore_errors=True)
+        except OSError:  # its process lives, it is another user's, or it is gone
+            continue
+
+
+def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) -> None:
+    """Write a table as `csv`, as `parquet`, or as `trec` (blanks between columns, no header)."""
+    check_fork()
+    with replacing(path) as part:
+        if kind == "parquet":
+            frame.write_parquet(part)
+        elif kind == "trec":
+            frame.write_csv(part, include_header=False, separator=" ", quote_style="never")
+        else:
+            frame.write_csv(part)

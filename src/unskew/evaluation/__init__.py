@@ -1,0 +1,1 @@
+"""From judged lists to scores."""

@@ -1,0 +1,560 @@
+"""What chance is expected to score, and what a fixed ranking is: exact where theory allows.
+
+`chance_scores` gives the expectation of every metric when the targets of each list are put in
+random order. Most metrics are sums over places or homogeneous in the number of hits, so their own
+formula, fed with expected counts, gives their exact expectation; the rest is simulated and says
+so. `expected_precision` is exact for a fixed order of items under a random split, `fairness` is
+the chance of a relevant target to be judged, and `one_relevant_bounds` is the lemma that ties
+one-relevant precision to precision with all relevant items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unskew.amounts import as_count, as_share
+from unskew.checks import as_numbers, checked
+from unskew.data.ratings import Ratings, frozen
+from unskew.data.relevance import Relevance
+from unskew.engine.rng import key_of
+from unskew.errors import DataError, SettingError, choose
+from unskew.evaluation.one_relevant import random_values
+from unskew.evaluation.scores import System
+from unskew.evaluation.scoring import Bench, lay_lists
+from unskew.judging.rank import Ranks, tile_users
+from unskew.judging.shape import Hits, Ranked, Scratch
+from unskew.metrics.block import Block, Judged, log_discount
+from unskew.metrics.names import Metric
+from unskew.recommend.simple import Random
+from unskew.splits.popularity import by_popularity, item_counts
+from unskew.splits.split import Split
+from unskew.targets.designs import TargetLists, relevance_of
+
+U8 = NDArray[np.uint8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+CLOSED = frozenset(
+    {"P", "Recall", "F1", "HitRate", "AP", "RR", "DCG", "nDCG", "RBP", "RBPresidual", "SR", "HLU",
+     "Judged", "Residual", "ARP", "EPC", "Novelty", "Tail"}
+)  # fmt: skip
+"""Metrics whose expectation under a random order has a closed form here."""
+DRAWS = 10
+"""Random orders that are averaged where there is none."""
+WHOLE_DRAWS = 2
+"""The same for metrics of a whole run: all users enter each, so that few are enough."""
+
+
+@dataclass(eq=False)
+class ChanceBlock(Block):
+    """A block of lists in random order: what a walk down them is expected to give."""
+
+    lists: TargetLists = field(kw_only=True)
+    reachable: F64 = field(kw_only=True)
+    """1 for each judgment whose item is a target, else 0."""
+    size: F64 = field(kw_only=True)
+    """How many items are put in order."""
+
+    def derive(self, anti: bool, condensed: bool) -> Block:
+        """Return the block as an anti-metric or a condensed one sees it."""
+        block = self
+        if condensed:
+            judged = self._sum(self.view.judged)
+            block = replace(
+                block, size=judged, hits=replace(self.hits, depth=judged.astype(np.int64)),
+                is_condensed=True, _walks={}, _derived={},
+            )  # fmt: skip
+        if anti:
+            block = replace(
+                block, view=block.view.anti, liked=block.disliked, disliked=block.liked,
+                is_anti=True, _walks={}, _derived={},
+            )  # fmt: skip
+        return block
+
+    def _sum(self, weight: F64) -> F64:
+        """Sum a weight over the judged targets of each list."""
+        from unskew.evaluation import chance_kernels
+
+        total: F64 = chance_kernels.sum_lists(
+            self.judged.judgments.start, frozen(weight * self.reachable)
+        )
+        return total
+
+    def walk(self, part: str, cutoffs: I64) -> F64:
+        """Return what a part of the walk is expected to be."""
+        shown, size = self.shown(cutoffs), np.maximum(self.size, 1)
+        liked = self._sum(self.view.liked)
+        share: F64 = liked / size
+        if part == "liked":
+            return share * shown
+        if part == "disliked":
+            disliked: F64 = self._sum(self.view.judged - self.view.liked) / size
+            return disliked * shown
+        if part == "gains":
+            return self._discounted(
+                self._sum(self.view.gain), log_discount(self.judged.longest), shown
+            )
+        if part == "first":
+            return self.first(cutoffs)[0]
+        if part == "precisions":
+            # E = sum over places i of P(liked at i) x (1 + (i-1) P(liked | liked)) / i
+            harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, int(shown.max(initial=0)) + 1)))
+            own: F64 = harmonic[shown.astype(np.int64)]
+            again: F64 = np.maximum(liked - 1, 0) / np.maximum(self.size - 1, 1)
+            return share * (own + again * (shown - own))
+        raise AssertionError(part)
+
+    def first(self, cutoffs: I64) -> tuple[F64, F64]:
+        """Return the expected reciprocal rank of the first liked item, and the chance of any."""
+        from unskew.evaluation import chance_kernels
+
+        shown = self.shown(cutoffs)
+        reciprocal, hit = np.empty_like(shown), np.empty_like(shown)
+        chance_kernels.first_liked(
+            self._sum(self.view.liked), self.size, np.ascontiguousarray(shown), reciprocal, hit
+        )
+        return reciprocal, hit
+
+    def _discounted(self, total: F64, discount: F64, shown: F64) -> F64:
+        places = np.minimum(shown.astype(np.int64), discount.size - 1)
+        sums = np.append(0.0, np.cumsum(discount[1:]))  # a table is indexed by rank, from 1
+        expected: F64 = total / np.maximum(self.size, 1) * sums[places]
+        return expected
+
+    def discounted(self, weight: F64, discount: F64, cutoffs: I64) -> F64:
+        """Return the expected sum of weight x discount over the judged items above each cutoff."""
+        return self._discounted(self._sum(weight), discount, self.shown(cutoffs))
+
+    def item_mean(self, weight: F64, cutoffs: I64) -> F64:
+        """Return the mean weight of each list's targets: at any cutoff, chance expects that."""
+        mean = np.empty(len(self.lists))
+        for lo, hi in self.lists.blocks():
+            start, item = self.lists.block(lo, hi)
+            owner = np.repeat(np.arange(hi - lo), np.diff(start))
+            with np.errstate(invalid="ignore"):
+                mean[lo:hi] = np.bincount(owner, weight[item], hi - lo) / np.diff(start)
+        return np.broadcast_to(mean, (cutoffs.size, mean.size))
+
+
+def chance_scores(
+    lists: TargetLists,
+    wanted: Mapping[str, Metric],
+    *,
+    depth: int | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    threads: int | None = None,
+) -> tuple[System, dict[str, int]]:
+    """Return what a random order of each list's targets is expected to score, list by list.
+
+    Parameters
+    ----------
+    lists
+        The target lists.
+    wanted
+        Metrics by label.
+    depth
+        Lists are cut here.
+    draws
+        How many random orders to average for metrics without a closed form.
+    seed
+        Of these.
+    threads
+        How many threads to use; never changes a result.
+
+    Returns
+    -------
+    tuple
+        The values, and for each simulated metric the number of random orders.
+    """
+    rows = [label for label, metric in wanted.items() if metric.definition.of != "run"]
+    if depth is not None and depth >= int(lists.size.max(initial=0)):
+        depth = None  # it cuts nothing
+    judged = lay_lists(lists, {}, wanted, depth).judged
+    if lists.exact:
+        return System(random_values(lists, wanted), {}, lists.size, {}), {}
+    judged = replace(judged, longest=int(lists.size.max(initial=0)) + 1 + judged.longest)
+    reachable = _reachable(lists)
+    block = _block(lists, judged, reachable, depth)
+    values = np.full((len(rows), len(lists)), np.nan)
+    den: dict[int, F64] = {}
+    open_: dict[str, Metric] = {}
+    for row, label in enumerate(rows):
+        metric = wanted[label]
+        if metric.name not in CLOSED or (metric.condensed and depth is not None):
+            open_[label] = metric
+            continue
+        values[row], bottom = _closed(block.derive(metric.anti, metric.condensed), metric)
+        if bottom is not None:
+            den[row] = bottom
+    whole = {label: metric for label, metric in wanted.items() if metric.definition.of == "run"}
+    simulated, bottoms, aggregates = _simulate(
+        lists, judged, reachable, open_, whole, depth, as_count("draws", draws), seed, threads
+    )
+    for label, value in simulated.items():
+        values[rows.index(label)] = value
+    for label, bottom in bottoms.items():
+        den[rows.index(label)] = bottom
+    depths = lists.size if depth is None else np.minimum(lists.size, depth)
+    counts = {**dict.fromkeys(open_, draws), **dict.fromkeys(whole, min(draws, WHOLE_DRAWS))}
+    return System(values, den, depths, aggregates), counts
+
+
+def _block(lists: TargetLists, judged: Judged, reachable: U8, depth: int | None) -> ChanceBlock:
+    size = lists.size if depth is None else np.minimum(lists.size, depth)
+    nothing: I32 = frozen(np.zeros(0, np.int32))
+    start = np.zeros(len(lists) + 1, np.int64)
+    hits = Hits(frozen(start), nothing, nothing, size)
+    ranks = _full_ranks(lists, start, nothing, nothing)
+    return ChanceBlock(
+        judged, Ranked.over(ranks, None, judged.lists, lists.ids, lists.tests.items, depth),
+        hits, 0, len(lists), judged.view, judged.liked, judged.disliked, lists.size, Scratch(),
+        lists=lists, reachable=reachable.astype(np.float64), size=lists.size.astype(np.float64),
+    )  # fmt: skip
+
+
+def _full_ranks(lists: TargetLists, start: I64, rank: I32, judgment: I32) -> Ranks:
+    """Make ranks of an order that scores every target."""
+    none = frozen(np.zeros(len(lists), np.int64))
+    return Ranks(frozen(start), frozen(rank), frozen(judgment), lists.size, none)
+
+
+def _closed(block: Block, metric: Metric) -> tuple[F64, F64 | None]:
+    """Feed the metric's own formula with expected counts."""
+    cutoffs = frozen(np.array([metric.whole_cutoff], np.int64))
+    if metric.name == "HitRate":  # the one that is not homogeneous in the number of hits
+        assert isinstance(block, ChanceBlock)
+        return block.first(cutoffs)[1][0], None
+    result = metric.definition.compute(block, metric.params, cutoffs)
+    if not isinstance(result, tuple):
+        return np.array(result[0]), None
+    top, bottom = (np.broadcast_to(part, (1, len(block.judged.lists)))[0] for part in result)
+    if metric.params.get("mean") == "ratio":
+        return np.array(top), np.array(bottom)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(bottom == 0, np.nan, top / bottom), None
+
+
+def _reachable(lists: TargetLists) -> U8:
+    """Mark the judgments of the lists that are targets."""
+    from unskew.evaluation import chance_kernels
+
+    judged = lists.judgments
+    if lists.given:
+        return np.ones(len(judged), np.uint8)
+    return chance_kernels.reach(
+        judged.start, judged.item, lists.user, lists.stratum, lists.pool.home, lists.train.start,
+        lists.train.item,
+    )  # fmt: skip
+
+
+def random_ranks(lists: TargetLists, seed: int = 0) -> Ranks:
+    """Draw the ranks of the judged items in one random order of each list's targets.
+
+    Only their places are drawn: what else is in the list does not matter to metrics of judged
+    items.
+    """
+    return _draw(lists, _reachable(lists), key_of(seed, "chance"))
+
+
+def _draw(lists: TargetLists, reachable: U8, key: int) -> Ranks:
+    from unskew.evaluation import chance_kernels
+
+    judged = lists.judgments
+    start = np.zeros(len(lists) + 1, np.int64)
+    rank, judgment = np.empty(len(judged), np.int32), np.empty(len(judged), np.int32)
+    number = chance_kernels.random_ranks(
+        judged.start, frozen(reachable), lists.size, np.uint64(key), start, rank, judgment
+    )
+    return _full_ranks(lists, start, rank[:number], judgment[:number])
+
+
+def _simulate(
+    lists: TargetLists, judged: Judged, reachable: U8, wanted: Mapping[str, Metric],
+    whole: Mapping[str, Metric], depth: int | None, draws: int, seed: int, threads: int | None,
+) -> tuple[dict[str, F64], dict[str, F64], dict[str, float]]:  # fmt: skip
+    """Average the metrics without a closed form over random orders; give their denominators."""
+    total = {label: np.zeros(len(lists)) for label in wanted}
+    bottom: dict[str, F64] = {}
+    aggregate = dict.fromkeys(whole, 0.0)
+    for number in range(draws if wanted or whole else 0):
+        if wanted:
+            ranks = _draw(lists, reachable, key_of(seed, "chance", number))
+            over = Ranked.over(ranks, None, judged.lists, lists.ids, lists.tests.items, depth)
+            scored = Bench(judged, {"": over}).score(wanted, 1, 1 << 28, None)[""]
+            for row, label in enumerate(wanted):
+                total[label] += scored.values[row]
+                if row in scored.den:  # all judgments of a list, in whatever order
+                    bottom[label] = scored.den[row]
+        if whole and number < WHOLE_DRAWS:
+            model = Random().fit(lists.train, seed + number)
+            bench = lay_lists(lists, {"": model}, whole, depth, threads=threads)
+            for label, value in bench.score(whole, 1, 1 << 28, None)[""].aggregates.items():
+                aggregate[label] += value
+    return (
+        {label: value / draws for label, value in total.items()},
+        bottom,
+        {label: value / min(draws, WHOLE_DRAWS) for label, value in aggregate.items()},
+    )
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """How much of the targets is relevant: what a random order scores (bellogin2017 section 4)."""
+
+    rho: float
+    """ρ, the mean over users of liked test items / targets: random precision, exactly."""
+    sigma: float
+    """σ, the share of ratings in the test part."""
+    delta: float
+    """δ = |PR| / (t |U|), the density of liked ratings."""
+    inverse_t: float
+    """1/t, the mean over lists of 1 / targets: random 1R precision at any cutoff, exactly."""
+
+    @property
+    def sigma_delta(self) -> float:
+        """σδ, the paper's approximation of ρ: right where all users have equally many targets."""
+        return self.sigma * self.delta
+
+
+@checked
+def sparsity(lists: TargetLists) -> Sparsity:
+    """Measure ρ, σ, δ and 1/t of target lists."""
+    liked = lists.relevance.is_liked(lists.judgments.value) & (_reachable(lists) > 0)
+    owner = lists.judgments.user[liked]
+    relevant = np.bincount(owner, minlength=len(lists))
+    filled = lists.size > 0
+    shares = relevant[filled] / lists.size[filled]
+    inverse = float(np.mean(1.0 / lists.size[filled]))
+    ratings = len(lists.train) + len(lists.tests)
+    positives = sum(
+        int(np.count_nonzero(lists.relevance.is_liked(part.value)))
+        for part in (lists.train, lists.tests)
+    )
+    users = len(lists.tests.users)
+    rho = float(shares.sum()) / len(lists)
+    return Sparsity(rho, len(lists.tests) / ratings, positives * inverse / users, inverse)
+
+
+@checked
+def expected_precision(
+    ratings: Ratings,
+    score: ArrayLike | None = None,
+    n: int = 10,
+    *,
+    liked: float | None = None,
+    relevance: Relevance | str | None = None,
+    test: float = 0.2,
+    candidates: str = "test",
+    paper: bool = False,
+) -> float:
+    """Return the expected P@n of one fixed ranking of items under a random split, over all users.
+
+    Exact: a user's list is a walk down the ranking in which an item that the user did not rate
+    takes a place if it is a candidate, and a rated one if it falls into the test part.
+
+    Parameters
+    ----------
+    ratings
+        All ratings, before the split.
+    score
+        A score per item, highest first, ties by id; the number of ratings (popularity) unless
+        given.
+    n
+        The cutoff.
+    liked, relevance
+        Which ratings are liked.
+    test
+        σ, the probability of the test part.
+    candidates
+        `test` items (TI; an item without test ratings is no candidate) or `all` items (AI).
+    paper
+        bellogin2017 Eq. 3 instead, which takes every item to be a target with equal probability,
+        although the popular ones are those already in training: about half of the true value.
+    """
+    rule = relevance_of(relevance, liked)
+    sigma = float(as_share("test", test))
+    as_count("n", n)
+    choose("candidates", candidates, ("test", "all"))
+    counts = item_counts(ratings)
+    order = by_popularity(counts) if score is None else _order(score, counts.size)
+    presence = np.ones(counts.size) if candidates == "all" else 1.0 - (1.0 - sigma) ** counts
+    is_liked = rule.is_liked(ratings.value)
+    if paper:
+        size = presence.sum() - (1.0 - sigma) * np.diff(ratings.start)
+        positives = np.bincount(ratings.item[is_liked], minlength=counts.size)
+        inverse = float(np.mean(1.0 / np.maximum(size, 1)))
+        top = float(positives[order[:n]].sum())
+        return sigma * float(presence.sum()) * inverse / (n * len(ratings.users)) * top
+    place = np.empty(counts.size, np.int64)
+    place[order] = np.arange(counts.size)
+    own = place[ratings.item]
+    by_place = np.lexsort((own, ratings.user))
+    from unskew.evaluation import chance_kernels
+
+    hits = chance_kernels.fixed_order_hits(
+        frozen(order.astype(np.int32)), frozen(presence[order]), ratings.start,
+        frozen(own[by_place].astype(np.int32)), frozen(is_liked[by_place].astype(np.uint8)),
+        sigma, n,
+    )  # fmt: skip
+    return float(hits.sum()) / (n * len(ratings.users))
+
+
+def _order(score: ArrayLike, items: int) -> I64:
+    values = as_numbers("score", score)
+    if values.shape != (items,):
+        raise DataError(f"score must have an entry per item ({items}), got shape {values.shape}")
+    return np.argsort(-values, kind="stable")
+
+
+@checked
+def one_relevant_bounds(lists: TargetLists, ranks: Ranks, n: int = 10) -> tuple[float, float]:
+    """Bound one-relevant precision by the ranks of an all-relevant design (bellogin2017 Eq. 2).
+
+    With the same others for every list of a user (`fresh=False`), 1RP@n of the same ranking lies
+    between |U| P@n / |PR| and the sum over users of m P@m / (n |PR|), m = n + |PR(u)| - 1.
+
+    Parameters
+    ----------
+    lists
+        One list per user with all relevant items.
+    ranks
+        Of the system, on these lists.
+    n
+        The cutoff.
+    """
+    if lists.one_relevant or lists.strata:
+        raise SettingError("the bounds come from lists with all relevant items, without strata")
+    judged = lists.judgments
+    liked = lists.relevance.is_liked(judged.value) & (_reachable(lists) > 0)
+    relevant = np.bincount(judged.user[liked], minlength=len(lists))
+    hit = liked[ranks.judgment]
+    owner = np.repeat(np.arange(len(lists)), np.diff(ranks.start))[hit]
+    rank = ranks.rank[hit]
+    low = np.count_nonzero(rank <= n)
+    high = np.count_nonzero(rank <= n + relevant[owner] - 1)
+    total = n * max(int(relevant.sum()), 1)
+    return low / total, high / total
+
+
+@dataclass(frozen=True, eq=False)
+class Fairness:
+    """How likely a relevant target is to be judged, item by item (castells2018 Eq. 1).
+
+    An experiment ranks non-personalised systems fairly if this is the same for every item, and
+    personalised ones only if it is the same for every user and item.
+    """
+
+    factor: F64
+    """Of each item; NaN where no user could be recommended it."""
+    expected: F64 | None
+    """The same from the design of the split alone, where theory gives it."""
+    popularity: I64
+    """Training ratings of each item."""
+    pair_spread: float | None = None
+    """Coefficient of variation over user-item pairs, where judgment probabilities are known."""
+
+    @property
+    def spread(self) -> float:
+        """Coefficient of variation over items: 0 is fair."""
+        known = self.factor[~np.isnan(self.factor)]
+        return float(known.std() / known.mean()) if known.size and known.mean() > 0 else np.nan
+
+    @property
+    def towards_popular(self) -> float:
+        """Mean factor of the most popular tenth of the items over the mean of all: 1 is fair."""
+        known = np.flatnonzero(~np.isnan(self.factor))
+        if not known.size:
+            return np.nan
+        top = known[by_popularity(self.popularity[known])[: max(known.size // 10, 1)]]
+        mean = float(self.factor[known].mean())
+        return float(self.factor[top].mean()) / mean if mean else np.nan
+
+    def __str__(self) -> str:
+        text = (
+            f"fairness factor: spread {self.spread:.3f} over items, the most popular tenth is "
+            f"judged {self.towards_popular:.2f} times as likely as an item on average"
+        )
+        return (
+            text
+            if self.pair_spread is None
+            else f"{text}; spread {self.pair_spread:.3f} over pairs"
+        )
+
+
+@checked
+def fairness(
+    split: Split,
+    *,
+    truth: Ratings | None = None,
+    relevance: Relevance | str | None = None,
+    propensity: Callable[[I32], F64] | None = None,
+) -> Fairness:
+    """Measure how evenly a split judges relevant targets: p(test | relevant, not in training, i).
+
+    Parameters
+    ----------
+    split
+        Any split.
+    truth
+        What users really like, with `relevance`: all their ratings in a world whose truth is
+        known, under the split's ids. Without it, being judged is taken not to depend on relevance
+        for a given item.
+    relevance
+        Which ratings of `truth` are liked.
+    propensity
+        A function of user numbers that returns the probability of each user-item pair to be
+        judged at all; gives the spread over pairs.
+    """
+    users = len(split.train.users)
+    trained, tested = item_counts(split.train), item_counts(split.test)
+    if truth is None:
+        top, bottom = tested.astype(np.float64), (users - trained).astype(np.float64)
+    else:
+        rule = relevance_of(relevance, None)
+        liked = truth.take(rule.is_liked(truth.value))
+        from unskew.splits.split import shared_rows
+
+        in_test, in_train = shared_rows(liked, split.test), shared_rows(liked, split.train)
+        items = trained.size
+        top = np.bincount(liked.item[in_test & ~in_train], minlength=items).astype(np.float64)
+        bottom = np.bincount(liked.item[~in_train], minlength=items).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = np.where(bottom > 0, top / bottom, np.nan)
+    spread = None if propensity is None else _pair_spread(split, propensity)
+    return Fairness(frozen(factor), _expected_factor(split), frozen(trained), spread)
+
+
+def _expected_factor(split: Split) -> F64 | None:
+    """Return castells2018's factor of the split's own design, from item counts alone."""
+    users = len(split.train.users)
+    counts = (item_counts(split.train) + item_counts(split.test)).astype(np.float64)
+    protocol = split.design.get("protocol")
+    if protocol == "random":
+        sigma = float(split.design.get("test") or 1 / (split.design.get("folds") or 5))
+        return frozen(sigma * counts / np.maximum(users - (1 - sigma) * counts, 1))
+    if protocol in ("flat", "uniform"):
+        tested = item_counts(split.test)
+        return frozen(tested / np.maximum(users - counts + tested, 1))
+    return None
+
+
+def _pair_spread(split: Split, propensity: Callable[[I32], F64]) -> float:
+    """Return the spread of σp / (1 - (1 - σ) p) over all pairs, tile by tile."""
+    sigma = len(split.test) / (len(split.train) + len(split.test))
+    users, items = len(split.train.users), len(split.train.items)
+    count, total, squares = 0, 0.0, 0.0
+    step = tile_users(items)
+    for low in range(0, users, step):
+        p = np.asarray(propensity(np.arange(low, min(low + step, users), dtype=np.int32)))
+        factor = sigma * p / (1.0 - (1.0 - sigma) * p)
+        count += factor.size
+        total += float(factor.sum())
+        squares += float((factor**2).sum())
+    mean = total / count
+    return float(np.sqrt(max(squares / count - mean**2, 0.0)) / mean) if mean > 0 else np.nan

@@ -1,0 +1,151 @@
+"""Kernels of `expect`: chance, list by list."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.engine.compiled import kernel
+from unskew.engine.rng_kernels import first, second
+from unskew.engine.sort import first_from, sort_by
+
+U8 = NDArray[np.uint8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+_32 = np.uint64(32)
+
+
+@kernel
+def first_liked(liked: F64, targets: F64, shown: F64, reciprocal: F64, hit: F64) -> None:
+    """Write E[1 / rank of the first liked item] and P(any) within `shown` places of each list.
+
+    With r liked of t targets in random order the first stands at place i with probability
+    r / (t - i + 1) if none stood before.
+    """
+    for cut in range(shown.shape[0]):
+        for row in range(liked.size):
+            r, t = liked[row], targets[row]
+            none, total = 1.0, 0.0
+            if r > 0:
+                for i in range(1, int(shown[cut, row]) + 1):
+                    left = t - i + 1
+                    total += none * (r / left) / i
+                    none *= max(left - r, 0.0) / left
+                    if none < 1e-20:
+                        none = 0.0
+                        break
+            reciprocal[cut, row] = total
+            hit[cut, row] = 1.0 - none
+
+
+@kernel
+def reach(
+    start: I64, item: I32, user: I32, stratum: I32, home: I32, train_start: I64, train_item: I32
+) -> U8:
+    """Mark the judgments whose item is a target of their list: a candidate, not in training."""
+    mark = np.zeros(item.size, np.uint8)
+    for row in range(user.size):
+        low, high = train_start[user[row]], train_start[user[row] + 1]
+        for j in range(start[row], start[row + 1]):
+            at = first_from(train_item, low, high, item[j])
+            known = at < high and train_item[at] == item[j]
+            mark[j] = home[item[j]] == max(stratum[row], 0) and not known
+    return mark
+
+
+@kernel
+def sum_lists(start: I64, weight: F64) -> F64:
+    """Sum a weight per judgment over each list."""
+    total = np.zeros(start.size - 1)
+    for row in range(total.size):
+        for j in range(start[row], start[row + 1]):
+            total[row] += weight[j]
+    return total
+
+
+@kernel
+def random_ranks(
+    start: I64, reachable: U8, targets: I64, key: np.uint64, found: I64, rank: I32, judgment: I32
+) -> int:
+    """Put the judged targets of each list in random places: distinct ranks out of all targets."""
+    widest = 0
+    for row in range(targets.size):
+        widest = max(widest, targets[row])
+    order = np.empty(widest, np.int64)
+    taken = np.full(widest, -1, np.int64)
+    hit = 0
+    found[0] = 0
+    for row in range(targets.size):
+        state = first(key, row)
+        begin, t, step = hit, targets[row], 0
+        judged = start[row + 1] - start[row]
+        if 2 * judged > t:
+            for i in range(t):
+                order[i] = i
+        for j in range(start[row], start[row + 1]):
+            if not reachable[j]:
+                continue
+            n = hit - begin
+            if 2 * judged > t:  # a shuffle, as far as it is needed
+                other = n + int(((second(state, n) >> _32) * np.uint64(t - n)) >> _32)
+                order[n], order[other] = order[other], order[n]
+                place = order[n]
+            else:
+                while True:
+                    place = int(((second(state, step) >> _32) * np.uint64(t)) >> _32)
+                    step += 1
+                    if taken[place] != row:
+                        break
+                taken[place] = row
+            rank[hit], judgment[hit] = place + 1, j
+            hit += 1
+        sort_by(rank[begin:hit], judgment, begin, hit)
+        found[row + 1] = hit
+    return hit
+
+
+@kernel
+def fixed_order_hits(
+    order: I32, presence: F64, user_start: I64, place: I32, liked: U8, sigma: float, n: int
+) -> F64:
+    """Return the expected number of liked test items among each user's first n targets.
+
+    A walk down a fixed order. An item that the user did not rate takes a place with the
+    probability that it is a candidate (`presence`, in the order's places); a rated one when it
+    falls into the test part. `place` lists the places of each user's rated items, ascending.
+    """
+    users = user_start.size - 1
+    hits = np.zeros(users)
+    filled = np.empty(n + 1)
+    for u in range(users):
+        filled[:] = 0.0
+        filled[0] = 1.0
+        at = user_start[u]
+        low = 0  # no fewer than this many places are filled
+        for p in range(order.size):
+            rated = at < user_start[u + 1] and place[at] == p
+            chance = sigma if rated else presence[p]
+            open_ = 0.0
+            for s in range(low, n):
+                open_ += filled[s]
+            if open_ <= 0.0:
+                break
+            if rated:
+                if liked[at]:
+                    hits[u] += sigma * open_
+                at += 1
+            if chance >= 1.0:
+                for s in range(n, low, -1):
+                    filled[s] = filled[s] + filled[s - 1] if s == n else filled[s - 1]
+                filled[low] = 0.0
+                low += 1
+                if low >= n:
+                    break
+            elif chance > 0.0:
+                filled[n] += chance * filled[n - 1]
+                for s in range(n - 1, low, -1):
+                    filled[s] = (1.0 - chance) * filled[s] + chance * filled[s - 1]
+                filled[low] *= 1.0 - chance
+    return hits

@@ -1,0 +1,1 @@
+"""Evaluation of files that need not fit into memory."""

@@ -1,0 +1,487 @@
+"""`evaluate_files`: lists and judgments in Parquet files that need not fit into memory."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from unskew.checks import checked
+from unskew.data.ratings import DUPLICATES, Ratings
+from unskew.data.relevance import Relevance, Rule, stated_relevance
+from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
+from unskew.engine.versions import versions
+from unskew.errors import DataError, DataWarning, SettingError, Spelling, choose, unknown_name
+from unskew.evaluation.evaluate import METRICS, labelled, memory_bytes, relevance_for
+from unskew.evaluation.on_disk import parquet
+from unskew.evaluation.on_disk._job import FORMAT, Progress, Work, Workers
+from unskew.evaluation.on_disk.parquet import Reading, Source, common_kind, scan
+from unskew.evaluation.on_disk.parts import UNIT, Job
+from unskew.evaluation.on_disk.remarks import grave_notes, meet, remarks
+from unskew.evaluation.scores import UNDEFINED, USERS
+from unskew.metrics.names import Metric
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed
+from unskew.ties import TIES
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+MEMORY = "2GiB"
+MEANS = "means.parquet"
+OWN = 320 << 20
+"""What a process holds before it reads anything: the interpreter, polars, compiled kernels."""
+LEAST = 32 << 20
+"""The least room that a worker can work in."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over users, and how far it may be off by the draw of the users."""
+
+    value: float
+    error: float
+    """The standard error; NaN with fewer than two users."""
+    users: int
+    """The denominator: how many users were averaged."""
+    undefined: int = 0
+    """How many users have no defined value (counted as 0, or skipped)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FileScores(Printed):
+    """The means of every metric and system, and where the values of each user are.
+
+    Made by `evaluate_files`.
+    """
+
+    folder: Path
+    """Where everything was written."""
+    means: Mapping[str, Mapping[str, Estimate]]
+    """By system and metric."""
+    users: str
+    undefined: str
+    relevance: str
+    notes: tuple[str, ...]
+    card: Mapping[str, Any]
+    digests: Mapping[str, str]
+    """Of the files with the values of each user."""
+
+    def mean(self, metric: str | None = None) -> dict[str, dict[str, float]] | dict[str, float]:
+        """Return exactly rounded means: by system and metric, or by system for one metric."""
+        if metric is None:
+            return {
+                system: {label: one.value for label, one in row.items()}
+                for system, row in self.means.items()
+            }
+        labels = next(iter(self.means.values()))
+        if metric not in labels:
+            raise unknown_name("metric of these scores", metric, labels)
+        return {system: row[metric].value for system, row in self.means.items()}
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per system and metric: mean, standard error, users, undefined values."""
+        rows = [
+            {
+                "system": system, "metric": label, "mean": one.value, "error": one.error,
+                "users": one.users, "undefined": one.undefined,
+            }
+            for system, row in self.means.items()
+            for label, one in row.items()
+        ]  # fmt: skip
+        return pl.DataFrame(rows, schema_overrides={"mean": pl.Float64, "error": pl.Float64})
+
+    def per_user(self) -> pl.LazyFrame:
+        """Return the values of each user, not yet read: a row per system and user.
+
+        Columns `system`, `user`, `test`, `liked` and `disliked` (judgments of the user), `depth`
+        (of the list) and one per metric, in the order of no particular user. DataError if the
+        files were changed since they were written.
+        """
+        for file in self.digests:
+            if not is_unchanged(self.folder, file, self.digests):
+                raise _changed(self.folder / file)
+        return scan([str(self.folder / file) for file in self.digests])
+
+    def figure(self) -> Figure:
+        """Draw the means, with two standard errors to each side."""
+        import altair as alt
+
+        rows = [
+            {
+                "system": system, "metric": label, "mean": one.value,
+                "low": one.value - 2 * one.error, "high": one.value + 2 * one.error,
+            }
+            for system, row in self.means.items()
+            for label, one in row.items()
+            if not math.isnan(one.value) and not math.isnan(one.error)
+        ]  # fmt: skip
+        base = alt.Chart(alt.NamedData("rows")).encode(y=alt.Y("system:N", title=None, sort=None))
+        bars = base.mark_rule().encode(x=alt.X("low:Q", title=None), x2="high:Q")
+        dots = base.mark_point(filled=True).encode(x="mean:Q")
+        chart = alt.layer(bars, dots).properties(width=180)
+        whole = chart.facet(facet=alt.Facet("metric:N", title=None, sort=None), columns=3)
+        whole = whole.resolve_scale(x="independent")
+        told = "Means over users; lines reach two standard errors to each side"
+        return as_figure(whole, "Means of each metric", [told], rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the values of the users, as plain values; NaN as None."""
+        rows = [
+            {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+            for row in self.table().to_dicts()
+        ]
+        return {
+            "means": rows, "users": self.users, "undefined": self.undefined,
+            "relevance": self.relevance, "notes": list(self.notes), "card": dict(self.card),
+        }  # fmt: skip
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the means came about, and the notes."""
+        undefined = "count as 0" if self.undefined == "zero" else "are left out"
+        return [
+            f"mean over users ({self.users}), with its standard error; undefined values "
+            f"{undefined}",
+            self.relevance,
+            f"values of each user: {self.folder / 'users'}",
+            *self.notes,
+        ]
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> FileScores:
+        """Read what `evaluate_files` wrote to its output folder; DataError if it was changed."""
+        home = Path(folder)
+        try:
+            number = json.loads((home / "card.json").read_text())["format"]
+        except (OSError, ValueError, KeyError, TypeError) as problem:
+            raise DataError(f"{home}: no finished evaluation of files here ({problem})") from None
+        if number != FORMAT:
+            raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
+        try:
+            content = read_sealed(home / "card.json")
+        except ValueError:
+            raise _changed(home / "card.json") from None
+        digests = dict(content["digests"])
+        if not is_unchanged(home, MEANS, digests):
+            raise _changed(home / MEANS)
+        table = pl.read_parquet(home / MEANS, glob=False)
+        del digests[MEANS]
+        means: dict[str, dict[str, Estimate]] = {}
+        for system, label, *facts in table.iter_rows():
+            means.setdefault(system, {})[label] = Estimate(*facts)
+        return cls(
+            home, means, content["users"], content["undefined"], content["relevance"],
+            tuple(content["notes"]), content["card"], digests,
+        )  # fmt: skip
+
+
+def is_unchanged(home: Path, file: str, digests: Mapping[str, str]) -> bool:
+    """Tell whether a file is there as it was written."""
+    try:
+        return digest_of_file(home / file) == digests[file]
+    except OSError:
+        return False
+
+
+def _changed(path: Path) -> DataError:
+    return DataError(
+        f"{path}: gone or changed since it was written; remove the folder and evaluate again"
+    )
+
+
+@checked
+def evaluate_files(
+    judgments: object,
+    runs: object,
+    metrics: str | Metric | Iterable[str | Metric] = METRICS,
+    *,
+    output: str | os.PathLike[str],
+    liked: float | None = None,
+    above: float | None = None,
+    gain: Rule = "rating",
+    loss: Rule = "levels",
+    relevance: Relevance | str | None = None,
+    users: str = "with-test",
+    undefined: str = "zero",
+    by: str | None = None,
+    ties: str | None = None,
+    seed: int = 0,
+    depth: int | None = None,
+    columns: Mapping[str, str | int] | None = None,
+    duplicates: str = "error",
+    repeated: str = "error",
+    nan: str = "error",
+    by_user: bool = False,
+    memory: int | str = MEMORY,
+    workers: int | None = None,
+    cluster: str | Client | None = None,
+    progress: Progress | None = None,
+) -> FileScores:
+    """Judge ranked lists in Parquet files that need not fit into memory.
+
+    Gives every user the same values, and the same means, to the last bit, as `evaluate` gives
+    on the same rows in memory. Rows are first brought together by user on disk (unless they are
+    already, see `by_user`), then judged part by part. Started again with the same arguments after
+    it was stopped, it goes on where it was.
+
+    Parameters
+    ----------
+    judgments
+        Test ratings: a Parquet file, a folder of them (searched through), a pattern such as
+        ``"logs/2024-*.parquet"``, or a list of these. Rows count in the order of the files' names.
+    runs
+        A mapping from system name to such files of ranked lists, a list of them, or one; without
+        a mapping systems are named after their file or folder.
+    metrics
+        As in `evaluate`, as far as a user's value depends on that user's rows alone: not those of
+        a whole run (Coverage, Gini, Entropy), nor those that look at training ratings, at all
+        items or at all judgments (ARP, EPC, Novelty, Tail, AUC, SR, …).
+    output
+        A folder for everything that is written: `users/*.parquet` with the values of each user,
+        `means.parquet`, and `card.json`, which comes last. While it runs it takes about the
+        room of the rows in memory there.
+    liked, above, gain, loss, relevance
+        How a rating is taken, see `evaluate`. Functions are not taken here: a stopped
+        evaluation could not tell whether it goes on with the same one.
+    users, undefined, by, ties, seed, depth
+        See `evaluate` and `read_run`.
+    columns
+        Names of columns by what they hold (`user`, `item`, `rating`, `rank`, `score`), where they
+        cannot be guessed.
+    duplicates
+        A pair that stands more than once in the judgments, see `read_ratings`.
+    repeated
+        An item twice in a list, `duplicates` of `read_run`.
+    nan
+        Scores that are NaN, see `read_run`.
+    by_user
+        The files are parts already: the first file of the judgments and of every run (by name)
+        hold the same users, and so on, and no user is in two parts. Then nothing is partitioned,
+        and a part must fit into a worker's memory. A user in two parts is found, and refused.
+    memory
+        What all workers together may hold, the 320 MiB of the process itself included, in bytes
+        or as text; on a cluster, each worker. Never changes a result. A row group, and the rows of
+        one user, cannot be divided: where they do not fit that is an error that tells how much is
+        missing.
+    workers
+        How many parts are worked on at once, by threads of this process; unless given, all
+        processors, or as many as there is memory for. Never changes a result.
+    cluster
+        Instead: workers of a Dask cluster, as in `run`. They must see the files and the output
+        folder under the same names.
+    progress
+        Called with (done, total) as work goes on.
+
+    Returns
+    -------
+    FileScores
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> import unskew as us
+    >>> home = tempfile.mkdtemp()
+    >>> test = pl.DataFrame({"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]})
+    >>> test.write_parquet(f"{home}/test.parquet")
+    >>> lists = pl.DataFrame({"user": [1, 1, 2], "item": [20, 10, 30], "rank": [1, 2, 1]})
+    >>> lists.write_parquet(f"{home}/mine.parquet")
+    >>> scores = us.evaluate_files(
+    ...     f"{home}/test.parquet", f"{home}/mine.parquet", ["RR", "P@2"], liked=4,
+    ...     output=f"{home}/out")
+    >>> scores.mean()
+    {'mine': {'RR': 0.75, 'P@2': 0.5}}
+    """
+    for name, given, allowed in (
+        ("users", users, USERS), ("undefined", undefined, UNDEFINED),
+        ("duplicates", duplicates, DUPLICATES), ("repeated", repeated, ("error", "first")),
+        ("nan", nan, ("error", "drop")),
+    ):  # fmt: skip
+        choose(name, given, allowed)
+    if ties is not None:
+        choose("ties", ties, TIES)
+    if users == "with-train":
+        raise SettingError("users='with-train' needs training ratings: use evaluate()")
+    if depth is not None and depth < 1:
+        raise SettingError(f"depth must be at least 1, got {depth}")
+    names = _column_names(columns)
+    labels = _supported(metrics)
+    reading = Reading(duplicates, repeated, nan, by, ties, seed)
+    tests = parquet.judgments_source(judgments, names, reading)
+    systems = tuple(
+        parquet.run_source(name, given, names, reading)
+        for name, given in parquet.named(runs).items()
+    )
+    rule, notes = _relevance(tests, liked, above, gain, loss, relevance)
+    held = max((*tests.held, *(size for source in systems for size in source.held)))
+    with Workers.of(workers, cluster) as hands:
+        if workers is None and cluster is None:  # as many as there is room for
+            hands.count = max(1, min(hands.count, (memory_bytes(memory) - OWN) // (LEAST + held)))
+        share = _share(memory, hands, (tests, *systems))
+        job = Job(
+            tests, systems, labels, rule, users, undefined, depth, 0,
+            common_kind((tests, *systems), "user"), common_kind((tests, *systems), "item"),
+            str(Path(output).resolve()), share,
+        )  # fmt: skip
+        work = Work.open(job, by_user, hands)
+        if work.is_finished:
+            return FileScores.load(job.output)
+        return _finish(work, work.done(progress), notes)
+
+
+def _column_names(columns: Mapping[str, str | int] | None) -> dict[str, str | int]:
+    for role in columns or {}:
+        choose("columns", role, ("user", "item", "rating", "rank", "score"))
+    return dict(columns or {})
+
+
+def _supported(metrics: str | Metric | Iterable[str | Metric]) -> tuple[str, ...]:
+    """Return the metrics' labels; refuse those that look beyond one user's rows."""
+    wanted = labelled(metrics)
+    for label, metric in wanted.items():
+        definition = metric.definition
+        reason = None
+        if definition.of == "run":
+            reason = "describes a whole run"
+        elif "train" in definition.needs:
+            reason = "looks at training ratings"
+        elif "catalogue" in definition.needs:
+            reason = "looks at the whole catalogue"
+        elif "mean" in definition.params:
+            reason = "weighs items by all their ratings"
+        if reason is not None:
+            raise SettingError(
+                f"{label} {reason}, but files are judged by parts of the users, each by itself: "
+                f"leave it out, or use evaluate() on what fits into memory"
+            )
+    return tuple(wanted)
+
+
+def _relevance(
+    tests: Source, liked: float | None, above: float | None, gain: Rule, loss: Rule,
+    relevance: Relevance | str | None,
+) -> tuple[Relevance, list[str]]:  # fmt: skip
+    """Return the rule by which ratings are taken, and a note where it had to be assumed."""
+    for what, rule in (("gain", gain), ("loss", loss)):
+        held = getattr(relevance, what, rule)
+        if callable(held):
+            raise SettingError(
+                f"{what}: give a name or a mapping here, not a function: a stopped evaluation "
+                f"could not tell whether it goes on with the same one"
+            )
+    stated = stated_relevance(liked, above, gain, loss, relevance)
+    if stated is not None:
+        return stated, []
+    return relevance_for(_examples(tests), None, None, gain, loss)
+
+
+def _examples(tests: Source) -> Ratings:
+    """Return the least and the largest rating, and one that is neither 0 nor 1, if any is."""
+    value = None
+    if "rating" in tests.columns:
+        seen: list[float] = []
+        for values in tests.values("rating"):
+            numbers = values.cast(pl.Float64)
+            other = numbers.filter(~numbers.is_in([0.0, 1.0]))
+            some = [*seen, numbers.min(), numbers.max(), other.min()]
+            real = [float(v) for v in some if isinstance(v, float)]
+            others = [v for v in real if v not in (0.0, 1.0)]
+            seen = [*([min(real), max(real)] if real else []), *([min(others)] if others else [])]
+        value = pl.Series("rating", seen, dtype=pl.Float64)
+    size = 1 if value is None else len(value)
+    one = pl.Series("user", [0] * size, dtype=pl.Int64)
+    return Ratings.of(one, pl.Series("item", range(size), dtype=pl.Int64), value)
+
+
+def _share(memory: int | str, hands: Workers, sources: Iterable[Source]) -> int:
+    """Return the room of each worker, beyond what its process holds anyway."""
+    room = (memory_bytes(memory) - OWN) // hands.threads
+    held, path = max(
+        (size, path)
+        for source in sources
+        for size, path in zip(source.held, source.files, strict=True)
+    )
+    if room >= LEAST + held:
+        return room
+    least = (OWN + (LEAST + held) * hands.threads) >> 20
+    given = Spelling(f"memory={memory!r}", f"--memory {memory}")
+    fewer = ", or fewer workers" if hands.threads > 1 else ""
+    if room < LEAST:
+        raise SettingError(
+            given, f" is too little for {hands.threads} workers in one process: give at least "
+            f"{least}MiB{fewer}",
+        )  # fmt: skip
+    raise SettingError(
+        given, f" is too little for {path}: whoever reads a row of its largest row group holds "
+        f"{held >> 20:,} MiB. Give at least {least + 1}MiB{fewer}, or write the file with smaller "
+        f"row groups, as with write_parquet(…, row_group_size=250_000) of polars",
+    )  # fmt: skip
+
+
+def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileScores:
+    """Write the means and the card, and remove what was in between."""
+    job = work.job
+    wanted = labelled(job.labels)
+    grave = [*meet(job, sums), *grave_notes(wanted, sums)]
+    told = (*grave, *notes, *remarks(job, wanted, sums))
+    means = {
+        name: {
+            label: estimate(row, job.undefined)
+            for label, row in zip(job.labels, facts["metrics"], strict=True)
+        }
+        for name, facts in sums["systems"].items()
+    }
+    rule = str(job.relevance)
+    scores = FileScores(
+        work.home, means, job.users, job.undefined, rule, told, _card(work.facts), work.digests
+    )
+    write_table(scores.table(), work.home / MEANS, "parquet")
+    content = {
+        "format": FORMAT, "users": job.users, "undefined": job.undefined, "relevance": rule,
+        "notes": told, "card": scores.card,
+        "digests": {**work.digests, MEANS: digest_of_file(work.home / MEANS)},
+    }  # fmt: skip
+    write_sealed(work.home / "card.json", content)
+    work.clear()
+    for text in grave:
+        warnings.warn(text, DataWarning, stacklevel=3)
+    return scores
+
+
+def estimate(sums: Iterable[int], undefined: str) -> Estimate:
+    """Return a mean and its standard error from exact sums, the mean rounded once.
+
+    The sums are of the values and of their squares, in units of 2**-1074, then how many values
+    are defined and how many are not.
+    """
+    total, squares, defined, missing = sums
+    count = defined + (missing if undefined == "zero" else 0)
+    if not count:
+        return Estimate(math.nan, math.nan, 0, missing)
+    value = total / (count << 1074) + 0.0
+    error = math.nan
+    if count > 1:
+        top = count * squares * UNIT - total * total
+        error = math.sqrt(max(top, 0) / (UNIT * UNIT * count * count * (count - 1)))
+    return Estimate(value, error, count, missing)
+
+
+def _card(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the numbers can be derived from again: no path, no clock."""
+
+    def about(source: Mapping[str, Any]) -> dict[str, Any]:
+        return {"rows": source["rows"], "columns": source["columns"]}
+
+    return {
+        **{name: fact for name, fact in facts.items() if name != "polars"},
+        "judgments": about(facts["judgments"]),
+        "systems": {name: about(source) for name, source in facts["systems"].items()},
+        "versions": versions(),
+    }

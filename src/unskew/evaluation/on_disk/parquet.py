@@ -1,0 +1,346 @@
+"""Parquet files as sources of rows: which files, which columns, how many rows, which ids."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.data import readers
+from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings, frozen
+from unskew.engine.files import reading
+from unskew.errors import DataError, SettingError, Spelling, choose
+from unskew.evaluation.on_disk.footer import largest_row_group
+from unskew.runs import Run, are_ranks, read_run, system_name
+
+ENDINGS = (".parquet", ".pq")
+_SAMPLE = 10_000
+KIND = {"integer": pl.Int64, "text": pl.String}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rows become judgments and lists; see `read_ratings` and `read_run`."""
+
+    duplicates: str = "error"
+    repeated: str = "error"
+    nan: str = "error"
+    by: str | None = None
+    ties: str | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows of one table in many files: the judgments, or the lists of one system."""
+
+    name: str
+    is_run: bool
+    files: tuple[str, ...]
+    rows: tuple[int, ...]
+    """Rows of each file."""
+    columns: Mapping[str, str]
+    """Which column holds the user, the item, and the rating, rank or score."""
+    kinds: Mapping[str, str]
+    """Whether the ids of `user` and `item` are `integer` or `text`."""
+    reading: Reading = field(default_factory=Reading)
+    width: float = 24.0
+    """Bytes that a row takes in memory."""
+    held: tuple[int, ...] = ()
+    """Of each file, the bytes that whoever reads a row of it holds: those of its row group."""
+
+    @property
+    def total(self) -> int:
+        """Rows of all files."""
+        return sum(self.rows)
+
+    def read(self, file: int, low: int = 0, count: int | None = None) -> pl.DataFrame:
+        """Read the columns that matter of some rows of a file."""
+        lazy = scan([self.files[file]]).select(*dict.fromkeys(self.columns.values()))
+        try:
+            return lazy.slice(low, count).collect()
+        except (pl.exceptions.PolarsError, OSError) as problem:
+            raise DataError(f"{self.files[file]}: cannot be read ({problem})") from None
+
+    def values(self, role: str, step: int = 1 << 20) -> Iterator[pl.Series]:
+        """Yield a column, some rows at a time: never much more is held."""
+        alone = replace(self, columns={role: self.columns[role]})
+        for file, rows in enumerate(self.rows):
+            for low in range(0, rows, step):
+                yield alone.read(file, low, step).to_series()
+
+    def ratings(self, frame: pl.DataFrame) -> Ratings:
+        """Make judgments of rows."""
+        if not frame.height:
+            empty = self._no_ids("user"), self._no_ids("item")
+            nothing = frozen(np.zeros(0, np.int32))
+            implicit = "rating" not in self.columns
+            return Ratings(*empty, nothing, nothing, frozen(np.zeros(0)), implicit=implicit)
+        given: dict[str, Any] = dict(self.columns)
+        return readers.read_ratings(frame, **given, duplicates=self.reading.duplicates)
+
+    def run(self, frame: pl.DataFrame) -> Run:
+        """Make ranked lists of rows."""
+        if not frame.height:
+            ids, start = (self._no_ids("user"), self._no_ids("item")), np.zeros(1, np.int64)
+            return Run(*ids, frozen(start), frozen(np.zeros(0, np.int32)))
+        how, given = self.reading, dict[str, Any](self.columns)
+        return read_run(
+            frame, **given, ties=how.ties, seed=how.seed, nan=how.nan,
+            duplicates=how.repeated, keep_scores=False,
+        )  # fmt: skip
+
+    def _no_ids(self, role: str) -> Ids:
+        return Ids(pl.Series(role, [], dtype=KIND[self.kinds[role]]))
+
+    def refuse_bad(self, frame: pl.DataFrame, file: int, low: int) -> None:
+        """Raise what reading these rows in memory would, with the file and the row in it.
+
+        Numbers without a gap are known to be good; whatever else is read for trial.
+        """
+        if all(_is_plain(role, frame[column]) for role, column in self.columns.items()):
+            return
+        try:
+            if self.is_run:
+                self.run(frame)
+            else:
+                self.ratings(frame)
+        except DataError as problem:
+            first, *more = problem.args
+            parts = [
+                re.sub(r"\brow (\d+)", lambda row: f"row {int(row[1]) + low:,}", part)
+                if isinstance(part, str)
+                else part
+                for part in (str(first).removeprefix("frame: "), *more)
+            ]
+            seen = "" if frame.height == self.rows[file] else (
+                f" (of rows {low + 1:,} to {low + frame.height:,})"
+            )  # fmt: skip
+            raise DataError(f"{self.files[file]}: ", *parts, seen) from None
+
+    def places(self, wanted: Mapping[str, object], most: int = 2) -> str:
+        """Return where rows stand whose columns have these values, in words."""
+        found = []
+        for number, path in enumerate(self.files):
+            match = [
+                pl.col(self.columns[role]).cast(KIND[self.kinds[role]]) == value
+                if role in self.kinds
+                else pl.col(self.columns[role]) == value
+                for role, value in wanted.items()
+            ]
+            rows = scan([path]).with_row_index("row").filter(*match).head(most)
+            for row in rows.select("row").collect().to_series():
+                found.append(f"row {row + 1:,} of {self.files[number]}")
+            if len(found) >= most:
+                break
+        return " and ".join(found[:most])
+
+
+def _is_plain(role: str, column: pl.Series) -> bool:
+    """Tell whether a column holds nothing that could be refused."""
+    if column.null_count():
+        return False
+    if column.dtype.is_integer() and role != "rank":
+        return True
+    if role in ("user", "item"):
+        return column.dtype in (pl.String, pl.Categorical, pl.Enum)
+    if column.dtype.is_float() and role != "rank":
+        return bool((np.abs(column.to_numpy()) <= LARGEST).all())
+    if column.dtype == pl.Int64 and role == "rank":
+        return are_ranks(column)
+    return column.dtype == pl.Boolean and role == "rating"
+
+
+def scan(files: Sequence[str]) -> pl.LazyFrame:
+    """Look at Parquet files as one table; names are taken as they are."""
+    return pl.scan_parquet(list(files), glob=False, hive_partitioning=False)
+
+
+def find_files(what: str, given: object) -> tuple[str, ...]:
+    """Return the Parquet files meant by a file, a folder, a pattern, or several of these."""
+    several = given if isinstance(given, list | tuple) else [given]
+    files: list[str] = []
+    for one in several:
+        if not isinstance(one, str | os.PathLike):
+            raise SettingError(
+                f"{what}: expected Parquet files, folders or patterns, got {type(one).__name__}; "
+                f"evaluate() takes tables"
+            )
+        with reading(one):
+            found = _found(Path(one))
+        if not found:
+            raise DataError(f"{one}: no Parquet file here (names end in {' or '.join(ENDINGS)})")
+        files += (str(path.resolve()) for path in found)
+    if len(set(files)) < len(files):
+        raise DataError(f"{what}: the same file is meant twice")
+    return tuple(files)
+
+
+def _found(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if path.exists() and not path.is_dir():
+        raise DataError(f"{path}: a pipe can be read only once; write it to a Parquet file first")
+    if path.is_dir():
+        inside = (p for p in path.rglob("*") if p.suffix in ENDINGS and p.is_file())
+        shown = (p for p in inside if not _is_hidden(p.relative_to(path)))
+        return sorted(shown)
+    # Not Path.glob, which takes no absolute pattern.
+    return sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207
+
+
+def _is_hidden(path: Path) -> bool:
+    """Tell temporary files and what writers leave beside the data."""
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def named(runs: object) -> dict[str, object]:
+    """Name all runs: by their keys, or after their files and folders."""
+    if isinstance(runs, Mapping):
+        found = {str(name): source for name, source in runs.items()}
+    else:
+        found = {}
+        for source in runs if isinstance(runs, list | tuple) else [runs]:
+            name = source_name(source)
+            if name in found:
+                raise SettingError(f"two runs are named {name!r}; name them in a mapping")
+            found[name] = source
+    if not found:
+        raise SettingError("no runs are given")
+    return found
+
+
+def source_name(source: object) -> str:
+    """Return the name a system gets from its file or folder; of a pattern, the fixed part."""
+    if not isinstance(source, str | os.PathLike):
+        raise SettingError(f"expected a file, a folder or a pattern, got {type(source).__name__}")
+    fixed = Path(source)
+    while glob.has_magic(fixed.name) and fixed.parent != fixed:
+        fixed = fixed.parent
+    return system_name(fixed) or "run"
+
+
+def judgments_source(given: object, names: Mapping[str, str | int], reading: Reading) -> Source:
+    """Look at the files of the judgments."""
+    files = find_files("judgments", given)
+    table = _table(files[0])
+    user = table.need("user", readers.USER, names.get("user"))
+    item = table.need("item", readers.ITEM, names.get("item"))
+    taken = {column for role, column in (("user", user), ("item", item)) if role in names}
+    rating = table.pick("rating", readers.RATING, names.get("rating"), taken)
+    columns = {"user": user, "item": item, "rating": rating}
+    return _source("judgments", False, files, columns, reading)
+
+
+def run_source(
+    name: str, given: object, names: Mapping[str, str | int], reading: Reading
+) -> Source:
+    """Look at the files of a system's lists."""
+    files = find_files(name, given)
+    table = _table(files[0])
+    rank = table.pick("rank", readers.RANK, names.get("rank"))
+    score = table.pick("score", readers.SCORE, names.get("score"))
+    by = reading.by
+    if by is None:
+        by = "score" if rank is None else "rank"
+    elif {"rank": rank, "score": score}[choose("by", by, ("rank", "score"))] is None:
+        raise DataError(
+            f"{name}: there is no {by} column for ", Spelling(f"by={by!r}", f"--by {by}")
+        )
+    columns = {
+        "user": table.need("user", readers.USER, names.get("user")),
+        "item": table.need("item", readers.ITEM, names.get("item")),
+        by: rank if by == "rank" else score,
+    }
+    return _source(name, True, files, columns, reading)
+
+
+def _table(path: str) -> readers.Table:
+    """Return a file's columns, without rows."""
+    return readers.Table(pl.DataFrame(schema=_schema(path)), Path(path).name, format="parquet")
+
+
+def _schema(path: str) -> dict[str, Any]:
+    try:
+        return pl.read_parquet_schema(path)
+    except (pl.exceptions.PolarsError, OSError) as problem:
+        raise DataError(f"{path}: not a readable Parquet file ({problem})") from None
+
+
+def _source(
+    name: str, is_run: bool, files: tuple[str, ...], columns: Mapping[str, str | None],
+    reading: Reading,
+) -> Source:  # fmt: skip
+    known = {role: column for role, column in columns.items() if column is not None}
+    schemas = [_schema(path) for path in files]
+    for path, schema in zip(files, schemas, strict=True):
+        missing = [column for column in known.values() if column not in schema]
+        if missing:
+            raise DataError(f"{path}: no column {missing[0]!r}, which {files[0]} has")
+    nested = isinstance(schemas[0][known["item"]], pl.List | pl.Array)
+    if nested and "rank" in known:
+        del known["rank"]
+    if nested and not isinstance(schemas[0].get(known.get("score", "")), pl.List | pl.Array):
+        known.pop("score", None)
+    kinds = {role: _kind(files, schemas, known[role]) for role in ("user", "item")}
+    rows = tuple(int(scan([path]).select(pl.len()).collect().item()) for path in files)
+    if not sum(rows):
+        raise DataError(f"{name}: there are no rows")
+    source = Source(name, is_run, files, rows, known, kinds, reading)
+    first = next(number for number, count in enumerate(rows) if count)
+    sample = source.read(first, 0, _SAMPLE)
+    source.refuse_bad(sample, first, 0)
+    width = max(sample.estimated_size() / sample.height, 8.0)
+    held = tuple(largest_row_group(path, known.values()) for path in files)
+    return replace(source, width=width, held=held)
+
+
+def _kind(files: Sequence[str], schemas: Sequence[Mapping[str, Any]], column: str) -> str:
+    """Tell whether a column of ids holds integers or text, as `id_column` takes them."""
+    kinds: dict[str, str] = {}
+    for path, schema in zip(files, schemas, strict=True):
+        dtype = schema[column]
+        if isinstance(dtype, pl.List | pl.Array):
+            dtype = dtype.inner
+        kinds.setdefault("integer" if dtype.is_integer() or dtype.is_float() else "text", path)
+        if dtype == pl.UInt64:
+            largest = scan([path]).select(pl.col(column).max()).collect().item()
+            if largest is not None and largest > np.iinfo(np.int64).max:
+                raise DataError(
+                    f"{path}: ids in column {column!r} go up to {largest}, beyond 2**63; write "
+                    f"them as text"
+                )
+    if len(kinds) > 1:
+        raise DataError(
+            f"column {column!r} holds integers in {kinds['integer']} and text in "
+            f"{kinds['text']}; make it one of them in all files"
+        )
+    return next(iter(kinds))
+
+
+def common_kind(sources: Iterable[Source], role: str) -> str:
+    """Return the kind in which ids are compared: text only where some id is no integer."""
+    several = list(sources)
+    texts = [source for source in several if source.kinds[role] == "text"]
+    if not texts or len(texts) == len(several):
+        return several[0].kinds[role]
+    for source in texts:
+        for values in source.values(role):
+            ids = values.explode() if isinstance(values.dtype, pl.List | pl.Array) else values
+            if not ids.cast(pl.String).str.contains(CANONICAL_INTEGER).all():
+                return "text"
+    return "integer"
+
+
+def in_kind(ids: Ids, kind: str) -> tuple[Ids, Any]:
+    """Return ids in another kind, and the table from their numbers to the new ones, if any."""
+    if ids.kind == kind:
+        return ids, None
+    return Ids.number(ids.values.cast(KIND[kind]))

@@ -1,0 +1,234 @@
+"""Lists with one relevant item: metrics of its rank, and what these are expected to be.
+
+A list of `OneRelevant(others=n)` holds one relevant item and n others drawn from N. Where m of
+these N stand above it, its rank in the list is 1 + x with x hypergeometric: x of the m among the n.
+So the expectation of every metric of that rank over all draws is known, and nothing need be drawn
+(`OneRelevant(others=n, exact=True)`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unskew.data.ratings import frozen
+from unskew.engine.threads import map_blocks
+from unskew.errors import SettingError
+from unskew.judging.rank import Ranks, ranks_of
+from unskew.metrics.names import Metric, parse
+from unskew.recommend.model import Model
+from unskew.splits.split import Split
+from unskew.targets.designs import TargetLists, Targets
+
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+STEP = 4096
+"""Lists per block: of fixed size, though no sum crosses lists."""
+GRADED = ("DCG", "nDCG")
+"""Metrics in which items that are not liked count too, where they have a gain."""
+
+
+# Metrics of one rank
+
+
+def value_at(metric: str | Metric, rank: ArrayLike, items: int) -> F64:
+    """Return a metric of a list whose one relevant item stands at a rank.
+
+    Parameters
+    ----------
+    metric
+        P@k, Recall, HitRate, F1@k, Rprec, AP, RR, DCG, nDCG, RBP or AUC, with a cutoff or without.
+        The relevant item has gain 1 and nothing else has any.
+    rank
+        Ranks from 1 up; between whole numbers too, where an estimate falls there.
+    items
+        How many items are ranked (AUC depends on it).
+
+    Examples
+    --------
+    >>> from unskew.evaluation.one_relevant import value_at
+    >>> value_at("RR@10", [1, 4, 11], items=100).tolist()
+    [1.0, 0.25, 0.0]
+    """
+    wanted = of_rank(metric)
+    r = np.asarray(rank, np.float64)
+    k = wanted.whole_cutoff
+    if wanted.name == "AUC":
+        return 1.0 - (r - 1.0) / max(items - 1, 1)
+    worth: dict[str, Callable[[], F64]] = {
+        "P": lambda: np.full_like(r, 1.0 / k),
+        "F1": lambda: np.full_like(r, 2.0 / (k + 1)),
+        "Recall": lambda: np.ones_like(r),
+        "HitRate": lambda: np.ones_like(r),
+        "Rprec": lambda: (r <= 1).astype(np.float64),
+        "AP": lambda: 1.0 / r,
+        "RR": lambda: 1.0 / r,
+        "DCG": lambda: 1.0 / np.log2(r + 1.0),
+        "nDCG": lambda: 1.0 / np.log2(r + 1.0),
+        "RBP": lambda: (1.0 - _p(wanted)) * _p(wanted) ** (r - 1.0),
+    }
+    return np.where(r <= k, worth[wanted.name](), 0.0)
+
+
+def _p(metric: Metric) -> float:
+    return float(metric.params["p"])
+
+
+OF_RANK = ("P", "Recall", "HitRate", "F1", "Rprec", "AP", "RR", "DCG", "nDCG", "RBP", "AUC")
+
+
+def of_rank(metric: str | Metric) -> Metric:
+    """Return a metric that depends on the rank of the one relevant item alone, or refuse it."""
+    wanted = parse(metric)
+    why = ""
+    if wanted.name not in OF_RANK:
+        why = "is no metric of the rank of one relevant item"
+    elif wanted.anti or wanted.condensed:
+        why = "looks at other judged items"
+    elif wanted.settings and wanted.name != "RBP":
+        why = "has settings that make no sense with one relevant item"
+    elif wanted.name in ("P", "F1") and wanted.cutoff is None:
+        why = "needs a cutoff here, as in @10"
+    if why:
+        raise SettingError(f"{metric} {why}; take one of {', '.join(OF_RANK)}")
+    return wanted
+
+
+# Ranks
+
+
+def full_ranks(
+    lists: TargetLists, model: Model, ties: str, seed: int, threads: int | None
+) -> tuple[F64, I64]:
+    """Return where each list's relevant item would stand among all its candidates.
+
+    Each user is ranked once, with all test items: less those that are in no list together with the
+    relevant one and stand above it, that is its rank. NaN where it could not be scored; beside it,
+    how many candidates of the user (in strata: of the list) could be.
+    """
+    settings = {key: value for key, value in lists.design.items() if key not in ("seed", "exact")}
+    if lists.strata:  # small lists: ranked as they are
+        source: Any = lists.source
+        card = {**settings, "others": "all"}
+        size = frozen(lists.free + 1)
+        whole = replace(lists, source=replace(source, n=None), size=size, design=card)
+        everything = ranks_of(model, whole, ties=ties, seed=seed, threads=threads)
+        return anchor_ranks(whole, everything), everything.scored
+    design = Targets(**{**settings, "relevant": "all", "others": "all"})
+    tests = lists.tests
+    once = design.lists(Split(lists.train, tests), lists.relevance, seed=lists.seed)
+    ranks = ranks_of(model, once, ties=ties, seed=seed, threads=threads)
+    fixed = np.ones(len(tests), np.bool_)
+    if design.fixed == "liked":
+        fixed = lists.relevance.is_liked(tests.value)
+    before: I64 = np.append(0, np.cumsum(fixed[ranks.judgment]))
+    above = before[:-1] - np.repeat(before[ranks.start[:-1]], np.diff(ranks.start))
+    rank = np.full(len(tests), np.nan)
+    rank[ranks.judgment] = ranks.rank - above
+    many = np.int64(len(tests.items))
+    rows = np.searchsorted(tests.user * many + tests.item, lists.user * many + lists.anchor)
+    return rank[rows], ranks.scored[lists.user]
+
+
+def anchor_ranks(lists: TargetLists, ranks: Ranks) -> F64:
+    """Return where each list ranks its one relevant item; NaN where it could not be scored."""
+    out = np.full(len(lists), np.nan)
+    owner = np.repeat(np.arange(len(lists)), np.diff(ranks.start))
+    found = lists.judgments.item[ranks.judgment] == lists.anchor[owner]
+    out[owner[found]] = ranks.rank[found]
+    return out
+
+
+# Expectations
+
+
+def check_exact(lists: TargetLists, wanted: Mapping[str, Metric]) -> None:
+    """Refuse metrics whose expectation is not known from the rank of the relevant item."""
+    for label, metric in wanted.items():
+        of_rank(metric)
+        if metric.name == "AUC":
+            raise SettingError(
+                f"{label} of drawn others is expected to be {label} of all of them: take "
+                f"others='all' instead of exact=True"
+            )
+        if metric.name in GRADED and _others_have_gain(lists):
+            raise SettingError(
+                f"{label}: with {lists.relevance} test items that are not liked have a gain, and "
+                f"may be among the others: its value is no function of one rank. Take "
+                f"gain='liked-only' or 'binary', or fixed='judged', or leave exact out"
+            )
+
+
+def _others_have_gain(lists: TargetLists) -> bool:
+    if lists.design["fixed"] == "judged":
+        return False
+    other = lists.tests.value[~lists.relevance.is_liked(lists.tests.value)]
+    return bool((lists.relevance.gains(np.unique(other)) > 0).any())
+
+
+def expected_values(
+    lists: TargetLists, wanted: Mapping[str, Metric], rank: F64, threads: int | None
+) -> F64:
+    """Return metrics x lists: the expectation over all draws of each list's others.
+
+    Parameters
+    ----------
+    lists
+        Lists with one relevant item.
+    wanted
+        Metrics by label.
+    rank
+        Where the relevant item of each list stands among all its candidates; NaN where it could
+        not be scored: it is then in no place of any list and counts 0.
+    threads
+        Never changes a result.
+    """
+    from unskew.evaluation import one_relevant_kernels
+
+    most = int(lists.size.max(initial=1))
+    deepest = max(min(metric.whole_cutoff, most) for metric in wanted.values())
+    places = np.arange(1, deepest + 1)
+    values = frozen(np.array([value_at(metric, places, most) for metric in wanted.values()]))
+    better = np.where(np.isnan(rank), 0, rank).astype(np.int64) - 1
+    drawn = lists.size - 1
+    out = np.empty((len(wanted), len(lists)))
+
+    def fill(low: int) -> None:
+        part = slice(low, low + STEP)
+        some = np.empty((len(wanted), better[part].size))
+        one_relevant_kernels.expectations(
+            frozen(better[part]), frozen(lists.free[part]), frozen(drawn[part]), values, some
+        )
+        out[:, part] = some
+
+    map_blocks(fill, range(0, len(lists), STEP), threads, size=len(lists) * most)
+    return _with_gains(lists, wanted, out)
+
+
+def random_values(lists: TargetLists, wanted: Mapping[str, Metric]) -> F64:
+    """Return metrics x lists: what a random order is expected to score, every rank alike likely."""
+    most = int(lists.size.max(initial=1))
+    means = [
+        np.cumsum(value_at(metric, np.arange(1, most + 1), most)) / np.arange(1, most + 1)
+        for metric in wanted.values()
+    ]
+    return _with_gains(lists, wanted, np.array(means)[:, lists.size - 1])
+
+
+def _with_gains(lists: TargetLists, wanted: Mapping[str, Metric], values: F64) -> F64:
+    """Multiply DCG by the gain of the relevant item; nDCG without any gain is undefined."""
+    named = [metric.name for metric in wanted.values()]
+    if not set(named) & set(GRADED):
+        return values
+    gain = lists.relevance.gains(lists.judgments.value)
+    for row, name in enumerate(named):
+        if name == "DCG":
+            values[row] *= gain
+        elif name == "nDCG":
+            values[row][gain == 0] = np.nan
+    return values

@@ -1,0 +1,575 @@
+"""`Scores`: the value of every metric for every list of every system, and their means."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ids
+from unskew.engine.files import (
+    digest_of_file,
+    read_sealed,
+    replacing_folder,
+    write_sealed,
+    write_table,
+)
+from unskew.engine.threads import map_blocks
+from unskew.errors import DataError, SettingError, choose, unknown_name
+from unskew.metrics.names import Metric, parse
+from unskew.report.result import Printed, finite
+
+F64 = NDArray[np.float64]
+
+USERS = ("with-test", "with-relevant", "with-list", "both", "with-train", "all")
+"""Which users are averaged; see `Scores.mean`."""
+UNDEFINED = ("zero", "skip")
+OVER = ("lists", "users", "strata")
+"""What is averaged; see `Scores.mean`."""
+COUNTS = ("test", "liked", "disliked", "train")
+"""Of each list, how many judgments and training ratings its user has."""
+RANDOM = "(random)"
+"""How the expectation of a random order is called in tables."""
+FORMAT = 3
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean and what it is a mean of."""
+
+    value: float
+    users: int
+    """The denominator: how many lists (users, strata) were averaged."""
+    undefined: int = 0
+    """How many lists have no defined value (counted as 0, or skipped)."""
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """The values of one system: a row per metric, a column per list."""
+
+    values: F64
+    den: Mapping[int, F64] = field(default_factory=dict)
+    """For metrics whose mean is a ratio of sums: row number to denominators."""
+    depth: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    aggregates: Mapping[str, float] = field(default_factory=dict)
+    """Metrics of the whole run, by label."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scores(Printed):
+    """The value of every metric for every list of every system.
+
+    Made by `evaluate`. Undefined values are NaN; 0 is a measured zero.
+    """
+
+    labels: tuple[str, ...]
+    """Metrics with a value per list, as they were asked for."""
+    systems: Mapping[str, System]
+    user_ids: Ids
+    lists: pl.DataFrame
+    """One row per list: `user` (number), `liked`, `disliked`, `test`, `train`; of target lists
+    also `targets`, `anchor` and `stratum`."""
+    users: str = "with-test"
+    undefined: str = "zero"
+    order: tuple[str, ...] = ()
+    """All labels, whole-run metrics included, in the order asked for."""
+    make_card: Callable[[], Mapping[str, Any]] = dict
+    """Makes `card`, at its first use: the fingerprint of much data takes a while."""
+    notes: tuple[str, ...] = ()
+    relevance: str = ""
+    """How ratings were taken, in words."""
+    over: str = "lists"
+    """What is averaged unless said otherwise."""
+    chance: System | None = None
+    """What a random order of each list's targets is expected to score, where targets are known."""
+    simulated: Mapping[str, int] = field(default_factory=dict)
+    """Metrics whose expectation has no closed form: how many random orders it is a mean of."""
+
+    @cached_property
+    def card(self) -> Mapping[str, Any]:
+        """Everything from which a number can be derived again."""
+        return self.make_card()
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """Each label's metric."""
+        return {label: parse(label) for label in self.order}
+
+    def mean(
+        self, metric: str | None = None, *, users: str | None = None,
+        undefined: str | None = None, over: str | None = None,
+    ) -> dict[str, dict[str, float]] | dict[str, float]:  # fmt: skip
+        """Return exactly rounded means: by system and metric, or by system for one metric.
+
+        Parameters
+        ----------
+        metric
+            One metric's label; all unless given.
+        users
+            Which users are averaged: `with-test` (at least one test judgment), `with-relevant`
+            (at least one liked), `with-list`, `both` (list and judgment: trec_eval without -c),
+            `with-train`, or `all` (every user that occurs anywhere). Default: as evaluated.
+        undefined
+            `zero` counts undefined values as 0, `skip` leaves them out. Default: as evaluated.
+        over
+            `lists` counts every list once (with one list per user: every user), `users` the mean
+            of each user's lists, `strata` the mean of each stratum (macro average).
+        """
+        means = self.means(users=users, undefined=undefined, over=over)
+        if metric is not None:
+            label = self._label(metric)
+            return {system: row[label].value for system, row in means.items()}
+        return {
+            system: {label: mean.value for label, mean in row.items()}
+            for system, row in means.items()
+        }
+
+    def means(
+        self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
+    ) -> dict[str, dict[str, Mean]]:
+        """Return means with their denominators; see `mean`."""
+        how = self._how(users, undefined, over)
+        size = sum(system.values.size for system in self.systems.values())
+
+        def one(name: str) -> dict[str, Mean]:
+            return self._means(self.systems[name], *how)
+
+        return dict(zip(self.systems, map_blocks(one, self.systems, size=size), strict=True))
+
+    def random(
+        self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
+    ) -> dict[str, float]:
+        """Return what a random order of the targets is expected to score, averaged as `mean`.
+
+        Exact, but for the metrics in `simulated`. Empty where targets are not known.
+        """
+        means = self.random_means(users=users, undefined=undefined, over=over)
+        return {label: mean.value for label, mean in means.items()}
+
+    def random_means(
+        self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
+    ) -> dict[str, Mean]:
+        """Return the same with denominators."""
+        if self.chance is None:
+            return {}
+        return self._means(self.chance, *self._how(users, undefined, over))
+
+    def _how(self, users: str | None, undefined: str | None, over: str | None) -> tuple[str, ...]:
+        over = choose("over", over or self.over, OVER)
+        if over == "strata" and "stratum" not in self.lists.columns:
+            raise SettingError("over='strata' needs lists within strata: targets with strata=…")
+        users = choose("users", users or self.users, USERS)
+        return users, choose("undefined", undefined or self.undefined, UNDEFINED), over
+
+    def table(
+        self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
+    ) -> pl.DataFrame:
+        """Return the means as a table: a row per system, a column per metric.
+
+        Where targets are known, the last row `(random)` is what chance alone is expected to give.
+        """
+        means = self.means(users=users, undefined=undefined, over=over)
+        rows = [
+            {"system": system, **{label: mean.value for label, mean in row.items()}}
+            for system, row in means.items()
+        ]
+        chance = self.random(users=users, undefined=undefined, over=over)
+        if chance:
+            rows.append({"system": RANDOM, **{label: chance.get(label) for label in self.order}})
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def per_user(self, system: str | None = None) -> pl.DataFrame:
+        """Return the values of each list: a row per system and list, a column per metric.
+
+        The rows hold every user that occurs anywhere; which of them a mean is taken over, the
+        columns before the metrics tell, as those of `evaluate_files` do: `test`, `liked` and
+        `disliked` count the user's test judgments, `depth` the items of the list, and `train`, if
+        there are training ratings, those of the user. `users="with-test"` means the rows where
+        `test` is above 0, `"with-relevant"` those where `liked` is, `"with-list"` `depth`,
+        `"both"` `test` and `depth`, `"with-train"` `train`, `"all"` every row.
+
+        A metric that is averaged as a ratio of sums has a second column ending in `/den`.
+        """
+        names = list(self.systems) if system is None else [self._system(system)]
+        return pl.concat([self._frame(name, self.systems[name], counts=True) for name in names])
+
+    def to_pandas(self) -> Any:
+        """Return `per_user()` as a pandas frame (pandas must be installed)."""
+        import pandas as pd
+
+        frame = self.per_user()
+        return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+
+    def values(self, system: str, metric: str) -> F64:
+        """Return one metric's values, an entry per list."""
+        label = self._label(metric)
+        if label not in self.labels:
+            raise SettingError(f"{label} describes a whole run: it has no value per list")
+        row: F64 = self.systems[self._system(system)].values[self.labels.index(label)]
+        return row
+
+    def averaged(self, system: str, users: str | None = None) -> NDArray[np.bool_]:
+        """Tell which lists a mean of this system is taken over."""
+        users = choose("users", users or self.users, USERS)
+        return self._averaged(self.systems[self._system(system)], users)
+
+    def _averaged(self, system: System, users: str) -> NDArray[np.bool_]:
+        if users == "with-train":
+            return self._with_train()
+        tested = self.lists["test"].to_numpy() > 0
+        listed = system.depth > 0
+        choices: dict[str, NDArray[np.bool_]] = {
+            "with-test": tested,
+            "with-relevant": self.lists["liked"].to_numpy() > 0,
+            "with-list": listed,
+            "both": tested & listed,
+            "all": np.ones(tested.size, np.bool_),
+        }
+        return choices[users]
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write a folder: a Parquet file per system and `card.json`; all of it or nothing.
+
+        The card holds a digest of every file and of itself: `load` finds what was changed later.
+        """
+        with replacing_folder(folder) as part:
+            self._write(part)
+
+    def _write(self, home: Path) -> None:
+        names = {name: f"{number:04d}.parquet" for number, name in enumerate(self.systems)}
+        digests = {}
+
+        def write(frame: pl.DataFrame, file: str) -> None:
+            write_table(frame, home / file, "parquet")
+            digests[file] = digest_of_file(home / file)
+
+        for name, file in names.items():
+            write(self._frame(name, self.systems[name]), file)
+        if self.chance is not None:
+            write(self._frame(RANDOM, self.chance), "random.parquet")
+        write(self._keyed(self.lists.drop("user")), "lists.parquet")
+        content = {
+            "format": FORMAT,
+            "digests": digests,
+            "systems": [
+                {"name": n, "file": f, "aggregates": finite(self.systems[n].aggregates)}
+                for n, f in names.items()
+            ],
+            "labels": self.labels,
+            "order": self.order,
+            "users": self.users,
+            "undefined": self.undefined,
+            "notes": self.notes,
+            "relevance": self.relevance,
+            "over": self.over,
+            "simulated": dict(self.simulated),
+            "chance": None if self.chance is None else finite(self.chance.aggregates),
+            "card": self.card,
+        }
+        write_sealed(home / "card.json", content)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Scores:
+        """Read what `save` wrote; DataError if any of it was changed since."""
+        home = Path(folder)
+        try:
+            number = json.loads((home / "card.json").read_text())["format"]
+        except (OSError, ValueError, KeyError, TypeError) as problem:
+            raise DataError(f"{home}: no saved scores here ({problem})") from None
+        if number != FORMAT:
+            raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
+        try:
+            content = read_sealed(home / "card.json")
+        except ValueError as problem:
+            raise DataError(f"{home}: {problem}; evaluate and save again") from None
+
+        def table(file: str) -> pl.DataFrame:
+            return _read(home / file, content["digests"][file])
+
+        keyed = table("lists.parquet")
+        ids, codes = Ids.number(keyed["user"])
+        labels = tuple(content["labels"])
+        systems = {
+            entry["name"]: system_of(table(entry["file"]), labels, entry["aggregates"])
+            for entry in content["systems"]
+        }
+        chance = content["chance"]
+        if chance is not None:
+            chance = system_of(table("random.parquet"), labels, chance)
+        return cls(
+            labels, systems, ids,
+            keyed.with_columns(user=pl.Series(codes)),
+            content["users"], content["undefined"], tuple(content["order"]),
+            partial(dict, content["card"]), tuple(content["notes"]), content["relevance"],
+            content["over"], chance, content["simulated"],
+        )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "make_card": partial(dict, self.card)}
+
+    def __repr__(self) -> str:
+        return (
+            f"Scores({len(self.systems)} systems, {len(self.order)} metrics, "
+            f"{self.lists.height:,} lists)"
+        )
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the means came about, and the notes."""
+        counts = {
+            mean.users
+            for system, row in self.means().items()
+            for label, mean in row.items()
+            if label in self.labels
+        }
+        number = " or ".join(f"{count:,}" for count in sorted(counts))
+        undefined = "count as 0" if self.undefined == "zero" else "are left out"
+        unit = "users" if self.over == "lists" and not self._several else self.over
+        lines = [f"mean over {number} {unit} ({self.users}); undefined values {undefined}"]
+        if self.chance is not None:
+            lines.append(f"{RANDOM}: what a random order of the same targets is expected to score")
+        if self.simulated:
+            for draws in sorted(set(self.simulated.values())):
+                names = ", ".join(name for name, own in self.simulated.items() if own == draws)
+                lines.append(f"{RANDOM} of {names}: simulated, mean of {draws} random orders")
+        return [*lines, *([self.relevance] if self.relevance else []), *self.notes]
+
+    @property
+    def _several(self) -> bool:
+        """Whether a user can have several lists."""
+        return "anchor" in self.lists.columns or "stratum" in self.lists.columns
+
+    def _with_train(self) -> NDArray[np.bool_]:
+        if "train" not in self.lists.columns:
+            raise SettingError("users='with-train' needs the training ratings: give train=…")
+        trained: NDArray[np.bool_] = self.lists["train"].to_numpy() > 0
+        return trained
+
+    def _means(self, system: System, users: str, undefined: str, over: str) -> dict[str, Mean]:
+        keep = self._averaged(system, users)
+        average = {
+            "lists": self._over_lists, "users": self._over_users, "strata": self._over_strata,
+        }[over]  # fmt: skip
+        lists = int(np.count_nonzero(system.depth > 0))
+        whole = {label: Mean(value, lists) for label, value in system.aggregates.items()}
+        means = {**average(system, keep, undefined), **whole}
+        return {label: means[label] for label in self.order if label in means}
+
+    def _over_lists(
+        self, system: System, keep: NDArray[np.bool_], undefined: str
+    ) -> dict[str, Mean]:
+        sums = exact_sums(system.values, keep)
+
+        def one(row: int) -> Mean:
+            total, added, missing = sums[row]
+            if row in system.den:
+                bottom = exact_sums(system.den[row][None, :], keep)[0][0]
+                value = total / bottom if bottom else (0.0 if undefined == "zero" else math.nan)
+                return Mean(value, added + missing, missing)
+            count = added + (missing if undefined == "zero" else 0)
+            # An integer quotient is rounded once: the exact mean, in any order of blocks.
+            return Mean(total / (count << 1074) + 0.0 if count else math.nan, count, missing)
+
+        return {label: one(row) for row, label in enumerate(self.labels)}
+
+    def _over_users(
+        self, system: System, keep: NDArray[np.bool_], undefined: str
+    ) -> dict[str, Mean]:
+        """Average each user's lists, then users."""
+        _, user = np.unique(self.lists["user"].to_numpy()[keep], return_inverse=True)
+        people = int(user.max(initial=-1)) + 1
+
+        def one(row: int) -> Mean:
+            values = system.values[row][keep]
+            missing = np.isnan(values)
+            top = np.bincount(user, np.where(missing, 0.0, values), people)
+            weight = np.ones(values.size) if undefined == "zero" else (~missing).astype(np.float64)
+            if row in system.den:
+                weight = system.den[row][keep]
+            bottom = np.bincount(user, weight, people)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                each = top / bottom
+            if undefined == "zero":
+                each = np.where(bottom > 0, each, 0.0)
+            found = ~np.isnan(each)
+            mean = math.fsum(each[found]) / max(int(found.sum()), 1) if found.any() else math.nan
+            return Mean(mean, int(found.sum()), int(missing.sum()))
+
+        return {label: one(row) for row, label in enumerate(self.labels)}
+
+    def _over_strata(
+        self, system: System, keep: NDArray[np.bool_], undefined: str
+    ) -> dict[str, Mean]:
+        """Average each stratum's lists, then strata; a stratum without lists has no mean."""
+        stratum = self.lists["stratum"].to_numpy()
+        parts = [
+            self._over_lists(system, keep & (stratum == number), undefined)
+            for number in np.unique(stratum[keep])
+        ]
+
+        def one(label: str) -> Mean:
+            means = [part[label] for part in parts]
+            values = [mean.value for mean in means if not math.isnan(mean.value)]
+            average = math.fsum(values) / len(values) if values else math.nan
+            return Mean(average, len(values), sum(mean.undefined for mean in means))
+
+        return {label: one(label) for label in self.labels}
+
+    def _label(self, metric: str) -> str:
+        if metric in self.order:
+            return metric
+        wanted = parse(metric)
+        found = [label for label in self.order if self.metrics[label] == wanted]
+        if not found:
+            raise unknown_name("metric of these scores", metric, self.order)
+        return found[0]
+
+    def _system(self, system: str) -> str:
+        if system not in self.systems:
+            raise unknown_name("system", system, self.systems)
+        return system
+
+    def _keyed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        user = self.user_ids.raw(self.lists["user"].to_numpy()).rename("user")
+        return pl.DataFrame([user, *frame.get_columns()])
+
+    def _frame(self, name: str, system: System, *, counts: bool = False) -> pl.DataFrame:
+        """Return a system's values and, with `counts`, what tells whom its means are over."""
+        columns: dict[str, object] = {}
+        if counts:
+            columns = {key: self.lists[key] for key in COUNTS if key in self.lists.columns}
+        columns["depth"] = pl.Series(system.depth)
+        for row, label in enumerate(self.labels):
+            columns[label] = pl.Series(system.values[row])
+            if row in system.den:
+                columns[f"{label}/den"] = pl.Series(system.den[row])
+        for key in ("stratum", "anchor"):
+            if key in self.lists.columns:
+                columns = {key: self.lists[key], **columns}
+        keyed = self._keyed(pl.DataFrame(columns))
+        return keyed.insert_column(0, pl.Series("system", [name] * keyed.height, dtype=pl.String))
+
+
+def notes_of(scores: Mapping[str, Sequence[Scores]]) -> list[str]:
+    """Return the notes of scores under several designs, one or more splits each: each note once.
+
+    A note that several systems share names them all, one that is not true of every design names
+    its designs, and a count that differs between designs or splits becomes a range.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import unskew as us
+    >>> from unskew.evaluation.scores import notes_of
+    >>> test = {"user": [1, 2], "item": [10, 30], "rating": [5, 4]}
+    >>> one = us.evaluate(test, {"a": {1: [10]}, "b": {1: [30]}}, "P@1", liked=4)
+    >>> notes_of({"first": [replace(one, notes=("a: 1 user", "b: 1 user"))],
+    ...           "second": [replace(one, notes=("a: 2 lists",)),
+    ...                      replace(one, notes=("a: 4 lists",))]})
+    ['every system: 1 user (first)', 'a: 2 to 4 lists (second)']
+    """
+    counts: dict[tuple[str, str, int], list[tuple[str, list[str]]]] = {}
+    for design, parts in scores.items():
+        for part in parts:
+            for key, numbers in _patterns(part):
+                counts.setdefault(key, []).append((design, numbers))
+    systems: dict[str, list[str]] = {}
+    for (pattern, system, _), seen in counts.items():
+        ranges = [_range(column) for column in zip(*(each for _, each in seen), strict=True)]
+        words = _COUNT.split(pattern)
+        text = "".join(chain(*zip_longest(words, ranges, fillvalue="")))
+        where = _where([design for design, _ in seen], scores)
+        systems.setdefault(text + where, []).append(system)
+    everyone = {name for parts in scores.values() for part in parts for name in part.systems}
+    return [_prefixed(text, names, everyone) for text, names in systems.items()]
+
+
+# A number that stands alone: not a part of a name such as P@10 or fold-2.csv.
+_COUNT = re.compile(r"(?<!\S)\d+(?:,\d{3})*(?=[\s;,:)]|$)")
+
+
+def _patterns(part: Scores) -> Iterator[tuple[tuple[str, str, int], list[str]]]:
+    """Yield every note as (words, system, which of several such notes), and its counts."""
+    before: Counter[tuple[str, str]] = Counter()
+    for note in dict.fromkeys(part.notes):
+        system, colon, text = note.partition(": ")
+        if not colon or system not in part.systems:
+            system, text = "", note
+        pattern = _COUNT.sub("0", text)
+        yield (pattern, system, before[pattern, system]), _COUNT.findall(text)
+        before[pattern, system] += 1
+
+
+def _where(seen: Sequence[str], scores: Mapping[str, Sequence[Scores]]) -> str:
+    """Return the designs of which something was seen, in brackets; nothing for all of them."""
+    times = Counter(seen)
+    names = [
+        design
+        if times[design] == len(parts)
+        else f"{design} in {times[design]} of {len(parts)} splits"
+        for design, parts in scores.items()
+        if times[design]
+    ]
+    return "" if names == list(scores) else f" ({', '.join(names).strip()})"
+
+
+def _range(counts: Iterable[str]) -> str:
+    """Return a count, or the least and the most of several."""
+    ordered = sorted(set(counts), key=lambda count: int(count.replace(",", "")))
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
+
+
+def _prefixed(text: str, systems: Sequence[str], everyone: set[str]) -> str:
+    if "" in systems:
+        return text
+    several = len(everyone) > 1 and everyone <= set(systems)
+    return f"{'every system' if several else ', '.join(systems)}: {text}"
+
+
+def _read(path: Path, expected: str) -> pl.DataFrame:
+    try:
+        if digest_of_file(path) != expected:
+            raise DataError(f"{path}: changed since it was saved; evaluate and save again")
+        return pl.read_parquet(path, glob=False)
+    except (OSError, pl.exceptions.PolarsError) as problem:
+        raise DataError(f"{path}: a part of saved scores cannot be read ({problem})") from None
+
+
+def system_of(
+    table: pl.DataFrame, labels: tuple[str, ...], aggregates: Mapping[str, float | None]
+) -> System:
+    """Read a system's values from a table: a column per metric, `depth`, and denominators."""
+    values = np.array([table[label].to_numpy() for label in labels])
+    den = {
+        row: table[f"{label}/den"].to_numpy()
+        for row, label in enumerate(labels)
+        if f"{label}/den" in table.columns
+    }
+    whole = {label: math.nan if value is None else value for label, value in aggregates.items()}
+    return System(values.reshape(len(labels), table.height), den, table["depth"].to_numpy(), whole)
+
+
+def exact_sums(values: F64, keep: NDArray[np.bool_]) -> list[tuple[int, int, int]]:
+    """Add rows without rounding: (sum in units of 2**-1074, values defined, values NaN) of each."""
+    from unskew.metrics import kernels
+
+    kept = int(np.count_nonzero(keep))
+    chosen = np.ascontiguousarray(values if kept == keep.size else np.where(keep, values, 0.0))
+    limbs, missing = kernels.exact_sums(chosen.view(np.int64))
+    words = limbs.astype("<u4")  # the low 32 bits of each
+    return [
+        (int.from_bytes(row.tobytes(), "little", signed=True), kept - undefined, undefined)
+        for row, undefined in zip(words, missing.tolist(), strict=True)
+    ]

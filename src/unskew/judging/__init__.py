@@ -1,0 +1,1 @@
+"""Lists meet judgments: ranks, and the judged shape on which every metric stands."""

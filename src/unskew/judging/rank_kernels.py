@@ -1,0 +1,398 @@
+"""Kernels of ranking: exact top-k, and the ranks of judged items among all targets.
+
+Items are ordered by falling score, equal scores by ascending number or, where `item_key` is
+given, by a hash of user and item. NaN is no score: such items are left out and counted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.engine.compiled import kernel
+from unskew.engine.rng_kernels import first, second
+from unskew.engine.sort import RUN, first_from, sort_by, sort_falling
+
+U32 = NDArray[np.uint32]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+Tile = NDArray[np.float64] | NDArray[np.float32]
+
+SAMPLE = 256
+HIGHEST = np.int64(0x7FFFFFFFFFFFFFFF)
+LOWEST = -1.7976931348623157e308
+FILLED = -1e300
+"""Scores from here down stand for what could not be scored and is filled up at random."""
+
+
+@kernel
+def radix_falling(
+    score: F64, name: I32, n: int, more: F64, names: I32, key: U32, place: I32, work: I32
+) -> None:  # fmt: skip
+    """Sort the first n entries by falling score, stable: by the leading 32 bits, then exactly.
+
+    Bits of a positive number rise with it; those of a negative one fall. Digits that all entries
+    share are skipped, which is most of them where only the best are sorted. Unsigned indices
+    spare the compiler a test for negative ones.
+    """
+    bits = score.view(np.uint64)
+    size = np.uintp(n)
+    count = np.zeros((4, 256), np.int32)
+    for i in range(size):
+        high = np.uint32(bits[i] >> np.uint64(32))
+        rising = ~high if high >> np.uint32(31) else high | np.uint32(0x80000000)
+        falling = ~rising
+        key[i] = falling
+        place[i] = i
+        for d in range(4):
+            count[d, (falling >> np.uint32(8 * d)) & np.uint32(255)] += 1
+    a, b = place, work
+    for d in range(4):
+        shift = np.uint32(8 * d)
+        if count[d, (key[0] >> shift) & np.uint32(255)] == n:
+            continue
+        total = 0
+        for digit in range(256):
+            total, count[d, digit] = total + count[d, digit], total
+        for i in range(size):
+            row = np.uintp(a[i])
+            digit = (key[row] >> shift) & np.uint32(255)
+            b[np.uintp(count[d, digit])] = row
+            count[d, digit] += 1
+        a, b = b, a
+    for i in range(size):
+        row = np.uintp(a[i])
+        more[i], names[i] = score[row], name[row]
+    ordered = True
+    for i in range(size):
+        score[i], name[i] = more[i], names[i]
+        ordered &= i == 0 or more[i - np.uintp(1)] >= more[i]
+    if not ordered:
+        sort_falling(score, name, n, more, names)  # what the low bits say
+
+
+@kernel
+def likely_limit(
+    scores: Tile, cand: I32, low: int, n: int, k: int, known: I32, user: int, space: F64
+) -> float:  # fmt: skip
+    """Return a score that about k of n candidates, and a few more, are likely to exceed.
+
+    Bisects a sample for a value that the right share of it exceeds; to count is quicker than to
+    sort. Numbers are halved by their bits, which makes the spread of the scores irrelevant.
+    """
+    share = SAMPLE * k / n
+    place = int(share + 2.5 * np.sqrt(share)) + 2
+    if 2 * place > SAMPLE or n < 2 * SAMPLE:
+        return -np.inf
+    sample, ordered = space[:SAMPLE], space[:SAMPLE].view(np.int64)
+    step = n / SAMPLE
+    for s in range(SAMPLE):
+        i = np.uintp(cand[np.uintp(low + s * step)])
+        sample[s] = scores[i] if known[i] != user and scores[i] > LOWEST else LOWEST
+    for s in range(SAMPLE):  # as integers, the bits of a negative number fall as it rises
+        ordered[s] ^= (ordered[s] >> 63) & HIGHEST
+    bottom, top = ordered[0], ordered[0]
+    for s in range(1, SAMPLE):
+        bottom, top = min(bottom, ordered[s]), max(top, ordered[s])
+    while True:  # their difference may not fit in 64 bits
+        middle = (bottom >> 1) + (top >> 1) + (bottom & top & 1)
+        if middle == bottom:
+            break
+        exceed = 0
+        for s in range(SAMPLE):
+            exceed += ordered[s] > middle
+        if exceed < place:
+            top = middle
+        elif exceed > place + (place >> 1):
+            bottom = middle
+        else:
+            top = middle
+            break
+    ordered[0] = top ^ ((top >> 63) & HIGHEST)
+    return float(sample[0]) if sample[0] > LOWEST else -np.inf
+
+
+@kernel
+def above_limit(
+    scores: Tile, cand: I32, low: int, n: int, limit: float, known: I32, user: int, name: I32
+) -> int:  # fmt: skip
+    """Write the candidates with a higher score that the user does not know; return how many.
+
+    Every candidate is written and only the right ones stay, because a processor guesses badly
+    which will; so `name` needs a place more than there are candidates.
+    """
+    above = np.uintp(0)
+    if n == scores.size:  # all items, in order
+        for c in range(np.uintp(n)):
+            name[above] = c
+            above += np.uintp(scores[c] > limit)
+    else:
+        for c in range(np.uintp(low), np.uintp(low + n)):
+            i = np.uintp(cand[c])
+            name[above] = i
+            above += np.uintp(scores[i] > limit)
+    kept = 0
+    for c in range(above):
+        i = name[c]
+        name[kept] = i
+        kept += known[i] != user
+    return kept
+
+
+@kernel
+def best(
+    scores: Tile, cand: I32, low: int, n: int, k: int, known: I32, user: int, tied: bool,
+    score: F64, name: I32, more: F64, names: I32, key: U32, place: I32, work: I32,
+) -> int:  # fmt: skip
+    """Write the k best of n candidates that the user does not know, in order; return how many.
+
+    A sample gives a limit that few exceed; only these are sorted. Of those that equal the limit
+    the first come first, unless ties are to be broken otherwise (`tied`): then all that equal the
+    last one are written, and more than k may be returned.
+    """
+    limit = likely_limit(scores, cand, low, n, k, known, user, more)
+    while True:
+        found = above_limit(scores, cand, low, n, limit, known, user, name)
+        if found < k:
+            for c in range(low, low + n):
+                i = cand[c]
+                if scores[i] == limit and known[i] != user:
+                    name[found] = i
+                    found += 1
+                    if found == k and not tied:
+                        break
+        if found >= k or limit == -np.inf:
+            break
+        limit = -np.inf
+    for c in range(found):
+        score[c] = scores[name[c]] + 0.0  # -0 equals 0
+    if found > 2 * RUN:
+        radix_falling(score, name, found, more, names, key, place, work)
+    else:
+        sort_falling(score, name, found, more, names)
+    last = min(found, k)
+    while tied and 0 < last < found and score[last] == score[last - 1]:
+        last += 1
+    return last
+
+
+@kernel
+def is_unscored(score: float) -> bool:
+    """Tell whether a score stands for none: NaN, or what was filled up; -inf is a score."""
+    return bool(np.isnan(score) or -np.inf < score <= FILLED)
+
+
+@kernel
+def count_unscored(scores: Tile, cand: I32, low: int, n: int) -> int:
+    """Count the candidates without a score of their own."""
+    some = 0
+    for i in range(scores.size):  # in one go: the usual answer is none
+        some += not scores[i] > FILLED
+    if some == 0:
+        return 0
+    without = 0
+    for c in range(low, low + n):
+        without += is_unscored(scores[cand[c]])
+    return without
+
+
+@kernel
+def break_ties(score: F64, name: I32, n: int, state: np.uint64, item_key: I64) -> None:
+    """Order equal scores by the hash of user and item; `name` holds item numbers."""
+    low = 0
+    while low < n:
+        high = low + 1
+        while high < n and score[high] == score[low]:
+            high += 1
+        if high - low > RUN:
+            hashes = np.empty(high - low, np.uint64)
+            for i in range(low, high):
+                hashes[i - low] = second(state, item_key[name[i]])
+            sort_by(hashes, name, low, high)
+            low = high
+        for i in range(low + 1, high):
+            x = name[i]
+            bits = second(state, item_key[x])
+            j = i
+            while j > low and second(state, item_key[name[j - 1]]) > bits:
+                name[j] = name[j - 1]
+                j -= 1
+            name[j] = x
+        low = high
+
+
+@kernel
+def top_of_tile(
+    tile: Tile, first_user: int, user: I32, stratum: I32, lo: int, hi: int, cand: I32,
+    cand_start: I64, home: I32, train_start: I64, train_item: I32, k: int, tie_key: np.uint64,
+    user_key: I64, item_key: I64, item: I32, score: F64, unscored: I64,
+) -> None:  # fmt: skip
+    """Rank all candidates but the user's training items: lists lo..hi, k places, -1 = empty."""
+    size = 1
+    for s in range(cand_start.size - 1):
+        size = max(size, cand_start[s + 1] - cand_start[s])
+    value, more = np.empty(size), np.empty(max(size, SAMPLE))
+    name, names = np.empty(size + 1, np.int32), np.empty(size + 1, np.int32)
+    key, place, work = np.empty(size, np.uint32), np.empty_like(name), np.empty_like(name)
+    known = np.full(home.size, -1, np.int32)
+    tied = item_key.size > 0
+    for r in range(lo, hi):
+        u = user[r]
+        s = max(stratum[r], 0)
+        low, n = cand_start[s], cand_start[s + 1] - cand_start[s]
+        scores = tile[u - first_user]
+        without = count_unscored(scores, cand, low, n)
+        for j in range(train_start[u], train_start[u + 1]):
+            i = train_item[j]
+            known[i] = u
+            if without and home[i] == s:
+                without -= is_unscored(scores[i])
+        unscored[r - lo] = without
+        found = 0
+        if n:
+            found = best(scores, cand, low, n, min(k, n), known, u, tied, value, name, more, names,
+                         key, place, work)  # fmt: skip
+        if tied:
+            break_ties(value, name, found, first(tie_key, user_key[u]), item_key)
+        found = min(found, k)
+        at = (r - lo) * k
+        for c in range(found):
+            item[at + c], score[at + c] = name[c], value[c]
+        for c in range(found, k):
+            item[at + c], score[at + c] = -1, np.nan
+
+
+@kernel
+def comes_before(a: float, i: int, b: float, j: int, state: np.uint64, item_key: I64) -> bool:
+    """Tell whether item i with score a ranks above item j with score b."""
+    if a != b:
+        return a > b
+    if item_key.size:
+        p, q = second(state, item_key[i]), second(state, item_key[j])
+        if p != q:
+            return bool(p < q)
+    return i < j
+
+
+@kernel
+def ranks_in_tile(
+    tile: Tile, first_user: int, user: I32, stratum: I32, lo: int, hi: int, cand: I32,
+    cand_start: I64, home: I32, train_start: I64, train_item: I32, judged_start: I64,
+    judged_item: I32, tie_key: np.uint64, user_key: I64, item_key: I64, start: I64, rank: I32,
+    judgment: I32, scored: I64,
+) -> int:  # fmt: skip
+    """Rank the judged items of lists lo..hi among all candidates but the user's training items.
+
+    Each target is counted at the first judged item that it stands above; sums of these counts
+    are the ranks, exact at any depth.
+    """
+    known = np.full(home.size, -1, np.int32)
+    most = 0
+    for r in range(lo, hi):
+        most = max(most, judged_start[r + 1] - judged_start[r])
+    value, more = np.empty(most), np.empty(most)
+    row, rows = np.empty(most, np.int32), np.empty(most, np.int32)
+    name = np.empty(most, np.int32)
+    above = np.empty(most + 1, np.int64)
+    hit = 0
+    start[0] = 0
+    for r in range(lo, hi):
+        u = user[r]
+        s = max(stratum[r], 0)
+        scores = tile[u - first_user]
+        state = first(tie_key, user_key[u]) if item_key.size else tie_key
+        for j in range(train_start[u], train_start[u + 1]):
+            known[train_item[j]] = u
+        n = 0
+        for j in range(judged_start[r], judged_start[r + 1]):
+            i = judged_item[j]
+            if home[i] == s and known[i] != u and not np.isnan(scores[i]):
+                value[n], row[n] = scores[i], j
+                n += 1
+        sort_falling(value, row, n, more, rows)
+        for c in range(n):
+            name[c] = judged_item[row[c]]
+        if item_key.size:
+            order_ties(value, name, row, n, state, item_key)
+        above[: n + 1] = 0
+        total = 0
+        for c in range(cand_start[s], cand_start[s + 1]):
+            i = cand[c]
+            x = np.float64(scores[i])
+            if known[i] == u or np.isnan(x):
+                continue
+            total += 1
+            low, high = 0, n
+            while low < high:
+                middle = (low + high) // 2
+                if comes_before(x, i, value[middle], name[middle], state, item_key):
+                    high = middle
+                else:
+                    low = middle + 1
+            above[low] += 1
+        better = 0
+        for c in range(n):
+            better += above[c]
+            rank[hit], judgment[hit] = better + 1, row[c]
+            hit += 1
+        start[r - lo + 1] = hit
+        scored[r - lo] = total
+    return hit
+
+
+@kernel
+def order_ties(score: F64, name: I32, row: I32, n: int, state: np.uint64, item_key: I64) -> None:
+    """Order equal scores by the hash of user and item; `row` goes along."""
+    for i in range(1, n):
+        s, x, y = score[i], name[i], row[i]
+        j = i
+        while j > 0 and comes_before(s, x, score[j - 1], name[j - 1], state, item_key):
+            score[j], name[j], row[j] = score[j - 1], name[j - 1], row[j - 1]
+            j -= 1
+        score[j], name[j], row[j] = s, x, y
+
+
+@kernel
+def rank_lists(
+    tile: Tile, first_user: int, user: I32, lo: int, hi: int, start: I64, target: I32,
+    judged_start: I64, judged_item: I32, k: int, tie_key: np.uint64, user_key: I64, item_key: I64,
+    item: I32, score: F64, unscored: I64, found_start: I64, rank: I32, judgment: I32, scored: I64,
+) -> int:  # fmt: skip
+    """Rank the given targets of lists lo..hi: k places each, and the ranks of judged items."""
+    size = 0
+    for r in range(hi - lo):
+        size = max(size, start[r + 1] - start[r])
+    value, more = np.empty(size), np.empty(size)
+    name, names = np.empty(size, np.int32), np.empty(size, np.int32)
+    hit = 0
+    found_start[0] = 0
+    for r in range(lo, hi):
+        u = user[r]
+        scores = tile[u - first_user]
+        n, without = 0, 0
+        for t in range(start[r - lo], start[r - lo + 1]):
+            x = np.float64(scores[target[t]])
+            without += is_unscored(x)
+            if not np.isnan(x):
+                value[n], name[n] = x, target[t]
+                n += 1
+        scored[r - lo] = n
+        unscored[r - lo] = without
+        sort_falling(value, name, n, more, names)
+        if item_key.size:
+            break_ties(value, name, n, first(tie_key, user_key[u]), item_key)
+        at = (r - lo) * k
+        for c in range(min(n, k)):
+            item[at + c], score[at + c] = name[c], value[c]
+        for c in range(min(n, k), k):
+            item[at + c], score[at + c] = -1, np.nan
+        low, high = judged_start[r], judged_start[r + 1]
+        if low < high:
+            for c in range(n):
+                j = first_from(judged_item, low, high, name[c])
+                if j < high and judged_item[j] == name[c]:
+                    rank[hit], judgment[hit] = c + 1, j
+                    hit += 1
+        found_start[r - lo + 1] = hit
+    return hit

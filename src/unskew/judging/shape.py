@@ -1,0 +1,274 @@
+"""Judgments and runs meet: the judged shape on which every metric stands.
+
+`Judgments` are `Ratings` in use as such: `start`, `item`, `value`, one copy for all systems.
+`View` says how each of them is taken; `Hits` says where a system's lists met them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.data.relevance import Relevance
+from unskew.engine.threads import map_blocks
+from unskew.judging.rank import Ranks
+from unskew.runs import Run
+
+I8 = NDArray[np.int8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+BLOCK = 8192
+"""Lists per block at the most: small enough that what a block needs stays in the cache."""
+MASKED, LIKED, DISLIKED, POOLED = 0, 1, 2, 3
+"""Labels of a judgment: taken as unjudged; liked; disliked; in the pool but not judged."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """How each judgment is taken: its label, its gain and its loss. No new join is needed.
+
+    Gains and losses are worked out when a metric first asks for them.
+    """
+
+    label: I8
+    value: F64
+    relevance: Relevance
+    is_anti: bool = False
+
+    @classmethod
+    def of(cls, judgments: Ratings, relevance: Relevance) -> View:
+        """Apply a relevance rule to judgments."""
+        label = np.subtract(DISLIKED, relevance.is_liked(judgments.value), dtype=np.int8)
+        pooled = judgments.tags.get("pooled")
+        if pooled is not None:
+            label[pooled.to_numpy()] = POOLED
+        return cls(frozen(label), judgments.value, relevance)
+
+    @cached_property
+    def gain(self) -> F64:
+        """What each judgment is worth; 0 where it is masked or only pooled."""
+        return self._worth("losses" if self.is_anti else "gains")
+
+    @cached_property
+    def loss(self) -> F64:
+        """What each judgment costs; 0 where it is masked or only pooled."""
+        return self._worth("gains" if self.is_anti else "losses")
+
+    def _worth(self, rule: str) -> F64:
+        apply = getattr(self.relevance, rule)
+        if not self.label.size or (self.label.min() > MASKED and self.label.max() < POOLED):
+            return frozen(apply(self.value))
+        hidden = (self.label == MASKED) | (self.label == POOLED)
+        worth = np.zeros(self.value.size)
+        worth[~hidden] = apply(self.value[~hidden])
+        return frozen(worth)
+
+    @cached_property
+    def anti(self) -> View:
+        """The same judgments with liked and disliked, gain and loss, exchanged."""
+        swap = np.array([MASKED, DISLIKED, LIKED, POOLED], np.int8)
+        return replace(self, label=frozen(swap[self.label]), is_anti=not self.is_anti)
+
+    @cached_property
+    def liked(self) -> F64:
+        """1 for liked judgments, 0 for all others."""
+        return frozen((self.label == LIKED).astype(np.float64))
+
+    @cached_property
+    def judged(self) -> F64:
+        """1 for liked and disliked judgments, 0 for all others."""
+        return frozen(((self.label == LIKED) | (self.label == DISLIKED)).astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """The lists asked of every system: whose they are and how many items could be ranked."""
+
+    user: I32
+    targets: I64 | None = None
+    """Number of target items of each list, where known."""
+
+    def __len__(self) -> int:
+        return int(self.user.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The judged items met by a block of lists, in rank order."""
+
+    start: I64
+    rank: I32
+    judgment: I32
+    depth: I64
+    """Length of each list."""
+
+    def condensed(self, view: View) -> Hits:
+        """Drop what is not judged and number the ranks anew."""
+        from unskew.judging import kernels
+
+        start, rank, judgment = kernels.condense(self.start, self.judgment, view.label)
+        return Hits(start, rank, judgment, np.diff(start))
+
+
+class Scratch:
+    """Arrays used again and again by one thread.
+
+    To give memory back and take it anew for every block makes threads wait for each other.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array with unspecified content, valid until `name` is asked for again."""
+        size = math.prod(shape)
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size, dtype)
+        return self._arrays[name][:size].reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """A run laid over the common numbering of users and items."""
+
+    run: Run
+    lists: Lists
+    start: I64
+    stop: I64
+    scan: I64
+    """Where the search for judged items ends: no metric may look further down."""
+    to_run: I32
+    """From an item's common number to the run's, -1 if it is in no list."""
+    from_run: I32
+    """From an item's number in the run to the common one."""
+
+    @classmethod
+    def of(cls, run: Run, lists: Lists, users: Ids, user_table: I32, items: Ids, item_table: I32,
+           depth: int | None = None, limit: int | None = None) -> Matched:  # fmt: skip
+        """Lay a run over `users` and `items`; the tables come from `Ids.union`.
+
+        Lists are cut at `depth`; judged items are looked for down to `limit`.
+        """
+        list_of = np.full(len(users), -1, np.int64)
+        list_of[user_table] = np.arange(len(run), dtype=np.int64)
+        at = list_of[lists.user]
+        bounds = np.append(run.start, 0)  # -1 picks an empty list
+        start = np.where(at >= 0, bounds[at], 0)
+        stop = np.where(at >= 0, bounds[at + 1], 0)
+        if depth is not None:
+            stop = np.minimum(stop, start + depth)
+        scan = stop if limit is None else np.minimum(stop, start + limit)
+        to_run = np.full(len(items), -1, np.int32)
+        to_run[item_table] = np.arange(len(run.items), dtype=np.int32)
+        return cls(
+            run, lists, frozen(start), frozen(stop), frozen(scan), frozen(to_run),
+            frozen(item_table),
+        )  # fmt: skip
+
+    @property
+    def is_full(self) -> bool:
+        """Whether lists go to the last target, so that no judged item lies below their end."""
+        return False
+
+    @cached_property
+    def depth(self) -> I64:
+        """Length of each list; 0 for users without one."""
+        lengths: I64 = self.stop - self.start
+        return lengths
+
+    def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:
+        """Return the judged items of lists lo..hi; in `scratch`, until it is used again."""
+        from unskew.judging import kernels
+
+        room = scratch or Scratch()
+        user, depth = self.lists.user[lo:hi], self.depth[lo:hi]
+        judged = judgments.start[user + 1] - judgments.start[user]
+        most = int(np.minimum(judged, self.scan[lo:hi] - self.start[lo:hi]).sum())
+        start = room.array("start", (hi - lo + 1,), np.int64)
+        rank = room.array("rank", (most,), np.int32)
+        judgment = room.array("judgment", (most,), np.int32)
+        mark = room.array("mark", (len(self.run.items) + 1,), np.int32)
+        count = kernels.meet(
+            self.lists.user, self.start, self.scan, self.run.item, judgments.start,
+            judgments.item, self.to_run, lo, hi, mark, start, rank, judgment,
+        )  # fmt: skip
+        return Hits(start, rank[:count], judgment[:count], depth)
+
+    def overlap(self, train: Ratings) -> int:
+        """Count the slots that hold an item of the user's training ratings."""
+        whole, scratch, total = replace(self, scan=self.stop), Scratch(), len(self.lists)
+        bounds = [(low, min(low + BLOCK, total)) for low in range(0, total, BLOCK)]
+        return sum(int(whole.hits(train, *block, scratch).rank.size) for block in bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked(Matched):
+    """A system of which the rank of every judged item is known, whatever the depth."""
+
+    ranks: Ranks = field(kw_only=True)
+    limit: int | None = None
+    """The depth at which lists are cut."""
+
+    @classmethod
+    def over(
+        cls, ranks: Ranks, run: Run | None, lists: Lists, users: Ids, items: Ids,
+        limit: int | None,
+    ) -> Ranked:  # fmt: skip
+        """Lay ranks, and the top of the lists where it is needed, over target lists."""
+        table = np.arange(len(items), dtype=np.int32)
+        if run is None:
+            start = frozen(np.zeros(len(lists) + 1, np.int64))
+            run = Run(users, items, start, frozen(np.zeros(0, np.int32)))
+        own = frozen(run.start[:-1]), frozen(run.start[1:])
+        return cls(run, lists, *own, own[1], frozen(table), frozen(table), ranks=ranks, limit=limit)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether lists go to the last target."""
+        return self.limit is None
+
+    @cached_property
+    def depth(self) -> I64:
+        """How many targets of each list are ranked."""
+        scored = self.ranks.scored
+        return scored if self.limit is None else np.minimum(scored, self.limit)
+
+    def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:  # noqa: ARG002
+        """Return the judged items of lists lo..hi."""
+        ranks = self.ranks
+        first, last = int(ranks.start[lo]), int(ranks.start[hi])
+        start = ranks.start[lo : hi + 1] - first
+        rank, judgment = ranks.rank[first:last], ranks.judgment[first:last]
+        if self.limit is not None:
+            seen = rank <= self.limit
+            start = np.append(0, np.cumsum(seen))[start]
+            rank, judgment = rank[seen], judgment[seen]
+        return Hits(start, rank.copy(), judgment.copy(), self.depth[lo:hi])
+
+    def overlap(self, train: Ratings) -> int:  # noqa: ARG002
+        """Count the slots that hold a training item: none, as these are never targets."""
+        return 0
+
+
+def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64]:
+    """Return how many liked and how many disliked judgments each list's user has."""
+    from unskew.judging import kernels
+
+    step = 1 << 16
+
+    def count(low: int) -> tuple[I32, I32]:
+        return kernels.count_labels(lists.user[low : low + step], judgments.start, view.label)
+
+    blocks = map_blocks(count, range(0, len(lists), step), size=len(judgments))
+    if not blocks:
+        return np.zeros(0), np.zeros(0)
+    liked, disliked = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return frozen(liked.astype(np.float64)), frozen(disliked.astype(np.float64))

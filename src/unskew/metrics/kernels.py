@@ -1,0 +1,328 @@
+"""Kernels of the metrics: each walks the judged hits of every list once, for all cutoffs.
+
+They share one shape: hits of list l are start[l]..start[l+1], ranks ascending; cutoffs ascend;
+results have a row per cutoff and a column per list.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.engine.compiled import kernel
+
+I8 = NDArray[np.int8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+LIKED, DISLIKED, POOLED = 1, 2, 3
+HALVES = 32  # gains 0, 0.5, … below half of this are counted instead of sorted
+NEVER = (1 << 62) + 1  # a rank beyond every cutoff, "the whole list" included
+EPSILON = 1e-5  # infAP's smoothing, as in trec_eval
+
+
+@kernel
+def walk(
+    start: I64,
+    rank: I32,
+    judgment: I32,
+    label: I8,
+    gain: F64,
+    discount: F64,
+    liked: F64,
+    disliked: F64,
+    cutoffs: I64,
+    at: I64,
+    out: F64,
+) -> None:
+    """Walk down every list once and write what its metrics are made of, at each cutoff.
+
+    `at` says where in `out` each part goes, -1 if nobody asks for it. The parts: 0 liked items,
+    1 disliked items, 2 the sum of the precision at every liked item, 3 the reciprocal rank of
+    the first, 4 the sum of bpref's terms, 5 of infAP's, 6 of infAP's with everything in the
+    pool, 7 the discounted gains.
+    """
+    for row in range(start.size - 1):
+        c, good, bad, pooled, first = 0, 0.0, 0.0, 0.0, 0.0
+        precision, preference, inferred, inferred_all, gains = 0.0, 0.0, 0.0, 0.0, 0.0
+        fewer = min(liked[row], disliked[row])
+        stop = start[row + 1]
+        for h in range(start[row], stop + 1):
+            place = rank[h] if h < stop else NEVER
+            while c < cutoffs.size and place > cutoffs[c]:
+                if at[0] >= 0:
+                    out[at[0], c, row] = good
+                if at[1] >= 0:
+                    out[at[1], c, row] = bad
+                if at[2] >= 0:
+                    out[at[2], c, row] = precision
+                if at[3] >= 0:
+                    out[at[3], c, row] = first
+                if at[4] >= 0:
+                    out[at[4], c, row] = preference
+                if at[5] >= 0:
+                    out[at[5], c, row] = inferred
+                if at[6] >= 0:
+                    out[at[6], c, row] = inferred_all
+                if at[7] >= 0:
+                    out[at[7], c, row] = gains
+                c += 1
+            if c == cutoffs.size:
+                break
+            j = judgment[h]
+            if at[7] >= 0:
+                gains += gain[j] * discount[place]
+            if label[j] == LIKED:
+                above = place - 1.0
+                if at[2] >= 0:
+                    precision += (good + 1.0) / place
+                if good == 0.0:
+                    first = 1.0 / place
+                if at[4] >= 0:
+                    preference += 1.0 if bad == 0.0 else 1.0 - min(bad, liked[row]) / fewer
+                if at[5] >= 0 or at[6] >= 0:
+                    if above == 0.0:
+                        inferred += 1.0
+                        inferred_all += 1.0
+                    else:
+                        share = (good + EPSILON) / (good + bad + 2 * EPSILON)
+                        known = (good + bad + pooled) / above
+                        inferred += 1.0 / place + (above / place) * known * share
+                        inferred_all += 1.0 / place + (above / place) * share
+                good += 1.0
+            elif label[j] == DISLIKED:
+                bad += 1.0
+            elif label[j] == POOLED:
+                pooled += 1.0
+
+
+@kernel
+def liked_within(start: I64, rank: I32, judgment: I32, label: I8, limit: I64) -> I32:
+    """Count liked items down to a rank of each list's own."""
+    liked = np.zeros(start.size - 1, np.int32)
+    for row in range(start.size - 1):
+        for h in range(start[row], start[row + 1]):
+            if rank[h] > limit[row]:
+                break
+            if label[judgment[h]] == LIKED:
+                liked[row] += 1
+    return liked
+
+
+@kernel
+def discounted(
+    start: I64, rank: I32, judgment: I32, weight: F64, discount: F64, cutoffs: I64, out: F64
+) -> None:
+    """Sum weight x discount[rank] over the hits down to each cutoff."""
+    for row in range(start.size - 1):
+        c, total = 0, 0.0
+        for h in range(start[row], start[row + 1]):
+            while c < cutoffs.size and rank[h] > cutoffs[c]:
+                out[c, row] = total
+                c += 1
+            if c == cutoffs.size:
+                break
+            total += weight[judgment[h]] * discount[rank[h]]
+        while c < cutoffs.size:
+            out[c, row] = total
+            c += 1
+
+
+@kernel
+def ideal(
+    user: I32,
+    judged_start: I64,
+    key: F64,
+    weight: F64,
+    same: bool,
+    discount: F64,
+    cutoffs: I64,
+    lo: int,
+    hi: int,
+) -> F64:
+    """Sum weight x discount over a user's judgments in descending order of key, to each cutoff.
+
+    `same` says that the weight is the key. Gains are mostly small multiples of a half, and these
+    are counted instead of sorted; a user with any other gain is sorted after all.
+    """
+    out = np.empty((cutoffs.size, hi - lo))
+    keys = np.empty(HALVES)
+    weights = np.empty(HALVES)
+    times = np.empty(HALVES, np.int64)
+    for row in range(lo, hi):
+        first, last = judged_start[user[row]], judged_start[user[row] + 1]
+        counted = same
+        if same:
+            times[:] = 0
+            for j in range(first, last):
+                halves = 2.0 * key[j]
+                if not (0.0 <= halves < HALVES and halves == np.floor(halves)):
+                    counted = False
+                    break
+                times[np.int64(halves)] += 1
+        levels = HALVES if counted else last - first
+        if not counted:
+            if levels > keys.size:
+                keys = np.empty(2 * levels)
+                weights = np.empty(2 * levels)
+            for j in range(levels):
+                keys[j] = key[first + j]
+                weights[j] = weight[first + j]
+            _sort_down(keys, weights, levels)
+        c, total, place = 0, 0.0, 0
+        for level in range(levels):
+            worth = 0.5 * (HALVES - 1 - level) if counted else weights[level]
+            for _ in range(times[HALVES - 1 - level] if counted else 1):
+                place += 1
+                while c < cutoffs.size and place > cutoffs[c]:
+                    out[c, row - lo] = total
+                    c += 1
+                total += worth * discount[place]
+            if c == cutoffs.size:
+                break
+        while c < cutoffs.size:
+            out[c, row - lo] = total
+            c += 1
+    return out
+
+
+@kernel
+def _sort_down(keys: F64, weights: F64, size: int) -> None:
+    """Sort keys descending, and weights with them (Shell's sort)."""
+    gap = 1
+    while gap < size // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for j in range(gap, size):
+            k, w = keys[j], weights[j]
+            i = j - gap
+            while i >= 0 and keys[i] < k:
+                keys[i + gap] = keys[i]
+                weights[i + gap] = weights[i]
+                i -= gap
+            keys[i + gap] = k
+            weights[i + gap] = w
+        gap //= 3
+
+
+@kernel
+def ordered_pairs(
+    start: I64,
+    rank: I32,
+    judgment: I32,
+    label: I8,
+    liked: F64,
+    depth: I64,
+    targets: I64,
+    cutoffs: I64,
+    out: F64,
+) -> None:
+    """Count pairs (liked, not liked) in the right order; both beyond the cutoff count half."""
+    for row in range(start.size - 1):
+        others = targets[row] - liked[row]
+        for c in range(cutoffs.size):
+            shown = min(cutoffs[c], depth[row])
+            right, good = 0.0, 0
+            for h in range(start[row], start[row + 1]):
+                if rank[h] > shown:
+                    break
+                if label[judgment[h]] == LIKED:
+                    right += others - (rank[h] - 1 - good)
+                    good += 1
+            out[c, row] = right + 0.5 * (liked[row] - good) * (others - (shown - good))
+
+
+@kernel
+def item_sum(start: I64, stop: I64, item: I32, weight: F64, cutoffs: I64, lo: int, hi: int) -> F64:
+    """Sum a weight of the items themselves down to each cutoff; empty slots count nothing."""
+    out = np.empty((cutoffs.size, hi - lo))
+    for row in range(lo, hi):
+        c, total = 0, 0.0
+        for slot in range(start[row], stop[row]):
+            while c < cutoffs.size and slot - start[row] >= cutoffs[c]:
+                out[c, row - lo] = total
+                c += 1
+            if c == cutoffs.size:
+                break
+            if item[slot] >= 0:
+                total += weight[item[slot]]
+        while c < cutoffs.size:
+            out[c, row - lo] = total
+            c += 1
+    return out
+
+
+@kernel
+def exposure(start: I64, stop: I64, item: I32, items: int, cutoff: int) -> I64:
+    """Count in how many lists each item stands above the cutoff."""
+    counts = np.zeros(items, np.int64)
+    for row in range(start.size):
+        for slot in range(start[row], min(stop[row], start[row] + cutoff)):
+            if item[slot] >= 0:
+                counts[item[slot]] += 1
+    return counts
+
+
+@kernel
+def sum_judged(user: I32, judged_start: I64, weight: F64, lo: int, hi: int) -> F64:
+    """Sum a weight over all judgments of each list's user."""
+    out = np.zeros(hi - lo)
+    for row in range(lo, hi):
+        for j in range(judged_start[user[row]], judged_start[user[row] + 1]):
+            out[row - lo] += weight[j]
+    return out
+
+
+@kernel
+def exact_sums(bits: I64) -> tuple[I64, I64]:
+    """Add doubles without rounding, row by row; count those that are NaN.
+
+    `bits` are the doubles as integers. Mantissas are added up per exponent, in four tables so
+    that one addition need not wait for the last, and carried into limbs before they can
+    overflow. A sum is its limbs' low 32 bits as one two's complement number in units of 2**-1074.
+    """
+    limbs = np.zeros((bits.shape[0], 70), np.int64)
+    missing = np.zeros(bits.shape[0], np.int64)
+    tables = np.zeros((4, 2048), np.int64)
+    for row in range(bits.shape[0]):
+        for begin in range(0, bits.shape[1], 4096):
+            touched = np.uint64(0)  # which groups of 32 exponents
+            undefined = np.int64(0)
+            for i in range(begin, min(begin + 4096, bits.shape[1])):
+                word = bits[row, i]
+                exponent = (word >> 52) & 0x7FF
+                mantissa = (word & 0xFFFFFFFFFFFFF) | (np.int64(exponent > 0) << 52)
+                sign = word >> 63  # 0 or -1
+                tables[i & 3, exponent] += (mantissa ^ sign) - sign
+                touched |= np.uint64(1) << np.uint64(exponent >> 5)
+                undefined += np.int64(exponent == 0x7FF)
+            missing[row] += undefined
+            for group in range(64):
+                if (touched >> np.uint64(group)) & np.uint64(1):
+                    for exponent in range(32 * group, 32 * group + 32):
+                        for table in range(4):
+                            if exponent < 2047:
+                                _carry(limbs[row], tables[table, exponent], exponent)
+                            tables[table, exponent] = 0
+        for limb in range(69):
+            limbs[row, limb + 1] += limbs[row, limb] >> 32
+            limbs[row, limb] &= 0xFFFFFFFF
+    return limbs, missing
+
+
+@kernel
+def _carry(limbs: I64, mantissas: int, exponent: int) -> None:
+    """Add a sum of mantissas of one exponent to the limbs."""
+    if mantissas == 0:
+        return
+    low = np.uint64(0xFFFFFFFF)
+    sign = -1 if mantissas < 0 else 1
+    size = np.uint64(abs(mantissas))
+    place = max(exponent, 1) - 1
+    limb, shift = place >> 5, np.uint64(place & 31)
+    a = (size & low) << shift
+    b = (size >> np.uint64(32)) << shift
+    limbs[limb] += sign * np.int64(a & low)
+    limbs[limb + 1] += sign * (np.int64(a >> np.uint64(32)) + np.int64(b & low))
+    limbs[limb + 2] += sign * np.int64(b >> np.uint64(32))

@@ -1,1 +1,0 @@
-"""Experimental designs: splits, sub-samples, strata, target items and interventions."""

@@ -1,0 +1,127 @@
+"""Kernels of linear models: Gram rows, coordinate descent."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.engine.compiled import kernel
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+FEW = 64  # items that a working set may grow by, however small it is
+MOST_ROUNDS, MOST_SWEEPS = 100, 10_000  # never reached unless the matrix is all but singular
+
+
+@kernel
+def gram_rows(column_start: I64, place: I64, row_of: I32, start: I64, column: I32, value: F64,
+              low: int, out: F64) -> None:  # fmt: skip
+    """Add to `out` rows low, low+1, … of the upper half of RᵀR: sums over rows in their order."""
+    for i in range(out.shape[0]):
+        total = out[i]
+        for at in range(column_start[low + i], column_start[low + i + 1]):
+            here = place[at]
+            weight = value[here]
+            for other in range(here, start[row_of[at] + 1]):
+                total[column[other]] += weight * value[other]
+
+
+@kernel
+def gap_of(weight: float, correlation: float, l1: float, l2: float) -> float:
+    """Return one weight's share of the duality gap; all shares are 0 at the solution only."""
+    pull = correlation - l1
+    if pull > 0.0:
+        return (l2 * weight - pull) ** 2 / (2.0 * l2)
+    return weight * (0.5 * l2 * weight - pull)
+
+
+@kernel
+def working_set(w: F64, s: F64, norm: F64, i: int, l1: float, l2: float) -> I64:
+    """Return the items with a weight, and those that would lower the objective most.
+
+    No more are added than there are already (but at least FEW), since most of those that pull at
+    first no longer do once the strongest have their weights.
+    """
+    decrease = np.zeros(w.size)
+    kept = 0
+    new = 0
+    for j in range(w.size):
+        if w[j] > 0.0:
+            kept += 1
+        elif j != i and s[j] > l1:
+            decrease[j] = (s[j] - l1) ** 2 / (norm[j] + l2)
+            new += 1
+    bar = 0.0
+    most = max(FEW, kept)
+    if new > most:
+        bar = np.partition(decrease, w.size - most)[w.size - most]
+    chosen = np.empty(kept + new, np.int64)
+    count = 0
+    for j in range(w.size):
+        if w[j] > 0.0 or (decrease[j] > 0.0 and decrease[j] >= bar):
+            chosen[count] = j
+            count += 1
+    return chosen[:count]
+
+
+@kernel
+def descend(H: F64, v: F64, s: F64, l1: float, l2: float, enough: float) -> None:
+    """Solve for the weights `v` of a working set; `s` are its correlations with what is left."""
+    n = v.size
+    for _ in range(MOST_SWEEPS):
+        gap = 0.0
+        for a in range(n):
+            gap += gap_of(v[a], s[a], l1, l2)
+        if gap <= enough:
+            return
+        for a in range(n):
+            new = max(0.0, (s[a] + H[a, a] * v[a] - l1) / (H[a, a] + l2))
+            change = new - v[a]
+            if change != 0.0:
+                v[a] = new
+                row = H[a]
+                for b in range(n):
+                    s[b] -= change * row[b]
+
+
+@kernel
+def slim_columns(G: F64, norm: F64, l1: float, l2: float, tolerance: float, low: int,
+                 out: F64) -> None:  # fmt: skip
+    """Fill `out` with the weights that predict items low, low+1, … from the others."""
+    n = G.shape[0]
+    s = np.empty(n)
+    for row in range(out.shape[0]):
+        i = low + row
+        w = out[row]
+        w[:] = 0.0
+        enough = tolerance * 0.5 * norm[i]
+        for _ in range(MOST_ROUNDS):
+            s[:] = G[i]
+            for j in range(n):
+                if w[j] != 0.0:
+                    weight = w[j]
+                    other = G[j]
+                    for k in range(n):
+                        s[k] -= weight * other[k]
+            gap = 0.0
+            for j in range(n):
+                if j != i:
+                    gap += gap_of(w[j], s[j], l1, l2)
+            if gap <= enough:
+                break
+            chosen = working_set(w, s, norm, i, l1, l2)
+            size = chosen.size
+            H = np.empty((size, size))
+            v = np.empty(size)
+            left = np.empty(size)
+            for a in range(size):
+                v[a] = w[chosen[a]]
+                left[a] = s[chosen[a]]
+                for b in range(size):
+                    H[a, b] = G[chosen[a], chosen[b]]
+            # The rest of the gap is outside the set: to solve it much better is wasted.
+            descend(H, v, left, l1, l2, max(0.3 * enough, 0.01 * gap))
+            for a in range(size):
+                w[chosen[a]] = v[a]

@@ -1,0 +1,467 @@
+"""`Figure`, and the charts: plain numbers in, a chart specification out.
+
+Results call these from their `figure()`. altair is imported when a chart is drawn, vl-convert when
+it is saved.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unskew.engine.files import replacing
+from unskew.errors import DataError, SettingError, UnskewError, choose
+
+if TYPE_CHECKING:
+    import altair as alt
+
+I64 = NDArray[np.int64]
+
+MOST_ROWS = 5_000
+"""The most rows of data in one figure: more is slow to draw and no easier to read."""
+FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
+SCALES = ("linear", "log")
+
+# Okabe and Ito's colours, which the colour-blind can tell apart.
+ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
+BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#999999"
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW, GREY)
+PARTS = {"training": BLUE, "test": VERMILION}
+
+INK, FAINT = "#333333", "#EAEAEA"
+LOOK = {
+    # The converter brings Liberation Sans along and Arial is as wide: the same layout everywhere.
+    "font": "Liberation Sans, Arial, Helvetica, sans-serif",
+    "axis": {
+        "domainColor": GREY, "grid": False, "gridColor": FAINT, "labelColor": INK,
+        "labelFontSize": 12, "labelLimit": 320, "labelPadding": 5, "tickColor": GREY, "tickSize": 4,
+        "titleColor": INK, "titleFontSize": 13, "titleFontWeight": "normal", "titlePadding": 10,
+    },
+    "axisX": {"labelFlush": False},
+    "axisYQuantitative": {"domain": False, "grid": True, "ticks": False},
+    "legend": {
+        "labelColor": INK, "labelFontSize": 12, "labelLimit": 320, "orient": "top",
+        "symbolSize": 140, "symbolStrokeWidth": 2, "title": None,
+    },
+    "range": {"category": list(PALETTE)},
+    "title": {
+        "anchor": "start", "color": INK, "fontSize": 15, "offset": 12,
+        "subtitleColor": "#555555", "subtitleFontSize": 12, "subtitlePadding": 5,
+    },
+    "view": {"stroke": None},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart: to show in a notebook, or to save.
+
+    Parameters
+    ----------
+    title
+        What it shows, in a few words.
+    spec
+        Its Vega-Lite specification, the data included, at most 5,000 rows.
+
+    Examples
+    --------
+    >>> from unskew.report.charts import split_counts
+    >>> figure = split_counts(train=[8, 3, 1], test=[2, 1, 0])
+    >>> figure
+    Figure('Ratings per item', 8 rows)
+    >>> figure.save("counts.svg")  # doctest: +SKIP
+    """
+
+    title: str
+    spec: Mapping[str, Any] = field(repr=False, hash=False)
+
+    def __post_init__(self) -> None:
+        if self._rows() > MOST_ROWS:
+            raise SettingError(
+                f"a figure holds at most {MOST_ROWS:,} rows of data, and {self.title!r} has "
+                f"{self._rows():,}: aggregate them first, or take fewer bins"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the Vega-Lite specification; a copy, which may be changed."""
+        return deepcopy(dict(self.spec))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the figure; nothing is loaded from elsewhere, neither now nor when it is shown.
+
+        Parameters
+        ----------
+        path
+            Its ending says what is written: `.svg`, `.png`, `.pdf`, `.html` (a page that needs
+            nothing else) or `.json` (the Vega-Lite specification).
+        """
+        ending = choose("file ending", Path(path).suffix.lower(), FORMATS)
+        content = self._as(ending)
+        with replacing(path) as part:
+            part.write_bytes(content)
+
+    def _as(self, ending: str) -> bytes:
+        if ending == ".json":
+            return (json.dumps(self.spec, indent=1, allow_nan=False) + "\n").encode()
+        convert, version = converter(self.spec)
+        if ending == ".html":
+            return page(self.title, self.spec, convert.javascript_bundle(vl_version=version))
+        offline: dict[str, Any] = {"vl_version": version, "allowed_base_urls": []}
+        if ending == ".svg":
+            return str(convert.vegalite_to_svg(dict(self.spec), **offline)).encode()
+        if ending == ".pdf":
+            return bytes(convert.vegalite_to_pdf(dict(self.spec), **offline))
+        return bytes(convert.vegalite_to_png(dict(self.spec), scale=2, **offline))
+
+    def _rows(self) -> int:
+        inline = self.spec.get("data", {}).get("values", ())
+        return sum(len(rows) for rows in (inline, *self.spec.get("datasets", {}).values()))
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, dict[str, Any] | str]:
+        """Give notebooks the live chart, and a still picture for those that cannot draw it."""
+        major = _grammar(self.spec).split(".")[0]
+        return {
+            "text/plain": repr(self),
+            "image/svg+xml": self._as(".svg").decode(),
+            f"application/vnd.vegalite.v{major}+json": self.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Figure({self.title!r}, {self._rows():,} rows)"
+
+
+# Saving
+
+
+def converter(spec: Mapping[str, Any]) -> tuple[ModuleType, str]:
+    """Return vl-convert and the version of Vega-Lite it should take for a specification."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise UnskewError(
+            "saving a figure needs the package vl-convert-python: pip install vl-convert-python "
+            "(only .json can be written without it)"
+        ) from error
+    wanted, known = _grammar(spec), vl_convert.get_vegalite_versions()
+    if wanted not in known:
+        raise UnskewError(
+            f"the figure is written for Vega-Lite {wanted}, and this vl-convert-python knows "
+            f"{', '.join(known)}: pip install --upgrade altair vl-convert-python"
+        )
+    return vl_convert, wanted
+
+
+def _grammar(spec: Mapping[str, Any]) -> str:
+    """Return the version of Vega-Lite a specification names, such as `6.4`."""
+    found = re.search(r"/v(\d+\.\d+)[^/]*\.json$", spec.get("$schema", ""))
+    if not found:
+        raise SettingError("a figure's specification names its version of Vega-Lite in '$schema'")
+    return found[1]
+
+
+def script_json(value: object) -> str:
+    """Return a value as JSON that is safe inside a `<script>` element, whatever text it holds."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+# The policy forbids the page to load anything; Vega compiles its expressions, hence unsafe-eval.
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:">
+<title>{title}</title>
+<style>body {{ background: white; margin: 2em; }}</style>
+<script>{bundle}</script>
+</head>
+<body>
+<div id="figure"></div>
+<script type="application/json" id="spec">{spec}</script>
+<script>
+vegaEmbed("#figure", JSON.parse(document.getElementById("spec").textContent), {{
+  renderer: "svg",
+  actions: {{ export: true, source: false, compiled: false, editor: false }},
+}}).catch(console.error);
+</script>
+</body>
+</html>
+"""
+
+
+def page(title: str, spec: Mapping[str, Any], bundle: str) -> bytes:
+    """Return a page that shows a chart and needs nothing else."""
+    text = PAGE.format(title=html.escape(title), bundle=bundle, spec=script_json(spec))
+    return text.encode()
+
+
+# Drawing
+
+
+def as_figure(
+    chart: alt.TopLevelMixin, title: str, notes: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> Figure:
+    """Put an altair chart of the data named `rows` into our look.
+
+    It is taken as a part of a whole (`top_level` is False), because altair adds its global
+    settings, which belong to the user, to the whole only.
+    """
+    import altair as alt
+
+    part = chart.to_dict(context={"top_level": False, "pre_transform": False})
+    spec = {
+        "$schema": alt.SCHEMA_URL,
+        "background": "white",
+        "padding": 12,
+        "title": {"text": title, "subtitle": list(notes)},
+        **part,
+        "config": LOOK,
+        "datasets": {"rows": [dict(row) for row in rows]},
+    }
+    return Figure(title, spec)
+
+
+def split_counts(
+    train: ArrayLike,
+    test: ArrayLike,
+    *,
+    scale: str = "linear",
+    bins: int = 500,
+    label: str = "split",
+) -> Figure:
+    """Draw how many training and test ratings items have, the most rated first.
+
+    bellogin2017 figure 6. Linear: the test ratings below, the training ratings on top of them, so
+    that the outline is the number of all ratings. Items without any rating are not drawn; the
+    subtitle counts them.
+
+    Parameters
+    ----------
+    train, test
+        Training and test ratings of each item.
+    scale
+        `linear`, or `log`: two lines, over log(1 + n) so that zero has a place.
+    bins
+        With more items than this, each step is the mean of items next to each other in rank.
+    label
+        What the split is called.
+    """
+    choose("scale", scale, SCALES)
+    if bins < 1:
+        raise SettingError(f"bins={bins}: at least one is needed")
+    parts = dict(zip(PARTS, _counts(train, test), strict=True))
+    everything = sum(parts.values())
+    rated = int(np.count_nonzero(everything))
+    order = np.argsort(-everything, kind="stable")[:rated]
+    edges = np.arange(min(bins, rated) + 1) * rated // min(bins, rated)
+    rows = [row for part, counts in parts.items() for row in _steps(part, counts[order], edges)]
+    top = max(1.0, *(row["ratings"] for row in rows))
+    chart = _stacked(rated) if scale == "linear" else _lines(rated, top)
+    return as_figure(chart, "Ratings per item", _told(label, parts, rated, edges), rows)
+
+
+def _stacked(items: int) -> alt.Chart:
+    """Draw test ratings and, on top of them, training ratings."""
+    import altair as alt
+
+    area: alt.Chart = _by_rank(items, "square").mark_area(interpolate="step-after", opacity=1)
+    y = alt.Y("ratings:Q", title="ratings per item").stack("zero").axis(tickMinStep=1)
+    below_first = alt.Order("part:N", sort="ascending")  # test, then training
+    return area.encode(y=y, order=below_first)
+
+
+def _lines(items: int, top: float) -> alt.Chart:
+    """Draw a line each over a log axis: on it, parts cannot be stacked."""
+    import altair as alt
+
+    y = alt.Y("ratings:Q", title="ratings per item (log scale)")
+    y = y.scale(type="symlog", constant=1, domain=[0, top], nice=False)
+    y = y.axis(values=_decades(top), format=",d")
+    line: alt.Chart = _by_rank(items, "stroke").mark_line(interpolate="step-after", strokeWidth=1.5)
+    return line.encode(y=y)
+
+
+def _by_rank(items: int, symbol: str) -> alt.Chart:
+    """Lay out what both scales share: items from left to right, a colour for each part."""
+    import altair as alt
+
+    x = alt.X("left:Q", title="items, most rated first")
+    x = x.scale(domain=[0, items], nice=False).axis(values=_even(items), format=",d")
+    color = alt.Color("part:N").scale(domain=list(PARTS), range=list(PARTS.values()))
+    color = color.legend(symbolType=symbol)
+    return alt.Chart(alt.NamedData(name="rows"), width=520, height=260).encode(x=x, color=color)
+
+
+def _counts(train: ArrayLike, test: ArrayLike) -> tuple[I64, I64]:
+    first, second = np.asarray(train), np.asarray(test)
+    for name, counts in (("train", first), ("test", second)):
+        if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 0).any():
+            raise DataError(f"{name}: not a number of ratings (0, 1, 2 …) for each item")
+    if first.size != second.size:
+        raise DataError(f"train is of {first.size:,} items, test of {second.size:,}")
+    if not first.any() and not second.any():
+        raise DataError("there are no ratings to draw")
+    return first.astype(np.int64), second.astype(np.int64)
+
+
+def _steps(part: str, counts: I64, edges: I64) -> list[dict[str, Any]]:
+    """Return a row per bin: where it begins, how many items it holds, their mean."""
+    items = np.diff(edges)
+    means = (np.add.reduceat(counts, edges[:-1]) / items).tolist()
+    steps = zip(edges.tolist(), [*items.tolist(), 0], [*means, means[-1]], strict=True)
+    # The last row holds no items: it ends the last step.
+    return [{"part": part, "left": left, "items": n, "ratings": mean} for left, n, mean in steps]
+
+
+def _even(top: int) -> list[int]:
+    """Return where an axis of whole numbers from 0 has its labels: six or fewer steps."""
+    power = 10 ** len(str(top // 6))
+    step = next(s for s in (power // 10, power // 5, power // 2, power) if top <= 6 * max(s, 1))
+    return list(range(0, top + 1, max(step, 1)))
+
+
+def _decades(top: float) -> list[int]:
+    """Return where a log axis that begins at 0 has its labels."""
+    powers = [10**power for power in range(len(str(int(top))))]
+    steps = powers if top >= 1_000 else [m * power for power in powers for m in (1, 2, 5)]
+    return [0, *(step for step in steps if step <= top)]
+
+
+def _told(label: str, parts: Mapping[str, I64], rated: int, edges: I64) -> list[str]:
+    """Say what was drawn, and what was not."""
+    sizes = " and ".join(f"{int(counts.sum()):,} {part}" for part, counts in parts.items())
+    notes = [f"{label}: {sizes} ratings of {_number_of_items(rated)}"]
+    widths = sorted(set(np.diff(edges).tolist()))
+    if widths[-1] > 1:
+        notes.append(f"each step is the mean of {' or '.join(f'{w:,}' for w in widths)} items")
+    unrated = parts["training"].size - rated
+    if unrated:
+        notes.append(f"not drawn: {_number_of_items(unrated)} without ratings")
+    return notes
+
+
+def _number_of_items(number: int) -> str:
+    return f"{number:,} item" + "s" * (number != 1)
+
+
+# The target space
+
+CELLS = {
+    "+": ("training", "+"),
+    "-": ("training", "−"),
+    "P": ("test, relevant", "+"),
+    "N": ("test, not relevant", "−"),
+    ".": ("unrated", ""),
+}
+"""What a letter of a matrix stands for, and the sign that is drawn."""
+CELL_COLORS = {
+    "training": BLUE,
+    "test, relevant": GREEN,
+    "test, not relevant": VERMILION,
+    "unrated": "#E4E4E4",
+}
+TOY_MATRIX = {
+    "u": "..NPP+-.",
+    "v": "+P.-.N.+",
+    "w": ".+-.P.P.",
+    "x": "-.+.N+.+",
+}
+"""Ratings of items a … h, a row per user, in the letters of `CELLS`."""
+TOY_TARGETS = {
+    "all items (AR, AI-AN)": "abcdeh",
+    "test items (AR, TI-AN)": "bcde",
+    "test ratings of u": "cde",
+    "one relevant, d (1R, TI-AN)": "bcd",
+    "one relevant, e (1R, TI-AN)": "bce",
+    "d and one other (1R, TI-NN)": "cd",
+}
+"""The items that a list of user u must rank, by design; names as in bellogin2017 table 3."""
+
+
+def target_space(
+    matrix: Mapping[str, str] = TOY_MATRIX,
+    targets: Mapping[str, str] = TOY_TARGETS,
+    user: str = "u",
+) -> Figure:
+    """Draw a small rating matrix and which items a user's lists must rank, by design.
+
+    After bellogin2017 figure 1, on an example of our own.
+
+    Parameters
+    ----------
+    matrix
+        For each user a letter per item (a, b, c …): `+` and `-` are training ratings, `P` and `N`
+        relevant and other test ratings, `.` is unrated.
+    targets
+        For each design the target items.
+    user
+        Whose lists these are.
+    """
+    import altair as alt
+
+    items = _items(matrix, targets, user)
+    rows = [
+        _cell("ratings", f"user {who}", item, letter)
+        for who, letters in matrix.items()
+        for item, letter in zip(items, letters, strict=True)
+    ]
+    rows += [
+        _cell("targets", design, item, matrix[user][items.index(item)])
+        for design, chosen in targets.items()
+        for item in chosen
+    ]
+    whole = alt.Chart(alt.NamedData(name="rows"))
+    above = _grid(whole, "ratings", "Ratings", items, [f"user {who}" for who in matrix])
+    below = _grid(whole, "targets", f"Items that a list of user {user} ranks", items, [*targets])
+    notes = ["+ liked, − disliked; what a list must rank depends on the design"]
+    return as_figure(alt.vconcat(above, below, spacing=24), "Target items", notes, rows)
+
+
+def _items(matrix: Mapping[str, str], targets: Mapping[str, str], user: str) -> str:
+    """Return the items' names, once the example is known to be sound."""
+    choose("user", user, matrix)
+    if len({len(letters) for letters in matrix.values()}) != 1:
+        raise DataError("matrix: every user needs a letter for each item")
+    for letter in set("".join(matrix.values())):
+        choose("letter", letter, CELLS)
+    items = "abcdefghijklmnopqrstuvwxyz"[: len(matrix[user])]
+    for item in set("".join(targets.values())):
+        choose("item", item, items)
+    return items
+
+
+def _cell(panel: str, row: str, item: str, letter: str) -> dict[str, str]:
+    kind, sign = CELLS[letter]
+    return {"panel": panel, "row": row, "item": item, "cell": kind, "sign": sign}
+
+
+def _grid(
+    whole: alt.Chart, panel: str, title: str, items: Sequence[str], rows: Sequence[str]
+) -> alt.LayerChart | alt.FacetChart:
+    """Draw the cells of a panel as squares with signs in them."""
+    import altair as alt
+
+    bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None}
+    kinds = alt.Scale(domain=list(CELL_COLORS), range=list(CELL_COLORS.values()))
+    cells = whole.encode(
+        x=alt.X("item:N").scale(domain=list(items)).axis(orient="top", labelAngle=0, **bare),
+        y=alt.Y("row:N").scale(domain=list(rows)).axis(labelPadding=8, **bare),
+    )
+    squares = cells.mark_rect(stroke="white", strokeWidth=3).encode(
+        color=alt.Color("cell:N").scale(kinds).legend(columns=2, offset=20)
+    )
+    signs = cells.mark_text(fontSize=16, fontWeight="bold", color="white").encode(text="sign:N")
+    grid = alt.layer(squares, signs).transform_filter(f"datum.panel === '{panel}'")
+    heading = alt.TitleParams(title, fontSize=13, offset=6, frame="group")
+    return grid.properties(title=heading, width=alt.Step(30), height=alt.Step(30))

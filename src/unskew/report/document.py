@@ -1,0 +1,176 @@
+"""`Document`: what a report says, without how it looks: sections of words, tables and figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from unskew.report.charts import Figure
+from unskew.report.result import as_json, as_markdown, cells, escape_markdown
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph."""
+
+    text: str
+    tone: str = "plain"
+    """`plain`, `good`, `warning` or `answer`: how it is set off."""
+    head: str = ""
+    """What it is about, in a word or two."""
+    points: tuple[str, ...] = ()
+    """What follows, one by one."""
+
+    def __str__(self) -> str:
+        """Return it as one line of plain text."""
+        said = " ".join(filter(None, [self.text, *self.points]))
+        return f"{self.head} {said}" if self.head else said
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A table."""
+
+    title: str
+    frame: pl.DataFrame
+    digits: int = 4
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure."""
+
+    figure: Figure
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text to copy: a command, a plan, citations."""
+
+    title: str
+    text: str
+
+
+Block = Words | Grid | Picture | Code
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A part of a report."""
+
+    key: str
+    """A short word, for links and file names."""
+    title: str
+    shows: str
+    """One sentence: what it shows and why that matters."""
+    blocks: tuple[Block, ...]
+    page: str = ""
+    """The page of the documentation that explains it, such as `null.md`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A report: the answer first, then its sections, and the card from which it can be re-made."""
+
+    title: str
+    lead: tuple[Words, ...]
+    """The answer, in plain words."""
+    sections: tuple[Section, ...]
+    card: Mapping[str, Any] = field(default_factory=dict)
+    systems: tuple[str, ...] = ()
+    """The systems it speaks of: readers can hide some."""
+
+    def figures(self) -> Iterator[tuple[str, Figure]]:
+        """Yield every figure under a name that can be a file's."""
+        for section in self.sections:
+            pictures = [block for block in section.blocks if isinstance(block, Picture)]
+            for number, picture in enumerate(pictures, start=1):
+                yield f"{section.key}-{number}", picture.figure
+
+    def to_markdown(self, folder: str | None = None) -> str:
+        """Return the report as Markdown.
+
+        Parameters
+        ----------
+        folder
+            Where its figures are, by the names that `figures` gives them, as SVG; without it
+            they are named only.
+        """
+        lines = [f"# {_safe(self.title)}", ""]
+        for words in self.lead:
+            lines += [*_as_markdown(words), ""]
+        for section in self.sections:
+            lines += [f"## {_safe(section.title)}", "", _safe(section.shows), ""]
+            drawn = 0
+            for block in section.blocks:
+                if isinstance(block, Picture):
+                    drawn += 1
+                    title = _safe(block.figure.title)
+                    place = f"{folder}/{section.key}-{drawn}.svg"
+                    lines += [f"*Figure: {title}*" if folder is None else f"![{title}]({place})"]
+                    lines += ["", _safe(block.note)] if block.note else []
+                else:
+                    lines += _as_markdown(block)
+                lines.append("")
+        return "\n".join(lines).rstrip() + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the figures as plain values, for JSON."""
+        return {
+            "title": self.title,
+            "answer": [str(words) for words in self.lead],
+            "sections": {
+                section.key: {
+                    "title": section.title,
+                    "shows": section.shows,
+                    "blocks": [_plain(block) for block in section.blocks],
+                }
+                for section in self.sections
+            },
+            "systems": list(self.systems),
+            "card": dict(self.card),
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON; what is not a number is null."""
+        return as_json(self.to_dict(), indent=1)
+
+
+def _safe(text: str) -> str:
+    """Return text from data as one line that Markdown shows as it is."""
+    return escape_markdown(" ".join(text.split()))
+
+
+def _as_markdown(block: Block) -> list[str]:
+    if isinstance(block, Words):
+        head = f"**{_safe(block.head)}** " if block.head else ""
+        points = [f"- {_safe(point)}" for point in block.points]
+        return [f"{head}{_safe(block.text)}".strip(), *([""] if points else []), *points]
+    if isinstance(block, Grid):
+        return [
+            f"**{_safe(block.title)}**",
+            "",
+            as_markdown(*cells(block.frame, block.digits)),
+            *(["", _safe(block.note)] if block.note else []),
+        ]
+    if isinstance(block, Code):
+        longest = max((len(run) for run in re.findall("`+", block.text)), default=0)
+        fence = "`" * max(3, longest + 1)
+        return [f"**{_safe(block.title)}**", "", fence, block.text, fence]
+    return []
+
+
+def _plain(block: Block) -> dict[str, Any]:
+    if isinstance(block, Words):
+        return {"words": str(block), "tone": block.tone}
+    if isinstance(block, Grid):
+        return {"table": block.title, "rows": block.frame.to_dicts(), "note": block.note}
+    if isinstance(block, Code):
+        return {"code": block.title, "text": block.text}
+    return {"figure": block.figure.title, "note": block.note}

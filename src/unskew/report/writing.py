@@ -1,0 +1,147 @@
+"""`report`: an audit as a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Protocol
+
+from unskew.amounts import as_count
+from unskew.checks import checked
+from unskew.engine.files import replacing, replacing_folder
+from unskew.errors import SettingError, choose
+from unskew.report.charts import Figure
+from unskew.report.document import Document
+from unskew.report.page import DOCS, as_html
+
+ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
+FORMATS = ("html", "markdown", "json")
+PICTURES = ("svg", "png")
+
+
+class Reported(Protocol):
+    """Something that can tell what it found as a document."""
+
+    def document(self) -> Document:
+        """Return it."""
+
+
+@checked
+def save_report(
+    found: Reported | Document,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002
+    figures: str | os.PathLike[str] | None = None,
+    docs: str = DOCS,
+) -> None:
+    """Write an audit as one file: a page that needs nothing else, Markdown, or JSON.
+
+    Parameters
+    ----------
+    found
+        What `audit` found, or a document.
+    path
+        The file. Its ending says what is written unless `format` does.
+    format
+        `html`, `markdown` or `json`.
+    figures
+        A folder for every figure of the report, as SVG and PNG.
+    docs
+        The folder or address of the documentation, for the links of the sections.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from unskew.report.document import Document, Words
+    >>> from unskew.report.writing import save_report
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = Document("A title", (Words("The answer."),), ())
+    ...     save_report(page, Path(folder) / "report.md")
+    ...     print(Path(folder, "report.md").read_text().strip())
+    # A title
+    <BLANKLINE>
+    The answer.
+    """
+    target = Path(path)
+    document = found if isinstance(found, Document) else found.document()
+    if format is None:
+        ending = target.suffix.lower()
+        if ending not in ENDINGS:
+            raise SettingError(
+                f"{target.name!r}: what should it be? End it in {', '.join(ENDINGS)}, or say "
+                f"format={' or '.join(FORMATS)}"
+            )
+        format = ENDINGS[ending]  # noqa: A001
+    content = written(document, format, figures, target.parent, docs)
+    with replacing(target) as part:
+        part.write_bytes(content)
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A report inside a notebook. Made by `embedded`."""
+
+    page: str = field(repr=False)
+    height: int
+
+    def _repr_html_(self) -> str:
+        # Its scripts run apart from the notebook's, which it can neither see nor change.
+        return (
+            f'<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts allow-downloads" '
+            f'style="width: 100%; height: {self.height}px; border: 0"></iframe>'
+        )
+
+
+@checked
+def embedded(found: Reported | Document, height: int = 800) -> Embedded:
+    """Return a report that shows itself in a notebook, charts and all.
+
+    Parameters
+    ----------
+    found
+        What `audit` found, or a document.
+    height
+        Of the frame, in pixels.
+    """
+    document = found if isinstance(found, Document) else found.document()
+    return Embedded(as_html(document).decode(), as_count("height", height))
+
+
+def written(
+    document: Document,
+    format: str,  # noqa: A002
+    figures: str | os.PathLike[str] | None = None,
+    beside: Path | None = None,
+    docs: str = DOCS,
+) -> bytes:
+    """Return a document in one of the formats; its figures go to a folder where one is given."""
+    choose("format", format, FORMATS)
+    folder = None
+    if figures is not None:
+        save_figures(document, figures)
+        folder = os.path.relpath(figures, beside or Path()).replace(os.sep, "/")
+    if format == "html":
+        return as_html(document, docs)
+    text = document.to_markdown(folder) if format == "markdown" else document.to_json() + "\n"
+    return text.encode()
+
+
+def save_each(figures: Mapping[str, Figure], folder: str | os.PathLike[str]) -> list[Path]:
+    """Write figures as SVG and PNG under their names; return the files."""
+    files = []
+    with replacing_folder(folder) as part:
+        for name, figure in figures.items():
+            for ending in PICTURES:
+                files.append(f"{name}.{ending}")
+                figure.save(part / files[-1])
+    return [Path(folder) / file for file in files]
+
+
+def save_figures(document: Document, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write every figure as SVG and PNG; return the files."""
+    return save_each(dict(document.figures()), folder)

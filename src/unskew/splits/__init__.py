@@ -1,0 +1,1 @@
+"""Training and test ratings: every way to split, sub-samples and interventions."""

@@ -1,0 +1,142 @@
+"""Drawing ratings at random: one hash per user and item, so the order of rows never matters."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings, frozen, sort_groups
+from unskew.engine.rng import draw
+from unskew.engine.threads import map_blocks
+
+Mask = NDArray[np.bool_]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+# No key is above this.
+_HIGHEST = np.iinfo(np.int64).max
+
+# Rows hashed at a time: their temporaries stay in the cache, whatever the number of ratings.
+_ROWS = 1 << 16
+
+
+def coin(ratings: Ratings, chance: Fraction, seed: int, stage: str) -> Mask:
+    """Flip a coin per rating: True with probability `chance`."""
+    limit = np.uint64(int(chance * 2**64))
+    heads = np.empty(len(ratings), np.bool_)
+
+    def fill(rows: slice) -> None:
+        heads[rows] = draw(seed, stage, ratings.user[rows], ratings.item[rows]) < limit
+
+    map_blocks(fill, _blocks(len(ratings)), size=len(ratings))
+    return heads
+
+
+def fold_of(ratings: Ratings, folds: int, seed: int, stage: str) -> I32:
+    """Draw each rating into one of `folds` folds, all equally likely."""
+    fold = np.empty(len(ratings), np.int32)
+
+    def fill(rows: slice) -> None:
+        bits = draw(seed, stage, ratings.user[rows], ratings.item[rows])
+        fold[rows] = ((bits >> np.uint64(32)) * np.uint64(folds)) >> np.uint64(32)
+
+    map_blocks(fill, _blocks(len(ratings)), size=len(ratings))
+    return fold
+
+
+def keys(ratings: Ratings, seed: int, stage: str) -> I64:
+    """Return a random number from 0 up for each rating, to sort by."""
+    key = np.empty(len(ratings), np.int64)
+
+    def fill(rows: slice) -> None:
+        bits = draw(seed, stage, ratings.user[rows], ratings.item[rows])
+        key[rows] = (bits >> np.uint64(1)).view(np.int64)
+
+    map_blocks(fill, _blocks(len(ratings)), size=len(ratings))
+    return frozen(key)
+
+
+def uniforms(ratings: Ratings, seed: int, stage: str) -> NDArray[np.float64]:
+    """Return a random number strictly between 0 and 1 for each rating."""
+    bits = (keys(ratings, seed, stage) >> 11).astype(np.float64)
+    return bits * 2.0**-52 + 2.0**-53
+
+
+def of_each_user(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
+    """Mark `size` ratings of each user, drawn at random."""
+    from unskew.splits import kernels
+
+    key = keys(ratings, seed, stage)
+    order, _ = sort_groups(ratings.start, key, _no_ties())
+    mark = np.zeros(len(ratings), np.uint8)
+    kernels.mark_first(ratings.start, frozen(order), frozen(size), mark)
+    return mark.view(np.bool_)
+
+
+def of_each_item(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
+    """Mark `size` ratings of each item, drawn at random."""
+    from unskew.splits import kernels
+
+    key, item = keys(ratings, seed, stage), ratings.item
+    limit = _likely_limit(np.bincount(item, minlength=size.size), size)
+    found = kernels.count_below(item, key, frozen(limit))
+    short = found < size
+    if short.any():
+        limit[short] = _HIGHEST
+        found = kernels.count_below(item, key, frozen(limit))
+    start = frozen(np.append(0, np.cumsum(found)))
+    row, below = kernels.rows_below(item, key, frozen(limit), start)
+    order, _ = sort_groups(start, frozen(below), _no_ties())
+    mark = np.zeros(len(ratings), np.uint8)
+    kernels.mark_first(start, frozen(row[order]), frozen(size), mark)
+    return mark.view(np.bool_)
+
+
+def _likely_limit(counts: I64, size: I64) -> I64:
+    """Return for each item a key below which almost surely `size` of its keys lie, and few more.
+
+    Then only these need sorting, and the cost stays in proportion to the number of ratings
+    however many one item has. The limit never shows in the result.
+    """
+    share = (size + 6 * np.sqrt(size) + 10) / np.maximum(counts, 1)
+    limit: I64 = (np.minimum(share, 0.5) * float(_HIGHEST)).astype(np.int64)
+    limit[share > 0.5] = _HIGHEST
+    limit[size == 0] = -1
+    return limit
+
+
+def of_all(ratings: Ratings, size: int, seed: int, stage: str) -> Mask:
+    """Mark exactly `size` ratings, drawn at random."""
+    return _smallest(keys(ratings, seed, stage), size)
+
+
+def weighted(ratings: Ratings, weight: NDArray[np.float64], size: int, seed: int) -> Mask:
+    """Mark `size` ratings drawn without replacement, each next one in proportion to its weight.
+
+    Every rating gets an exponential clock that runs at the speed of its weight; the first `size`
+    to ring are drawn. That is exactly the distribution of successive draws (numpy's
+    `choice(replace=False, p=…)`), without an order of rows.
+    """
+    ring = -np.log(uniforms(ratings, seed, "intervene")) / weight
+    return _smallest(ring, size)
+
+
+def _smallest(key: NDArray[np.int64] | NDArray[np.float64], size: int) -> Mask:
+    """Mark the rows with the `size` smallest keys; of equal keys the first, by user and item."""
+    if not size:
+        return np.zeros(key.size, np.bool_)
+    limit = np.partition(key, size - 1)[size - 1]
+    mark: Mask = key < limit
+    ties = np.flatnonzero(key == limit)
+    mark[ties[: size - int(np.count_nonzero(mark))]] = True
+    return mark
+
+
+def _blocks(rows: int) -> list[slice]:
+    return [slice(low, low + _ROWS) for low in range(0, rows, _ROWS)]
+
+
+def _no_ties() -> I64:
+    return frozen(np.zeros(0, np.int64))

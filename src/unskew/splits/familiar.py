@@ -1,0 +1,226 @@
+"""`FamiliarTraining`: random judgments, of which the familiar ones are the training data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.amounts import as_count, as_share
+from unskew.checks import check_fields
+from unskew.data.ratings import Ratings
+from unskew.errors import DataError, SettingError
+from unskew.splits import draws
+from unskew.splits.popularity import item_counts
+from unskew.splits.split import Split, Splitter, assemble, empty, tag_of, truth
+
+Mask = NDArray[np.bool_]
+F64 = NDArray[np.float64]
+
+TAGS = ("familiar", "known")
+
+
+@dataclass(frozen=True)
+class FamiliarTraining(Splitter):
+    r"""Judgments of random items, a tag saying which items the user knew before (CM100k).
+
+    mena2021 section 8: all judgments are drawn into folds; the familiar judgments of the other
+    folds are the training part, the whole fold is the test part (`judgments["true"]` too), and
+    its familiar judgments alone, `judgments["observed"]`, are what is usually observed. Both
+    share one training part. Without folds (castells2018 section 5.2.2) all familiar judgments
+    train and the others test.
+
+    The true test still favours familiar items a little: with density s of the judgments, share
+    :math:`f_i` of familiar ones and n folds, :math:`p(test|\neg train, i) = \frac1n s /
+    (1 - (1-\frac1n) s f_i)`. Without folds it is :math:`s (1-f_i) / (1 - s f_i)`. Facts:
+    `factor_low` and `factor_high`, its range over items, and `residual`, their ratio less 1.
+
+    With `fair`, liked test judgments are thinned so that this probability is the same for all
+    items: an item keeps them with probability :math:`c\,(1 - s\tau_i)/\pi_i`, where
+    :math:`\tau_i` is the share of its liked judgments that train, :math:`\pi_i` the share that
+    could test (1/n; without folds :math:`1-\tau_i`, which is the formula of castells2018) and c
+    the largest constant that leaves no probability above 1. Disliked judgments are left out, as
+    in the paper. Facts: `T` (the largest τ), `factor`, `kept_share`, `items_above_cap`.
+
+    Parameters
+    ----------
+    tag
+        The tag that says whether an item was familiar (true/false or 1/0); `familiar` or `known`,
+        whichever there is, unless given.
+    folds
+        The number of folds, or None.
+    fair
+        Thin the test part.
+    liked
+        For `fair`: the smallest rating that is liked.
+    smoothing
+        For `fair`: τ counts this many judgments of the average rate on top of each item's own;
+        the mean number of liked judgments per item unless given. With 0 and no folds, one item
+        whose few liked judgments were all familiar makes T = 1 and leaves nothing.
+    cap
+        For `fair` without folds: bound T. Items above it keep all they have, which is too few.
+    """
+
+    tag: str | None = None
+    folds: int | None = 5
+    fair: bool = False
+    liked: float | None = None
+    smoothing: float | None = None
+    cap: float | None = None
+
+    name: ClassVar[str] = "familiar"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.folds is not None:
+            as_count("folds", self.folds, 2)
+        if self.cap is not None:
+            as_share("cap", self.cap)
+            if self.folds is not None:
+                raise SettingError("cap is for folds=None: with folds no item needs it")
+        if self.smoothing is not None and not 0 <= self.smoothing < np.inf:
+            raise SettingError(f"smoothing must be a number from 0 up, got {self.smoothing!r}")
+        if self.fair and self.liked is None:
+            raise SettingError("fair=True thins liked judgments: say what is liked, such as 3")
+        if not self.fair and any(x is not None for x in (self.liked, self.smoothing, self.cap)):
+            raise SettingError("liked, smoothing and cap are for fair=True")
+
+    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+        """Make the split, or one per fold."""
+        familiar = self._familiar(ratings)
+        if self.folds is None:
+            yield self._one(ratings, familiar, familiar, ~familiar, None, seed)
+            return
+        fold = draws.fold_of(ratings, self.folds, seed, "split/familiar")
+        for number in range(self.folds):
+            inside = fold == number
+            yield self._one(
+                ratings, familiar, familiar & ~inside, inside, f"fold{number + 1}", seed
+            )
+
+    def _familiar(self, ratings: Ratings) -> Mask:
+        """Return the tag as a mask."""
+        name = self.tag or next((tag for tag in TAGS if tag in ratings.tags), TAGS[0])
+        column = tag_of(ratings, name, "FamiliarTraining")
+        if column.dtype.is_numeric() and column.is_in([0, 1]).all():
+            column = column.cast(pl.Boolean)
+        mask = truth(column)
+        if mask is None:
+            raise DataError(
+                f"tag {name!r} must say true or false (or 1 or 0) for every rating; it holds "
+                f"{column.unique().sort().head(5).to_list()}"
+            )
+        return mask
+
+    def _one(
+        self,
+        ratings: Ratings,
+        familiar: Mask,
+        train: Mask,
+        test: Mask,
+        label: str | None,
+        seed: int,
+    ) -> Split:
+        """Make one split of its masks."""
+        hint = "look at the tag: some judgments must be familiar, and some not"
+        for part, mask in (("training", train), ("test", test)):
+            if not mask.any():
+                raise empty(self, part, hint)
+        true = ratings.take(test)
+        judgments = {"true": true}
+        if self.folds is not None:
+            judgments["observed"] = ratings.take(test & familiar)
+        rated = item_counts(ratings)
+        known = np.bincount(ratings.item, familiar, minlength=rated.size)
+        rate = np.divide(known, rated, out=np.zeros(rated.size), where=rated > 0)
+        facts = self._residual(rate[rated > 0], _density(ratings))
+        if self.fair:
+            chance, more = self._chance(ratings, familiar)
+            facts |= more
+            liked = true.value >= float(self.liked or 0)
+            lucky = draws.uniforms(true, seed, "split/familiar/fair") < chance[true.item]
+            kept = true.take(liked & lucky)
+            facts |= {
+                "disliked_left_out": int(np.count_nonzero(~liked)),
+                "thinned_out": int(np.count_nonzero(liked & ~lucky)),
+                "kept_share": len(kept) / max(int(np.count_nonzero(liked)), 1),
+            }
+            hint = f"T = {facts['T']:.4f}: raise smoothing, or bound T with cap"
+            true = kept
+        made = ratings.take(train)
+        return assemble(
+            self,
+            made,
+            true,
+            seed,
+            label,
+            hint=hint,
+            judgments=judgments,
+            left_out=len(ratings) - len(made) - len(true),
+            facts=facts,
+        )
+
+    def _training_share(self) -> float:
+        """Return which share of the familiar judgments trains."""
+        return 1.0 if self.folds is None else 1 - 1 / self.folds
+
+    def _factor(self, training: F64, density: float) -> F64:
+        """Return p(test | not train, i), given which share of an item's judgments trains.
+
+        NaN for an item whose every pair trains.
+        """
+        could = 1 - training if self.folds is None else np.full(training.size, 1 / self.folds)
+        outside = 1 - density * training
+        factor = np.full(training.size, np.nan)
+        np.divide(density * could, outside, out=factor, where=outside > 0)
+        return factor
+
+    def _residual(self, rate: F64, density: float) -> dict[str, Any]:
+        """Return the range over items of the chance to test what was not trained on."""
+        factor = self._factor(self._training_share() * rate, density)
+        low, high = float(np.nanmin(factor)), float(np.nanmax(factor))
+        return {
+            "density": density,
+            "factor_low": low,
+            "factor_high": high,
+            "residual": high / low - 1 if low > 0 else None,
+        }
+
+    def _chance(self, ratings: Ratings, familiar: Mask) -> tuple[F64, dict[str, Any]]:
+        """Return the probability with which each item's liked judgments stay in the test."""
+        liked = ratings.value >= float(self.liked or 0)
+        judged = np.bincount(ratings.item[liked], minlength=len(ratings.items))
+        known = np.bincount(ratings.item[liked & familiar], minlength=judged.size)
+        total = int(judged.sum())
+        if not total:
+            raise DataError(f"no judgment is liked: the largest is {ratings.value.max():g}")
+        there = judged > 0
+        extra = total / int(there.sum()) if self.smoothing is None else self.smoothing
+        rate = np.zeros(judged.size)
+        rate[there] = (known[there] + extra * known.sum() / total) / (judged[there] + extra)
+        training = self._training_share() * rate
+        factor = self._factor(training, _density(ratings))
+        below = there & ~np.isnan(factor) & (training <= (self.cap or 1))
+        if not below.any():
+            raise DataError(
+                f"all items train on more than cap={self.cap or 1:g} of their liked judgments; the "
+                f"least is {training[there].min():g}"
+            )
+        constant = float(factor[below].min())
+        chance = np.divide(constant, factor, out=np.ones(judged.size), where=below & (factor > 0))
+        facts = {
+            "T": float(training[below].max()),
+            "smoothing_used": extra,
+            "factor": constant,
+            "items_above_cap": int(np.count_nonzero(there & ~below)),
+        }
+        return chance, facts
+
+
+def _density(ratings: Ratings) -> float:
+    """Return which share of all pairs is judged."""
+    return len(ratings) / (len(ratings.users) * len(ratings.items))

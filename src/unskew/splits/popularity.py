@@ -1,0 +1,302 @@
+"""Splits and cuts that answer the popularity of items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.amounts import as_count, as_share, portion
+from unskew.data.ratings import Ratings
+from unskew.errors import DataError, SettingError, choose
+from unskew.splits import draws
+from unskew.splits.random import RandomSplit
+from unskew.splits.split import SIZES, Split, Splitter, assemble, by_mask
+
+Mask = NDArray[np.bool_]
+I64 = NDArray[np.int64]
+
+ROUNDING = ("floor", "nearest")
+BY = ("items", "ratings")
+COUNTS = ("all", "training")
+KEEP = ("tail", "head")
+
+
+def item_counts(ratings: Ratings) -> I64:
+    """Return the number of ratings of each item, |R(i)|."""
+    return np.bincount(ratings.item, minlength=len(ratings.items))
+
+
+def by_popularity(counts: I64) -> I64:
+    """Return the items, most rated first, ties by ascending id."""
+    return np.argsort(-counts, kind="stable")
+
+
+@dataclass(frozen=True)
+class UniformTest(Splitter):
+    r"""The same number of test ratings for each of the more popular items.
+
+    bellogin2017 section 6.2 (U1R, UAR). With items sorted by falling number of ratings,
+    :math:`\zeta = \max\{k : (1-\epsilon)\,|R(i_k)|\,k / |R| \ge \sigma\}`; each of
+    :math:`T = \{i_1 … i_\zeta\}` gets :math:`\eta = (1-\epsilon)\,|R(i_\zeta)|` random test
+    ratings. Where even the least rated item has more than σ needs, η is not more than that
+    (:math:`\lceil \sigma |R| / \zeta \rceil`), which the paper does not say. Candidate items should
+    be T (the test items). Facts: `items` = |T|, `per_item` = η, `zeta` = ζ, `zeta_ratings` =
+    |R(i_ζ)|.
+
+    Parameters
+    ----------
+    test
+        σ: the share of test ratings asked for; what rounding makes of it is the fact `test_share`.
+    epsilon
+        ε: the smallest share of its ratings that an item of T keeps for training.
+    rounding
+        `floor` (default, which keeps ε) or `nearest` (half to even, which the paper's η = 118 on
+        MovieLens 1M needs).
+    repetitions
+        Independent draws. These are no folds: they overlap, because disjoint ones would need
+        ε >= 1 - 1/n, not the paper's 1/n.
+    """
+
+    test: float = 0.2
+    epsilon: float = 0.2
+    rounding: str = "floor"
+    repetitions: int = 1
+
+    name: ClassVar[str] = "uniform"
+
+    def __post_init__(self) -> None:
+        as_share("test", self.test)
+        as_share("epsilon", self.epsilon)
+        choose("rounding", self.rounding, ROUNDING)
+        as_count("repetitions", self.repetitions)
+
+    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+        """Make the split, or one per repetition."""
+        counts = item_counts(ratings)
+        order = by_popularity(counts)
+        zeta = self._zeta(counts[order], len(ratings))
+        least = int(counts[order[zeta - 1]])
+        kept = 1 - as_share("epsilon", self.epsilon)
+        need = as_share("test", self.test) * len(ratings) / zeta
+        per_item = min(int(portion(np.array([least]), kept, self.rounding)[0]), math.ceil(need))
+        size = np.zeros(len(ratings.items), np.int64)
+        size[order[:zeta]] = per_item
+        hint = (
+            f"{zeta:,} items have {least} or more ratings, and {1 - self.epsilon:g} of {least} is "
+            f"{per_item} ({self.rounding}); a larger test share takes fewer, more popular items"
+        )
+        facts = {
+            "items": zeta,
+            "per_item": per_item,
+            "zeta": zeta,
+            "zeta_ratings": least,
+        }
+        for number, label in _labels(self.repetitions):
+            test = draws.of_each_item(ratings, size, seed, f"split/uniform/{number}")
+            yield by_mask(self, ratings, test, seed, label, hint=hint, facts=facts)
+
+    def _zeta(self, falling: I64, total: int) -> int:
+        """Return the largest k that still allows the test share, in whole-number arithmetic."""
+        kept, wanted = 1 - as_share("epsilon", self.epsilon), as_share("test", self.test)
+        area = falling * np.arange(1, falling.size + 1)
+        need = wanted * total / kept
+        enough = np.flatnonzero(area >= math.ceil(need))
+        if enough.size:
+            return int(enough[-1]) + 1
+        best = int(np.argmax(area)) if area.size else 0
+        most = kept * (int(area[best]) if area.size else 0) / max(total, 1)
+        rounded = math.floor(most * 10_000) / 10_000  # down, so that it can be typed as it stands
+        raise DataError(
+            f"uniform: test={self.test:g} is not possible with epsilon={self.epsilon:g}: the most "
+            f"is {rounded:g}, with the {best + 1:,} most rated items; lower test or epsilon"
+        )
+
+
+@dataclass(frozen=True)
+class FlatTest(Splitter):
+    """The same number t of test ratings for every item that has enough.
+
+    castells2018 section 5.1.2, which does not say what becomes of items with few ratings.
+
+    Parameters
+    ----------
+    t
+        Test ratings per item: 10 unless given.
+    test
+        Instead of t: the smallest t that makes the test part at least this share.
+    min_ratings
+        Items with fewer ratings have no test ratings (counted as `items_below`); t + 1 unless
+        given, so that one is left for training. An item with at least this many but fewer than t
+        gives all it has (counted as `items_short`): with `min_ratings=1` every item is tested.
+    repetitions
+        Independent draws; these are no folds.
+    """
+
+    t: int | None = None
+    test: float | None = None
+    min_ratings: int | None = None
+    repetitions: int = 1
+
+    name: ClassVar[str] = "flat"
+
+    def __post_init__(self) -> None:
+        if self.t is not None:
+            as_count("t", self.t)
+        if self.test is not None:
+            as_share("test", self.test)
+            if self.t is not None:
+                raise SettingError(f"say either t={self.t} or a share (test={self.test})")
+        if self.min_ratings is not None:
+            as_count("min_ratings", self.min_ratings)
+        as_count("repetitions", self.repetitions)
+
+    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+        """Make the split, or one per repetition."""
+        counts = item_counts(ratings)
+        t = self._smallest(counts) if self.test is not None else self.t or 10
+        least = t + 1 if self.min_ratings is None else self.min_ratings
+        tested = counts >= least
+        size = np.where(tested, np.minimum(counts, t), 0)
+        most = int(counts.max(initial=0))
+        if tested.any():
+            hint = f"t={t} takes every rating; the most rated item has {most}: take a smaller t"
+        else:
+            hint = f"no item has {least} ratings, the most is {most}: take min_ratings={most}"
+        facts = {
+            "items": int(np.count_nonzero(tested)),
+            "per_item": t,
+            "min_ratings": least,
+            "items_below": int(np.count_nonzero((counts > 0) & ~tested)),
+            "items_short": int(np.count_nonzero(tested & (counts < t))),
+        }
+        for number, label in _labels(self.repetitions):
+            test = draws.of_each_item(ratings, size, seed, f"split/flat/{number}")
+            yield by_mask(self, ratings, test, seed, label, hint=hint, facts=facts)
+
+    def _smallest(self, counts: I64) -> int:
+        """Return the smallest t for the test share, or say which share is possible."""
+        rising = np.sort(counts)
+        held = np.append(0, np.cumsum(rising))
+        t = np.arange(1, max(int(rising[-1]), 1) + 1)
+        first = np.searchsorted(rising, t + 1 if self.min_ratings is None else self.min_ratings)
+        full = np.maximum(np.searchsorted(rising, t), first)  # from here on, items give t
+        area = held[full] - held[first] + t * (rising.size - full)
+        enough = np.flatnonzero(area >= math.ceil(as_share("test", self.test) * int(held[-1])))
+        if enough.size:
+            return int(t[enough[0]])
+        best = math.floor(10_000 * int(area.max()) / int(held[-1])) / 10_000
+        raise DataError(
+            f"flat: test={self.test:g} is not possible: the most is {best:g}, with "
+            f"t={int(t[np.argmax(area)])}; lower test or min_ratings"
+        )
+
+
+def _labels(repetitions: int) -> list[tuple[int, str | None]]:
+    if repetitions == 1:
+        return [(1, None)]
+    return [(number, f"repetition{number}") for number in range(1, repetitions + 1)]
+
+
+@dataclass(frozen=True)
+class HeadRemoved(Splitter):
+    """Another split whose test part loses the most popular items, or keeps only these.
+
+    bellogin2017 figure 8 ("-10 % head"). Training is untouched. With the test items as candidates
+    the head is neither judged nor ranked, as in the paper.
+
+    Parameters
+    ----------
+    of
+        The split to start from.
+    share
+        How much is the head: a share of the rated items, rounded to the nearest whole number.
+    by
+        `items`, or `ratings`: then the head is as few of the most rated items as hold at least
+        this share of the ratings.
+    counts
+        Count `all` ratings, or those in `training` only.
+    keep
+        Keep the `tail` in the test part (default), or the `head`.
+    """
+
+    of: Splitter = field(default_factory=RandomSplit)
+    share: float = 0.1
+    by: str = "items"
+    counts: str = "all"
+    keep: str = "tail"
+
+    name: ClassVar[str] = "head-removed"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of, Splitter):
+            raise SettingError(f"of must be a way to split, such as RandomSplit(); got {self.of!r}")
+        as_share("share", self.share)
+        choose("by", self.by, BY)
+        choose("counts", self.counts, COUNTS)
+        choose("keep", self.keep, KEEP)
+
+    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+        """Make the split, one per fold of the one to start from."""
+        part = as_share("share", self.share)
+        for made in self.of.each(ratings, seed):
+            counts = item_counts(made.train)
+            if self.counts == "all":
+                counts = counts + item_counts(made.test)
+            yield self._cut(made, counts, head(counts, part, self.by), seed)
+
+    def _cut(self, made: Split, counts: I64, in_head: Mask, seed: int) -> Split:
+        """Take the head, or the tail, out of everything that judges."""
+
+        def left(ratings: Ratings) -> Ratings:
+            return ratings.take(in_head[ratings.item] == (self.keep == "head"))
+
+        test = left(made.test)
+        removed = len(made.test) - len(test)
+        facts = {
+            **{key: fact for key, fact in made.facts.items() if key not in SIZES},
+            "head_items": int(np.count_nonzero(in_head)),
+            "head_share_of_ratings": int(counts[in_head].sum()) / int(counts.sum()),
+            "removed_from_test": removed,
+        }
+        hint = (
+            f"the head is {facts['head_items']:,} of {np.count_nonzero(counts):,} items: take "
+            f"another share of it, or a larger test part"
+        )
+        label = None if made.label == self.of.name else made.label
+        return assemble(
+            self, made.train, test, seed, label, hint=hint, facts=facts,
+            left_out=made.facts["left_out"] + removed,
+            judgments={name: left(part) for name, part in made.judgments.items()},
+        )  # fmt: skip
+
+
+def head(counts: I64, part: Fraction, by: str = "items") -> Mask:
+    """Tell which items are the head: the most rated ones, ties by ascending id.
+
+    Parameters
+    ----------
+    counts
+        The number of ratings of each item.
+    part
+        The share of the rated `items` (half to even), or of the `ratings` (as few items as hold
+        at least this share).
+    by
+        `items` or `ratings`.
+    """
+    order = by_popularity(counts)
+    if by == "items":
+        rated = int(np.count_nonzero(counts))
+        size = int(portion(np.array([rated]), part, "nearest")[0])
+    else:
+        need = part * int(counts.sum())
+        held = np.cumsum(counts[order])
+        size = int(np.searchsorted(held, math.ceil(need))) + 1
+    mask = np.zeros(counts.size, np.bool_)
+    mask[order[:size]] = True
+    return mask

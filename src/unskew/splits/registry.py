@@ -1,0 +1,56 @@
+"""Every way to split, by name, and the way back from a card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from unskew.errors import SettingError, choose
+from unskew.splits.events import EventSplit
+from unskew.splits.familiar import FamiliarTraining
+from unskew.splits.given import ForcedTest, Given
+from unskew.splits.popularity import FlatTest, HeadRemoved, UniformTest
+from unskew.splits.random import RandomSplit
+from unskew.splits.split import Splitter
+from unskew.splits.time import TemporalSplit
+from unskew.splits.user import LeaveOut, UserSplit
+
+PROTOCOLS: dict[str, type[Splitter]] = {
+    kind.name: kind
+    for kind in (
+        RandomSplit, UserSplit, LeaveOut, TemporalSplit, EventSplit, UniformTest, FlatTest,
+        HeadRemoved, ForcedTest, FamiliarTraining, Given,
+    )
+}  # fmt: skip
+
+
+def protocol(name: str, **settings: Any) -> Splitter:
+    """Build a way to split from its name and settings, such as those of a card.
+
+    Parameters
+    ----------
+    name
+        One of `PROTOCOLS`.
+    settings
+        Its settings; a nested one is given as a mapping with its own `protocol`.
+
+    Examples
+    --------
+    >>> from unskew.splits.registry import protocol
+    >>> protocol("user", test=0.5)
+    UserSplit(test=0.5, rounding='floor', number=None, pick='random')
+    """
+    kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
+    allowed = [one.name for one in fields(kind)]
+    for setting in settings:
+        if setting not in allowed:
+            raise SettingError(f"{name} has no setting {setting!r}; it has: {', '.join(allowed)}")
+    return kind(**{key: _nested(value) for key, value in settings.items()})
+
+
+def _nested(value: Any) -> Any:
+    if isinstance(value, Mapping) and "protocol" in value:
+        inner = dict(value)
+        return protocol(inner.pop("protocol"), **inner)
+    return value

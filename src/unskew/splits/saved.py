@@ -1,0 +1,315 @@
+"""Splits and interventions on disk: Parquet files and the card from which they can be re-made."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.checks import checked
+from unskew.data.ratings import Ratings, under_one_numbering
+from unskew.data.relevance import Relevance
+from unskew.engine.files import replacing_folder, write_table
+from unskew.engine.versions import versions
+from unskew.errors import DataError, SettingError
+from unskew.report.result import finite
+from unskew.splits.diagnose import audit_split
+from unskew.splits.events import Events, EventSplit
+from unskew.splits.interventions import Intervened
+from unskew.splits.registry import protocol
+from unskew.splits.split import Split, Splitter
+
+FORMAT = 1
+CARD = "card.json"
+
+
+@checked
+def save_splits(
+    how: Splitter,
+    ratings: Ratings | Events,
+    folder: str | os.PathLike[str],
+    seed: int = 0,
+    *,
+    liked: float | None = None,
+    force: bool = False,
+    more: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Split ratings into a folder and return its card.
+
+    The folder gets `train.parquet`, `test.parquet` and further judgment sets (such as
+    `observed.parquet`); where there are several splits, each has a folder of its own, such as
+    `fold1`. The files appear when all are written. `card.json` holds every setting and fact; facts
+    that all splits share stand at its top. One split at a time is in memory.
+
+    Parameters
+    ----------
+    how
+        The way to split.
+    ratings
+        What to split.
+    folder
+        Where to write; it must be new or empty.
+    seed
+        Same seed, same rows.
+    liked
+        Count liked ratings (this value and more) too.
+    force
+        Write into a folder that is not empty; what an older card there lists is removed first.
+    more
+        Further entries for the card, such as how the data was read.
+    """
+    home = check_folder(folder, force)
+    with replacing_folder(home) as part:
+        card = _write_splits(how, ratings, part, seed, liked, more or {})
+        _clear(home)  # now that everything is written
+    return card
+
+
+def _write_splits(
+    how: Splitter,
+    ratings: Ratings | Events,
+    home: Path,
+    seed: int,
+    liked: float | None,
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
+    entries: list[dict[str, Any]] = []
+    for split in _each(how, ratings, seed):
+        place = "." if split.label == how.name else split.label
+        parts = {"train": split.train, "test": split.test, **split.judgments}
+        for name, rows in parts.items():
+            if not re.fullmatch(r"[\w-]+", name):
+                raise DataError(f"{name!r} cannot name a file: rename it, such as valid")
+            write_table(_frame(rows), home / place / f"{name}.parquet", "parquet")
+        facts = dict(split.facts)
+        if liked is not None:
+            facts |= _count_liked(parts, liked)
+        entries.append(
+            {
+                "label": split.label,
+                "folder": place,
+                "files": {f"{name}.parquet": len(rows) for name, rows in parts.items()},
+                "facts": facts,
+                "audit": {key: finite(fact) for key, fact in audit_split(split).describe().items()},
+            }
+        )
+    settings = how.describe()
+    card = {
+        "format": FORMAT,
+        "protocol": settings.pop("protocol"),
+        "settings": settings,
+        "seed": int(seed),
+        "liked": liked,
+        "data": _data_of(ratings),
+        **more,
+        **_common([entry["facts"] for entry in entries]),
+        "splits": entries,
+        "versions": versions(),
+    }
+    _write_card(card, home)
+    return card
+
+
+def _each(how: Splitter, data: Ratings | Events, seed: int) -> Iterator[Split]:
+    if isinstance(how, EventSplit):
+        return how.each(data, seed)
+    if isinstance(data, Events):
+        raise SettingError(f"{how.name} splits ratings, not an event log; EventSplit does")
+    return how.each(data, seed)
+
+
+@checked
+def load_splits(folder: str | os.PathLike[str]) -> list[Split]:
+    """Read what `save_splits` wrote."""
+    home = Path(folder)
+    card = read_card(home / CARD)
+    return list(_loaded(home, card))
+
+
+def _loaded(home: Path, card: Mapping[str, Any]) -> Iterator[Split]:
+    design = {"protocol": card["protocol"], **card["settings"], "seed": card["seed"]}
+    for entry in card["splits"]:
+        names = [Path(file).stem for file in entry["files"]]
+        parts = [_read(home / entry["folder"] / file) for file in entry["files"]]
+        found = dict(zip(names, under_one_numbering(*parts), strict=True))
+        train, test = found.pop("train"), found.pop("test")
+        yield Split(train, test, entry["label"], entry["facts"], design, found)
+
+
+def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the card of a split."""
+    try:
+        card = json.loads(Path(path).read_text(encoding="utf-8"))
+        number = card["format"]
+        there = "splits" in card and "settings" in card
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise DataError(f"{path}: this is no card of a split ({problem})") from None
+    if not there:
+        raise DataError(f"{path}: this is no card of a split")
+    if number != FORMAT:
+        raise DataError(f"{path}: written in format {number}, this version reads {FORMAT}")
+    return dict(card)
+
+
+def from_card(
+    card: Mapping[str, Any],
+    ratings: Ratings | Events,
+    test_ratings: Ratings | None = None,
+) -> Splitter:
+    """Return the way to split that a card describes, for the same ratings.
+
+    Parameters
+    ----------
+    card
+        What `read_card` returns.
+    ratings
+        The ratings that were split; refused if they are others.
+    test_ratings
+        Ratings that a setting stands for (those of `forced`, or of `given` with two files).
+    """
+    _check_same("these ratings", card["data"]["fingerprint"], ratings.fingerprint)
+    settings = dict(card["settings"])
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and "fingerprint" in value:
+            if test_ratings is None:
+                raise SettingError(f"this card needs the {value['ratings']:,} test ratings too")
+            _check_same("the test ratings", value["fingerprint"], test_ratings.fingerprint)
+            settings[key] = test_ratings
+    return protocol(card["protocol"], **settings)
+
+
+def save_intervened(
+    done: Intervened,
+    folder: str | os.PathLike[str],
+    *,
+    sources: Mapping[str, Ratings],
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write `test.parquet` and `card.json` of an intervention and return the card.
+
+    Parameters
+    ----------
+    done
+        The result.
+    folder
+        Where to write; it must be new or empty.
+    sources
+        The ratings it was made from, by their role.
+    force
+        Write into a folder that is not empty.
+    """
+    home = check_folder(folder, force)
+    frame = done.to_polars()
+    card = {
+        "format": FORMAT,
+        **done.design,
+        "data": {role: _data_of(rows) for role, rows in sources.items()},
+        "facts": {key: finite(value) for key, value in done.facts.items()},
+        "files": {"test.parquet": frame.height},
+        "versions": versions(),
+    }
+    with replacing_folder(home) as part:
+        write_table(frame, part / "test.parquet", "parquet")
+        _write_card(card, part)
+        _clear(home)  # now that everything is written
+    return card
+
+
+def check_folder(folder: str | os.PathLike[str], force: bool) -> Path:
+    """Return the folder if it can be written to: new, empty, or `force`."""
+    home = Path(folder)
+    if home.exists() and not home.is_dir():
+        raise SettingError(f"{home}: is a file; give a folder")
+    if not force and home.exists() and any(home.iterdir()):
+        raise SettingError(f"{home}: is not empty; give a new folder, or say --force (force=True)")
+    return home
+
+
+def _clear(home: Path) -> None:
+    """Take away what an older card lists, the card first; nothing else is touched."""
+    old = home / CARD
+    if not old.is_file():
+        return
+    try:
+        card = json.loads(old.read_text(encoding="utf-8"))
+        entries = card.get("splits", [{"folder": ".", "files": card.get("files", {})}])
+        files = [home / entry["folder"] / file for entry in entries for file in entry["files"]]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        files = []  # not one of ours
+    old.unlink()
+    for file in files:
+        if file.resolve().is_relative_to(home.resolve()) and file.suffix == ".parquet":
+            file.unlink(missing_ok=True)
+            if file.parent != home and file.parent.is_dir() and not any(file.parent.iterdir()):
+                file.parent.rmdir()
+
+
+def _frame(ratings: Ratings) -> pl.DataFrame:
+    """Return ratings with raw ids; implicit ones without the rating they do not have."""
+    frame = ratings.to_polars()
+    return frame.drop("rating") if ratings.implicit else frame
+
+
+def _read(path: Path) -> Ratings:
+    """Read a part again, every further column as a tag."""
+    try:
+        columns = {column.name: column for column in pl.read_parquet(path, glob=False)}
+        user, item = columns.pop("user"), columns.pop("item")
+    except (OSError, KeyError, pl.exceptions.PolarsError) as problem:
+        raise DataError(f"{path}: not a part of a split ({problem})") from None
+    value, time = columns.pop("rating", None), columns.pop("time", None)
+    stamps = None if time is None else time.dt.timestamp("us").to_numpy()
+    return Ratings.of(user, item, value, stamps, tags=columns)
+
+
+def _write_card(card: Mapping[str, Any], home: Path) -> None:
+    text = json.dumps(card, indent=1, ensure_ascii=False, allow_nan=False)
+    (home / CARD).write_text(text + "\n", encoding="utf-8")
+
+
+def _data_of(data: Ratings | Events) -> dict[str, Any]:
+    """Return what tells these ratings from others."""
+    if isinstance(data, Events):
+        return {
+            "events": len(data),
+            "fingerprint": data.fingerprint,
+            "notes": list(data.notes),
+        }
+    return {
+        "ratings": len(data),
+        "users": len(data.users),
+        "items": len(data.items),
+        "fingerprint": data.fingerprint,
+        "notes": list(data.notes),
+    }
+
+
+def _check_same(what: str, wanted: str, found: str) -> None:
+    if wanted != found:
+        raise DataError(
+            f"{what} are not those of the card (fingerprint {found}, the card says {wanted})"
+        )
+
+
+def _common(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the facts that all splits share."""
+    first, *others = facts
+    return {
+        key: value
+        for key, value in first.items()
+        if all(key in other and other[key] == value for other in others)
+    }
+
+
+def _count_liked(parts: Mapping[str, Ratings], liked: float) -> dict[str, int]:
+    rule = Relevance(liked=liked)
+    return {
+        f"{name}_liked": int(np.count_nonzero(rule.is_liked(rows.value)))
+        for name, rows in parts.items()
+    }

@@ -1,0 +1,213 @@
+"""`Split`, and what every way to split shares."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.checks import check_fields
+from unskew.data.ratings import Ratings
+from unskew.data.readers import column_hint
+from unskew.errors import DataError, Spelling, choose
+
+Mask = NDArray[np.bool_]
+I64 = NDArray[np.int64]
+
+OVERLAP = ("to-training", "to-test", "keep", "error")
+"""Where pairs go that are in both parts: see `without_overlap`."""
+SIZES = ("train", "test", "test_share", "left_out")
+"""The facts that every split has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training and test ratings under the same ids, and how they came about."""
+
+    train: Ratings
+    test: Ratings
+    label: str = "split"
+    """What tells it from its sisters, such as `fold1`."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What was counted on the way, as plain values."""
+    design: Mapping[str, Any] = field(default_factory=dict)
+    """The settings and the seed from which it can be made again."""
+    judgments: Mapping[str, Ratings] = field(default_factory=dict)
+    """Further sets to judge by, such as `observed` and `true`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def __repr__(self) -> str:
+        more = "".join(f", {name} {len(part):,}" for name, part in self.judgments.items())
+        return f"Split({self.label}: train {len(self.train):,}, test {len(self.test):,}{more})"
+
+
+@dataclass(frozen=True)
+class Splitter(ABC):
+    """A way to split: frozen settings, and the splits they make of ratings."""
+
+    name: ClassVar[str]
+    """Its name on the command line and on cards."""
+
+    @abstractmethod
+    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+        """Make the splits one by one: only one needs to fit in memory."""
+
+    def split(self, ratings: Ratings, seed: int = 0) -> list[Split]:
+        """Make all splits: folds or repetitions where there are several, else one.
+
+        Parameters
+        ----------
+        ratings
+            What to split.
+        seed
+            Same seed, same rows: on any machine and in any order of the input.
+        """
+        return list(self.each(ratings, seed))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings as plain values, for a card."""
+        settings = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+        return {"protocol": self.name, **settings}
+
+
+def assemble(
+    protocol: Splitter,
+    train: Ratings,
+    test: Ratings,
+    seed: int,
+    label: str | None = None,
+    *,
+    hint: str,
+    facts: Mapping[str, Any] | None = None,
+    left_out: int = 0,
+    judgments: Mapping[str, Ratings] | None = None,
+) -> Split:
+    """Put a split together; refuse one without training or test ratings, with a hint."""
+    for part, rows in (("training", train), ("test", test)):
+        if not len(rows):
+            raise empty(protocol, part if label is None else f"{label} {part}", hint)
+    numbers = len(train), len(test), len(test) / (len(train) + len(test)), left_out
+    sizes = dict(zip(SIZES, numbers, strict=True))
+    return Split(
+        train,
+        test,
+        label or protocol.name,
+        {**sizes, **(facts or {})},
+        {**protocol.describe(), "seed": int(seed)},
+        dict(judgments or {}),
+    )
+
+
+def by_mask(
+    protocol: Splitter,
+    ratings: Ratings,
+    test: Mask,
+    seed: int,
+    label: str | None = None,
+    *,
+    hint: str,
+    facts: Mapping[str, Any] | None = None,
+) -> Split:
+    """Put the marked ratings in the test part and all others in training."""
+    parts = ratings.take(~test), ratings.take(test)
+    return assemble(protocol, *parts, seed, label, hint=hint, facts=facts)
+
+
+def empty(protocol: Splitter, part: str, hint: str) -> DataError:
+    """Build the error for a part without ratings."""
+    return DataError(f"{protocol.name}: the {part} part is empty; {hint}")
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON knows it."""
+    if isinstance(value, Splitter):
+        return value.describe()
+    if isinstance(value, Ratings):
+        return {"ratings": len(value), "fingerprint": value.fingerprint}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def shared_rows(ratings: Ratings, other: Ratings) -> Mask:
+    """Tell which rows have their user and item in `other` too; both under the same ids."""
+    from unskew.splits import kernels
+
+    mark = kernels.shared(ratings.start, ratings.item, other.start, other.item)
+    return mark.view(np.bool_)
+
+
+def without_overlap(train: Ratings, test: Ratings, overlap: str) -> tuple[Ratings, Ratings, int]:
+    """Settle the pairs that are in both parts; return both parts and how many there were.
+
+    Parameters
+    ----------
+    train, test
+        Under the same ids.
+    overlap
+        `to-training` takes them out of the test part, `to-test` out of the training part, `keep`
+        leaves them in both, `error` refuses them.
+    """
+    choose("overlap", overlap, OVERLAP)
+    again = shared_rows(test, train)
+    number = int(np.count_nonzero(again))
+    if number and overlap == "error":
+        row = int(np.argmax(again))
+        pair = (
+            f"user {test.users.values[int(test.user[row])]!r}, "
+            f"item {test.items.values[int(test.item[row])]!r}"
+        )
+        raise DataError(
+            f"{number:,} user-item pairs are in both parts, the first: {pair}; say where they "
+            f"belong with ",
+            Spelling(
+                "overlap='to-training', 'to-test' or 'keep'",
+                "--overlap to-training, to-test or keep",
+            ),
+        )
+    if number and overlap == "to-training":
+        test = test.take(~again)
+    elif number and overlap == "to-test":
+        train = train.take(~shared_rows(train, test))
+    return train, test, number
+
+
+def time_of(ratings: Ratings, what: str) -> I64:
+    """Return the time stamps, or say that they are needed."""
+    if ratings.time is None:
+        raise DataError(
+            f"{what} needs time stamps, and these ratings have none; name their column with ",
+            column_hint("time"),
+            ", or draw at random with ",
+            Spelling("RandomSplit or pick='random'", "--protocol random or --pick random"),
+        )
+    return ratings.time
+
+
+def tag_of(ratings: Ratings, name: str, what: str) -> pl.Series:
+    """Return a tag's column, or say which tags there are."""
+    if name not in ratings.tags:
+        there = ", ".join(ratings.tags) or "none"
+        raise DataError(
+            f"{what}: these ratings carry no tag {name!r} (tags: {there}); keep a column as a tag "
+            f"with ",
+            Spelling(f"read_ratings(…, tags=[{name!r}])", f"--column {name}"),
+        )
+    return ratings.tags[name]
+
+
+def truth(column: pl.Series) -> Mask | None:
+    """Return a column of true and false (as such or as text) as a mask; None if it is another."""
+    if column.dtype == pl.String:
+        words = column.str.to_lowercase()
+        if words.is_in(["true", "false"]).all():
+            column = words == "true"
+    return column.to_numpy() if column.dtype == pl.Boolean and not column.null_count() else None

@@ -1,0 +1,117 @@
+"""Strata of items by popularity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.amounts import as_count
+from unskew.checks import checked
+from unskew.data.ratings import Ratings, frozen
+from unskew.data.relevance import Relevance
+from unskew.errors import DataError, SettingError
+from unskew.splits.popularity import by_popularity, item_counts
+from unskew.splits.split import Split
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """A partition of the items: stratum 0 holds the most popular ones."""
+
+    stratum: I32
+    """The stratum of each item."""
+    m: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Items of each stratum, and what they were formed by."""
+
+    def slices(self, split: Split) -> list[Split]:
+        """Cut a split into one per stratum, to train and test each on its own.
+
+        castells2018 section 5.1.3 trains within each bin, bellogin2017 section 6.1 on everything.
+        """
+        if len(split.train.items) != self.stratum.size:
+            raise SettingError(
+                f"these strata are of {self.stratum.size:,} items, the split has "
+                f"{len(split.train.items):,}: form them from the split's own ratings"
+            )
+        return [self._slice(split, number) for number in range(self.m)]
+
+    def _slice(self, split: Split, number: int) -> Split:
+        def inside(ratings: Ratings) -> Ratings:
+            return ratings.take(self.stratum[ratings.item] == number)
+
+        train, test = inside(split.train), inside(split.test)
+        facts = {**split.facts, "stratum": number, "train": len(train), "test": len(test)}
+        return Split(
+            train,
+            test,
+            f"{split.label}-stratum{number + 1}",
+            facts,
+            split.design,
+            {name: inside(part) for name, part in split.judgments.items()},
+        )
+
+
+@checked
+def popularity_percentiles(ratings: Ratings, m: int = 10) -> Strata:
+    """Part the items into m strata of equal numbers of items, by falling number of ratings.
+
+    bellogin2017 section 6.1 (P1R), which counts all ratings. Ties by ascending id; where m does
+    not divide the items, sizes differ by one. Items without ratings come last.
+    """
+    return percentiles(item_counts(ratings), m)
+
+
+def percentiles(counts: I64, m: int) -> Strata:
+    """Part items into m strata of equal numbers of items, by falling counts."""
+    _check(m, counts.size)
+    place = np.empty(counts.size, np.int64)
+    place[by_popularity(counts)] = np.arange(counts.size)
+    return _strata(place * m // counts.size, m, counts, "items")
+
+
+@checked
+def judgment_bins(train: Ratings, relevance: Relevance, m: int = 10) -> Strata:
+    """Part the items into m strata of about equal numbers of positive training judgments.
+
+    castells2018 section 5.1.3. Items go by falling number of liked training ratings, ties by
+    ascending id, each into the bin in which the middle of its judgments falls. An item with more
+    judgments than a bin has room for can leave bins empty (the fact `empty`).
+    """
+    liked = train.take(relevance.is_liked(train.value))
+    counts = item_counts(liked)
+    _check(m, counts.size)
+    if not len(liked):
+        raise DataError(
+            f"no training rating is liked ({relevance}): there are no judgments to bin by"
+        )
+    order = by_popularity(counts)
+    falling = counts[order]
+    middle = 2 * np.cumsum(falling) - falling  # in halves
+    stratum = np.empty(counts.size, np.int64)
+    stratum[order] = np.minimum(middle * m // (2 * len(liked)), m - 1)
+    return _strata(stratum, m, counts, "judgments")
+
+
+def _check(m: int, items: int) -> None:
+    if as_count("m", m) > items:
+        raise SettingError(f"m={m} strata need as many items; there are {items:,}")
+
+
+def _strata(stratum: I64, m: int, counts: I64, by: str) -> Strata:
+    sizes = np.bincount(stratum, minlength=m)
+    facts = {
+        "by": by,
+        "m": m,
+        "items": sizes.tolist(),
+        "ratings": np.bincount(stratum, counts, minlength=m).astype(np.int64).tolist(),
+        "empty": int(np.count_nonzero(sizes == 0)),
+    }
+    return Strata(frozen(stratum.astype(np.int32)), m, facts)

@@ -1,0 +1,89 @@
+"""Smaller test sets, and disjoint random parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from unskew.amounts import as_share, portion
+from unskew.checks import checked
+from unskew.data.ratings import Ratings
+from unskew.errors import SettingError, choose
+from unskew.splits import draws
+from unskew.splits.popularity import head, item_counts
+
+PER = ("user", "all")
+
+
+@checked
+def sparsity_sample(test: Ratings, share: float, seed: int = 0, *, per: str = "user") -> Ratings:
+    """Return a random part of a test set, to see what becomes of a metric when less is known.
+
+    Parameters
+    ----------
+    test
+        The ratings to draw from.
+    share
+        The share to keep.
+    seed
+        One sample per seed. With the same seed a smaller sample is part of a larger one.
+    per
+        `user` keeps this share of each user's ratings (valcarce2018 section 4.1); `all` keeps
+        this share of all ratings, whoever gave them (bellogin2017 figure 4). Rounded to the
+        nearest whole number, half to even; users left without ratings are counted in the notes.
+    """
+    part = as_share("share", share, one=True)
+    if choose("per", per, PER) == "user":
+        size = portion(np.diff(test.start), part, "half-even")
+        kept = draws.of_each_user(test, size, seed, "sample/user")
+    else:
+        number = int(portion(np.array([len(test)]), part, "half-even")[0])
+        kept = draws.of_all(test, number, seed, "sample/all")
+    return _noted(test, test.take(kept), f"sparsity sample of {share:g} per {per}, seed {seed}")
+
+
+@checked
+def popularity_cut(train: Ratings, test: Ratings, keep: float = 0.9) -> Ratings:
+    """Return the test ratings without those of the most popular items (valcarce2018 section 4.2).
+
+    Parameters
+    ----------
+    train, test
+        Under the same ids.
+    keep
+        q: the share of items to keep. The `round((1 - q) * n)` items with most training ratings
+        go, of the n that have any; ties by ascending id.
+    """
+    part = as_share("keep", keep, one=True)
+    gone = head(item_counts(train), 1 - part)
+    kept = test.take(~gone[test.item])
+    return _noted(test, kept, f"popularity cut: {int(gone.sum()):,} most rated items removed")
+
+
+def random_parts(ratings: Ratings, shares: Sequence[float], seed: int = 0) -> list[Ratings]:
+    """Return disjoint random parts of `floor(share * n)` ratings each (carraro2020 section 5.1).
+
+    Where the shares add up to 1, the last part takes what rounding leaves over.
+    """
+    parts = [as_share("shares", one) for one in shares]
+    if not parts or sum(parts, Fraction(0)) > 1:
+        raise SettingError(f"shares must add up to 1 at the most, got {list(shares)}")
+    sizes = [int(portion(np.array([len(ratings)]), part)[0]) for part in parts]
+    if sum(parts, Fraction(0)) == 1:
+        sizes[-1] = len(ratings) - sum(sizes[:-1])
+    order = np.argsort(draws.keys(ratings, seed, "parts"), kind="stable")
+    ends = np.cumsum(sizes)
+    return [
+        ratings.take(np.sort(order[end - size : end]))
+        for end, size in zip(ends.tolist(), sizes, strict=True)
+    ]
+
+
+def _noted(before: Ratings, after: Ratings, what: str) -> Ratings:
+    """Say in the notes what a sample cost."""
+    lost = int(np.count_nonzero(np.diff(before.start)) - np.count_nonzero(np.diff(after.start)))
+    note = f"{what}: {len(after):,} of {len(before):,} ratings kept; {lost:,} users have none left"
+    return replace(after, notes=(*before.notes, note))

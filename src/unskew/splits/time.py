@@ -1,0 +1,166 @@
+"""`TemporalSplit`: training before test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.amounts import DEFAULT_TEST, as_share, portion
+from unskew.checks import check_fields
+from unskew.data.ratings import Ratings, frozen, sort_groups
+from unskew.errors import SettingError, choose
+from unskew.splits.split import Split, Splitter, by_mask, time_of
+from unskew.splits.user import hint_share
+
+Mask = NDArray[np.bool_]
+I64 = NDArray[np.int64]
+
+TIES = ("test", "train")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class TemporalSplit(Splitter):
+    """Training ratings come before test ratings, for everyone or within each user.
+
+    Ratings with the same time stamp are never torn apart: where the cut would fall between them,
+    all go to the side that `ties` names (counted).
+
+    Parameters
+    ----------
+    test
+        The share of ratings after the cut: 0.2 unless given, rounded to the nearest whole number
+        (`per_user`: rounded down).
+    at
+        Instead of a share: the moment of the cut, as ISO text (UTC unless it says otherwise), a
+        `datetime`, or seconds since 1970. Ratings at that moment go to the side that `ties` names.
+    ties
+        `test` (default) or `train`.
+    per_user
+        Cut each user's ratings on their own.
+    """
+
+    test: float | None = None
+    at: str | datetime | float | None = None
+    ties: str = "test"
+    per_user: bool = False
+
+    name: ClassVar[str] = "temporal"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        choose("ties", self.ties, TIES)
+        if self.test is not None:
+            as_share("test", self.test)
+        if self.at is None:
+            return
+        moment(self.at)
+        if self.test is not None:
+            raise SettingError(f"say either a share (test={self.test}) or a moment (at={self.at})")
+        if self.per_user:
+            raise SettingError("at=… is one moment for everyone; it does not go with per_user=True")
+
+    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+        """Make the split; nothing is drawn, so the seed does not matter."""
+        time = time_of(ratings, self.name)
+        if self.per_user:
+            yield self._each_user(ratings, time, seed)
+            return
+        test, facts = cut_in_time(time, self.test, self.at, self.ties)
+        yield by_mask(self, ratings, test, seed, hint=time_hint(time), facts=facts)
+
+    def _each_user(self, ratings: Ratings, time: I64, seed: int) -> Split:
+        from unskew.splits import kernels
+
+        part = as_share("test", DEFAULT_TEST if self.test is None else self.test)
+        rated = np.diff(ratings.start)
+        order, _ = sort_groups(ratings.start, frozen(time), frozen(np.zeros(0, np.int64)))
+        mark = np.zeros(len(ratings), np.uint8)
+        tied = kernels.mark_last(
+            ratings.start,
+            frozen(order),
+            frozen(time),
+            frozen(portion(rated, part)),
+            self.ties == "test",
+            mark,
+        )
+        test = mark.view(np.bool_)
+        tested = np.bincount(ratings.user[test], minlength=rated.size)
+        facts = {
+            "users_with_ties_at_cut": tied,
+            "users_without_test": int(np.count_nonzero((tested == 0) & (rated > 0))),
+            "users_without_train": int(np.count_nonzero((tested == rated) & (rated > 0))),
+        }
+        hint = hint_share(rated)
+        return by_mask(self, ratings, test, seed, hint=hint, facts=facts)
+
+
+def moment(at: str | datetime | float) -> int:
+    """Return a moment as microseconds since 1970."""
+    if isinstance(at, str):
+        at = _read_moment(at)
+    if isinstance(at, datetime):
+        aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(microseconds=1)
+    if not math.isfinite(at):
+        raise _no_moment(at)
+    return round(at * 1_000_000)
+
+
+def _read_moment(text: str) -> datetime | float:
+    for read in (datetime.fromisoformat, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise _no_moment(text)
+
+
+def _no_moment(given: object) -> SettingError:
+    return SettingError(
+        f"at must be an ISO date such as '2003-01-01' or '2003-01-01T12:00:00', a datetime or "
+        f"seconds since 1970; got {given!r}"
+    )
+
+
+def cut_in_time(
+    time: I64, test: float | None, at: str | datetime | float | None, ties: str
+) -> tuple[Mask, dict[str, Any]]:
+    """Mark what comes after one cut; return the facts of the cut too."""
+    if at is not None:
+        cut, tied = moment(at), True
+    else:
+        part = as_share("test", DEFAULT_TEST if test is None else test)
+        first = time.size - int(portion(np.array([time.size]), part, "half-even")[0])
+        if not 0 < first < time.size:  # too few for a cut: nothing to mark
+            return np.zeros(time.size, np.bool_), {}
+        around = np.partition(time, [first - 1, first])
+        cut, tied = int(around[first]), bool(around[first - 1] == around[first])
+    after = time > cut if tied and ties == "train" else time >= cut
+    facts = {
+        "cut": written(cut),
+        "ties_at_cut": int(np.count_nonzero(time == cut)) if tied else 0,
+    }
+    return after, facts
+
+
+def time_hint(time: I64) -> str:
+    """Say between which moments a cut is possible."""
+    if not time.size or time.min() == time.max():
+        return "all ratings carry the same time stamp, so time cannot split them"
+    return (
+        f"there are {time.size:,} ratings from {written(int(time.min()))} to "
+        f"{written(int(time.max()))}: cut between them, or let ties go to the other side"
+    )
+
+
+def written(micros: int) -> str:
+    """Write a moment as ISO text."""
+    return str(np.datetime64(micros, "us")).removesuffix(".000000")

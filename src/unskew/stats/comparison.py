@@ -1,0 +1,298 @@
+"""`Comparison`: who is better, by how much, how sure."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.errors import SettingError, choose, unknown_name
+from unskew.metrics.names import parse
+from unskew.report import result as layout
+from unskew.report.charts import Figure
+from unskew.stats.letters import letter_display
+
+F64 = NDArray[np.float64]
+
+FIGURES = ("differences", "pairs")
+
+_TESTS = {
+    "randomisation": "randomisation test (sign flips per user)",
+    "t": "paired t test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+    "sign": "sign test",
+    "bootstrap": "paired bootstrap test",
+    "bootstrap-t": "paired bootstrap test of t",
+}
+_CORRECTIONS = {
+    "holm": "Holm",
+    "bonferroni": "Bonferroni",
+    "bh": "Benjamini–Hochberg",
+    "by": "Benjamini–Yekutieli",
+    "maxT": "Westfall–Young maxT",
+    "tukey": "randomised Tukey HSD",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """All pairs of systems on all metrics: differences, intervals, p-values, effect sizes.
+
+    Made by `compare`.
+    """
+
+    systems: tuple[str, ...]
+    metrics: tuple[str, ...]
+    better: Mapping[str, str]
+    """`higher`, `lower` or `neither`, by metric."""
+    users: Mapping[str, int]
+    """How many users were compared, by metric."""
+    means: Mapping[str, Mapping[str, float]]
+    """The mean of each system, by metric."""
+    pairs: pl.DataFrame = field(repr=False)
+    """See `table`."""
+    test: str
+    alternative: str
+    correction: str | None
+    family: str
+    confidence: float
+    interval: str
+    reference: str | None = None
+    rope: float | None = None
+    permutations: int = 0
+    """Permutations or resamples that were looked at; 0 where there are none."""
+    enumerated: bool = False
+    """Whether these were all sign patterns, so that p is exact."""
+    seed: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def alpha(self) -> float:
+        """The level: a corrected p-value at or below it is significant."""
+        return round(1 - self.confidence, 12)
+
+    def table(self, metric: str | None = None) -> pl.DataFrame:
+        """Return a row per metric and pair.
+
+        `a`, `b`, `mean_a`, `mean_b`; `difference` (a less b) with its interval `low`, `high`;
+        `p`, `p_corrected`, `significant`; the effect sizes `cohen_d` (mean of the differences by
+        their standard deviation) and `hedges_g` (the same, corrected for few users); the shares
+        of users for whom a is `better`, `worse`, `equal`; with `rope`, the probabilities
+        `p_a_better`, `p_equivalent`, `p_b_better`. Better is what the metric says is better.
+        """
+        if metric is None:
+            return self.pairs
+        return self.pairs.filter(pl.col("metric") == self._label(metric))
+
+    def p_values(self, metric: str | None = None, *, corrected: bool = False) -> F64:
+        """Return the p-values of all pairs of a metric, in the order of `table`."""
+        values: F64 = self.table(self._label(metric))[
+            "p_corrected" if corrected else "p"
+        ].to_numpy()
+        return values
+
+    def ranking(self, metric: str | None = None) -> pl.DataFrame:
+        """Return the systems of a metric best first, each compared with the best or `reference`.
+
+        `difference`, `low`, `high` are the system less the best (the reference), `p` is corrected.
+        Systems that share one of the `letters` do not differ significantly; with a reference there
+        are no other pairs, hence no letters, and `verdict` tells better from worse instead.
+        """
+        label = self._label(metric)
+        order = self._order(label)
+        base = self.reference or order[0]
+        found = {(row["a"], row["b"]): row for row in self.table(label).iter_rows(named=True)}
+        letters = self._letters(order, found) if self.reference is None else None
+        rows = []
+        for place, system in enumerate(order):
+            row: dict[str, Any] = {
+                "rank": place + 1, "system": system, "mean": self.means[label][system],
+                "difference": None, "low": None, "high": None, "p": None,
+            }  # fmt: skip
+            if system != base:
+                row |= _seen_from(found, system, base)
+            if letters is None:
+                row["verdict"] = self._verdict(label, row, system)
+            else:
+                row["letters"] = letters[place]
+            rows.append(row)
+        kinds = {"difference": pl.Float64, "low": pl.Float64, "high": pl.Float64, "p": pl.Float64}
+        return pl.DataFrame(rows, schema_overrides=kinds, infer_schema_length=None)
+
+    def _label(self, metric: str | None) -> str:
+        if metric is None:
+            return self.metrics[0]
+        if metric in self.metrics:
+            return metric
+        wanted = parse(metric)
+        for label in self.metrics:
+            if parse(label) == wanted:
+                return label
+        raise unknown_name("metric of this comparison", metric, self.metrics)
+
+    def _order(self, label: str) -> list[str]:
+        sign = 1 if self.better[label] == "lower" else -1
+        return sorted(self.systems, key=lambda system: sign * self.means[label][system])
+
+    def _letters(self, order: Sequence[str], found: Mapping[tuple[str, str], Any]) -> list[str]:
+        place = {system: number for number, system in enumerate(order)}
+        differ = np.zeros((len(order), len(order)), np.bool_)
+        for (a, b), row in found.items():
+            differ[place[a], place[b]] = differ[place[b], place[a]] = bool(row["significant"])
+        return letter_display(differ)
+
+    def _verdict(self, label: str, row: Mapping[str, Any], system: str) -> str:
+        if system == self.reference:
+            return "reference"
+        if row["p"] is None or not row["p"] <= self.alpha or self.better[label] == "neither":
+            differs = row["p"] is not None and row["p"] <= self.alpha
+            return "differs" if differs else ""
+        return "better" if (row["difference"] > 0) == (self.better[label] == "higher") else "worse"
+
+    # Text
+
+    def to_markdown(self, metric: str | None = None, digits: int = 4) -> str:
+        """Return the ranking as a Markdown table, of all metrics unless one is given."""
+        return self._written(metric, digits, layout.as_markdown, "**{}**\n", layout.escape_markdown)
+
+    def to_latex(self, metric: str | None = None, digits: int = 4) -> str:
+        """Return the ranking as a LaTeX tabular (booktabs), of all metrics unless one is given."""
+        return self._written(metric, digits, layout.as_latex, "% {}", str)
+
+    def text(self, digits: int = 4) -> str:
+        """Return the rankings of all metrics as plain text."""
+        return self._written(None, digits, layout.as_text, "{}", self._heading)
+
+    def __str__(self) -> str:
+        return "\n".join([self.text(), "", *self.footer()])
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for label in self.metrics:
+            parts.append(f"<p><b>{html.escape(self._heading(label))}</b></p>")
+            parts.append(layout.as_html(*self.cells(label), left=_LEFT))
+        return f"{''.join(parts)}{layout.html_lines(self.footer())}"
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison({len(self.systems)} systems, {len(self.metrics)} metrics, "
+            f"{self.pairs.height:,} pairs)"
+        )
+
+    def _written(
+        self, metric: str | None, digits: int, write: Callable[..., str], head: str,
+        name: Callable[[str], str],
+    ) -> str:  # fmt: skip
+        labels = self.metrics if metric is None else (self._label(metric),)
+        parts = []
+        for label in labels:
+            text = write(*self.cells(label, digits), left=_LEFT)
+            several = len(labels) > 1 or write is layout.as_text
+            parts.append(f"{head.format(name(label))}\n{text}" if several else text)
+        return "\n\n".join(parts)
+
+    def _heading(self, label: str) -> str:
+        direction = {"higher": "higher is better", "lower": "lower is better"}
+        told = direction.get(self.better[label], "neither direction is better")
+        return f"{label} ({told}), {self.users[label]:,} users"
+
+    def cells(
+        self, metric: str | None = None, digits: int = 4
+    ) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the rows of the ranking, as text."""
+        label = self._label(metric)
+        ranking = self.ranking(label)
+        last = ranking.columns[-1]
+        share = f"{100 * self.confidence:g} % interval"
+        header = ["", "system", "mean", "difference", share, "p", last]
+        rows = []
+        for row in ranking.iter_rows(named=True):
+            told = [str(row["rank"]), row["system"], layout.number(row["mean"], digits)]
+            if row["difference"] is None:
+                told += ["", "", ""]
+            else:
+                ends = [layout.number(row[end], digits, signed=True) for end in ("low", "high")]
+                told += [
+                    layout.number(row["difference"], digits, signed=True),
+                    f"[{ends[0]}, {ends[1]}]",
+                    layout.p_value(row["p"]),
+                ]
+            rows.append([*told, row[last]])
+        return header, rows
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the numbers came about."""
+        lines = [self._interval_told(), self._test_told()]
+        if self.reference is None:
+            lines.append(f"systems that share a letter do not differ at {self.alpha:g}")
+        return [*lines, *self.notes]
+
+    def _interval_told(self) -> str:
+        base = repr(self.reference) if self.reference else "the best"
+        kind = {"t": "t", "bca": "BCa bootstrap"}[self.interval]
+        return f"difference to {base}, {kind} interval"
+
+    def _test_told(self) -> str:
+        told = _TESTS[self.test]
+        if self.enumerated:
+            told += f", all {self.permutations:,} sign patterns"
+        elif self.permutations:
+            what = "resamples" if self.test.startswith("bootstrap") else "permutations"
+            told += f", {self.permutations:,} {what}"
+        if self.alternative != "two-sided":
+            told += f", one-sided: {self.alternative}"
+        if self.correction is None:
+            return f"{told}; p not corrected"
+        all_of_them = self.family == "all"
+        number = self.pairs.height if all_of_them else self.table(self.metrics[0]).height
+        over = f"{number:,} pair{'s' * (number != 1)}"
+        if all_of_them and len(self.metrics) > 1:
+            over += " of all metrics"
+        return f"{told}; p corrected by {_CORRECTIONS[self.correction]} over {over}"
+
+    # Figures
+
+    def figure(self, kind: str = "differences", metric: str | None = None) -> Figure:
+        """Draw a metric's `differences` to the best (or reference), or all `pairs` as a matrix."""
+        from unskew.stats import charts
+
+        choose("figure", kind, FIGURES)
+        label = self._label(metric)
+        notes = [self._test_told(), f"significant: corrected p at most {self.alpha:g}"]
+        if kind == "differences":
+            base = self.reference or self._order(label)[0]
+            notes = [self._interval_told(), *notes]
+            return charts.differences(self.ranking(label), base, label, notes, self.alpha)
+        if self.reference is not None:
+            raise SettingError(
+                f"only pairs with {self.reference!r} were compared: leave out reference=… "
+                "to draw all pairs"
+            )
+        return charts.pair_matrix(
+            self.table(label), self._order(label), self.better[label], label, notes
+        )
+
+
+_LEFT = (1, 6)
+
+
+def _seen_from(
+    found: Mapping[tuple[str, str], Mapping[str, Any]], system: str, base: str
+) -> dict[str, float | None]:
+    """Return a pair as the difference of `system` less `base`, however it was tested."""
+    if (system, base) in found:
+        row = found[system, base]
+        return {
+            "difference": row["difference"], "low": row["low"], "high": row["high"],
+            "p": row["p_corrected"],
+        }  # fmt: skip
+    row = found[base, system]
+    return {
+        "difference": -row["difference"], "low": -row["high"], "high": -row["low"],
+        "p": row["p_corrected"],
+    }  # fmt: skip

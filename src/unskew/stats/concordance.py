@@ -1,0 +1,504 @@
+"""`agreement`: how alike metrics, cutoffs, designs or folds order the systems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.checks import checked
+from unskew.data.ratings import Ids, frozen
+from unskew.data.readers import Table, number_column, plain_name
+from unskew.engine.rng import key_of
+from unskew.engine.threads import map_blocks
+from unskew.errors import DataError, SettingError, choose
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed
+from unskew.stats.correlation import FEW, kendall_test, rbo, rounded, tau_ap
+from unskew.stats.pairing import Paired, Source, as_table, is_evaluated, paired
+from unskew.stats.resamples import as_number, at_least_two, reweighted
+from unskew.stats.user_values import holds_values
+
+F64 = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+Sources = Source | Mapping[str, Source]
+
+MEASURES = {
+    "tau_b": "Kendall's τ_b",
+    "tau_ap": "AP correlation τ_AP (the column is the reference)",
+    "rbo": "rank-biased overlap (p = 0.9)",
+}
+BOOTSTRAP = 1_000
+PERMUTATIONS = 10_000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement(Printed):
+    """How alike the orders of the systems are under several conditions.
+
+    Made by `agreement`. A condition is a metric, a cutoff, a design, a fold. Matrices have a row
+    and a column per condition.
+    """
+
+    digits = 2
+
+    systems: tuple[str, ...]
+    conditions: tuple[str, ...]
+    values: F64
+    """Conditions x systems, higher is better: what is better when lower is negated."""
+    tau: F64
+    """Kendall's τ_b; NaN where a condition holds all systems equal."""
+    p: F64
+    """Two-sided p of each τ under unrelated orders."""
+    low: F64
+    """Bootstrap interval of each τ, users drawn with replacement; NaN without values per user."""
+    high: F64
+    least: F64
+    """The least and the largest τ when one system is left out."""
+    most: F64
+    level: float = LEVEL
+    bootstrap: int = 0
+    permutations: int = PERMUTATIONS
+    notes: tuple[str, ...] = ()
+
+    def table(self, measure: str = "tau_b") -> pl.DataFrame:
+        """Return the matrix of a measure, a row and a column per condition.
+
+        Parameters
+        ----------
+        measure
+            `tau_b`, `tau_ap` (columns are the reference) or `rbo`.
+        """
+        matrix = self.matrix(measure)
+        columns = {name: _nullable(matrix[:, at]) for at, name in enumerate(self.conditions)}
+        return pl.DataFrame({"condition": self.conditions, **columns})
+
+    def matrix(self, measure: str = "tau_b") -> F64:
+        """Return the same as an array."""
+        if choose("measure", measure, MEASURES) == "tau_b":
+            return self.tau
+        function: Callable[[F64, F64], float] = tau_ap if measure == "tau_ap" else rbo
+        return np.array([[function(a, b) for b in self.values] for a in self.values])
+
+    def pairs(self) -> pl.DataFrame:
+        """Return a row per two conditions with everything that is known about their agreement.
+
+        Columns: a, b, tau, p, method, low and high (bootstrap over users), without_low and
+        without_high (the range when one system is left out), tau_ap (mean of both directions),
+        rbo, swaps (pairs of systems in opposite order).
+        """
+        rows = []
+        for i, j in combinations(range(len(self.conditions)), 2):
+            first, second = self.values[i], self.values[j]
+            rows.append(
+                {
+                    "a": self.conditions[i],
+                    "b": self.conditions[j],
+                    "tau": _null(self.tau[i, j]),
+                    "p": _null(self.p[i, j]),
+                    "low": _null(self.low[i, j]),
+                    "high": _null(self.high[i, j]),
+                    "without_low": _null(self.least[i, j]),
+                    "without_high": _null(self.most[i, j]),
+                    "tau_ap": tau_ap(first, second, symmetric=True),
+                    "rbo": rbo(first, second),
+                    "swaps": len(_swapped(first, second)),
+                }
+            )
+        schema = {"a": pl.String, "b": pl.String, **dict.fromkeys(PAIR_NUMBERS, pl.Float64)}
+        return pl.DataFrame(rows, schema={**schema, "swaps": pl.Int64})
+
+    def swaps(self, a: str, b: str) -> pl.DataFrame:
+        """Return the pairs of systems that two conditions put in opposite order.
+
+        Columns: better (under `a`), worse, and the difference better - worse under each: positive
+        under `a`, negative under `b`. The widest disagreement comes first, measured by the smaller
+        of both differences, each relative to the spread of its condition.
+        """
+        i, j = (self.conditions.index(choose("condition", one, self.conditions)) for one in (a, b))
+        rows: list[tuple[str, str, float, float, float]] = []
+        for x, y in _swapped(self.values[i], self.values[j]):
+            gaps = [float(self.values[at, x] - self.values[at, y]) for at in (i, j)]
+            ranges = [float(np.ptp(self.values[at])) for at in (i, j)]
+            width = min(abs(gap) / span for gap, span in zip(gaps, ranges, strict=True))
+            rows.append((self.systems[x], self.systems[y], gaps[0], gaps[1], width))
+        rows.sort(key=lambda row: -row[4])
+        schema = {"better": pl.String, "worse": pl.String, "in_a": pl.Float64, "in_b": pl.Float64}
+        return pl.DataFrame([row[:4] for row in rows], schema=schema, orient="row")
+
+    def figure(self, measure: str = "tau_b") -> Figure:
+        """Draw the matrix as a heat map, its numbers in the cells."""
+        import altair as alt
+
+        matrix = self.matrix(measure)
+        names = list(self.conditions)
+        rows = [
+            {"row": a, "column": b, "value": _null(matrix[i, j])}
+            for i, a in enumerate(names)
+            for j, b in enumerate(names)
+        ]
+        bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None}
+        cells = alt.Chart(alt.NamedData(name="rows")).encode(
+            x=alt.X("column:N").sort(names).axis(orient="top", labelAngle=-45, **bare),
+            y=alt.Y("row:N").sort(names).axis(**bare),
+        )
+        known = matrix[~np.isnan(matrix)]
+        worst = float(known.min(initial=1.0))
+        scale = alt.Scale(domain=[worst, 1.0], scheme="blues")
+        squares = cells.mark_rect().encode(color=alt.Color("value:Q", scale=scale, legend=None))
+        middle = (worst + 1) / 2
+        shade = alt.condition(f"datum.value > {middle}", alt.value("white"), alt.value("#333333"))
+        numbers = cells.mark_text(fontSize=11).encode(
+            text=alt.Text("value:Q", format=".2f"), color=shade
+        )
+        size = alt.Step(max(26, 40 - len(names)))
+        chart = alt.layer(squares, numbers).properties(width=size, height=size)
+        notes = [f"{MEASURES[measure]} of {len(self.systems)} systems"]
+        return as_figure(chart, "Agreement of orders", notes, rows)
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the numbers came about."""
+        lines = [f"Kendall's τ_b of the orders of {len(self.systems)} systems"]
+        upper = np.triu_indices(len(self.conditions), 1)
+        taus = self.tau[upper]
+        known = taus[~np.isnan(taus)]
+        if known.size:
+            at = int(np.nanargmin(taus))
+            i, j = int(upper[0][at]), int(upper[1][at])
+            line = f"least: {self.conditions[i]} and {self.conditions[j]}, τ = {taus[at]:.2f}"
+            if not math.isnan(self.low[i, j]):
+                low, high = self.low[i, j], self.high[i, j]
+                line += f" ({100 * self.level:g} % over users: {low:.2f} to {high:.2f})"
+            lines.append(f"{line}, p = {self.p[i, j]:.2g}")
+        return [*lines, *self.notes]
+
+    def __repr__(self) -> str:
+        return f"Agreement({len(self.conditions)} conditions, {len(self.systems)} systems)"
+
+
+PAIR_NUMBERS = ("tau", "p", "low", "high", "without_low", "without_high", "tau_ap", "rbo")
+
+
+@checked
+def agreement(
+    scores: Sources,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    bootstrap: int = BOOTSTRAP,
+    level: float = LEVEL,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Agreement:
+    """Compare the orders of the same systems under several metrics, cutoffs, designs or folds.
+
+    Parameters
+    ----------
+    scores
+        What `evaluate` gave: its metrics are compared. A list of such counts as folds, whose means
+        are averaged. A mapping from names (designs, folds, thresholds …) to scores compares these,
+        metric by metric. Or a table (polars, pandas, a file, a mapping of column names to arrays …)
+        of values per user, see `paired`; or of means, higher being better: a column of systems
+        (called `system`, else the first) and a column per condition, or a column called `metric`
+        or `condition` and a column per system.
+    metrics
+        Which metrics; all unless named.
+    bootstrap
+        How often users are drawn anew, with replacement and for all conditions alike, for the
+        interval of each τ; 0 for none. The interval shows what the choice of users does to τ. A
+        draw adds noise of its own, so it leans to smaller τ.
+    level
+        Of the interval.
+    permutations
+        For the p of a τ with ties among more than 9 systems; all others are exact.
+    seed, threads
+        The same seed gives the same numbers, on any number of threads.
+    progress
+        Called with (done, total) as users are drawn.
+
+    Returns
+    -------
+    Agreement
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from unskew.stats.concordance import agreement
+    >>> means = pl.DataFrame({"system": ["a", "b", "c"], "P": [3, 2, 1], "RR": [3, 1, 2]})
+    >>> agreement(means).table().rows()
+    [('P', 1.0, 0.3333333333333333), ('RR', 0.3333333333333333, 1.0)]
+    """
+    as_number("bootstrap", bootstrap, least=0)
+    as_number("permutations", permutations)
+    if not 0 < level < 1:
+        raise SettingError(f"level must lie between 0 and 1, got {level!r}")
+    table = _table_of(scores)
+    if table is not None and not holds_values(table):
+        systems, named, values = _from_table(table, metrics)
+        sources: list[Condition] = []
+        notes: list[str] = []
+    else:
+        scores = scores if table is None else table
+        sources, notes = conditions_of(scores, metrics)
+        systems = sources[0].systems
+        named = tuple(one.name for one in sources)
+        values = np.array([one.means for one in sources])
+    at_least_two(systems)
+    if len(named) < 2:
+        raise SettingError(f"there is only one order ({named[0]}): give several metrics or designs")
+    tau, p = _matrices(values, permutations, seed, threads)
+    least, most = _one_left_out(values)
+    low = high = np.full_like(tau, np.nan)
+    if bootstrap and sources:
+        low, high = _intervals(sources, bootstrap, level, seed, threads, progress)
+    return Agreement(
+        systems, named, values, tau, p, low, high, least, most, level,
+        bootstrap if sources else 0, permutations, tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """One order of systems: where it comes from."""
+
+    name: str
+    systems: tuple[str, ...]
+    means: list[float]
+    """Higher is better."""
+    sign: float
+    paired: Paired
+    label: str
+
+
+def _table_of(scores: object) -> Table | None:
+    """Return the table that was given instead of scores."""
+    if is_evaluated(scores) or (isinstance(scores, Mapping) and named_sources(scores)):
+        return None
+    return as_table(scores)
+
+
+def _from_table(
+    table: Table, metrics: str | Sequence[str] | None
+) -> tuple[tuple[str, ...], tuple[str, ...], F64]:
+    """Take a table of means as it is."""
+    frame = table.frame
+    if frame.width < 2 or not frame.height:
+        raise DataError("a table of means needs the system in its first column, and values")
+    plain = {plain_name(name): name for name in reversed(frame.columns)}
+    key = plain.get("system", plain.get("metric", plain.get("condition", frame.columns[0])))
+    names = tuple(str(name) for name in frame[key])
+    turned = plain_name(key) in ("metric", "condition")
+    what = "condition" if turned else "system"
+    if frame[key].dtype.is_float():
+        raise DataError(
+            f"column {key!r} holds numbers, where the {what}s should be named (the index of a "
+            f"pandas frame becomes a column by .reset_index())"
+        )
+    again = next((row for row, name in enumerate(names) if name in names[:row]), None)
+    if again is not None:
+        raise DataError(
+            f"column {key!r}: the {what} {names[again]!r} stands twice, in rows "
+            f"{names.index(names[again]) + 1} and {again + 1}; one row for each"
+        )
+    columns = tuple(name for name in frame.columns if name != key)
+    values = np.array([_means(table, name) for name in columns])
+    if turned:
+        values = values.T
+    systems, conditions = (columns, names) if turned else (names, columns)
+    several = [metrics] if isinstance(metrics, str) else metrics
+    wanted = conditions if several is None else tuple(several)
+    rows = [conditions.index(choose(what if turned else "column", name, conditions))
+            for name in wanted]  # fmt: skip
+    values = values[rows]
+    _must_be_known(values, wanted, systems)
+    return systems, wanted, values
+
+
+def _means(table: Table, name: str) -> F64:
+    column = number_column(table, name, "means")
+    if not column.dtype.is_numeric():
+        raise DataError(f"column {name!r} holds no numbers but {column.dtype}")
+    return column.cast(pl.Float64).fill_null(math.nan).to_numpy()
+
+
+def _must_be_known(values: F64, named: Sequence[str], systems: Sequence[str]) -> None:
+    if np.isnan(values).any():
+        at, system = (int(index[0]) for index in np.nonzero(np.isnan(values)))
+        raise DataError(f"{named[at]}: {systems[system]} has no value (NaN): leave one of them out")
+
+
+def named_sources(scores: Mapping[Any, Any]) -> bool:
+    """Tell names of scores or of tables from the columns of one table."""
+    return all(
+        is_evaluated(one) or isinstance(one, Mapping) or hasattr(one, "columns")
+        for one in scores.values()
+    )
+
+
+def conditions_of(
+    scores: Source | Mapping[str, Source], metrics: str | Sequence[str] | None
+) -> tuple[list[Condition], list[str]]:
+    """Lay out the orders: sources x metrics."""
+    named = scores if isinstance(scores, Mapping) and named_sources(scores) else {"": scores}
+    if not named:
+        raise SettingError("no scores are given")
+    asked = [metrics] if isinstance(metrics, str) else metrics
+    found: list[Condition] = []
+    notes: list[str] = []
+    for source, one in named.items():
+        both = paired(one)
+        notes += [f"{source}: {note}" if source else note for note in both.notes]
+        labels = list(both.order) if asked is None else [both.any_label(m) for m in asked]
+        for label in dict.fromkeys(labels):
+            name = " ".join(filter(None, [source, label if len(labels) > 1 or not source else ""]))
+            better = both.direction(label)
+            if better == "neither":
+                notes.append(f"{label}: neither higher nor lower is better; ordered from high down")
+            sign = -1.0 if better == "lower" else 1.0
+            values = [sign * mean for mean in both.means(label)]
+            found.append(Condition(name, both.systems, values, sign, both, label))
+    if not found:
+        raise SettingError("no metrics are named; leave metrics out to take all there are")
+    first = found[0].systems
+    for one_order in found:
+        if set(one_order.systems) != set(first):
+            raise DataError(
+                f"{one_order.name} is of other systems ({', '.join(one_order.systems)}) than "
+                f"{found[0].name} ({', '.join(first)}): an order needs the same"
+            )
+    aligned = [_in_order_of(one_order, first) for one_order in found]
+    named_so = [one_order.name for one_order in aligned]
+    _must_be_known(np.array([one_order.means for one_order in aligned]), named_so, first)
+    return aligned, notes
+
+
+def _in_order_of(condition: Condition, systems: tuple[str, ...]) -> Condition:
+    if condition.systems == systems:
+        return condition
+    at = [condition.systems.index(name) for name in systems]
+    means = [condition.means[place] for place in at]
+    return Condition(
+        condition.name, systems, means, condition.sign, condition.paired, condition.label
+    )
+
+
+def _matrices(values: F64, permutations: int, seed: int, threads: int | None) -> tuple[F64, F64]:
+    """Return τ_b and p of all conditions with each other."""
+    count = len(values)
+    tau, p = np.full((count, count), np.nan), np.full((count, count), np.nan)
+
+    def fill(i: int) -> None:
+        for j in range(i + 1):
+            test = kendall_test(values[i], values[j], permutations=permutations, seed=seed)
+            tau[i, j] = tau[j, i] = test.value
+            p[i, j] = p[j, i] = test.p
+
+    heavy = values.shape[1] > FEW
+    map_blocks(fill, range(count), threads, size=1 << 20 if heavy else 0)
+    return tau, p
+
+
+def _one_left_out(values: F64) -> tuple[F64, F64]:
+    """Return the least and the largest τ_b over all sets that lack one system."""
+    from unskew.stats import rank_kernels as kernels
+
+    count, systems = values.shape
+    least, most = np.full((count, count), np.inf), np.full((count, count), -np.inf)
+    for gone in range(systems if systems > 2 else 0):
+        tau = kernels.tau_matrix(frozen(np.delete(values, gone, axis=1)))
+        least, most = np.fmin(least, tau), np.fmax(most, tau)
+    unknown = np.isinf(least)
+    least[unknown] = most[unknown] = np.nan
+    return least, most
+
+
+def _intervals(
+    sources: list[Condition], draws: int, level: float, seed: int, threads: int | None,
+    progress: Progress | None,
+) -> tuple[F64, F64]:  # fmt: skip
+    """Return the percentile interval of every τ_b when users are drawn anew."""
+    from unskew.stats import rank_kernels as kernels
+
+    count = len(sources)
+    means = resampled(sources, draws, seed, threads, progress)
+    known = np.logical_not(np.logical_and.reduce(np.isnan(means), axis=(0, 2)))
+    upper = np.triu_indices(count)
+    taus = np.empty((draws, upper[0].size))
+
+    def fill(low: int) -> None:
+        for draw in range(low, min(low + 16, draws)):
+            taus[draw] = kernels.tau_matrix(frozen(rounded(means[draw])))[upper]
+
+    map_blocks(fill, range(0, draws, 16), threads, size=means.size)
+    out = []
+    for share in ((1 - level) / 2, (1 + level) / 2):
+        matrix = np.full((count, count), np.nan)
+        defined = ~np.isnan(taus).all(axis=0) & known[upper[0]] & known[upper[1]]
+        edge = np.full(upper[0].size, np.nan)
+        edge[defined] = np.nanquantile(taus[:, defined], share, axis=0)
+        matrix[upper] = edge
+        matrix.T[upper] = edge
+        out.append(matrix)
+    return out[0], out[1]
+
+
+def resampled(
+    sources: list[Condition], draws: int, seed: int, threads: int | None,
+    progress: Progress | None,
+) -> F64:  # fmt: skip
+    """Return draws x conditions x systems: the means with users drawn anew, all alike.
+
+    NaN for conditions that have no value per user.
+    """
+    from unskew.stats import kernels
+
+    groups: dict[int, list[int]] = {}
+    for at, one in enumerate(sources):
+        groups.setdefault(id(one.paired), []).append(at)
+    several = [sources[members[0]].paired for members in groups.values()]
+    everyone, tables = Ids.union(*(both.users for both in several))
+    key = np.uint64(key_of(seed, "bootstrap"))
+    systems = sources[0].systems
+    out = np.full((draws, len(sources), len(systems)), np.nan)
+    for both, members, table in zip(several, groups.values(), tables, strict=True):
+        kept = [at for at in members if sources[at].label in both.metrics]
+        whole = table.size == len(everyone)
+
+        def weigh(low: int, rows: F64, table: Any = table, whole: bool = whole) -> None:
+            if whole:
+                kernels.resample(key, low, rows)
+                return
+            drawn = np.empty((len(rows), len(everyone)))
+            kernels.resample(key, low, drawn)
+            rows[:] = drawn[:, table]
+
+        labels = [sources[at].label for at in kept]
+        if not labels:
+            continue
+        means = reweighted(both, labels, weigh, draws, threads, progress)
+        own = [both.systems.index(name) for name in systems]
+        for place, at in enumerate(kept):
+            out[:, at] = sources[at].sign * means[:, place][:, own]
+    return out
+
+
+def _swapped(a: F64, b: F64) -> list[tuple[int, int]]:
+    """Return (x, y) with x above y in a and below it in b."""
+    x, y = np.nonzero((a[:, None] > a[None, :]) & (b[:, None] < b[None, :]))
+    return list(zip(x.tolist(), y.tolist(), strict=True))
+
+
+def _null(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _nullable(column: F64) -> list[float | None]:
+    return [_null(value) for value in column.tolist()]

@@ -1,0 +1,110 @@
+"""Means of systems when users are drawn anew: what bootstrap, halves and smaller samples share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.amounts import as_count
+from unskew.engine.threads import map_blocks, one_blas_thread
+from unskew.errors import DataError, SettingError
+from unskew.stats.pairing import Paired
+
+F64 = NDArray[np.float64]
+
+ROWS = 16
+"""Draws per product: of fixed size, so that the bits do not depend on threads or memory."""
+HELD = 1 << 27
+"""Bytes of values held at a time; more metrics than fit are done one after the other."""
+
+Weigh = Callable[[int, F64], None]
+"""Fills rows of weights per user, the first row being the draw of the given number."""
+
+
+def reweighted(
+    paired: Paired,
+    metrics: Sequence[str],
+    weigh: Weigh,
+    draws: int,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> F64:
+    """Return the means draws x metrics x systems with the users weighted anew in each draw.
+
+    Users whom a metric leaves out (NaN) have no weight in it. A draw without any weight is NaN.
+    """
+    users, systems = len(paired), len(paired.systems)
+    out = np.empty((draws, len(metrics), systems))
+    group = max(HELD // (8 * users * systems), 1)
+    parts = [metrics[low : low + group] for low in range(0, len(metrics), group)]
+    starts = range(0, draws, ROWS)
+    steps, done = len(parts) * len(starts), 0
+
+    with one_blas_thread():
+        for number, part in enumerate(parts):
+            held = [_defined(paired.matrix(metric)) for metric in part]
+
+            def fill(low: int, number: int = number, held: list[Held] = held) -> None:
+                nonlocal done
+                weights = np.empty((min(ROWS, draws - low), users))
+                weigh(low, weights)
+                for at, (values, known) in enumerate(held, start=number * group):
+                    total = weights.sum(axis=1) if known is None else weights @ known
+                    with np.errstate(invalid="ignore", divide="ignore"):
+                        out[low : low + len(weights), at] = weights @ values / total[:, None]
+                done += 1
+                if progress is not None:
+                    progress(done, steps)
+
+            map_blocks(fill, starts, threads, size=draws * users)
+    return out
+
+
+Held = tuple[F64, F64 | None]
+
+
+def _defined(values: F64) -> Held:
+    """Return values with 0 where undefined, and 1 for the users that have one; None if all."""
+    missing = np.logical_or.reduce(np.isnan(values), axis=1)
+    if not missing.any():
+        return values, None
+    kept = float((~missing).mean())  # means over fewer users, as in `Paired.complete`
+    return np.where(missing[:, None], 0.0, values * kept), (~missing).astype(np.float64)
+
+
+def chosen_metrics(paired: Paired, metrics: str | Sequence[str] | None) -> list[str]:
+    """Return the labels of the metrics asked for; all with a value per user unless named."""
+    if metrics is None:
+        if not paired.metrics:
+            raise SettingError("these scores have no metric with a value per user")
+        return list(paired.metrics)
+    several = [metrics] if isinstance(metrics, str) else list(metrics)
+    if not several:
+        raise SettingError("no metrics are named")
+    return list(dict.fromkeys(paired.label(metric) for metric in several))
+
+
+def at_least_two(systems: Sequence[str]) -> None:
+    """Refuse what has no order."""
+    if len(systems) < 2:
+        named = f" ({systems[0]})" if systems else ""
+        raise DataError(f"an order needs at least 2 systems, got {len(systems)}{named}")
+
+
+def as_number(name: str, value: int, least: int = 1) -> int:
+    """Return a whole number that is large enough, and not so large that it would never end."""
+    return as_count(name, value, least)
+
+
+def is_number(value: object) -> bool:
+    """Tell whether something is a real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuse what does not lie between 0 and 1, such as a level or a power."""
+    if not is_number(value) or not 0 < value < 1:  # type: ignore[operator]
+        raise SettingError(f"{name} must lie between 0 and 1, got {value!r}")

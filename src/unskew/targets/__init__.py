@@ -1,0 +1,1 @@
+"""Target items: what a system must rank."""

@@ -1,0 +1,285 @@
+"""Kernels of the target items: lists are drawn here, one by one, and never kept as a whole.
+
+A list belongs to a user. Its targets are *fixed* items (a relevant one, or the user's test items)
+and *others*, all or some of the candidates that are barred neither by the user's training nor by
+being fixed for that user. Candidates stand stratum by stratum in `cand`, ascending in each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.engine.compiled import kernel
+from unskew.engine.rng_kernels import first, second
+from unskew.engine.sort import first_beyond, first_from, sort_by, sort_rising
+
+U8 = NDArray[np.uint8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+_11, _32 = np.uint64(11), np.uint64(32)
+
+
+@kernel
+def bar(
+    user: int, train_start: I64, train_item: I32, test_start: I64, test_item: I32, fixed: U8,
+    barred: I32,
+) -> None:  # fmt: skip
+    """Mark what no other of this user can be: training items, and test items that are fixed."""
+    for j in range(train_start[user], train_start[user + 1]):
+        barred[train_item[j]] = user
+    for j in range(test_start[user], test_start[user + 1]):
+        if fixed[j]:
+            barred[test_item[j]] = user
+
+
+@kernel
+def count_others(
+    user: I32, stratum: I32, cand_start: I64, home: I32, weight: I64, train_start: I64,
+    train_item: I32, test_start: I64, test_item: I32, fixed: U8, count: I64,
+) -> None:  # fmt: skip
+    """Count the candidates from which each list's others come; lists stand user by user.
+
+    `home` is each item's stratum (-1: no candidate). With weights, items of weight 0 are never
+    drawn and do not count.
+    """
+    m = cand_start.size - 1
+    barred = np.full(home.size, -1, np.int32)
+    free = np.empty(m, np.int64)
+    drawn = np.zeros(m, np.int64)
+    for i in range(home.size):
+        if home[i] >= 0 and (weight.size == 0 or weight[i] > 0):
+            drawn[home[i]] += 1
+    last = -1
+    for row in range(user.size):
+        u = user[row]
+        if u != last:
+            last = u
+            for s in range(m):
+                free[s] = drawn[s]
+            for j in range(train_start[u], train_start[u + 1]):
+                i = train_item[j]
+                barred[i] = u
+                if home[i] >= 0 and (weight.size == 0 or weight[i] > 0):
+                    free[home[i]] -= 1
+            for j in range(test_start[u], test_start[u + 1]):
+                i = test_item[j]
+                drawable = home[i] >= 0 and (weight.size == 0 or weight[i] > 0)
+                if fixed[j] and barred[i] != u and drawable:
+                    free[home[i]] -= 1
+        count[row] = free[max(stratum[row], 0)]
+
+
+@kernel
+def draw_others(
+    u: int, low: int, high: int, cand: I32, cumulative: I64, barred: I32, taken: I64, stamp: int,
+    n: int, free: int, spare: int, state: np.uint64, out: I32, clock: F64,
+) -> int:  # fmt: skip
+    """Draw n of the `free` candidates in cand[low:high] that are not barred; return how many.
+
+    Few of many: draw, and draw again what is barred or taken. Else each candidate in turn is
+    taken with the probability that it still has (Knuth's selection sampling), or, with weights,
+    by an exponential clock that runs at the speed of its weight: the same distribution as drawing
+    one after the other. `cumulative` holds summed weights up to each candidate, or nothing;
+    `spare` is the weight that is left to draw from at the least.
+    """
+    size = high - low
+    weighted = cumulative.size > 0
+    base = cumulative[low] if weighted else 0
+    total = cumulative[high] - base if weighted else size
+    count = 0
+    if n == free and not weighted:
+        for c in range(low, high):
+            if barred[cand[c]] != u:
+                out[count] = cand[c]
+                count += 1
+        return count
+    if 4 * n <= free and (16 * spare >= total if weighted else 2 * free >= size):
+        step = 0
+        while count < n:
+            bits = second(state, step)
+            step += 1
+            if weighted:
+                place = base + np.int64(bits % np.uint64(total))
+                c = first_beyond(cumulative, low + 1, high + 1, int(place)) - 1
+            else:
+                c = low + int(((bits >> _32) * np.uint64(size)) >> _32)
+            i = cand[c]
+            if barred[i] != u and taken[i] != stamp:
+                taken[i] = stamp
+                out[count] = i
+                count += 1
+        return count
+    if not weighted:
+        left = free
+        for c in range(low, high):
+            i = cand[c]
+            if barred[i] != u:
+                bits = second(state, int(i))
+                if np.int64(((bits >> _32) * np.uint64(left)) >> _32) < n - count:
+                    out[count] = i
+                    count += 1
+                left -= 1
+        return count
+    rows = 0
+    for c in range(low, high):
+        i = cand[c]
+        weight = cumulative[c + 1] - cumulative[c]
+        if barred[i] != u and weight > 0:
+            chance = (np.float64(second(state, int(i)) >> _11) + 0.5) * 2.0**-53
+            clock[rows] = -np.log(chance) / weight
+            out[rows] = i
+            rows += 1
+    sort_by(clock, out, 0, rows)
+    return n
+
+
+@kernel
+def free_weight(
+    u: int, cand_start: I64, cumulative: I64, home: I32, weight: I64, train_start: I64,
+    train_item: I32, test_start: I64, test_item: I32, fixed: U8, loose: I64,
+) -> None:  # fmt: skip
+    """Write at least how much weight each stratum keeps when what is barred for a user is taken."""
+    for s in range(loose.size):
+        loose[s] = cumulative[cand_start[s + 1]] - cumulative[cand_start[s]]
+    for j in range(train_start[u], train_start[u + 1]):
+        if home[train_item[j]] >= 0:
+            loose[home[train_item[j]]] -= weight[train_item[j]]
+    for j in range(test_start[u], test_start[u + 1]):
+        if fixed[j] and home[test_item[j]] >= 0:
+            loose[home[test_item[j]]] -= weight[test_item[j]]
+
+
+@kernel
+def draw_lists(
+    user: I32, anchor: I32, stratum: I32, lo: int, hi: int, n: int, free: I64, key: np.uint64,
+    fresh: bool, cand: I32, cand_start: I64, home: I32, cumulative: I64, weight: I64,
+    heaviest: I64, train_start: I64, train_item: I32, test_start: I64, test_item: I32, fixed: U8,
+    start: I64, item: I32,
+) -> None:  # fmt: skip
+    """Write the targets of lists lo..hi, ascending in each, where `start` says. n < 0: all.
+
+    `heaviest` is, for each stratum, what its n heaviest candidates weigh together.
+    """
+    items = home.size
+    barred = np.full(items, -1, np.int32)
+    taken = np.full(items, -1, np.int64)
+    others = np.empty(cand.size, np.int32)
+    clock = np.empty(cand.size if cumulative.size else 0, np.float64)
+    loose = np.zeros(cand_start.size - 1, np.int64)
+    last = -1
+    for row in range(lo, hi):
+        u = user[row]
+        if u != last:
+            last = u
+            bar(u, train_start, train_item, test_start, test_item, fixed, barred)
+            if weight.size:
+                free_weight(u, cand_start, cumulative, home, weight, train_start, train_item,
+                            test_start, test_item, fixed, loose)  # fmt: skip
+        s = max(stratum[row], 0)
+        low, high = cand_start[s], cand_start[s + 1]
+        asked = free[row] if n < 0 else min(n, free[row])
+        own = anchor[row] + 1 if fresh else 0
+        state = first(key, (np.int64(u) * (items + 1) + own) * (cand_start.size - 1) + s)
+        spare = loose[s] - heaviest[s] if weight.size else 0
+        count = draw_others(u, low, high, cand, cumulative, barred, taken, row, asked,
+                            free[row], spare, state, others, clock)  # fmt: skip
+        at = start[row - lo]
+        for c in range(count):
+            item[at + c] = others[c]
+        end = at + count
+        if anchor[row] >= 0:
+            item[end] = anchor[row]
+            end += 1
+        else:
+            for j in range(test_start[u], test_start[u + 1]):
+                i = test_item[j]
+                if (
+                    fixed[j]
+                    and home[i] == s
+                    and not in_sorted(train_item, train_start[u], train_start[u + 1], i)
+                ):
+                    item[end] = i
+                    end += 1
+        if asked == free[row] and cumulative.size == 0:  # the others ascend already
+            merge_tail(item, at, at + count, end, others)
+        else:
+            sort_rising(item, at, end)
+
+
+@kernel
+def merge_tail(item: I32, low: int, middle: int, high: int, space: I32) -> None:
+    """Merge item[middle:high] into item[low:middle]; both ascend."""
+    if middle in (low, high) or item[middle - 1] < item[middle]:
+        return
+    size = high - middle
+    for c in range(size):
+        space[c] = item[middle + c]
+    a, b, at = middle - 1, size - 1, high - 1
+    while b >= 0:
+        if a >= low and item[a] > space[b]:
+            item[at] = item[a]
+            a -= 1
+        else:
+            item[at] = space[b]
+            b -= 1
+        at -= 1
+
+
+@kernel
+def in_sorted(item: I32, low: int, high: int, wanted: int) -> bool:
+    """Tell whether item[low:high], ascending, holds a number."""
+    at = first_from(item, low, high, wanted)
+    return bool(at < high and item[at] == wanted)
+
+
+@kernel
+def fixed_sizes(
+    user: I32, stratum: I32, home: I32, train_start: I64, train_item: I32, test_start: I64,
+    test_item: I32, fixed: U8, size: I64,
+) -> None:  # fmt: skip
+    """Count the fixed items of each list that asks for all of them."""
+    for row in range(user.size):
+        u = user[row]
+        s = max(stratum[row], 0)
+        count = 0
+        for j in range(test_start[u], test_start[u + 1]):
+            if fixed[j] and home[test_item[j]] == s:
+                count += not in_sorted(train_item, train_start[u], train_start[u + 1], test_item[j])
+        size[row] = count
+
+
+@kernel
+def meet_targets(
+    user: I32, start: I64, item: I32, judged_start: I64, judged_item: I32, missed: U8, lo: int,
+    hi: int, first_row: I64, judgment: I64,
+) -> int:  # fmt: skip
+    """Find the judgments among the targets of lists lo..hi; both ascend by item.
+
+    Judgments marked in `missed` (if any are) come along even where they are no targets.
+    """
+    found = 0
+    for row in range(lo, hi):
+        u = user[row]
+        at, end = start[row - lo], start[row - lo + 1]
+        for j in range(judged_start[u], judged_start[u + 1]):
+            while at < end and item[at] < judged_item[j]:
+                at += 1
+            if (at < end and item[at] == judged_item[j]) or (missed.size and missed[j]):
+                judgment[found] = j
+                found += 1
+        first_row[row - lo + 1] = found
+    return found
+
+
+@kernel
+def first_trained(user: I32, start: I64, item: I32, train_start: I64, train_item: I32) -> int:
+    """Return the first list that holds an item of its user's training ratings, or -1."""
+    for row in range(user.size):
+        low, high = train_start[user[row]], train_start[user[row] + 1]
+        for at in range(start[row], start[row + 1]):
+            if in_sorted(train_item, low, high, item[at]):
+                return row
+    return -1

@@ -1,0 +1,216 @@
+"""Target lists on disk, and lists that someone else drew."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.checks import checked
+from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.data.readers import Table, number_column, read_table
+from unskew.data.relevance import Relevance
+from unskew.engine.files import replacing_folder, write_table
+from unskew.engine.versions import versions
+from unskew.errors import DataError, choose
+from unskew.splits.split import Split
+from unskew.targets.designs import Kept, TargetLists, relevance_of
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+FORMAT = 1
+CARD = "card.json"
+_MOST_STRATA = 1_000_000
+
+
+@checked
+def save_targets(lists: TargetLists, folder: str | os.PathLike[str]) -> Path:
+    """Write every list in full: Parquet files of bounded size, and `card.json` last.
+
+    Columns: `list`, `user`, `item`, and `anchor` and `stratum` where there are such. Other tools
+    rank the items of each list and name their lists by `list`.
+
+    Parameters
+    ----------
+    lists
+        What to write.
+    folder
+        A new or empty folder.
+    """
+    home = Path(folder)
+    if home.exists() and (not home.is_dir() or any(home.iterdir())):
+        raise DataError(f"{home} is there already and not empty: name a new folder")
+    with replacing_folder(home) as part:
+        _write(lists, part)
+    return home
+
+
+def _write(lists: TargetLists, home: Path) -> None:
+    files = []
+    for number, (lo, hi) in enumerate(lists.blocks()):
+        name = f"part-{number:05d}.parquet"
+        write_table(lists.to_polars(lo, hi), home / name, "parquet")
+        files.append(name)
+    card = {
+        "format": FORMAT,
+        "files": files,
+        "lists": int(np.count_nonzero(lists.size)),
+        "without_targets": int(np.count_nonzero(lists.size == 0)),
+        "targets": dict(lists.design),
+        "relevance": lists.relevance.describe(),
+        "train": lists.train.fingerprint,
+        "judgments": lists.tests.fingerprint,
+        "facts": dict(lists.facts),
+        "versions": versions(),
+    }
+    (home / CARD).write_text(json.dumps(card, indent=1, default=str) + "\n")
+
+
+@checked
+def read_targets(
+    source: object,
+    split: Split,
+    relevance: Relevance | str | None = None,
+    *,
+    liked: float | None = None,
+    judgments: str | None = None,
+    shortfall: str = "count",
+) -> TargetLists:
+    """Read target lists: what `save_targets` wrote, or a table of one's own.
+
+    Parameters
+    ----------
+    source
+        A saved folder, or a table with columns `user` and `item`; `list` where a user has
+        several, numbered user by user; `anchor` (the one relevant item) and `stratum` if any.
+    split
+        Training items must not be targets; test ratings say what is relevant.
+    relevance, liked
+        Which test ratings are liked.
+    judgments
+        Judge by one of `split.judgments` instead of the test ratings.
+    shortfall
+        As in `Targets`.
+    """
+    rule = relevance_of(relevance, liked)
+    frame, design, notes = _table(source)
+    tests = split.test
+    if judgments is not None:
+        tests = split.judgments[choose("judgments", judgments, split.judgments)]
+    user, item = _codes(frame, "user", tests.users), _codes(frame, "item", tests.items)
+    anchor = _codes(frame, "anchor", tests.items) if "anchor" in frame.columns else None
+    label = frame["list"] if "list" in frame.columns else frame["user"]
+    lists, code = Ids.number(label)
+    order = np.lexsort((item, code))
+    code, user, item = code[order], user[order], item[order]
+    start = np.append(0, np.cumsum(np.bincount(code, minlength=len(lists))))
+    first = start[:-1]
+    owner = user[first]
+    _check(lists, code, user, item, owner)
+    _check_training(split.train, owner, start, item, lists)
+    none = np.full(len(lists), -1, np.int32)
+    strata = _strata(frame)[order][first] if "stratum" in frame.columns else none
+    return TargetLists(
+        design, split.train, tests, rule, frozen(owner),
+        frozen(none if anchor is None else anchor[order][first]),
+        frozen(strata.astype(np.int32)), frozen(np.diff(start)),
+        Kept(frozen(start), frozen(item), lists), int(strata.max(initial=-1)) + 1, shortfall,
+        facts={"lists": len(lists)}, notes=notes,
+    )  # fmt: skip
+
+
+def _strata(frame: pl.DataFrame) -> NDArray[np.int32]:
+    """Return the numbers of strata; -1 is none."""
+    column = number_column(Table(frame, "targets"), "stratum", "strata")
+    values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    bad = ~((values >= -1) & (values < _MOST_STRATA)) | (values != np.round(values))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"targets: {int(bad.sum()):,} strata are not whole numbers from 0 (or -1 for none) to "
+            f"{_MOST_STRATA - 1:,}, the first in row {row + 1}: {frame['stratum'][row]!r}"
+        )
+    return values.astype(np.int32)
+
+
+def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...]]:
+    """Return the rows and, of a saved folder, the design they came from and what it left out."""
+    if not isinstance(source, str | os.PathLike) or not Path(source).is_dir():
+        frame = read_table(source).frame
+        missing = {"user", "item"} - set(frame.columns)
+        if missing:
+            raise DataError(
+                f"targets need columns user and item, and list, anchor, stratum where they apply; "
+                f"found: {', '.join(frame.columns)}"
+            )
+        return frame, {"given": True}, ()
+    home = Path(source)
+    try:
+        card = json.loads((home / CARD).read_text())
+        number = card["format"]
+    except (OSError, ValueError, KeyError) as problem:
+        raise DataError(f"{home}: no saved targets here ({problem})") from None
+    if number != FORMAT:
+        raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
+    try:
+        frame = pl.concat([pl.read_parquet(home / name, glob=False) for name in card["files"]])
+    except (OSError, pl.exceptions.PolarsError) as problem:
+        raise DataError(f"{home}: a part of the targets cannot be read ({problem})") from None
+    if frame["list"].n_unique() != card["lists"]:
+        raise DataError(
+            f"{home}: {frame['list'].n_unique():,} lists are left of {card['lists']:,}; save them "
+            f"again"
+        )
+    empty = card["without_targets"]
+    notes = (f"targets: {empty:,} lists without any target are not in the file",) if empty else ()
+    return frame, dict(card["targets"]), notes
+
+
+def _codes(frame: pl.DataFrame, name: str, ids: Ids) -> I32:
+    codes = ids.codes(frame[name])
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0))
+        raise DataError(
+            f"targets: {np.count_nonzero(codes < 0):,} rows have a {name} that is not in the "
+            f"split, the first in row {row + 1}: {frame[name][row]!r}"
+        )
+    return codes
+
+
+def _check(lists: Ids, code: I32, user: I32, item: I32, owner: I32) -> None:
+    """Refuse lists of two users, items that stand twice, and lists in no order of users."""
+    mixed = user != owner[code]
+    if mixed.any():
+        name = lists.values[int(code[int(np.argmax(mixed))])]
+        raise DataError(f"targets: list {name!r} belongs to two users")
+    twice = (np.diff(code) == 0) & (np.diff(item) == 0)
+    if twice.any():
+        name = lists.values[int(code[int(np.argmax(twice))])]
+        raise DataError(f"targets: list {name!r} holds an item twice")
+    if (np.diff(owner) < 0).any():
+        name = lists.values[int(np.argmax(np.diff(owner) < 0)) + 1]
+        raise DataError(
+            f"targets: lists must be numbered user by user, but list {name!r} follows one of a "
+            f"later user; number them in the order of users"
+        )
+
+
+def _check_training(train: Ratings, owner: I32, start: I64, item: I32, lists: Ids) -> None:
+    """Refuse targets that the user has rated in training."""
+    from unskew.targets import kernels
+
+    row = kernels.first_trained(owner, frozen(start), frozen(item), train.start, train.item)
+    if row >= 0:
+        held = item[start[row] : start[row + 1]]
+        own = train.item[train.start[owner[row]] : train.start[owner[row] + 1]]
+        raw = train.items.values[int(held[np.isin(held, own)][0])]
+        raise DataError(
+            f"targets: list {lists.values[row]!r} holds item {raw!r}, which is in the user's "
+            f"training ratings; training items are never targets"
+        )

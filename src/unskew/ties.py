@@ -1,0 +1,101 @@
+"""From scores to an order: the only place where ties are broken.
+
+Tie policies:
+
+`id`
+    Ascending id (integers by value, text by code point): the default for scores.
+`trec`
+    As trec_eval: the score as a 32-bit float, then ids descending as strings.
+`random`
+    A hash of seed, user and item: reproducible, the same for every system.
+`input`
+    The order in which the rows came.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ids, frozen, sort_groups
+from unskew.engine.rng import draw
+from unskew.errors import choose
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+TIES = ("id", "trec", "random", "input")
+
+
+def order_by_score(
+    start: I64, score: F64, item: I32, users: Ids, items: Ids, ties: str, seed: int
+) -> I64 | None:
+    """Return the order that ranks each list by descending score, or None if it has it already.
+
+    Parameters
+    ----------
+    start
+        Where each list starts.
+    score, item
+        One entry per row, list by list.
+    users, items
+        The ids of the lists' users and behind `item`.
+    ties
+        One of `TIES`.
+    seed
+        For `random`.
+    """
+    choose("ties", ties, TIES)
+    with np.errstate(over="ignore"):  # beyond 32 bits all scores are infinite, as in trec_eval
+        key = -(score.astype(np.float32).astype(np.float64) if ties == "trec" else score)
+    if ties == "id":
+        tie = item.astype(np.int64)
+    elif ties == "trec":
+        tie = _descending_as_text(items)[item]
+    elif ties == "random":
+        user = np.repeat(own_number(users), np.diff(start))
+        bits = draw(seed, "ties", user, own_number(items)[item])
+        tie = (bits >> np.uint64(1)).astype(np.int64)
+    else:
+        tie = np.empty(0, np.int64)
+    order, changed = sort_groups(start, frozen(key), frozen(tie))
+    return order if changed else None
+
+
+def are_places(start: I64, rank: I64) -> bool:
+    """Tell whether each list's ranks are its places as they stand: 1, 2, … or 0, 1, …."""
+    from unskew.data import kernels
+
+    return not rank.size or (
+        int(rank[0]) in (0, 1) and kernels.are_places(frozen(start), frozen(rank), int(rank[0]))
+    )
+
+
+def order_by_rank(start: I64, rank: I64) -> I64:
+    """Return the order that puts each list's rows by ascending rank."""
+    from unskew.data import kernels
+
+    order = np.empty(rank.size, np.int64)
+    if not kernels.place_ranks(frozen(start), frozen(rank), order):
+        order, _ = sort_groups(start, frozen(rank), frozen(np.empty(0, np.int64)))
+    return order
+
+
+def own_number(ids: Ids) -> I64:
+    """Return a number of each raw id that does not depend on which other ids there are."""
+    if ids.kind == "integer":
+        return ids.values.to_numpy()
+    digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in ids.values)
+    return np.frombuffer(b"".join(digests), np.dtype("<i8"))
+
+
+def _descending_as_text(ids: Ids) -> I64:
+    """Return each id's place when all are sorted as strings, descending."""
+    place = np.empty(len(ids), np.int64)
+    text = ids.values.cast(pl.String)
+    place[text.arg_sort(descending=True).to_numpy()] = np.arange(len(ids))
+    return place

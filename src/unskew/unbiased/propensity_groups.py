@@ -1,0 +1,406 @@
+"""Orders that change with what is popular: strata of propensity, and a sweep of stratified recall.
+
+A system that wins on the whole can lose in every part (Simpson's paradox), because judgments of
+popular items outnumber all others. `propensity_strata` judges systems within strata of judgments
+that were about equally likely to be made; `stratified_recall` shifts the weight from popular to
+unpopular items step by step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.checks import checked
+from unskew.data.ratings import frozen
+from unskew.data.relevance import Relevance, Rule
+from unskew.engine.threads import resolve
+from unskew.errors import DataError, SettingError, choose
+from unskew.evaluation.evaluate import MEMORY, evaluate, memory_bytes
+from unskew.evaluation.scoring import Bench
+from unskew.judging.shape import MASKED, count_labels
+from unskew.metrics.names import Metric, parse
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed
+from unskew.stats.correlation import kendall
+from unskew.stats.resamples import as_number, at_least_two
+from unskew.unbiased.ips import Laid, lay, weigh
+from unskew.unbiased.weighted_metrics import Estimand
+
+F64 = NDArray[np.float64]
+
+GAMMAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+# Strata of propensity
+
+
+@dataclass(frozen=True)
+class PropensityStratum:
+    """Judgments that were about equally likely to be made."""
+
+    low: float
+    high: float
+    judgments: int
+    liked: int
+    users: int
+    """Users with a liked judgment in the stratum: the mean is over these."""
+    values: Mapping[str, float]
+    """The metric of each system when only these judgments count."""
+
+
+@dataclass(frozen=True, eq=False)
+class PropensityStrata(Printed):
+    """What systems score within strata of propensity. Made by `propensity_strata`."""
+
+    metric: str
+    systems: tuple[str, ...]
+    overall: Mapping[str, float]
+    """With all judgments, unweighted."""
+    strata: tuple[PropensityStratum, ...]
+    """From the least likely judgments up."""
+    better: str = "higher"
+    truth: Mapping[str, float] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def stratified(self) -> dict[str, float]:
+        """The mean over strata: each counts the same, however many judgments it holds."""
+        return {
+            name: float(np.mean([one.values[name] for one in self.strata])) for name in self.systems
+        }
+
+    def tau(self, values: Mapping[str, float], other: Mapping[str, float]) -> float | None:
+        """Return Kendall's τ_b of two orders of the systems; None where one is all ties."""
+        tau = kendall(values, other)
+        return None if math.isnan(tau) else tau
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per stratum, then `stratified` and `overall`.
+
+        Columns: stratum, low and high (propensity), judgments, liked, a column per system, tau (of
+        the order with that of all judgments) and, where the truth is given, tau_truth.
+        """
+        rows = []
+        for number, one in enumerate(self.strata, start=1):
+            facts = {"low": one.low, "high": one.high, "judgments": one.judgments,
+                     "liked": one.liked}  # fmt: skip
+            rows.append(self._line(str(number), facts, one.values))
+        sums = {
+            "low": self.strata[0].low, "high": self.strata[-1].high,
+            "judgments": sum(one.judgments for one in self.strata),
+            "liked": sum(one.liked for one in self.strata),
+        }  # fmt: skip
+        rows.append(self._line("stratified", sums, self.stratified))
+        rows.append(self._line("overall", sums, self.overall))
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def _line(
+        self, name: str, facts: Mapping[str, Any], values: Mapping[str, float]
+    ) -> dict[str, Any]:
+        line = {"stratum": name, **facts, **values, "tau": self.tau(values, self.overall)}
+        return line if self.truth is None else line | {"tau_truth": self.tau(values, self.truth)}
+
+    def paradoxes(self) -> list[tuple[str, str]]:
+        """Return the pairs (a, b) with a better in every stratum and b better on the whole."""
+        sign = -1.0 if self.better == "lower" else 1.0
+        found = []
+        for one, other in combinations(self.systems, 2):
+            for a, b in ((one, other), (other, one)):
+                within = all(sign * (s.values[a] - s.values[b]) > 0 for s in self.strata)
+                if within and sign * (self.overall[b] - self.overall[a]) > 0:
+                    found.append((a, b))
+        return found
+
+    def figure(self) -> Figure:
+        """Draw each system's value in each stratum and on the whole."""
+        import altair as alt
+
+        names = [*(str(n) for n in range(1, len(self.strata) + 1)), "overall"]
+        parts = [*(one.values for one in self.strata), self.overall]
+        rows = [
+            {"stratum": name, "system": system, "value": values[system]}
+            for name, values in zip(names, parts, strict=True)
+            for system in self.systems
+        ]
+        whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=280)
+        x = alt.X("stratum:N", title="stratum, least likely judgments first")
+        line: alt.Chart = whole.mark_line(point=True).encode(
+            x=x.scale(domain=names).axis(labelAngle=0),
+            y=alt.Y("value:Q", title=self.metric),
+            color=alt.Color("system:N").scale(domain=list(self.systems)),
+        )
+        return as_figure(line, f"{self.metric} by propensity", self.footer()[:1], rows)
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the numbers came about."""
+        lines = [f"{self.metric} when only the judgments of a stratum count; tau: with all of them"]
+        turned = self.paradoxes()
+        if turned:
+            pairs = ", ".join(f"{a} and {b}" for a, b in turned)
+            lines.append(f"Simpson's paradox: every stratum reverses the overall order of {pairs}")
+        return [*lines, *self.notes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return {
+            "metric": self.metric, "strata": self.table().to_dicts(),
+            "paradoxes": [list(pair) for pair in self.paradoxes()], "notes": list(self.notes),
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"PropensityStrata({self.metric}, {len(self.strata)} strata)"
+
+
+@checked
+def propensity_strata(
+    judgments: object,
+    systems: object,
+    metric: str = "nDCG@10",
+    *,
+    strata: int = 2,
+    propensity: object = None,
+    truth: Mapping[str, float] | None = None,
+    train: object = None,
+    random: object = None,
+    liked: float | None = None,
+    above: float | None = None,
+    gain: Rule = "rating",
+    loss: Rule = "levels",
+    relevance: Relevance | str | None = None,
+    ties: str | None = None,
+    seed: int = 0,
+    depth: int | None = None,
+    threads: int | None = None,
+    memory: int | str = MEMORY,
+) -> PropensityStrata:
+    """Judge systems within strata of judgments that were about equally likely to be made.
+
+    Parameters
+    ----------
+    judgments, systems
+        As for `estimate`.
+    metric
+        Any metric of judged hits. Within a stratum only its judgments count, all others are taken
+        as unjudged; the mean is over users with a liked judgment in it.
+    strata
+        How many, with about as many judgments each. Equal propensities are never parted, so there
+        can be fewer.
+    propensity, train, random
+        As for `estimate`.
+    truth
+        What the systems really score, by name, where it is known: adds the rank correlation of each
+        stratum with it.
+    liked, above, gain, loss, relevance
+        As for `evaluate`.
+    ties, seed, depth, threads, memory
+        As for `evaluate`.
+
+    References
+    ----------
+    Jadidinejad, Macdonald & Ounis 2021.
+
+    Examples
+    --------
+    >>> from unskew.unbiased.propensity_groups import propensity_strata
+    >>> test = {"user": [1, 1, 2], "item": ["hit", "rare", "hit"], "rating": [5, 5, 5]}
+    >>> runs = {"x": {1: ["hit"], 2: ["hit"]}, "y": {1: ["rare"], 2: ["rare"]}}
+    >>> found = propensity_strata(test, runs, "P@1", liked=4, propensity={"hit": 0.9, "rare": 0.1})
+    >>> [one.values for one in found.strata]
+    [{'x': 0.0, 'y': 1.0}, {'x': 1.0, 'y': 0.0}]
+    """
+    as_number("strata", strata, least=2)
+    wanted = parse(metric)
+    if wanted.definition.of != "judged" or wanted.params.get("mean") == "ratio":
+        raise SettingError(f"{metric}: strata need a metric of judged hits with a value per user")
+    rules = {"liked": liked, "above": above, "gain": gain, "loss": loss, "relevance": relevance}
+    named = {metric: Estimand(metric, wanted)}
+    laid = lay(judgments, systems, named, train, None, rules, ties, seed, depth, threads)
+    at_least_two(list(laid.bench.matched))
+    if truth is not None and set(truth) != set(laid.bench.matched):
+        raise DataError(
+            f"truth must name the systems {', '.join(laid.bench.matched)}, got "
+            f"{', '.join(map(str, truth))}"
+        )
+    source = weigh(laid, propensity, None, random)
+    chance = 1.0 / source.weight
+    home = _cut(chance, strata)
+    notes = [*laid.notes, *source.notes]
+    if int(home.max()) + 1 < strata:
+        notes.append(f"{int(home.max()) + 1} strata: more would part equal propensities")
+    how = (metric, wanted, resolve(threads), memory_bytes(memory))
+    every, _ = _means(laid, np.ones(chance.size, np.bool_), *how)
+    parts = []
+    for number in range(int(home.max()) + 1):
+        mine = home == number
+        values, users = _means(laid, mine, *how)
+        parts.append(
+            PropensityStratum(
+                float(chance[mine].min()), float(chance[mine].max()), int(mine.sum()),
+                int((laid.bench.judged.view.liked[mine] > 0).sum()), users, values,
+            )
+        )  # fmt: skip
+    return PropensityStrata(
+        metric, tuple(laid.bench.matched), every, tuple(parts), wanted.better, truth, tuple(notes)
+    )
+
+
+def _cut(chance: F64, strata: int) -> NDArray[np.int64]:
+    """Return the stratum of each judgment: quantiles of propensity, equal ones together."""
+    edges = np.unique(np.quantile(chance, np.arange(1, strata) / strata, method="higher"))
+    home = np.searchsorted(edges, chance, side="right")
+    return np.unique(home, return_inverse=True)[1].astype(np.int64)
+
+
+def _means(
+    laid: Laid, mine: NDArray[np.bool_], label: str, metric: Metric, threads: int, budget: int
+) -> tuple[dict[str, float], int]:
+    """Return each system's mean when only some judgments count, over users with a liked one."""
+    judged = laid.bench.judged
+    view = replace(judged.view, label=frozen(np.where(mine, judged.view.label, MASKED)))
+    liked, disliked = count_labels(judged.judgments, judged.lists, view)
+    part = replace(judged, view=view, liked=liked, disliked=disliked, _kept={})
+    scored = Bench(part, laid.bench.matched).score({label: metric}, threads, budget, None)
+    kept = laid.asked & ((disliked if metric.anti else liked) > 0)
+    if not kept.any():
+        raise DataError(f"{label}: a stratum holds no liked judgment; take fewer strata")
+    means = {
+        name: float(np.nan_to_num(system.values[0][kept]).mean()) for name, system in scored.items()
+    }
+    return means, int(kept.sum())
+
+
+# Stratified recall over gamma
+
+
+@dataclass(frozen=True, eq=False)
+class StratifiedRecall(Printed):
+    """Stratified recall of each system over γ. Made by `stratified_recall`."""
+
+    cutoff: int
+    gammas: tuple[float, ...]
+    systems: tuple[str, ...]
+    values: F64
+    """Systems x gammas."""
+    mean: str
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per system and γ: system, gamma, beta = γ / (γ + 1), value."""
+        count = len(self.gammas)
+        gammas = np.tile(self.gammas, len(self.systems))
+        return pl.DataFrame(
+            {
+                "system": np.repeat(self.systems, count),
+                "gamma": gammas,
+                "beta": gammas / (gammas + 1),
+                "value": self.values.ravel(),
+            }
+        )
+
+    def flips(self) -> list[tuple[str, str, float, float]]:
+        """Return the pairs that change order: (better before, better after, last γ, first γ)."""
+        found = []
+        for a, b in combinations(range(len(self.systems)), 2):
+            gap = self.values[a] - self.values[b]
+            for at, (left, right) in enumerate(pairwise(gap.tolist())):
+                if left * right < 0:
+                    one, other = (a, b) if left > 0 else (b, a)
+                    names = self.systems[one], self.systems[other]
+                    found.append((*names, self.gammas[at], self.gammas[at + 1]))
+        return found
+
+    def figure(self) -> Figure:
+        """Draw each system's stratified recall over β."""
+        import altair as alt
+
+        rows = self.table().to_dicts()
+        whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=280)
+        line: alt.Chart = whole.mark_line(point=True).encode(
+            x=alt.X("beta:Q", title="β = γ / (γ + 1): how much popular items are played down"),
+            y=alt.Y("value:Q", title=f"stratified recall@{self.cutoff}"),
+            color=alt.Color("system:N").scale(domain=list(self.systems)),
+        )
+        return as_figure(line, "Stratified recall", self.footer()[:1], rows)
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the numbers came about."""
+        how = "mean over users" if self.mean == "users" else "ratio of sums over users"
+        lines = [f"stratified recall@{self.cutoff}, {how}; gamma 0 is recall"]
+        for before, after, low, high in self.flips():
+            lines.append(f"{after} overtakes {before} between γ = {low:g} and {high:g}")
+        return [*lines, *self.notes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return {"cutoff": self.cutoff, "mean": self.mean, "values": self.table().to_dicts(),
+                "flips": [list(flip) for flip in self.flips()]}  # fmt: skip
+
+    def shown(self) -> pl.DataFrame:
+        """Return a row per system, a column per gamma."""
+        return self.table().pivot("gamma", index="system", values="value")
+
+    def __repr__(self) -> str:
+        return f"StratifiedRecall(@{self.cutoff}, {len(self.systems)} systems)"
+
+
+@checked
+def stratified_recall(
+    judgments: object,
+    systems: object,
+    cutoff: int = 10,
+    gammas: Sequence[float] = GAMMAS,
+    *,
+    mean: str = "users",
+    train: object = None,
+    **how: Any,
+) -> StratifiedRecall:
+    """Compute stratified recall over a sweep of γ, to see where the order of systems changes.
+
+    Parameters
+    ----------
+    judgments, systems
+        As for `evaluate`.
+    cutoff
+        Of the lists.
+    gammas
+        From 0 (recall) up: an item that n users like counts n^(-γ/(γ+1)).
+    mean
+        `users`, or `ratio` of the sums over all users (Steck).
+    train
+        Training ratings, from which liked ratings of items are counted too.
+    how
+        Further settings of `evaluate`, such as liked=4.
+
+    References
+    ----------
+    Steck 2011; bellogin2017 section 7.
+
+    Examples
+    --------
+    >>> from unskew.unbiased.propensity_groups import stratified_recall
+    >>> test = {"user": [1, 2, 3, 3], "item": ["a", "a", "a", "b"], "rating": [5, 5, 5, 5]}
+    >>> runs = {"x": {u: ["a"] for u in (1, 2, 3)}, "y": {u: ["b"] for u in (1, 2, 3)}}
+    >>> made = stratified_recall(test, runs, 1, [0, 1], mean="ratio", liked=4)
+    >>> made.values.round(3).tolist()
+    [[0.75, 0.634], [0.25, 0.366]]
+    """
+    as_number("cutoff", cutoff)
+    choose("mean", mean, ("users", "ratio"))
+    steps = [float(gamma) for gamma in gammas]
+    if len(steps) < 2 or sorted(set(steps)) != steps or not all(0 <= g < math.inf for g in steps):
+        raise SettingError(f"gammas must be at least two numbers from 0 up, rising; got {gammas!r}")
+    labels = [f"SR(gamma={gamma!r},mean={mean})@{cutoff}" for gamma in steps]
+    scores = evaluate(judgments, systems, labels, train=train, **how)
+    means = scores.mean()
+    values = np.array([[means[name][label] for label in labels] for name in scores.systems])  # type: ignore[index]
+    return StratifiedRecall(
+        int(cutoff), tuple(steps), tuple(scores.systems), values, mean, scores.notes
+    )

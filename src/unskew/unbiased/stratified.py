@@ -1,0 +1,898 @@
+"""`strata`: any metric by popularity of the items, or by kind of user; where a score comes from.
+
+A mean over everything hides whom and what it is a mean of. Two views of the same score are given.
+*Within* a stratum of items only its judgments count, as if nothing else had been judged; within a
+stratum of users only these users are averaged. The *contribution* of a stratum is its part of the
+whole score: contributions add up to the score, so that each stratum has a share of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.amounts import as_count
+from unskew.checks import checked
+from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.data.readers import read_ratings
+from unskew.data.relevance import Relevance, Rule
+from unskew.engine.rng import key_of
+from unskew.engine.threads import map_blocks, resolve
+from unskew.errors import DataError, SettingError, choose, unknown_name
+from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes, read_runs, relevance_for
+from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
+from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks
+from unskew.judging.shape import BLOCK, LIKED, MASKED, Matched, Scratch, View, count_labels
+from unskew.metrics.block import Block, Judged, ratio
+from unskew.metrics.names import Metric
+from unskew.recommend.adapt import as_model, can_score
+from unskew.recommend.model import Model
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed, plain
+from unskew.runs import Run
+from unskew.splits.popularity import item_counts
+from unskew.splits.strata import judgment_bins
+from unskew.stats.pairing import paired
+from unskew.stats.resamples import as_number, check_share, reweighted
+from unskew.targets.designs import TargetLists
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Progress = Callable[[int, int], None]
+
+METRICS = ("P@10", "Recall@10", "nDCG@10")
+"""What is computed when no metrics are named."""
+BY = ("popularity", "activity", "mainstreamness")
+OF = ("items", "users")
+EQUAL = ("items", "judgments")
+STRATA = 10
+BOOTSTRAP, LEVEL = 1_000, 0.95
+
+OVER_HITS = frozenset({"P", "Recall", "DCG", "nDCG", "RBP", "SR", "HLU", "Judged", "Rprec"})
+"""Metrics whose numerator is a sum over judged hits, each on its own."""
+BY_HIT = frozenset({"AP", "RR", "HitRate", "F1"})
+"""Metrics that are split by saying to which hit each part belongs."""
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """A part of the items or of the users."""
+
+    name: str
+    size: int
+    """Items, users, or judgments in it."""
+    judgments: int
+    liked: int
+    least: float = math.nan
+    """The least and the largest of what strata are formed by; NaN for given groups."""
+    most: float = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class StrataReport(Printed):
+    """Every metric of every system, stratum by stratum. Made by `strata`.
+
+    Arrays are metrics x systems x strata.
+    """
+
+    by: str
+    of: str
+    """What strata are made of: `items`, `users`, or `judgments`."""
+    strata: tuple[Stratum, ...]
+    systems: tuple[str, ...]
+    metrics: tuple[str, ...]
+    whole: Scores
+    """The scores over everything."""
+    value: F64
+    """The mean within each stratum; NaN where nobody is averaged."""
+    low: F64
+    high: F64
+    lists: I64
+    """How many lists (users) each mean is over."""
+    contribution: F64
+    """Each stratum's part of the whole mean; NaN for metrics that do not split."""
+    share: F64
+    """The same as a share of the whole mean; NaN where that is 0."""
+    share_low: F64
+    share_high: F64
+    head: int
+    """How many of the first strata are the head; 0 where strata have no order."""
+    head_share: F64
+    """Metrics x systems x 3: the share of the score from the head, and its interval."""
+    level: float = LEVEL
+    bootstrap: int = BOOTSTRAP
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per metric, system and stratum.
+
+        Columns: metric, system, stratum, its size (items, users or judgments), judgments, liked,
+        least and most of what it is formed by, lists (averaged), value with its interval low to
+        high, contribution, and share of the whole score with its interval.
+        """
+        rows = []
+        for m, metric in enumerate(self.metrics):
+            for s, system in enumerate(self.systems):
+                for t, stratum in enumerate(self.strata):
+                    at = (m, s, t)
+                    facts = asdict(stratum)
+                    rows.append(
+                        {
+                            "metric": metric, "system": system, "stratum": facts.pop("name"),
+                            **facts, "lists": int(self.lists[at]),
+                            "value": self.value[at], "low": self.low[at], "high": self.high[at],
+                            "contribution": self.contribution[at], "share": self.share[at],
+                            "share_low": self.share_low[at], "share_high": self.share_high[at],
+                        }
+                    )  # fmt: skip
+        table = pl.DataFrame(rows).with_columns(pl.selectors.float().fill_nan(None))
+        bounds = ("least", "most")  # of counts as a rule, which have no decimals
+        whole = [name for name in bounds if (table[name].drop_nulls() % 1 == 0).all()]
+        return table.with_columns(pl.col(whole).cast(pl.Int64))
+
+    def heads(self) -> pl.DataFrame:
+        """Return a row per metric and system: the score, and the share that the head gives.
+
+        Columns: metric, system, score, head (its contribution), rest, head_share, low, high. Empty
+        where strata have no order.
+        """
+        rows = []
+        means = self.whole.means()
+        for m, metric in enumerate(self.metrics if self.head else ()):
+            for s, system in enumerate(self.systems):
+                part = self.contribution[m, s]
+                share, low, high = self.head_share[m, s].tolist()
+                rows.append(
+                    (
+                        metric, system, means[system][metric].value,
+                        math.fsum(part[: self.head]), math.fsum(part[self.head :]),
+                        share, low, high,
+                    )
+                )  # fmt: skip
+        names = ("score", "head", "rest", "head_share", "low", "high")
+        schema = {"metric": pl.String, "system": pl.String, **dict.fromkeys(names, pl.Float64)}
+        table = pl.DataFrame(rows, schema, orient="row")
+        return table.with_columns(pl.selectors.float().fill_nan(None))
+
+    def wide(self, metric: str | None = None) -> pl.DataFrame:
+        """Return one metric (the first unless named): a row per stratum, columns per system."""
+        m = self._metric(metric)
+        columns: dict[str, Any] = {
+            "stratum": [stratum.name for stratum in self.strata],
+            self.of: [stratum.size for stratum in self.strata],
+            "liked": [stratum.liked for stratum in self.strata],
+        }
+        split = not np.isnan(self.contribution[m]).all()
+        for s, system in enumerate(self.systems):
+            columns[system] = self.value[m, s]
+            if self.bootstrap:
+                columns[f"{system} ±"] = [
+                    None if math.isnan(low) else f"{low:.4f} to {high:.4f}"
+                    for low, high in zip(self.low[m, s], self.high[m, s], strict=True)
+                ]
+            if split:
+                columns[f"{system} share"] = self.share[m, s]
+        return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
+
+    def _metric(self, metric: str | None) -> int:
+        return 0 if metric is None else self.metrics.index(choose("metric", metric, self.metrics))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return {
+            "by": self.by, "of": self.of, "level": self.level, "bootstrap": self.bootstrap,
+            "head": self.head, "strata": self.table().to_dicts(),
+            "heads": self.heads().to_dicts(), "notes": list(self.notes),
+        }  # fmt: skip
+
+    def figure(self, metric: str | None = None) -> Figure:
+        """Draw one metric: its value in each stratum, and how the score is made up."""
+        import altair as alt
+
+        m = self._metric(metric)
+        names = [stratum.name for stratum in self.strata]
+        rows = []
+        for s, system in enumerate(self.systems):
+            for t, name in enumerate(names):
+                at = (m, s, t)
+                numbers = {
+                    "value": self.value[at], "low": self.low[at], "high": self.high[at],
+                    "share": self.share[at],
+                }  # fmt: skip
+                known = {key: None if np.isnan(v) else float(v) for key, v in numbers.items()}
+                rows.append({"system": system, "stratum": name, "place": t, **known})
+        title = f"stratum of {self.of} by {self.by}"
+        base = alt.Chart(alt.NamedData(name="rows")).properties(width=520)
+        x = alt.X("stratum:N", title=title).sort(names).axis(labelAngle=0)
+        color = alt.Color("system:N").scale(domain=list(self.systems))
+        value = alt.Y("value:Q", title=self.metrics[m])
+        line = base.mark_line(point=True).encode(x=x, y=value, color=color)
+        bars = base.mark_rule().encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
+        above = alt.layer(line, bars).properties(height=240)
+        shade = alt.Color("place:O").scale(scheme="blues", reverse=True).legend(None)
+        parts = base.mark_bar(stroke="white", strokeWidth=1).encode(
+            x=alt.X("share:Q", title="share of the score, first stratum on the left")
+            .axis(format="%").stack("zero"),
+            y=alt.Y("system:N", title=None).sort(list(self.systems)), color=shade,
+            order=alt.Order("place:Q"),
+        )  # fmt: skip
+        panels = [above] if np.isnan(self.share[m]).all() else [above, parts]
+        chart = alt.vconcat(*panels, spacing=24).resolve_scale(color="independent")
+        return as_figure(chart, f"{self.metrics[m]} by {self.by}", self._said(), rows)
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the numbers came about."""
+        return [*self._said(), *self.notes]
+
+    def _said(self) -> list[str]:
+        inside = {
+            "items": "only judgments of its items count",
+            "judgments": "only its judgments count",
+            "users": "only its users are averaged",
+        }[self.of]
+        lines = [f"strata of {self.of} by {self.by}; within a stratum {inside}"]
+        lines.append("share: the stratum's part of the whole score; shares add up to 1")
+        if self.bootstrap:
+            lines.append(
+                f"intervals: {100 * self.level:g} %, {self.bootstrap:,} bootstrap draws of users"
+            )
+        return [*lines, self.whole.relevance]
+
+    def shown(self) -> pl.DataFrame:
+        """Return the first metric as people read it; see `wide`."""
+        return self.wide()
+
+    def __str__(self) -> str:
+        parts = []
+        for metric in self.metrics:
+            parts += [metric, plain(self.wide(metric), self.digits), ""]
+        if self.head:
+            parts += [f"the head: {self._head_name()}", plain(self.heads(), self.digits), ""]
+        return "\n".join([*parts, *self.footer()])
+
+    def _head_name(self) -> str:
+        first = self.strata[: self.head]
+        size = sum(stratum.size for stratum in first)
+        return f"the first {len(first)} of {len(self.strata)} strata ({size:,} {self.of})"
+
+    def __repr__(self) -> str:
+        return (
+            f"StrataReport({len(self.strata)} strata of {self.of}, {len(self.systems)} systems, "
+            f"{len(self.metrics)} metrics)"
+        )
+
+    def _repr_html_(self) -> str:
+        tables = "".join(
+            f"<p>{escape(metric)}</p>{self.wide(metric)._repr_html_()}" for metric in self.metrics
+        )
+        foot = "<br>".join(escape(line) for line in self.footer())
+        return f"{tables}<p>{foot}</p>"
+
+
+@checked
+def strata(
+    judgments: object,
+    runs: object,
+    metrics: str | Metric | Iterable[str | Metric] = METRICS,
+    *,
+    by: str | Mapping[Any, Any] | pl.DataFrame = "popularity",
+    of: str | None = None,
+    m: int | None = None,
+    equal: str | None = None,
+    head: int = 1,
+    train: object = None,
+    liked: float | None = None,
+    above: float | None = None,
+    gain: Rule = "rating",
+    loss: Rule = "levels",
+    relevance: Relevance | str | None = None,
+    users: str = "with-test",
+    undefined: str = "zero",
+    ties: str | None = None,
+    depth: int | None = None,
+    bootstrap: int = BOOTSTRAP,
+    level: float = LEVEL,
+    seed: int = 0,
+    threads: int | None = None,
+    memory: int | str = MEMORY,
+    progress: Progress | None = None,
+) -> StrataReport:
+    """Measure systems within strata of items or users, and tell where their score comes from.
+
+    Parameters
+    ----------
+    judgments, runs, metrics
+        As in `evaluate`: test ratings with ranked lists, or target lists with fitted models.
+    by
+        `popularity`: strata of items by falling number of training ratings (without `train`, of
+        test ratings). `activity`: of users by falling number of training ratings.
+        `mainstreamness`: of users by the mean number of training ratings of the items in their own
+        training ratings, falling. A tag of the judgments, by its name. Or groups: a mapping from
+        raw ids to groups, or a table with ids in the first column and groups in the second.
+    of
+        Whose ids the groups are of: `items` (default) or `users`.
+    m
+        How many strata, 10 unless given; equally large, ties by id. Not for groups and tags.
+    equal
+        For popularity: strata of equal numbers of `items` (default), or of equal numbers of liked
+        training `judgments` (castells2018 section 5.1.3).
+    head
+        How many of the first strata are the head.
+    train
+        Training ratings.
+    liked, above, gain, loss, relevance, users, undefined, ties, depth
+        As in `evaluate`. Which users are averaged is looked up within each stratum: by default
+        those with a judgment in it.
+    bootstrap, level, seed
+        Draws of users, with replacement, for the intervals (percentiles); 0 for none.
+    threads, memory, progress
+        As in `evaluate`; never change a result.
+
+    Returns
+    -------
+    StrataReport
+
+    Notes
+    -----
+    Contributions of item strata: P, Recall, DCG, nDCG, RBP, SR, HLU, Judged and R-precision are
+    sums over hits, divided by what does not depend on the stratum. Each term of AP goes to the item
+    it stands at, RR and HitRate to the first liked item, F1 to the liked items in equal parts.
+    bpref, infAP, AUC and the residuals do not split: their contribution is NaN. Any metric splits
+    over users.
+
+    Examples
+    --------
+    >>> from unskew.unbiased.stratified import strata
+    >>> train = {"user": [1, 2, 3, 3], "item": ["a", "a", "a", "b"], "rating": [5, 5, 5, 5]}
+    >>> test = {"user": [1, 2, 2], "item": ["b", "b", "c"], "rating": [4, 5, 5]}
+    >>> runs = {"mine": {1: ["b", "c"], 2: ["c", "d"]}}
+    >>> found = strata(test, runs, "P@2", train=train, m=3, liked=4, bootstrap=0)
+    >>> found.contribution[0, 0].tolist(), found.value[0, 0].tolist()
+    ([0.0, 0.25, 0.25], [nan, 0.25, 0.5])
+    """
+    choose("users", users, USERS)
+    choose("undefined", undefined, UNDEFINED)
+    as_number("bootstrap", bootstrap, least=0)
+    check_share("level", level)
+    if depth is not None and depth < 1:
+        raise SettingError(f"depth must be at least 1, got {depth}")
+    wanted = labelled(metrics)
+    _refuse_runs(wanted)
+    how = _How(
+        users, undefined, ties, seed, depth, resolve(threads), memory_bytes(memory), bootstrap,
+        level,
+    )  # fmt: skip
+    laid = (
+        _lay_lists(judgments, runs, wanted, how, (liked, above, relevance, train))
+        if isinstance(judgments, TargetLists)
+        else _lay_runs(judgments, runs, wanted, how, train, (liked, above, gain, loss, relevance))
+    )
+    scored = laid.bench.score(wanted, how.threads, how.budget, None)
+    whole = laid.scores(scored, laid.bench.judged, how)
+    parts = _parts_of(laid, whole, by, of, m, equal)
+    if parts.of != "users":
+        _refuse_items(wanted)
+    size = as_count("head", head)
+    if parts.ordered and size >= len(parts.names):
+        raise SettingError(f"head={head} leaves nothing of {len(parts.names)} strata: take fewer")
+    return _report(laid, whole, wanted, parts, how, size if parts.ordered else 0, progress)
+
+
+# Laying out
+
+
+@dataclass(frozen=True)
+class _How:
+    """How to average, and with what."""
+
+    users: str
+    undefined: str
+    ties: str | None
+    seed: int
+    depth: int | None
+    threads: int
+    budget: int
+    bootstrap: int
+    level: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Laid:
+    """What is looked at: a bench, whose lists they are, and what was said on the way."""
+
+    bench: Bench
+    owner: I32
+    """The user of each list."""
+    user_ids: Ids
+    relevance: Relevance
+    over: str
+    notes: tuple[str, ...]
+    stratum: I32 | None
+    """Of target lists within strata."""
+    labels: tuple[str, ...]
+    """Of the metrics."""
+
+    def scores(self, systems: Mapping[str, System], judged: Judged, how: _How) -> Scores:
+        """Return scores of these lists, as the view of `judged` has them."""
+        seen = judged.view.label != MASKED
+        counted = np.append(0, np.cumsum(seen))[judged.judgments.start]
+        columns = {
+            "user": pl.Series(self.owner),
+            "liked": pl.Series(judged.liked.astype(np.int64)),
+            "disliked": pl.Series(judged.disliked.astype(np.int64)),
+            "test": pl.Series(np.diff(counted)),
+        }
+        if judged.train is not None:
+            columns["train"] = pl.Series(np.diff(judged.train.start)[self.owner])
+        if self.stratum is not None:
+            columns["stratum"] = pl.Series(self.stratum)
+        return Scores(
+            self.labels, systems, self.user_ids, pl.DataFrame(columns), how.users, how.undefined,
+            self.labels, notes=self.notes, relevance=str(self.relevance), over=self.over,
+        )  # fmt: skip
+
+
+def _lay_runs(
+    judgments: object, runs: object, wanted: Mapping[str, Metric], how: _How, train: object,
+    rules: tuple[float | None, float | None, Rule, Rule, Relevance | str | None],
+) -> _Laid:  # fmt: skip
+    """Lay ready-made runs over test ratings."""
+    liked, above, gain, loss, relevance = rules
+    tests = read_ratings(judgments)
+    training = None if train is None else read_ratings(train)
+    notes = [*tests.notes, *(training.notes if training is not None else ())]
+    relevance, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
+    notes += assumed
+    systems = read_runs(runs, how.ties, how.seed, (tests.users, tests.items))
+    bench = lay_runs(tests, systems, training, None, relevance, wanted, how.depth)
+    notes += [note for run in systems.values() for note in run.notes]
+    notes += remarks(bench, wanted, how.users)
+    ids = bench.judged.judgments.users
+    owner = bench.judged.lists.user
+    return _Laid(
+        bench, owner, ids, relevance, "lists", tuple(dict.fromkeys(notes)), None, tuple(wanted)
+    )
+
+
+def _lay_lists(
+    lists: TargetLists, runs: object, wanted: Mapping[str, Metric], how: _How,
+    given: tuple[object, ...],
+) -> _Laid:  # fmt: skip
+    """Lay models, or runs made for them, over target lists."""
+    for name, value in zip(("liked", "above", "relevance", "train"), given, strict=True):
+        if value is not None:
+            raise SettingError(f"target lists know their {name} already: leave {name}=… out")
+    if not isinstance(runs, Mapping) or not runs:
+        raise SettingError("name the systems of target lists: {'mine': model, …}")
+    systems: dict[str, Run | Model] = {}
+    for name, system in runs.items():
+        if can_score(system):
+            systems[str(name)] = as_model(system, lists.train)
+        else:
+            ids = (lists.judgments.users, lists.judgments.items)
+            systems |= read_runs({str(name): system}, how.ties, how.seed, ids)
+    bench = lay_lists(lists, systems, wanted, how.depth, how.ties or "id", how.seed, how.threads)
+    notes = (*lists.notes, *remarks(bench, wanted, how.users))
+    over = "strata" if lists.strata else "lists"
+    return _Laid(
+        bench, lists.user, lists.tests.users, lists.relevance, over, notes,
+        lists.stratum if lists.strata else None, tuple(wanted),
+    )  # fmt: skip
+
+
+def _refuse_runs(wanted: Mapping[str, Metric]) -> None:
+    for label, metric in wanted.items():
+        if metric.definition.of == "run":
+            raise SettingError(f"{label} describes a whole run: it has no value per list to split")
+
+
+def _refuse_items(wanted: Mapping[str, Metric]) -> None:
+    for label, metric in wanted.items():
+        if metric.definition.of == "items":
+            raise SettingError(
+                f"{label} describes what is recommended, judged or not: it is the same in every "
+                f"stratum of items; take by='activity' or 'mainstreamness'"
+            )
+
+
+# Strata
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Strata: of each judgment, or of each user; -1 in none."""
+
+    of: str
+    by: str
+    code: I32
+    """The stratum of each item, user, or judgment."""
+    names: tuple[str, ...]
+    quantity: F64 | None = None
+    """What they are formed by, where it is a number."""
+    ordered: bool = True
+    notes: tuple[str, ...] = ()
+
+
+def _parts_of(
+    laid: _Laid, whole: Scores, by: str | Mapping[Any, Any] | pl.DataFrame, of: str | None,
+    strata: int | None, equal: str | None,
+) -> _Parts:  # fmt: skip
+    judged = laid.bench.judged
+    if equal is not None and not (isinstance(by, str) and by == "popularity"):
+        raise SettingError("equal=… says how to cut by popularity: leave it out here")
+    if not isinstance(by, str) or by in judged.judgments.tags:
+        if strata is not None:
+            raise SettingError("m=… is for strata by a number; these are given: leave it out")
+        if isinstance(by, str):
+            _refuse_of(of)
+            return _tagged(judged.judgments, by)
+        whose = choose("of", of or "items", OF)
+        return _groups(by, whose, judged.judgments.items if whose == "items" else laid.user_ids)
+    _refuse_of(of)
+    if by not in BY:
+        raise unknown_name("by", by, [*BY, *judged.judgments.tags])
+    m = as_count("m", STRATA if strata is None else strata)
+    if by == "popularity":
+        return _by_popularity(judged, m, choose("equal", equal or "items", EQUAL))
+    if judged.train is None:
+        raise DataError(f"by={by!r} needs the training ratings: give train=…")
+    averaged = np.logical_or.reduce([whole.averaged(name) for name in whole.systems])
+    people = np.zeros(len(laid.user_ids), np.bool_)
+    people[laid.owner[averaged]] = True
+    count = np.diff(judged.train.start).astype(np.float64)
+    if by == "activity":
+        return _parts("users", by, count, people, m)
+    popularity = item_counts(judged.train)[judged.train.item]
+    total = np.bincount(judged.train.user, popularity, count.size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / count
+    return _parts("users", by, mean, people, m)
+
+
+def _refuse_of(of: str | None) -> None:
+    if of is not None:
+        raise SettingError("of=… says whose ids given groups are of: leave it out here")
+
+
+def _by_popularity(judged: Judged, m: int, equal: str) -> _Parts:
+    """Part the items that occur in training or test; what only runs hold has no place."""
+    judgments, train = judged.judgments, judged.train
+    known = item_counts(judgments) > 0
+    if train is None:
+        if equal == "judgments":
+            raise DataError("equal='judgments' goes by training ratings: give train=…")
+        note = "no training ratings: popularity is the number of test ratings"
+        counts = item_counts(judgments).astype(np.float64)
+        parts = _parts("items", "popularity", counts, known, m)
+        return replace(parts, notes=(note, *parts.notes))
+    known |= item_counts(train) > 0
+    counts = item_counts(train).astype(np.float64)
+    if equal == "items":
+        return _parts("items", "popularity", counts, known, m)
+    bins = judgment_bins(train, judged.view.relevance, m)
+    code = np.where(known, bins.stratum, -1).astype(np.int32)
+    return _Parts("items", "popularity (equal judgments)", code, _numbers(m), counts)
+
+
+def _parts(of: str, by: str, quantity: F64, among: Mask, m: int) -> _Parts:
+    """Cut what is marked into m equally large parts, by falling quantity; ties by id."""
+    ranked = among & ~np.isnan(quantity)
+    rows = np.flatnonzero(ranked)
+    if m > rows.size:
+        raise SettingError(f"m={m} strata need as many {of}; there are {rows.size:,}")
+    order = rows[np.argsort(-quantity[rows], kind="stable")]
+    code = np.full(quantity.size, -1, np.int32)
+    code[order] = np.arange(rows.size, dtype=np.int64) * m // rows.size
+    names, notes = _numbers(m), []
+    unknown = among & np.isnan(quantity)
+    if unknown.any():
+        code[unknown] = m
+        names = (*names, "without training")
+        notes.append(f"{int(unknown.sum()):,} {of} without training ratings are a stratum apart")
+    return _Parts(of, by, frozen(code), names, quantity, True, tuple(notes))
+
+
+def _numbers(m: int) -> tuple[str, ...]:
+    return tuple(str(number + 1) for number in range(m))
+
+
+def _groups(by: Mapping[Any, Any] | pl.DataFrame, of: str, ids: Ids) -> _Parts:
+    """Take strata as they are given."""
+    if isinstance(by, pl.DataFrame):
+        if by.width < 2:
+            raise DataError("a table of groups needs ids in its first column, groups in its second")
+        raw, group = by.to_series(0), by.to_series(1).cast(pl.String).to_list()
+    else:
+        raw, group = pl.Series(list(by)), [str(value) for value in by.values()]
+    if raw.n_unique() < len(raw):
+        raise DataError(f"by: {len(raw) - raw.n_unique():,} ids stand twice: give each one group")
+    at = ids.codes(raw)
+    names = tuple(sorted({name for name, place in zip(group, at, strict=True) if place >= 0}))
+    if not names:
+        raise DataError(
+            f"by: none of the {len(raw):,} ids, such as {raw[0] if len(raw) else None!r}, is one "
+            f"of the {of}; of='users' or of='items' says whose ids they are"
+        )
+    place = {name: number for number, name in enumerate(names)}
+    code = np.full(len(ids), -1, np.int32)
+    inside = at >= 0
+    code[at[inside]] = [place[name] for name, there in zip(group, inside, strict=True) if there]
+    return _with_rest(_Parts(of, "group", code, names, ordered=False))
+
+
+def _with_rest(parts: _Parts) -> _Parts:
+    """Put what has no group into one of its own."""
+    rest = int(np.count_nonzero(parts.code < 0))
+    if not rest:
+        return replace(parts, code=frozen(parts.code))
+    code = np.where(parts.code < 0, len(parts.names), parts.code).astype(np.int32)
+    note = f"{rest:,} {parts.of} have no group: they are the stratum (none)"
+    return replace(parts, code=frozen(code), names=(*parts.names, "(none)"), notes=(note,))
+
+
+def _tagged(judgments: Ratings, name: str) -> _Parts:
+    column = judgments.tags[name].cast(pl.String)
+    names = tuple(sorted(column.drop_nulls().unique().to_list()))
+    place = {value: number for number, value in enumerate(names)}
+    code = np.array([place.get(value, -1) for value in column.to_list()], np.int32)
+    return _with_rest(_Parts("judgments", name, code, names, ordered=False))
+
+
+# Measuring
+
+
+def _report(
+    laid: _Laid, whole: Scores, wanted: Mapping[str, Metric], parts: _Parts, how: _How, head: int,
+    progress: Progress | None,
+) -> StrataReport:  # fmt: skip
+    shape = (len(wanted), len(whole.systems), len(parts.names))
+    value, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
+    lists = np.zeros(shape, np.int64)
+    described, notes = [], [*laid.notes, *parts.notes]
+    drawn: list[F64] = []
+    for t, name in enumerate(parts.names):
+        inside, part = _measure(laid, whole, wanted, parts, t, how)
+        described.append(_describe(laid, parts, t))
+        means = inside.means()
+        for s, system in enumerate(whole.systems):
+            for at, label in enumerate(wanted):
+                value[at, s, t] = means[system][label].value
+                lists[at, s, t] = means[system][label].users
+        if not lists[:, :, t].any():
+            value[:, :, t] = np.nan
+            notes.append(f"stratum {name}: nobody has a judgment in it, so it has no value")
+        elif how.bootstrap:
+            low[:, :, t], high[:, :, t] = _interval(_drawn(inside, how), how.level)
+        split = part.means()
+        for s, system in enumerate(whole.systems):
+            contribution[:, s, t] = [split[system][label].value for label in wanted]
+        if how.bootstrap:
+            drawn.append(_drawn(part, how))
+        if progress is not None:
+            progress(t + 1, len(parts.names))
+    for at, (label, metric) in enumerate(wanted.items()):
+        if not _splits(metric) and parts.of != "users":
+            contribution[at] = np.nan
+            notes.append(f"{label} is no sum over hits: it has no contributions")
+    score = np.array([[whole.means()[s][label].value for s in whole.systems] for label in wanted])
+    share = _divided(contribution, score[:, :, None])
+    heads = np.full((*shape[:2], 3), np.nan)
+    if head:
+        heads[..., 0] = _divided(contribution[..., :head].sum(axis=-1), score)
+    share_low, share_high = np.full(shape, np.nan), np.full(shape, np.nan)
+    if how.bootstrap:
+        of_draws = np.stack(drawn, axis=-1)  # draws x metrics x systems x strata
+        of_draws = _divided(of_draws, of_draws.sum(axis=-1, keepdims=True))
+        share_low, share_high = _interval(of_draws, how.level)
+        heads[..., 1], heads[..., 2] = _interval(of_draws[..., :head].sum(axis=-1), how.level)
+        for ends in (share_low, share_high, heads):
+            ends[np.isnan(contribution).all(axis=-1)] = np.nan
+    if not head:
+        heads[:] = np.nan
+    return StrataReport(
+        parts.by, parts.of, tuple(described), tuple(whole.systems), tuple(wanted), whole, value,
+        low, high, lists, contribution, share, share_low, share_high, head, heads, how.level,
+        how.bootstrap, tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def _describe(laid: _Laid, parts: _Parts, t: int) -> Stratum:
+    judged = laid.bench.judged
+    here = parts.code == t
+    rows = _judgments_in(laid, parts, t)
+    liked = int(np.count_nonzero(rows & (judged.view.label == LIKED)))
+    least = most = math.nan
+    if parts.quantity is not None and here.any() and not np.isnan(parts.quantity[here]).all():
+        least, most = float(parts.quantity[here].min()), float(parts.quantity[here].max())
+    count = int(np.count_nonzero(rows))
+    return Stratum(parts.names[t], int(np.count_nonzero(here)), count, liked, least, most)
+
+
+def _judgments_in(laid: _Laid, parts: _Parts, t: int) -> Mask:
+    """Mark the judgments of a stratum."""
+    judgments = laid.bench.judged.judgments
+    code = parts.code
+    if parts.of == "items":
+        code = code[judgments.item]
+    elif parts.of == "users":
+        code = code[laid.owner[judgments.user]]
+    here: Mask = code == t
+    return here
+
+
+def _measure(
+    laid: _Laid, whole: Scores, wanted: Mapping[str, Metric], parts: _Parts, t: int, how: _How
+) -> tuple[Scores, Scores]:
+    """Return the scores within a stratum, and its parts of all scores."""
+    if parts.of == "users":
+        here = parts.code[laid.owner] == t
+        rows = np.flatnonzero(here)
+        few = {name: _only(system, rows) for name, system in whole.systems.items()}
+        lists = whole.lists[rows]
+        inside = replace(whole, systems=few, lists=lists)
+        kept = {name: _or_zero(system, here) for name, system in whole.systems.items()}
+        return inside, replace(whole, systems=kept)
+    judged = laid.bench.judged
+    keep = _judgments_in(laid, parts, t)
+    label = np.where(keep, judged.view.label, MASKED).astype(np.int8)
+    view = View(frozen(label), judged.view.value, judged.view.relevance)
+    liked, disliked = count_labels(judged.judgments, judged.lists, view)
+    masked = replace(judged, view=view, liked=liked, disliked=disliked, _kept={})
+    scored = Bench(masked, laid.bench.matched).score(wanted, how.threads, how.budget, None)
+    # What divides is that of all judgments: only the view is masked.
+    part = replace(judged, view=view, _kept={})
+    split = {
+        name: _contributions(judged, part, matched, wanted, how, whole.systems[name])
+        for name, matched in laid.bench.matched.items()
+    }
+    return laid.scores(scored, masked, how), replace(whole, systems=split)
+
+
+def _only(system: System, rows: I64) -> System:
+    den = {row: bottom[rows] for row, bottom in system.den.items()}
+    return System(system.values[:, rows], den, system.depth[rows])
+
+
+def _or_zero(system: System, here: Mask) -> System:
+    """Keep the values of some lists; 0 for the others, undefined where they are."""
+    values = np.where(here | np.isnan(system.values), system.values, 0.0)
+    return System(values, system.den, system.depth)
+
+
+def _splits(metric: Metric) -> bool:
+    """Tell whether a metric is a sum over hits."""
+    if metric.params.get("bound", "none") == "upper" or metric.params.get("ideal") == "best":
+        return False
+    return metric.name in OVER_HITS | BY_HIT
+
+
+def _contributions(
+    judged: Judged, part: Judged, matched: Matched, wanted: Mapping[str, Metric], how: _How,
+    whole: System,
+) -> System:  # fmt: skip
+    """Return what the hits of a stratum add to each list's value."""
+    total = len(judged.lists)
+    values = np.full((len(wanted), total), np.nan)
+    bounds = [(low, min(low + BLOCK, total)) for low in range(0, total, BLOCK)]
+
+    def fill(block: tuple[int, int]) -> None:
+        lo, hi = block
+        full = Block.of(judged, matched, lo, hi, {}, Scratch(), {})
+        for row, metric in enumerate(wanted.values()):
+            if _splits(metric):
+                seen = full.derive(metric.anti, metric.condensed)
+                values[row, lo:hi] = _part(seen, part, metric)
+
+    map_blocks(fill, bounds, how.threads, size=total * len(wanted))
+    return System(values, whole.den, whole.depth)
+
+
+def _part(seen: Block, part: Judged, metric: Metric) -> F64:
+    """Return the part of a metric that comes from the hits which `part` does not mask."""
+    cutoffs = frozen(np.array([metric.whole_cutoff], np.int64))
+    view = part.view.anti if metric.anti else part.view
+    if metric.name in ("RR", "HitRate"):
+        return _first(seen, view, metric)
+    result = metric.definition.compute(seen, metric.params, cutoffs)
+    if metric.name == "F1":
+        f1 = np.array(result[0])
+        hits, own = (_found(seen, one, metric.whole_cutoff) for one in (seen.view, view))
+        return np.where(hits > 0, f1 * own / np.maximum(hits, 1), f1)
+    bottom = np.array(result[1][0]) if isinstance(result, tuple) else None
+    if metric.name == "AP":
+        assert bottom is not None
+        return ratio(_precisions(seen, view, metric.whole_cutoff), bottom)
+    inside = replace(
+        seen, judged=part, view=view, scratch=Scratch(), shared={}, parts={}, _walks={},
+        _derived={},
+    )  # fmt: skip
+    own = metric.definition.compute(inside, metric.params, cutoffs)
+    if bottom is None:
+        return np.array(own[0])
+    top = np.array(own[0][0])
+    return top if metric.params.get("mean") == "ratio" else ratio(top, bottom)
+
+
+def _liked_hits(seen: Block, cutoff: int) -> tuple[I64, I64]:
+    """Return the list and the place of each liked hit above the cutoff."""
+    hits = seen.hits
+    owner = np.repeat(np.arange(seen.hi - seen.lo), np.diff(hits.start))
+    good = np.flatnonzero((seen.view.label[hits.judgment] == LIKED) & (hits.rank <= cutoff))
+    return owner[good], good
+
+
+def _found(seen: Block, view: View, cutoff: int) -> F64:
+    owner, at = _liked_hits(seen, cutoff)
+    own = view.label[seen.hits.judgment[at]] == LIKED
+    return np.bincount(owner[own], minlength=seen.hi - seen.lo).astype(np.float64)
+
+
+def _first(seen: Block, view: View, metric: Metric) -> F64:
+    """Give the value of each list to the stratum of its first liked item."""
+    owner, at = _liked_hits(seen, metric.whole_cutoff)
+    rows, first = np.unique(owner, return_index=True)
+    at = at[first]
+    worth = np.ones(at.size) if metric.name == "HitRate" else 1.0 / seen.hits.rank[at]
+    values = np.zeros(seen.hi - seen.lo)
+    values[rows] = np.where(view.label[seen.hits.judgment[at]] == LIKED, worth, 0.0)
+    return values
+
+
+def _precisions(seen: Block, view: View, cutoff: int) -> F64:
+    """Sum the precision at each liked hit of the stratum: all liked items above it count."""
+    owner, at = _liked_hits(seen, cutoff)
+    size = seen.hi - seen.lo
+    before = np.append(0, np.cumsum(np.bincount(owner, minlength=size)))[owner]
+    precision = (np.arange(1, at.size + 1) - before) / seen.hits.rank[at]
+    own = view.label[seen.hits.judgment[at]] == LIKED
+    total: F64 = np.bincount(owner[own], precision[own], size).astype(np.float64)
+    return total
+
+
+# Intervals
+
+
+def _drawn(scores: Scores, how: _How) -> F64:
+    """Return draws x metrics x systems; NaN for metrics without a value per user."""
+    from unskew.stats import kernels
+
+    out = np.full((how.bootstrap, len(scores.labels), len(scores.systems)), np.nan)
+    if not np.logical_and.reduce([scores.averaged(name) for name in scores.systems]).any():
+        return out  # no user whom all systems have a value for
+    both = paired(scores)
+    key = np.uint64(key_of(how.seed, "bootstrap"))
+    rows = [at for at, label in enumerate(scores.labels) if label in both.metrics]
+
+    def weigh(low: int, weights: F64) -> None:
+        kernels.resample(key, low, weights)
+
+    if rows:
+        named = [scores.labels[at] for at in rows]
+        out[:, rows] = reweighted(both, named, weigh, how.bootstrap, how.threads)
+    return out
+
+
+def _interval(draws: F64, level: float) -> tuple[F64, F64]:
+    """Return percentiles of the draws that are defined; NaN where none is."""
+    flat = draws.reshape(draws.shape[0], -1)
+    ends = np.full((2, flat.shape[1]), np.nan)
+    known = ~np.isnan(flat).all(axis=0)
+    shares = ((1 - level) / 2, (1 + level) / 2)
+    ends[:, known] = np.nanquantile(flat[:, known], shares, axis=0)
+    low, high = ends.reshape(2, *draws.shape[1:])
+    return low, high
+
+
+def _divided(top: F64, bottom: F64) -> F64:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result: F64 = np.where(bottom == 0, np.nan, top / bottom)
+    return result

@@ -1,0 +1,308 @@
+"""`target_sizes`: what the number of target items does to ties, discriminative power and bias.
+
+After Cañamares & Castells 2020, On target item sampling in offline recommender system evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.checks import checked
+from unskew.data.relevance import Relevance
+from unskew.errors import DataError, quietly
+from unskew.evaluation.evaluate import evaluate
+from unskew.evaluation.scores import Scores
+from unskew.metrics.block import WHOLE
+from unskew.recommend.adapt import as_model
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed
+from unskew.splits.split import Split
+from unskew.stats.concordance import conditions_of, resampled
+from unskew.stats.correlation import kendall, rounded
+from unskew.stats.discrimination import discriminative_power
+from unskew.stats.resamples import as_number, at_least_two, check_share
+from unskew.stats.significance import compare
+from unskew.targets.designs import Targets
+from unskew.unbiased.sampled import BOOTSTRAP, LEVEL, SIZES, interval, null
+
+F64 = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class TargetSizes(Printed):
+    """What the number of target items does to an evaluation. Made by `target_sizes`."""
+
+    metric: str
+    systems: tuple[str, ...]
+    sizes: tuple[str, ...]
+    """How many others; `all` is the last."""
+    mean: F64
+    """Sizes x systems."""
+    ties: F64
+    """Of all users and pairs of systems, the share with equal values; and with both 0."""
+    power: pl.DataFrame
+    """A row per size: DP, median p, ratio of significant pairs."""
+    tau_full: F64
+    """Sizes x 3: τ_b with the order on all targets, and its interval."""
+    tau_true: F64
+    """The same with the order by the truth; NaN without any."""
+    scores: Mapping[str, Scores]
+    """By size, with notes of their own."""
+    users: int
+    test: str
+    alpha: float
+    level: float = LEVEL
+    bootstrap: int = BOOTSTRAP
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per size.
+
+        Columns: others, ties (share of users and pairs of systems with equal values), zeros (the
+        same where both are 0), DP, median_p, ratio (of significant pairs), tau_full, tau_true and
+        their intervals.
+        """
+        columns: dict[str, Any] = {
+            "others": self.sizes, "ties": self.ties[:, 0], "zeros": self.ties[:, 1],
+            **{name: self.power[name] for name in ("DP", "median_p", "ratio")},
+        }  # fmt: skip
+        for name, taus in (("tau_full", self.tau_full), ("tau_true", self.tau_true)):
+            columns |= {name: taus[:, 0], f"{name}_low": taus[:, 1], f"{name}_high": taus[:, 2]}
+        return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
+
+    def figure(self) -> Figure:
+        """Draw ties, discriminative power and bias over the number of targets."""
+        import altair as alt
+
+        order = list(self.sizes)
+        rows: list[dict[str, Any]] = []
+
+        def add(panel: str, line: str, values: F64) -> None:
+            for place, size in enumerate(order):
+                value, low, high = (null(x) for x in values[place])
+                numbers = {"value": value, "low": low, "high": high}
+                rows.append({"panel": panel, "line": line, "others": size, **numbers})
+
+        nothing = np.full(len(order), np.nan)
+        add("ties", "equal", np.stack([self.ties[:, 0], nothing, nothing], axis=1))
+        add("ties", "both 0", np.stack([self.ties[:, 1], nothing, nothing], axis=1))
+        ratio = self.power["ratio"].to_numpy()
+        add("power", "significant pairs", np.stack([ratio, nothing, nothing], axis=1))
+        add("bias", "with all targets", self.tau_full)
+        if not np.isnan(self.tau_true).all():
+            add("bias", "with the truth", self.tau_true)
+        titles = {
+            "ties": "share of ties, user by user",
+            "power": f"pairs with p < {self.alpha:g}",
+            "bias": "τ_b of the order",
+        }
+        panels = []
+        for panel, title in titles.items():
+            base = alt.Chart(alt.NamedData(name="rows"), width=260, height=220)
+            base = base.transform_filter(f"datum.panel === '{panel}'")
+            x = alt.X("others:N", title="others in a list").sort(order).axis(labelAngle=-45)
+            lines = [row["line"] for row in rows if row["panel"] == panel]
+            color = alt.Color("line:N").scale(domain=list(dict.fromkeys(lines)))
+            y = alt.Y("value:Q", title=title)
+            line = base.mark_line(point=True).encode(x=x, y=y, color=color)
+            bars = base.mark_rule().encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
+            panels.append(alt.layer(line, bars))
+        chart = alt.hconcat(*panels).resolve_scale(color="independent", y="independent")
+        return as_figure(chart, f"Target size: {self.metric}", self._said(), rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return {
+            "metric": self.metric, "systems": list(self.systems), "users": self.users,
+            "sizes": self.table().to_dicts(), "notes": list(self.notes),
+        }  # fmt: skip
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the numbers came about."""
+        return [*self._said(), *self.notes]
+
+    def _said(self) -> list[str]:
+        lines = [
+            f"{self.metric} of {len(self.systems)} systems, {self.users:,} users; {self.test} "
+            f"test, ratio of pairs with p < {self.alpha:g}"
+        ]
+        if self.bootstrap:
+            lines.append(
+                f"τ_b: {100 * self.level:g} % intervals, {self.bootstrap:,} bootstrap draws of "
+                f"users"
+            )
+        return lines
+
+    def __repr__(self) -> str:
+        return f"TargetSizes({self.metric}, {len(self.systems)} systems, {', '.join(self.sizes)})"
+
+
+@checked
+def target_sizes(
+    split: Split,
+    models: Mapping[str, object],
+    metric: str = "P@10",
+    sizes: Sequence[int] = (0, *SIZES),
+    *,
+    targets: Targets | None = None,
+    liked: float | None = None,
+    relevance: Relevance | str | None = None,
+    truth: Scores | Mapping[str, float] | None = None,
+    test: str = "randomisation",
+    permutations: int = 10_000,
+    alpha: float = 0.05,
+    bootstrap: int = BOOTSTRAP,
+    level: float = LEVEL,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> TargetSizes:
+    """Evaluate with more and more target items: ties, discriminative power and bias against size.
+
+    Few targets leave many users for whom two systems are equally good, so that little can be told;
+    many targets bring in unjudged items that count as not relevant, and with them the bias of the
+    judgments (Cañamares & Castells 2020).
+
+    Parameters
+    ----------
+    split, models
+        A split, and models fitted to its training part, by name; at least two.
+    metric
+        One metric with a value per list.
+    sizes
+        Numbers of others drawn into each list; `all` is added.
+    targets
+        The design whose `others` is varied. Default: all test items of the user and others that
+        the user did not rate (`UserFlat`).
+    liked, relevance
+        Which test ratings are liked.
+    truth
+        Unbiased values of the systems, such as scores on random judgments; higher is better as in
+        the metric itself.
+    test, permutations, alpha
+        Of `compare`; a pair with p below alpha is significant. p-values are not corrected, as in
+        discriminative power.
+    bootstrap, level, seed
+        Draws of users for the interval of each τ_b; the seed also draws the targets.
+    threads
+        Never changes a result.
+    progress
+        Called with (done, total) as sizes are evaluated.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.unbiased.target_numbers import target_sizes
+    >>> pairs = [(u, i) for u in range(20) for i in range(40) if (u * 7 + i * 11) % 9 < 3]
+    >>> user, item = zip(*pairs)
+    >>> split = us.RandomSplit(test=0.3).split(us.read_ratings({"user": user, "item": item}))[0]
+    >>> models = {"pop": us.Popularity().fit(split.train), "random": us.Random().fit(split.train)}
+    >>> target_sizes(split, models, "P@5", [0, 5], liked=1, test="t", bootstrap=0)
+    TargetSizes(P@5, 2 systems, 0, 5, all)
+    """
+    at_least_two(list(models))
+    as_number("bootstrap", bootstrap, least=0)
+    for name, share in (("level", level), ("alpha", alpha)):
+        check_share(name, share)
+    numbers = [as_number("sizes", size, least=0) for size in sizes]
+    design = Targets(fixed="judged") if targets is None else targets
+    fitted = {name: as_model(model, split.train) for name, model in models.items()}
+    several: list[int | str] = [*numbers, "all"]
+    found: dict[str, Scores] = {}
+    notes: list[str] = []
+    for at, size in enumerate(several):
+        lists = replace(design, others=size).lists(split, relevance, liked=liked, seed=seed)
+        with quietly():
+            scores = evaluate(lists, fitted, metric, threads=threads, draws=1)
+        found[str(size)] = scores
+        notes += [f"{size} others: {note}" for note in lists.notes]
+        cutoff = next(iter(scores.metrics.values())).whole_cutoff
+        short = int(np.count_nonzero(lists.size[scores.lists["test"].to_numpy() > 0] < cutoff))
+        if short and cutoff < WHOLE:
+            notes.append(f"{size} others: {short:,} lists hold fewer targets than the cutoff")
+        if progress is not None:
+            progress(at + 1, len(several))
+    label = next(iter(found.values())).order[0]
+    power = pl.concat(
+        discriminative_power(
+            compare(
+                scores, label, test=test, permutations=permutations, correction=None, seed=seed,
+                threads=threads,
+            ),
+            alpha=alpha,
+        ).table()
+        for scores in found.values()
+    )  # fmt: skip
+    conditions, more = conditions_of(found, label)
+    notes += more
+    values = np.array([one.means for one in conditions])
+    against = _truth(truth, label, conditions[0].systems, conditions[0].sign)
+    taus = [_tau_to(values, values[-1])]
+    taus.append(np.full(len(several), np.nan) if against is None else _tau_to(values, against))
+    ends = _tau_intervals(conditions, against, bootstrap, level, seed, threads)
+    tau_full, tau_true = (
+        np.stack([tau, low, high], axis=1) for tau, (low, high) in zip(taus, ends, strict=True)
+    )
+    ties = np.array([_ties(one.paired.complete(label)) for one in conditions])
+    return TargetSizes(
+        label, conditions[0].systems, tuple(found), conditions[0].sign * values, ties, power,
+        tau_full, tau_true, found, len(conditions[0].paired), test, alpha, level, bootstrap,
+        tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def _truth(
+    truth: Scores | Mapping[str, float] | None, label: str, systems: Sequence[str], sign: float
+) -> F64 | None:
+    if truth is None:
+        return None
+    if isinstance(truth, Scores):
+        means: Mapping[str, Any] = truth.mean(truth._label(label))
+    else:
+        means = truth
+    lost = [name for name in systems if name not in means]
+    if lost:
+        raise DataError(f"truth: no value for {lost[0]!r}; give one for every system")
+    return sign * np.array([float(means[name]) for name in systems])
+
+
+def _tau_to(values: F64, reference: F64) -> F64:
+    fixed = rounded(reference)
+    return np.array([kendall(row, fixed) for row in rounded(values)])
+
+
+def _tau_intervals(
+    conditions: Sequence[Any], truth: F64 | None, draws: int, level: float, seed: int,
+    threads: int | None,
+) -> list[tuple[F64, F64]]:  # fmt: skip
+    """Return the intervals of τ_b with all targets, drawn alike, and with the fixed truth."""
+    count = len(conditions)
+    if not draws:
+        none = np.full(count, np.nan)
+        return [(none, none), (none, none)]
+    means = resampled(list(conditions), draws, seed, threads, None)
+    taus = np.full((2, draws, count), np.nan)
+    for d in range(draws):
+        taus[0, d] = _tau_to(means[d], means[d, -1])
+        if truth is not None:
+            taus[1, d] = _tau_to(means[d], truth)
+    return [interval(one, level) for one in taus]
+
+
+def _ties(values: F64) -> tuple[float, float]:
+    """Return the share of users and pairs of systems with equal values, and with both 0."""
+    equal = zero = pairs = 0
+    for one in range(values.shape[1] - 1):
+        rest = values[:, one + 1 :]
+        same = np.isclose(rest, values[:, one : one + 1], rtol=1e-12, atol=0.0)
+        equal += int(np.count_nonzero(same))
+        zero += int(np.count_nonzero(same & (rest == 0)))
+        pairs += rest.size
+    return equal / pairs, zero / pairs

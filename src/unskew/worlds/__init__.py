@@ -1,0 +1,1 @@
+"""Simulated data whose truth is known."""

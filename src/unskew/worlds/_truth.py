@@ -1,0 +1,339 @@
+"""What is true in a world, drawn or known from a matrix, and drawing ratings from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.data.ratings import Ratings, frozen
+from unskew.engine.rng import key_of
+from unskew.engine.threads import map_blocks
+from unskew.errors import SettingError
+from unskew.worlds.tastes import Odds, Stars, uniform
+
+I8 = NDArray[np.int8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+U64 = NDArray[np.uint64]
+
+# Bins of the logarithm of a pair's weight: 0.6 % wide, over a range of e^24.
+_BINS = 4096
+_RANGE = 24.0
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Who discovers what, round by round, and rates it."""
+
+    activity: F64
+    weight: F64
+    """[rounds, items]"""
+    user_group: I32
+    item_group: I32
+    group: F64
+    """[user groups, item groups]"""
+    beta: F64
+    """[rounds]"""
+    if_liked: float
+    if_not: float
+    seed: int
+
+    def stage(self, number: int) -> str:
+        """Return the name under which a round draws."""
+        return f"world/observed/{number}"
+
+    def arguments(self) -> tuple[F64, F64, I32, I32, F64, F64, U64, float, float]:
+        """Return all as kernels take it."""
+        drawn = [key_of(self.seed, self.stage(number)) for number in range(self.beta.size)]
+        keys = np.array(drawn, np.uint64)
+        arrays = (self.activity, self.weight, self.user_group, self.item_group, self.group,
+                  self.beta, keys)  # fmt: skip
+        a, w, u, i, g, b, k = (frozen(one) for one in arrays)
+        return a, w, u, i, g, b, k, float(self.if_liked), float(self.if_not)
+
+    def tile(self, users: I32, liked: NDArray[np.bool_]) -> F64:
+        """Return p(observed) of all pairs of some users, given what they like."""
+        groups = self.group[self.user_group[users]][:, self.item_group]
+        reach = self.activity[users][:, None] * groups
+        decision = np.where(liked, self.if_liked, self.if_not)
+        seen: F64 = np.minimum(self.beta[0] * (reach * self.weight[0]), 1.0) * decision
+        if self.beta.size == 1:
+            return seen
+        missed = 1 - seen
+        for beta, weight in zip(self.beta[1:], self.weight[1:], strict=True):
+            missed *= 1 - np.minimum(beta * (reach * weight), 1.0) * decision
+        found: F64 = 1 - missed
+        return found
+
+
+class Weighed(NamedTuple):
+    """Sums over pairs in bins of the logarithm of their weight."""
+
+    decided: F64
+    weighted: F64
+    top: float
+    """The upper end of the last bin."""
+
+    def scale(self, total: float) -> float:
+        """Return the scale β at which the expected number of ratings is `total`."""
+        most = float(self.decided.sum())
+        if total > most * (1 + 1e-9):
+            raise SettingError(
+                f"{total:,.0f} ratings cannot be had: if everyone discovered everything, "
+                f"{most:,.0f} would be expected; ask for fewer, or let more be rated"
+            )
+        plain = total / float(self.weighted.sum())
+        if plain * math.exp(self.top) <= 1.0:
+            return plain  # nothing is cut: the number of ratings is in proportion to the scale
+        low, high = -self.top, -self.top + _RANGE
+        while self._expected(math.exp(high)) < total * (1 - 1e-12) and high < 600:
+            high += _RANGE
+        for _ in range(100):
+            middle = (low + high) / 2
+            if self._expected(math.exp(middle)) < total:
+                low = middle
+            else:
+                high = middle
+        return math.exp(high)
+
+    def _expected(self, beta: float) -> float:
+        return float(np.minimum(beta * self.weighted, self.decided).sum())
+
+
+class Truth(Protocol):
+    """What a world needs to know about who likes what."""
+
+    def values(self, users: I32) -> F64:
+        """Return the ratings of all pairs of some users, NaN where not known."""
+
+    def chances(self, users: I32) -> F64:
+        """Return the chance that each is liked, before the coin."""
+
+    def values_of(self, user: I32, item: I32) -> F64:
+        """Return the ratings of some pairs."""
+
+    def item_chance(self, blocks: Sequence[I32]) -> F64:
+        """Return each item's mean chance to be liked."""
+
+    def observe(self, blocks: Sequence[I32], reach: Reach) -> Drawn:
+        """Draw which pairs are rated."""
+
+    def weigh(self, blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
+        """Sum what a further round with these item weights would reach."""
+
+    def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
+        """Draw every known pair with the same probability."""
+
+
+class Drawn(NamedTuple):
+    """Pairs drawn, by user and item."""
+
+    user: I32
+    item: I32
+    round: I8
+    clipped: int
+
+
+class Simulated:
+    """Ratings of every pair, by coins and priors."""
+
+    def __init__(self, odds: Odds, stars: Stars, seed: int) -> None:
+        users, items = odds.user.size, odds.item.size
+        factors = len(odds.user_factors)
+        P = np.array(odds.user_factors).reshape(factors, users)
+        Q = np.array(odds.item_factors).reshape(factors, items)
+        self._odds = (frozen(odds.user), frozen(odds.item), frozen(P), frozen(Q))
+        keys = [key_of(seed, "world/liked"), key_of(seed, "world/value")]
+        self._keys: U64 = frozen(np.array(keys, np.uint64))
+        a, b, c, d = stars.ladders()
+        self._ladders = (frozen(a), frozen(b), frozen(c), frozen(d))
+        self._size = users * items
+
+    def values(self, users: I32) -> F64:
+        from unskew.worlds import kernels
+
+        out = np.empty((users.size, self._odds[1].size))
+        kernels.value_tile(frozen(users), *self._odds, self._keys, *self._ladders, out)
+        return out
+
+    def chances(self, users: I32) -> F64:
+        from unskew.worlds import kernels
+
+        out = np.empty((users.size, self._odds[1].size))
+        kernels.chance_tile(frozen(users), *self._odds, out)
+        return out
+
+    def values_of(self, user: I32, item: I32) -> F64:
+        from unskew.worlds import kernels
+
+        out = np.empty(user.size)
+        kernels.values_of(frozen(user), frozen(item), *self._odds, self._keys, *self._ladders, out)
+        return out
+
+    def item_chance(self, blocks: Sequence[I32]) -> F64:
+        from unskew.worlds import kernels
+
+        def add(users: I32) -> F64:
+            total = np.zeros(self._odds[1].size)
+            kernels.add_chances(frozen(users), *self._odds, total)
+            return total
+
+        return _sum(map_blocks(add, blocks, size=self._size)) / self._odds[0].size
+
+    def observe(self, blocks: Sequence[I32], reach: Reach) -> Drawn:
+        from unskew.worlds import kernels
+
+        arguments = reach.arguments()
+
+        def one(users: I32) -> Drawn:
+            room = users.size * self._odds[1].size
+            count = np.empty(users.size, np.int32)
+            found, in_round = np.empty(room, np.int32), np.empty(room, np.int8)
+            size, clipped = kernels.observe_tile(
+                frozen(users), *arguments, *self._odds, self._keys[0], count, found, in_round
+            )
+            user = np.repeat(users, count)
+            return Drawn(user, found[:size].copy(), in_round[:size].copy(), clipped)
+
+        return _joined(map_blocks(one, blocks, size=self._size))
+
+    def weigh(self, blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
+        from unskew.worlds import kernels
+
+        activity, weight, user_group, item_group, group, beta, keys, *_ = reach.arguments()
+        weights = frozen(np.vstack([weight, next_weight]))
+        with np.errstate(divide="ignore"):
+            logs = (frozen(np.log(activity)), frozen(np.log(next_weight)), frozen(np.log(group)))
+        top = _top(*logs)
+
+        def one(users: I32) -> tuple[F64, F64]:
+            decided, weighted = np.zeros(_BINS), np.zeros(_BINS)
+            kernels.weigh_tile(
+                frozen(users), activity, weights, user_group, item_group, group, beta, keys,
+                float(reach.if_liked), float(reach.if_not), *self._odds, self._keys[0],
+                *logs, top, _BINS / _RANGE, decided, weighted,
+            )  # fmt: skip
+            return decided, weighted
+
+        parts = map_blocks(one, blocks, size=self._size)
+        return Weighed(_sum([a for a, _ in parts]), _sum([b for _, b in parts]), top)
+
+    def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
+        from unskew.worlds import kernels
+
+        items, key = self._odds[1].size, np.uint64(key_of(seed, stage))
+
+        def one(users: I32) -> Drawn:
+            count = np.empty(users.size, np.int32)
+            found = np.empty(users.size * items, np.int32)
+            size = kernels.sample_tile(frozen(users), items, key, share, count, found)
+            return Drawn(np.repeat(users, count), found[:size].copy(), np.zeros(size, np.int8), 0)
+
+        return _joined(map_blocks(one, blocks, size=self._size))
+
+
+class Known:
+    """Ratings that are known from data; all others are not."""
+
+    def __init__(self, ratings: Ratings, liked: float) -> None:
+        self._ratings, self._liked = ratings, liked
+
+    def values(self, users: I32) -> F64:
+        out = np.full((users.size, len(self._ratings.items)), np.nan)
+        start = self._ratings.start
+        for row, user in enumerate(users.tolist()):
+            rows = slice(start[user], start[user + 1])
+            out[row, self._ratings.item[rows]] = self._ratings.value[rows]
+        return out
+
+    def chances(self, users: I32) -> F64:
+        values = self.values(users)
+        return np.where(np.isnan(values), np.nan, (values >= self._liked).astype(np.float64))
+
+    def values_of(self, user: I32, item: I32) -> F64:
+        items = len(self._ratings.items)
+        mine = self._ratings.user.astype(np.int64) * items + self._ratings.item
+        asked = user.astype(np.int64) * items + item
+        at = np.minimum(np.searchsorted(mine, asked), max(mine.size - 1, 0))
+        return np.where(mine[at] == asked, self._ratings.value[at], np.nan)
+
+    def item_chance(self, blocks: Sequence[I32]) -> F64:
+        del blocks
+        items = len(self._ratings.items)
+        liked = self._ratings.value >= self._liked
+        known = np.bincount(self._ratings.item, minlength=items)
+        return np.bincount(self._ratings.item, liked, items) / np.maximum(known, 1)
+
+    def observe(self, blocks: Sequence[I32], reach: Reach) -> Drawn:
+        del blocks
+        in_round, clipped = self._rounds(reach)
+        rows = in_round >= 0
+        return Drawn(self._ratings.user[rows], self._ratings.item[rows], in_round[rows], clipped)
+
+    def weigh(self, blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
+        del blocks
+        with np.errstate(divide="ignore"):
+            logs = np.log(reach.activity), np.log(next_weight), np.log(reach.group)
+        top = _top(*logs)
+        s, decision = self._pairs(reach)
+        s = s * next_weight[self._ratings.item]
+        left = (s > 0) & (self._rounds(reach)[0] < 0)
+        s, decision = s[left], decision[left]
+        place = _BINS - 1 - ((top - np.log(s)) * (_BINS / _RANGE)).astype(np.int64)
+        place = np.clip(place, 0, _BINS - 1)
+        decided: F64 = np.bincount(place, decision, _BINS).astype(np.float64)
+        weighted: F64 = np.bincount(place, s * decision, _BINS).astype(np.float64)
+        return Weighed(decided, weighted, top)
+
+    def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
+        del blocks
+        user, item = self._ratings.user, self._ratings.item
+        rows = uniform(seed, stage, user, item) < share
+        return Drawn(user[rows], item[rows], np.zeros(int(rows.sum()), np.int8), 0)
+
+    def _pairs(self, reach: Reach) -> tuple[F64, F64]:
+        """Return the weight of each known pair without that of its item, and the decision."""
+        user, item = self._ratings.user, self._ratings.item
+        weight = reach.activity[user] * reach.group[reach.user_group[user], reach.item_group[item]]
+        return weight, np.where(self._ratings.value >= self._liked, reach.if_liked, reach.if_not)
+
+    def _rounds(self, reach: Reach) -> tuple[I8, int]:
+        """Return in which round each known pair is rated, -1 for never, and what was cut."""
+        weight, decision = self._pairs(reach)
+        user, item = self._ratings.user, self._ratings.item
+        in_round, clipped = np.full(user.size, -1, np.int8), 0
+        for number, (beta, of_item) in enumerate(zip(reach.beta, reach.weight, strict=True)):
+            discovery = beta * (weight * of_item[item])
+            clipped += int(((discovery > 1) & (in_round < 0)).sum())
+            at = uniform(reach.seed, reach.stage(number), user, item)
+            rated = at < np.minimum(discovery, 1.0) * decision
+            in_round[rated & (in_round < 0)] = number
+        return in_round, clipped
+
+
+def _top(activity: F64, weight: F64, group: F64) -> float:
+    """Return the logarithm of the largest weight that a pair can have, a little more."""
+    return float(activity.max() + weight.max() + group.max()) + 1e-9
+
+
+def _sum(parts: Sequence[F64]) -> F64:
+    """Add up arrays in their order: the same bits on any number of threads."""
+    total = np.zeros_like(parts[0])
+    for part in parts:
+        total += part
+    return total
+
+
+def _joined(parts: Sequence[Drawn]) -> Drawn:
+    return Drawn(
+        np.concatenate([part.user for part in parts]),
+        np.concatenate([part.item for part in parts]),
+        np.concatenate([part.round for part in parts]),
+        sum(part.clipped for part in parts),
+    )

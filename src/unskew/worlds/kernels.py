@@ -1,0 +1,222 @@
+"""Kernels of simulated worlds: who likes what, and who rates what.
+
+Whatever is drawn, is drawn for a pair of user and item by counter hash; blocks never matter.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.engine.compiled import kernel
+from unskew.engine.rng_kernels import first, second
+
+I32 = NDArray[np.int32]
+F64 = NDArray[np.float64]
+U64 = NDArray[np.uint64]
+I8 = NDArray[np.int8]
+
+
+@kernel
+def unit(bits: np.uint64) -> float:
+    """Return a number from [0, 1)."""
+    return np.float64(bits >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def chance_of(odds: float) -> float:
+    """Return the probability of log odds."""
+    return 1.0 / (1.0 + math.exp(-odds))
+
+
+@kernel
+def fill_odds(u: int, user: F64, item: F64, P: F64, Q: F64, row: F64) -> None:
+    """Write the log odds that a user likes each item."""
+    for i in range(item.size):
+        row[i] = user[u] + item[i]
+    for f in range(P.shape[0]):  # factors outside: the inner loop is a plain vector sum
+        p = P[f, u]
+        for i in range(item.size):
+            row[i] += p * Q[f, i]
+
+
+@kernel
+def odds_of(u: int, i: int, user: F64, item: F64, P: F64, Q: F64) -> float:
+    """Return the log odds of one pair: the sum in the order of `fill_odds`, so the same bits."""
+    odds: float = user[u] + item[i]
+    for f in range(P.shape[0]):
+        odds += P[f, u] * Q[f, i]
+    return odds
+
+
+@kernel
+def rung(at: float, values: F64, steps: F64) -> float:
+    """Return the value on whose step of the cumulated shares a number falls."""
+    for level in range(values.size - 1):
+        if at < steps[level]:
+            return float(values[level])
+    return float(values[values.size - 1])
+
+
+@kernel
+def chance_tile(users: I32, user: F64, item: F64, P: F64, Q: F64, out: F64) -> None:
+    """Fill a row per user with the chances that items are liked."""
+    for row in range(users.size):
+        fill_odds(users[row], user, item, P, Q, out[row])
+        for i in range(item.size):
+            out[row, i] = chance_of(out[row, i])
+
+
+@kernel
+def value_tile(
+    users: I32, user: F64, item: F64, P: F64, Q: F64, keys: U64,
+    low: F64, low_steps: F64, high: F64, high_steps: F64, out: F64,
+) -> None:  # fmt: skip
+    """Fill a row per user with ratings: a coin decides on liked, the prior on the value."""
+    for row in range(users.size):
+        u = users[row]
+        fill_odds(u, user, item, P, Q, out[row])
+        coin, star = first(keys[0], u), first(keys[1], u)
+        for i in range(item.size):
+            at = unit(second(star, i))
+            if unit(second(coin, i)) < chance_of(out[row, i]):
+                out[row, i] = rung(at, high, high_steps)
+            else:
+                out[row, i] = rung(at, low, low_steps)
+
+
+@kernel
+def values_of(
+    users: I32, items: I32, user: F64, item: F64, P: F64, Q: F64, keys: U64,
+    low: F64, low_steps: F64, high: F64, high_steps: F64, out: F64,
+) -> None:  # fmt: skip
+    """Write the ratings of some pairs."""
+    for row in range(users.size):
+        u, i = users[row], items[row]
+        at = unit(second(first(keys[1], u), i))
+        chance = chance_of(odds_of(u, i, user, item, P, Q))
+        if unit(second(first(keys[0], u), i)) < chance:
+            out[row] = rung(at, high, high_steps)
+        else:
+            out[row] = rung(at, low, low_steps)
+
+
+@kernel
+def add_chances(users: I32, user: F64, item: F64, P: F64, Q: F64, total: F64) -> None:
+    """Add up each item's chances over some users."""
+    row = np.empty(item.size)
+    for n in range(users.size):
+        fill_odds(users[n], user, item, P, Q, row)
+        for i in range(item.size):
+            total[i] += chance_of(row[i])
+
+
+@kernel
+def observe_tile(
+    users: I32, activity: F64, weight: F64, user_group: I32, item_group: I32, group: F64,
+    beta: F64, round_keys: U64, if_liked: float, if_not: float,
+    user: F64, item: F64, P: F64, Q: F64, coin_key: np.uint64,
+    count: I32, found: I32, in_round: I8,
+) -> tuple[int, int]:  # fmt: skip
+    """Draw which pairs are rated: discovered in one of the rounds, and then rated.
+
+    Writes each user's number of rated items, these items, and in which round each was rated.
+    Returns how many there are, and how often a probability of discovery above 1 was cut.
+    """
+    rounds, most = beta.size, max(if_liked, if_not)
+    states = np.empty(rounds, np.uint64)
+    at = clipped = 0
+    for row in range(users.size):
+        u = users[row]
+        coin = first(coin_key, u)
+        for r in range(rounds):
+            states[r] = first(round_keys[r], u)
+        begin = at
+        for i in range(item.size):
+            reach = activity[u] * group[user_group[u], item_group[i]]
+            liked = -1  # not yet looked at: most pairs are never discovered
+            for r in range(rounds):
+                discovery = beta[r] * (reach * weight[r, i])
+                if discovery > 1.0:
+                    discovery = 1.0
+                    clipped += 1
+                draw = unit(second(states[r], i))
+                if draw < discovery * most:
+                    if liked < 0:
+                        chance = chance_of(odds_of(u, i, user, item, P, Q))
+                        liked = 1 if unit(second(coin, i)) < chance else 0
+                    if draw < discovery * (if_liked if liked else if_not):
+                        found[at] = i
+                        in_round[at] = r
+                        at += 1
+                        break
+        count[row] = at - begin
+    return at, clipped
+
+
+@kernel
+def weigh_tile(
+    users: I32, activity: F64, weight: F64, user_group: I32, item_group: I32, group: F64,
+    beta: F64, round_keys: U64, if_liked: float, if_not: float,
+    user: F64, item: F64, P: F64, Q: F64, coin_key: np.uint64,
+    log_activity: F64, log_weight: F64, log_group: F64, top: float, per_bin: float,
+    decided: F64, weighted: F64,
+) -> None:  # fmt: skip
+    """Sum the decision d and s times d over pairs, in bins of the logarithm of their weight s.
+
+    For the round after those in `beta`, whose weights stand in the last row of `weight`; pairs
+    that were rated before do not count. From the sums follows how many ratings a scale gives,
+    whatever the scale: one pass over the pairs instead of one for each guess.
+    """
+    before, bins = beta.size, decided.size
+    states = np.empty(before, np.uint64)
+    row = np.empty(item.size)
+    needs = if_liked != if_not or before > 0
+    for n in range(users.size):
+        u = users[n]
+        coin = first(coin_key, u)
+        for r in range(before):
+            states[r] = first(round_keys[r], u)
+        if needs:
+            fill_odds(u, user, item, P, Q, row)
+        for i in range(item.size):
+            reach = activity[u] * group[user_group[u], item_group[i]]
+            s = reach * weight[before, i]
+            if s <= 0.0:
+                continue
+            decision = if_not
+            if needs and unit(second(coin, i)) < chance_of(row[i]):
+                decision = if_liked
+            rated = False
+            for r in range(before):
+                discovery = min(beta[r] * (reach * weight[r, i]), 1.0)
+                if unit(second(states[r], i)) < discovery * decision:
+                    rated = True
+                    break
+            if rated:
+                continue
+            log_s = log_activity[u] + log_group[user_group[u], item_group[i]] + log_weight[i]
+            place = bins - 1 - int((top - log_s) * per_bin)
+            place = max(0, min(place, bins - 1))
+            decided[place] += decision
+            weighted[place] += s * decision
+
+
+@kernel
+def sample_tile(
+    users: I32, items: int, key: np.uint64, share: float, count: I32, found: I32
+) -> Any:
+    """Draw every pair with the same probability; return how many there are."""
+    at = 0
+    for row in range(users.size):
+        state = first(key, users[row])
+        begin = at
+        for i in range(items):
+            if unit(second(state, i)) < share:
+                found[at] = i
+                at += 1
+        count[row] = at - begin
+    return at

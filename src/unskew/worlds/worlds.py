@@ -1,0 +1,769 @@
+"""`World`: simulated data whose full relevance is known, given by blocks of users.
+
+A world is put together from parts: what users like (`unskew.worlds.tastes`), which pairs they
+discover and rate (`unskew.worlds.observation`), and the stars they give. Whatever is random about a
+pair of user and item is drawn by counter hash from the world's seed, so a block of users has the
+same bits alone and among others.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.checks import checked
+from unskew.data import distribution
+from unskew.data.dataset import Dataset
+from unskew.data.ratings import Ids, Ratings, frozen, grouped_order
+from unskew.engine.rng import draw
+from unskew.engine.threads import map_blocks
+from unskew.errors import DataError, SettingError, choose, unknown_name
+from unskew.worlds._truth import Drawn, Known, Reach, Simulated, Truth
+from unskew.worlds.named import WORLDS
+from unskew.worlds.observation import (
+    Activity,
+    AgainstRelevance,
+    Ageing,
+    Always,
+    ByItem,
+    ByRelevance,
+    Clustered,
+    Feedback,
+    ObservingPart,
+    PopularityLaw,
+    Reordering,
+    Uniform,
+    WithRelevance,
+    whole_counts,
+)
+from unskew.worlds.tastes import (
+    Generosity,
+    Iid,
+    LikingPart,
+    Odds,
+    Part,
+    Quality,
+    Rising,
+    Stars,
+    Tastes,
+    uniform,
+)
+
+__all__ = ["OBSERVATIONS", "PARTS", "WORLDS", "World", "world"]
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+P = TypeVar("P", bound=Part)
+
+PARTS: dict[str, type[Part]] = {
+    part.__name__: part
+    for part in (
+        Iid, Quality, Generosity, Rising, Tastes, Stars, Uniform, PopularityLaw, ByItem, Activity,
+        WithRelevance, AgainstRelevance, Clustered, Ageing, Feedback, ByRelevance, Always,
+    )
+}  # fmt: skip
+"""Every part that a world can be put together from, by name."""
+
+OBSERVATIONS = ("same", "counts", "given")
+"""What `World.like` can take over from data: see there."""
+
+MOST_PAIRS = 50_000_000
+"""Pairs above which `World.truth` does not return all at once."""
+
+FORMAT = 1
+# Pairs of a block of users: a matrix of them has 8 MiB.
+_PAIRS = 1 << 20
+# Items drawn by one task where counts are exact.
+_ITEMS = 64
+# When worlds with time begin, and how long they last: 2020, three years, in microseconds.
+_BEGIN = 1_577_836_800_000_000
+_SPAN = 3 * 365 * 86_400_000_000
+# Parts that exclude each other, or themselves twice.
+_ONE_OF: tuple[tuple[type[Part], ...], ...] = (
+    (Iid,), (Tastes,), (Quality,), (Generosity,), (Rising,), (Stars,),
+    (PopularityLaw,), (ByItem,), (Activity,), (Clustered,),
+    (WithRelevance, AgainstRelevance), (Ageing, Feedback), (ByRelevance, Always),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Users, items, what they truly like, and which ratings of it are observed.
+
+    Build one with `world`, `World.like` or `World.of_matrix`. What is heavy is made at first use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.worlds.worlds import world
+    >>> shop = world("shop", users=100, items=80, seed=7)
+    >>> print(shop)
+    shop: a world of 100 users x 80 items, seed 7
+    >>> block = np.arange(3, dtype=np.int32)
+    >>> shop.values(block).shape
+    (3, 80)
+    >>> bool(((shop.values(block) >= shop.liked) == (shop.values(block) >= 4)).all())
+    True
+    """
+
+    name: str
+    seed: int
+    users: Ids
+    items: Ids
+    parts: tuple[Part, ...]
+    """What users like, discover and rate."""
+    scale: tuple[float, float]
+    """The least and the largest rating."""
+    liked: float
+    """The smallest liked rating: a pair is relevant if and only if its rating is at least this."""
+    expected: int | None = None
+    """The expected number of ratings; None where weights of items are probabilities already."""
+    known: Ratings | None = None
+    """The ratings of which a matrix world hides some; None in simulated worlds."""
+    positions: Ratings | None = None
+    """The pairs that are observed, where they are given."""
+    source: Mapping[str, Any] | None = None
+    """What of some data was taken over."""
+
+    def __post_init__(self) -> None:
+        for group in _ONE_OF:
+            found = [part for part in self.parts if isinstance(part, group)]
+            if len(found) > 1:
+                names = " and ".join(type(part).__name__ for part in found)
+                raise SettingError(f"a world cannot have {names} together; leave one out")
+        law = self._part(PopularityLaw)
+        if law is not None and law.exact:
+            self._check_exact()
+
+    @classmethod
+    def like(
+        cls,
+        ratings: Ratings,
+        liked: float,
+        relevance: Part | Sequence[Part] | None = None,
+        observation: str | Part | Sequence[Part] = "same",
+        *,
+        seed: int = 0,
+        expected: int | None = None,
+        name: str = "like",
+    ) -> World:
+        """Return a world with the users and items of some data, and as many ratings.
+
+        Parameters
+        ----------
+        ratings
+            The data. Ratings are drawn from its own values, given liked or not.
+        liked
+            The smallest liked rating.
+        relevance
+            Parts that say what users like. Unless given `Iid` with the share of liked ratings in
+            the data: the null hypothesis of castells2018 (section 7.1).
+        observation
+            `same`: users are as active and items as popular as in the data, in expectation.
+            `counts`: items have exactly as many ratings as in the data, of users drawn at random.
+            `given`: the very pairs of the data are observed. Or parts.
+        seed
+            Same seed, same world.
+        expected
+            The expected number of ratings, that of the data unless given.
+        name
+            How to call it.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> from unskew.worlds.worlds import World
+        >>> data = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]})
+        >>> null = World.like(data, liked=4, observation="given")
+        >>> null.ratings.item.tolist() == data.item.tolist()
+        True
+        """
+        stars = Stars.of(ratings, liked)
+        taste = (Iid(stars.liked_share),) if relevance is None else _as_parts(relevance)
+        taken, positions, total = observation, None, len(ratings) if expected is None else expected
+        if isinstance(observation, str):
+            choose("observation", observation, OBSERVATIONS)
+            if expected is not None and observation != "same":
+                raise SettingError(
+                    f"expected: observation={observation!r} fixes the number already"
+                )
+            per_user = tuple(np.diff(ratings.start).tolist())
+            per_item = tuple(np.bincount(ratings.item, minlength=len(ratings.items)).tolist())
+            observing: tuple[Part, ...] = (ByItem(weights=per_item),)
+            if observation == "same":
+                observing = (Activity(weights=per_user), *observing)
+            if observation == "given":
+                observing, positions = (), ratings
+        else:
+            observing, taken = _as_parts(observation), "parts"
+        _only(LikingPart, taste, "relevance")
+        _only(ObservingPart, observing, "observation")
+        source = {"ratings": ratings.fingerprint, "observation": taken, "familiar": None}
+        return cls(
+            name, _whole("seed", seed, None), ratings.users, ratings.items,
+            (*taste, stars, *observing), stars.scale, stars.liked, _whole("expected", total, 1),
+            positions=positions, source=source,
+        )  # fmt: skip
+
+    @classmethod
+    def of_matrix(
+        cls,
+        ratings: Ratings,
+        liked: float,
+        observation: Part | Sequence[Part] = (),
+        *,
+        expected: int | None = None,
+        familiar: str | None = None,
+        seed: int = 0,
+        name: str = "matrix",
+    ) -> World:
+        """Return a world whose truth is a matrix of real ratings, of which some are hidden.
+
+        Parameters
+        ----------
+        ratings
+            All known ratings, best of every pair; what is not known stays so.
+        liked
+            The smallest liked rating.
+        observation
+            Parts that say what is observed, such as `AgainstRelevance()`. Nothing = all alike.
+        expected
+            The expected number of observed ratings.
+        familiar
+            Instead: the tag of `ratings` that tells which pairs were familiar. An item's share of
+            familiar pairs is then the probability that a known rating of it is observed, and
+            `AgainstRelevance` deals these shares anew, the highest to the item that is liked least
+            (mena2021 section 8.5).
+        seed
+            Same seed, same world.
+        name
+            How to call it.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> from unskew.worlds.observation import ByRelevance
+        >>> from unskew.worlds.worlds import World
+        >>> full = us.read_ratings(
+        ...     {"user": [1, 1, 2, 2], "item": [7, 8, 7, 8], "rating": [5, 1, 4, 2]}
+        ... )
+        >>> hidden = World.of_matrix(full, liked=4, observation=ByRelevance(1, 0), expected=1)
+        >>> len(hidden.ratings) <= 2, bool((hidden.ratings.value >= 4).all())
+        (True, True)
+        """
+        parts = _as_parts(observation)
+        _only(ObservingPart, parts, "observation")
+        if not len(ratings):
+            raise DataError("a matrix world needs known ratings, but there are none")
+        if (expected is None) == (familiar is None):
+            raise SettingError(
+                "say how much of the matrix is observed: either expected=NUMBER or familiar=TAG"
+            )
+        if familiar is not None:
+            parts = (ByItem(weights=_familiar_rates(ratings, familiar)), *parts)
+        else:
+            _whole("expected", expected, 1)
+        lowest, highest = float(ratings.value.min()), float(ratings.value.max())
+        source = {"ratings": ratings.fingerprint, "observation": "parts", "familiar": familiar}
+        return cls(
+            name, _whole("seed", seed, None), ratings.users, ratings.items, parts,
+            (lowest, highest), float(liked), expected, known=ratings, source=source,
+        )  # fmt: skip
+
+    @classmethod
+    def from_card(cls, card: Mapping[str, Any]) -> World:
+        """Make a simulated world again from what `describe` told.
+
+        Examples
+        --------
+        >>> from unskew.worlds.worlds import World, world
+        >>> small = world("null", users=20, items=30, seed=3)
+        >>> World.from_card(small.describe()).ratings.fingerprint == small.ratings.fingerprint
+        True
+        """
+        if card.get("source"):
+            raise SettingError(
+                "this world was made from data: call World.like or World.of_matrix on them again"
+            )
+        try:
+            name, seed, parts = card["name"], card["seed"], card["parts"]
+            users, items, expected = card["users"], card["items"], card["expected"]
+        except KeyError as missing:
+            raise DataError(f"this is not the card of a world: it has no {missing}") from None
+        return _assembled(name, _as_parts(parts), users, items, seed, expected)
+
+    # The truth
+
+    def values(self, users: I32) -> F64:
+        """Return the true rating of every pair of a block of user numbers, NaN if not known."""
+        return self._truth.values(self._checked(users))
+
+    def chances(self, users: I32) -> F64:
+        """Return p(relevant | u, i) of every pair, before the coin; of a matrix 0, 1 or NaN."""
+        return self._truth.chances(self._checked(users))
+
+    def observation(self, users: I32) -> F64:
+        """Return p(observed | u, i, the pair's own relevance) of every pair.
+
+        Where counts per item are exact, that is the share of users who rate the item; in a
+        feedback loop it is given what was shown.
+        """
+        users = self._checked(users)
+        if self.positions is not None:
+            seen = np.zeros((users.size, len(self.items)))
+            start = self.positions.start
+            for row, user in enumerate(users.tolist()):
+                seen[row, self.positions.item[start[user] : start[user + 1]]] = 1.0
+            return seen
+        if self._counts is not None:
+            return np.tile(self._counts / len(self.users), (users.size, 1))
+        if self.known is None and self._reach.if_liked == self._reach.if_not:
+            return self._reach.tile(users, np.ones((1, 1), np.bool_))
+        values = self._truth.values(users)
+        seen = self._reach.tile(users, values >= self.liked)
+        return np.where(np.isnan(values), 0.0, seen)
+
+    @cached_property
+    def item_chance(self) -> F64:
+        """Return p(relevant | i): the mean chance over all users, of a matrix over known pairs."""
+        result: F64 = frozen(self._truth.item_chance(self._blocks))
+        return result
+
+    def blocks(self) -> Iterator[I32]:
+        """Give all user numbers in blocks whose pairs fit into a bounded memory."""
+        yield from self._blocks
+
+    # Ratings
+
+    @cached_property
+    def ratings(self) -> Ratings:
+        """The observed ratings (missing not at random), over the world's ids."""
+        return self._observed[0]
+
+    def random(self, share: float = 0.05, seed: int = 0) -> Ratings:
+        """Return a random sample (missing at random): every known pair with probability `share`.
+
+        It takes no notice of what is observed, so that some pairs stand in both.
+        """
+        if not (isinstance(share, int | float) and 0 < share <= 1):
+            raise SettingError(f"share must be above 0, and 1 at most, got {share!r}")
+        stage = f"world/random/{_whole('seed', seed, None)}"
+        drawn = self._truth.sample(self._blocks, float(share), self.seed, stage)
+        return self._rated(drawn.user, drawn.item)
+
+    def truth(self, users: I32 | None = None) -> Ratings:
+        """Return every known pair of a block of users as ratings over the world's ids.
+
+        None means all users, as long as the pairs are not too many.
+        """
+        block = (
+            np.arange(len(self.users), dtype=np.int32) if users is None else self._checked(users)
+        )
+        pairs = block.size * len(self.items)
+        if self.known is None and pairs > MOST_PAIRS:
+            raise SettingError(
+                f"{pairs:,} pairs are too many to have at once (at most {MOST_PAIRS:,}); take "
+                f"users in blocks: for users in world.blocks(): world.truth(users)"
+            )
+        if users is None and self.known is not None:
+            return self.known
+        block = np.unique(block)
+        values = self._truth.values(block)
+        row, item = np.nonzero(~np.isnan(values))
+        return self._as_ratings(block[row], item.astype(np.int32), values[row, item])
+
+    def dataset(self, random: float = 0.05) -> Dataset:
+        """Return observed ratings and a random sample of this share as a `Dataset`."""
+        return Dataset(
+            self.name, self.ratings, self.random(random), self.scale, self.liked,
+            notes=(f"simulated: {json.dumps(self._settings())}",),
+        )  # fmt: skip
+
+    # What it is
+
+    def describe(self) -> dict[str, Any]:
+        """Return the card: everything from which the world can be made again, and facts of it."""
+        facts: dict[str, Any] = {"ratings": len(self.ratings)}
+        if self._counts is not None:  # items that all users rate: they could not have more
+            facts["capped"] = int((self._counts == len(self.users)).sum())
+        elif self.positions is None:
+            facts["beta"] = self._reach.beta.tolist()
+            facts["clipped"] = self._observed[1]
+        return {**self._settings(), "facts": facts}
+
+    def summary(self) -> dict[str, float]:
+        """Return the shape of the observed ratings, and of the truth behind them."""
+        ratings = self.ratings
+        pairs = len(self.users) * len(self.items)
+        per_item = np.bincount(ratings.item, minlength=len(self.items))
+        observed = float((ratings.value >= self.liked).mean()) if len(ratings) else math.nan
+        known = pairs if self.known is None else len(self.known)
+        return {
+            "users": len(self.users),
+            "items": len(self.items),
+            "pairs known": known,
+            "ratings": len(ratings),
+            "density": len(ratings) / pairs,
+            "gini of items": gini(per_item),
+            "gini of users": gini(np.diff(ratings.start)),
+            "liked, observed": observed,
+            "liked, truly": self._liked_share(),
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: a world of {len(self.users):,} users x {len(self.items):,} items, "
+            f"seed {self.seed}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<World {self}>"
+
+    def _settings(self) -> dict[str, Any]:
+        source = None if self.source is None else dict(self.source)
+        # Weights taken over from data are named by its fingerprint, not written out.
+        derived = source is not None and (source["observation"] != "parts" or source["familiar"])
+        taken = [
+            part.describe()
+            for part in self.parts
+            if not derived or getattr(part, "weights", None) is None
+        ]
+        return {
+            "world": FORMAT, "name": self.name, "seed": self.seed, "users": len(self.users),
+            "items": len(self.items), "expected": self.expected, "scale": list(self.scale),
+            "liked": self.liked, "parts": taken, "source": source,
+        }  # fmt: skip
+
+    # How it is made
+
+    def _part(self, kind: type[P]) -> P | None:
+        return next((part for part in self.parts if isinstance(part, kind)), None)
+
+    @cached_property
+    def _blocks(self) -> list[I32]:
+        step = max(1, _PAIRS // max(len(self.items), 1))
+        count = len(self.users)
+        return [
+            np.arange(low, min(low + step, count), dtype=np.int32) for low in range(0, count, step)
+        ]
+
+    @cached_property
+    def _truth(self) -> Truth:
+        if self.known is not None:
+            return Known(self.known, self.liked)
+        taste = [part for part in self.parts if isinstance(part, LikingPart)]
+        odds = Odds.of(taste, len(self.users), len(self.items), self.seed)
+        return Simulated(odds, self._part(Stars) or Stars(), self.seed)
+
+    def _item_weights(self) -> F64:
+        """Return the product of all weights of items, dealt as the parts say."""
+        items = len(self.items)
+        dealer, ageing = self._part(Reordering), self._part(Ageing)
+        parts = [part for part in self.parts if isinstance(part, PopularityLaw | ByItem)]
+        if dealer is not None and not parts:
+            parts = [PopularityLaw()]
+        weights = np.ones(items)
+        for part in parts:
+            weights *= part.item_weights(items, self.seed, self.expected)
+        if dealer is not None:
+            weights = dealer.dealt(weights, self.item_chance, self.seed)
+        if ageing is not None:
+            weights *= ageing.item_weights(items, self.seed, self.expected)
+        return weights
+
+    @cached_property
+    def _reach(self) -> Reach:
+        """Who discovers what: round by round, each brought to scale on what the last ones left."""
+        users, items = len(self.users), len(self.items)
+        part = self._part(Activity)
+        activity = np.ones(users) if part is None else part.user_weights(users, self.seed)
+        clusters = self._part(Clustered)
+        user_group, item_group = np.zeros(users, np.int32), np.zeros(items, np.int32)
+        group = np.ones((1, 1))
+        if clusters is not None:
+            user_group, item_group = clusters.groups(users, items, self.seed)
+            group = clusters.matrix(user_group, activity)
+        decision = self._part(ByRelevance) or ByRelevance(1.0, 1.0)
+        weights = self._item_weights()
+        reach = Reach(
+            activity, np.empty((0, items)), user_group, item_group, group, np.empty(0),
+            decision.if_liked, decision.if_not, self.seed,
+        )  # fmt: skip
+        feedback = self._part(Feedback)
+        rounds = 1 if feedback is None else feedback.rounds
+        for number in range(rounds):
+            if feedback is not None and number:
+                counts = np.bincount(self._truth.observe(self._blocks, reach).item, minlength=items)
+                weights = feedback.boosted(reach.weight[-1], counts)
+            beta = 1.0
+            if self.expected is not None:
+                weighed = self._truth.weigh(self._blocks, reach, weights)
+                beta = weighed.scale(self.expected / rounds)
+            reach = replace(
+                reach, weight=np.vstack([reach.weight, weights]), beta=np.append(reach.beta, beta)
+            )
+        return reach
+
+    @property
+    def _exact(self) -> bool:
+        law = self._part(PopularityLaw)
+        taken = self.source is not None and self.source["observation"] == "counts"
+        return taken or (law is not None and law.exact)
+
+    @cached_property
+    def _counts(self) -> I64 | None:
+        """Return how many ratings each item has, where that is exact."""
+        if not self._exact or self.expected is None:
+            return None
+        return whole_counts(self._item_weights(), self.expected, len(self.users))
+
+    def _check_exact(self) -> None:
+        decision = self._part(ByRelevance)
+        free = [self._part(kind) for kind in (Activity, Clustered, Ageing, Feedback)]
+        clash = next((part for part in (*free, decision) if part is not None), None)
+        if clash is not None or self.known is not None or self.expected is None:
+            what = "a matrix of known ratings" if clash is None else type(clash).__name__
+            raise SettingError(
+                f"PopularityLaw: exact=True gives ratings to users at random, which does not go "
+                f"with {what}; leave out one of them"
+            )
+
+    @cached_property
+    def _observed(self) -> tuple[Ratings, int]:
+        """Return the observed ratings, and how often a probability was cut at 1."""
+        if self.positions is not None:
+            return self._rated(self.positions.user, self.positions.item), 0
+        if self._counts is not None:
+            user, item = self._drawn_exactly(self._counts)
+            return self._rated(user, item), 0
+        drawn = self._truth.observe(self._blocks, self._reach)
+        ratings = self._rated(drawn.user, drawn.item)
+        moments = self._moments(drawn)
+        if moments is not None:
+            time = frozen(_BEGIN + (moments * _SPAN).astype(np.int64))
+            ratings = replace(ratings, time=time)
+        if self._part(Feedback) is not None:
+            number = pl.Series("round", drawn.round.astype(np.int64) + 1)
+            ratings = replace(ratings, tags={"round": number})
+        return ratings, drawn.clipped
+
+    def _moments(self, drawn: Drawn) -> F64 | None:
+        """Return when each pair was rated, from [0, 1], where the world has time."""
+        ageing, feedback = self._part(Ageing), self._part(Feedback)
+        if ageing is not None:
+            return ageing.moments(drawn.user, drawn.item, len(self.items), self.seed)
+        if feedback is not None:
+            within = uniform(self.seed, "world/time", drawn.user, drawn.item)
+            return (drawn.round + within) / feedback.rounds
+        return None
+
+    def _drawn_exactly(self, counts: I64) -> tuple[I32, I32]:
+        """Draw for each item so many users: those with the smallest hashes."""
+        everyone = np.arange(len(self.users), dtype=np.int32)
+
+        def some(low: int) -> tuple[I32, I32]:
+            users, items = [], []
+            for item in range(low, min(low + _ITEMS, counts.size)):
+                many = int(counts[item])
+                if many:
+                    key = draw(self.seed, "world/observed/0", everyone, item)
+                    users.append(np.argpartition(key, many - 1)[:many].astype(np.int32))
+                    items.append(np.full(many, item, np.int32))
+            none = np.empty(0, np.int32)
+            return np.concatenate([none, *users]), np.concatenate([none, *items])
+
+        size = len(self.users) * counts.size
+        parts = map_blocks(some, range(0, counts.size, _ITEMS), size=size)
+        user = np.concatenate([part for part, _ in parts])
+        item = np.concatenate([part for _, part in parts])
+        start = np.append(0, np.cumsum(np.bincount(user, minlength=everyone.size)))
+        order = grouped_order(user, start)
+        return user[order], item[order]
+
+    def _rated(self, user: I32, item: I32) -> Ratings:
+        """Return some pairs, in order, with their true ratings."""
+        return self._as_ratings(user, item, self._truth.values_of(user, item))
+
+    def _as_ratings(self, user: I32, item: I32, value: F64) -> Ratings:
+        return Ratings(self.users, self.items, frozen(user), frozen(item), frozen(value))
+
+    def _liked_share(self) -> float:
+        """Return the share of all known pairs that are liked."""
+        if self.known is not None:
+            return float((self.known.value >= self.liked).mean())
+
+        def count(users: I32) -> int:
+            return int((self._truth.values(users) >= self.liked).sum())
+
+        pairs = len(self.users) * len(self.items)
+        return sum(map_blocks(count, self._blocks, size=pairs)) / pairs
+
+    def _checked(self, users: I32) -> I32:
+        """Return user numbers as kernels take them; refuse those that are none."""
+        numbers = np.asarray(users)
+        count = len(self.users)
+        if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
+            raise SettingError("users must be a list of user numbers, such as those of blocks()")
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() < count):
+            raise SettingError(
+                f"user numbers go from 0 to {count - 1:,}, got {numbers.min()} to {numbers.max()}"
+            )
+        return numbers.astype(np.int32)
+
+
+def gini(counts: NDArray[Any]) -> float:
+    """Return the Gini index of counts, 0 where there are none: a world may be empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.worlds.worlds import gini
+    >>> gini(np.array([3, 3, 3])), gini(np.array([0, 0, 0, 8]))
+    (0.0, 0.75)
+    """
+    known = distribution.gini(counts)
+    return 0.0 if math.isnan(known) else known
+
+
+@checked
+def world(
+    what: str | Part | Mapping[str, Any] | Sequence[Any] = "shop",
+    *,
+    users: int | None = None,
+    items: int | None = None,
+    seed: int = 0,
+    ratings: int | None = None,
+    density: float | None = None,
+    **settings: Any,
+) -> World:
+    """Return a world by its name, or one put together from parts.
+
+    Parameters
+    ----------
+    what
+        A name of `WORLDS`, or parts such as `[Iid(0.3), PopularityLaw(1.4), ByRelevance()]`.
+        Parts that say what is liked add up, parts that say what is discovered multiply.
+    users, items
+        How many; a named world has its own size unless said otherwise, parts have 2,000 x 1,000.
+    seed
+        Same seed, same world.
+    ratings, density
+        The expected number of observed ratings, or their share of all pairs; unless given the
+        density of the named world, 0.04 for parts.
+    settings
+        Settings of a named world, such as `alpha=1`; an unknown one is refused with all there are.
+
+    Examples
+    --------
+    >>> from unskew.worlds.observation import ByRelevance, PopularityLaw
+    >>> from unskew.worlds.tastes import Iid
+    >>> from unskew.worlds.worlds import world
+    >>> mine = world([Iid(0.3), PopularityLaw(1.2), ByRelevance()], users=300, items=200, seed=1)
+    >>> len(mine.truth())
+    60000
+    >>> world("inverted", alpha=0.8).parts[-3]
+    PopularityLaw(alpha=0.8, c1=0.0, c2=None, exact=False)
+    """
+    if isinstance(what, str):
+        named = WORLDS[choose("world", what, WORLDS)]
+        for setting in settings:
+            if setting not in named.settings():
+                common = ("users", "items", "seed", "ratings", "density")
+                raise unknown_name(f"setting of {what}", setting, [*named.settings(), *common])
+        name, parts = what, named.parts(**settings)
+        default, usual = (named.users, named.items), named.ratings / (named.users * named.items)
+    else:
+        if settings:
+            raise SettingError(
+                f"{next(iter(settings))}: only named worlds take settings; set it in its part"
+            )
+        name, parts = "parts", _as_parts(what)
+        default, usual = (2_000, 1_000), 0.04
+    many_users = _whole("users", default[0] if users is None else users, 1)
+    many_items = _whole("items", default[1] if items is None else items, 1)
+    pairs = many_users * many_items
+    if ratings is not None and density is not None:
+        raise SettingError("say ratings or density, not both")
+    if density is not None and not (isinstance(density, int | float) and 0 < density <= 1):
+        raise SettingError(f"density must be above 0, and 1 at most, got {density!r}")
+    if ratings is None:
+        ratings = max(1, round(pairs * (usual if density is None else density)))
+    if _whole("ratings", ratings, 1) > pairs:
+        raise SettingError(f"ratings: {ratings:,} are more than all {pairs:,} pairs")
+    return _assembled(name, parts, many_users, many_items, seed, ratings)
+
+
+def _assembled(
+    name: str, parts: tuple[Part, ...], users: int, items: int, seed: int, ratings: int
+) -> World:
+    """Put a simulated world together."""
+    _only((LikingPart, ObservingPart, Stars), parts, "a world")
+    stars = next((part for part in parts if isinstance(part, Stars)), Stars())
+    user_ids, item_ids = (Ids(pl.Series(np.arange(1, count + 1))) for count in (users, items))
+    return World(
+        name, _whole("seed", seed, None), user_ids, item_ids, parts, stars.scale, stars.liked,
+        ratings,
+    )  # fmt: skip
+
+
+def _as_parts(given: Any) -> tuple[Part, ...]:
+    """Read one part or several, each as an object or as the mapping that `describe` gives."""
+    several = [given] if isinstance(given, Part | Mapping) else given
+    if isinstance(several, str) or not isinstance(several, Sequence):
+        raise SettingError(f"parts must be a list of parts, such as [Iid(0.3)], got {given!r}")
+    return tuple(_as_part(one) for one in several)
+
+
+def _as_part(given: Any) -> Part:
+    if isinstance(given, Part):
+        return given
+    if not isinstance(given, Mapping) or "part" not in given:
+        raise SettingError(f"{given!r} is not a part; parts are {', '.join(PARTS)}")
+    settings = dict(given)
+    kind = PARTS[choose("part", settings.pop("part"), PARTS)]
+    allowed = list(inspect.signature(kind).parameters)
+    for setting in settings:
+        if setting not in allowed:
+            raise unknown_name(f"setting of {kind.__name__}", setting, allowed)
+    return kind(**settings)
+
+
+def _only(kinds: Any, parts: Sequence[Part], what: str) -> None:
+    """Refuse parts that do not belong here."""
+    for part in parts:
+        if not isinstance(part, kinds):
+            raise SettingError(f"{type(part).__name__} is no part of {what}")
+
+
+def _whole(name: str, given: Any, low: int | None) -> int:
+    """Return a whole number, not below `low`."""
+    good = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    if not good or (low is not None and given < low):
+        limit = "" if low is None else f" from {low} up"
+        raise SettingError(f"{name} must be a whole number{limit}, got {given!r}")
+    return int(given)
+
+
+def _familiar_rates(ratings: Ratings, tag: str) -> tuple[float, ...]:
+    """Return the share of each item's known ratings that were familiar."""
+    column = ratings.tags[choose("tag", tag, ratings.tags)]
+    if not (column.dtype == pl.Boolean or column.dtype.is_numeric()) or column.null_count():
+        raise DataError(
+            f"tag {tag!r} must tell for every rating whether it was familiar: true or false, 1 or "
+            f"0; it is {column.dtype} with {column.null_count()} missing"
+        )
+    familiar = column.to_numpy() > 0
+    items = len(ratings.items)
+    known = np.bincount(ratings.item, minlength=items)
+    rates = np.bincount(ratings.item, familiar, items) / np.maximum(known, 1)
+    return tuple(rates.tolist())
