@@ -397,7 +397,7 @@ def run_command(words, data, out):
     if rest:
         told["json"] = steady(json.loads(brace + rest), home)
     files = {}
-    for path in sorted(data.home.glob(f"{out}*/**/*")) + sorted(data.home.glob(f"{out}.*")):
+    for path in sorted(data.home.glob(f"{out}/**/*")) + sorted(data.home.glob(f"{out}.*")):
         if path.is_file() and "run" not in words[:1]:
             files[path.relative_to(data.home).as_posix().replace(out, "OUT")] = of_file(path, home)
     return told | ({"files": files} if files else {})
@@ -441,7 +441,7 @@ def audit_world(data, piece):
     systems = {"BPRMF": us.BPRMF(factors=4, epochs=4), "Popularity": us.Popularity(),
                "WRMF": us.WRMF(factors=4, iterations=3), "Random": us.Random()}  # fmt: skip
     found = us.audit(shop, "quick", seed=7, algorithms=systems, permutations=500, repeats=2)
-    us.report(found, data.home / f"{piece}.json")
+    us.save_report(found, data.home / f"{piece}.json")
     return steady(json.loads((data.home / f"{piece}.json").read_text()), str(data.home))
 
 

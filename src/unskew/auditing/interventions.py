@@ -360,7 +360,7 @@ def _tuned(
     train = validation.train
 
     def fit(one: Algorithm) -> Model:
-        return one.fit(train, generator(seed, "fit", name, key_of(one.describe())))
+        return one.fit(train, generator(seed, "fit", name, key_of(one.draw_key)))
 
     if len(tried) == 1:
         return fit(tried[0]), {}

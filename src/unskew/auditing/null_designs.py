@@ -52,6 +52,7 @@ class ForcedNull(Splitter):
     fair: bool = True
 
     name: ClassVar[str] = "forced-null"
+    draw_name: ClassVar[str] = "forced-null"
     null_only: ClassVar[bool] = True
     """Whether it has a meaning on null data only."""
 
@@ -96,6 +97,7 @@ class Slices(Splitter):
     liked: float = 4.0
 
     name: ClassVar[str] = "slices"
+    draw_name: ClassVar[str] = "slices"
 
     def __post_init__(self) -> None:
         if not isinstance(self.split_by, Splitter):

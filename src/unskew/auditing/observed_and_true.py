@@ -193,7 +193,7 @@ def fit_all(
 ) -> dict[str, Model]:
     """Train every system on one split, each from its own stream of chance."""
     return {
-        label: one.fit(train, generator(seed, "fit", *key, key_of(one.describe())))
+        label: one.fit(train, generator(seed, "fit", *key, key_of(one.draw_key)))
         for label, one in systems.items()
     }
 

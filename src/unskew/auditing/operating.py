@@ -304,7 +304,7 @@ class _Trial:
         seen: dict[str, list[Scores]] = {}
         true: dict[str, list[Scores]] = {}
         for number, fold, split in observed_and_true.each_split(self.plan, ratings):
-            key = self.plan.splits[number].describe(), fold
+            key = self.plan.splits[number].draw_key, fold
             models = observed_and_true.fit_all(self.plan.systems, split.train, self.plan.seed, *key)
             if planted:
                 models |= self._planted()

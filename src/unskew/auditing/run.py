@@ -363,7 +363,7 @@ class _Trained:
     @cached_property
     def model(self) -> Any:
         """The model that the designs judged: the same stream of chance."""
-        made = key_of({"split": self.splitter.describe()})
+        made = key_of({"split": self.splitter.draw_key})
         return observed_and_true.fit_all(
             {self.label: self.system}, self.split.train, self.job.plan.seed, made, 0
         )[self.label]  # fmt: skip

@@ -376,7 +376,7 @@ def truth(
     for done, (number, fold, split) in enumerate(
         observed_and_true.each_split(plan, source.ratings), 1
     ):
-        key = plan.splits[number].describe(), fold
+        key = plan.splits[number].draw_key, fold
         models = observed_and_true.fit_all(plan.systems, split.train, plan.seed, *key)
         meant = source.judge(models, split.train, plan)
         for view in views:
@@ -633,7 +633,7 @@ def debiased_training(
     kinds = [one.kind for one in plan.interventions]
     scores: dict[str, list[Scores]] = {}
     for number, fold, split in observed_and_true.each_split(plan, source.ratings):
-        key = plan.splits[number].describe(), fold
+        key = plan.splits[number].draw_key, fold
         samples = {"full": split.train}
         for one in plan.interventions:
             name = one.kind if kinds.count(one.kind) == 1 else repr(one)

@@ -79,5 +79,6 @@ def _save(shop: World, folder: Path, seed: int) -> None:
         for name, part in parts.items():
             write_table(part.to_polars(), home / f"{name}.csv", "csv")
         for file, name in (("popular", "popularity"), ("wrmf", "wrmf")):
-            model = algorithm(name).fit(split.train, generator(seed, "demo", name))
+            one = algorithm(name)
+            model = one.fit(split.train, generator(seed, "demo", one.draw_name_of()))
             write_table(rank(model, lists, 50).to_polars(), home / f"{file}.csv", "csv")

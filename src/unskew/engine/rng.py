@@ -7,6 +7,9 @@ user, item or list: a numpy generator per key costs microseconds, a hash costs a
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +28,55 @@ def key_of(seed: int, *parts: object) -> int:
 def generator(seed: int, *key: object) -> np.random.Generator:
     """Return the numpy generator that belongs to a seed and a key such as ("split", fold)."""
     return np.random.default_rng(key_of(seed, *key))
+
+
+class DrawKeyed:
+    """Frozen settings whose names are part of seeds: an algorithm, a way to split, an intervention.
+
+    What is drawn follows from `draw_key`, never from the names that a class and its settings have
+    today: these can change, and every number stays.
+    """
+
+    draw_name: ClassVar[str]
+    """The name in seeds: stated once by every class, and never changed."""
+    draw_settings: ClassVar[Mapping[str, str]] = {}
+    """What a setting is called in seeds, where its name of today is another."""
+    draw_omit_default: ClassVar[frozenset[str]] = frozenset()
+    """Settings that came later: not part of seeds while they have their defaults."""
+    draw_entry: ClassVar[str | None] = None
+    """Under which word the name stands in the key; None = the key has no name."""
+
+    @classmethod
+    def draw_name_of(cls) -> str:
+        """Return the name in seeds; of a class of one's own that states none, its plain name."""
+        own = "kind" if cls.draw_entry == "kind" else "name"
+        for kind in cls.__mro__:
+            for place in ("draw_name", own):
+                if isinstance(vars(kind).get(place), str):
+                    return str(vars(kind)[place])
+        return cls.__name__
+
+    @property
+    def draw_key(self) -> dict[str, Any]:
+        """The plain values that seeds are made of, in the order of the settings."""
+        key: dict[str, Any] = {}
+        if self.draw_entry is not None:
+            key[self.draw_entry] = self.draw_name_of()
+        for one in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, one.name)
+            if one.name in self.draw_omit_default and value == _default(one):
+                continue
+            key[self.draw_settings.get(one.name, one.name)] = self.draw_value(one.name, value)
+        return key
+
+    def draw_value(self, setting: str, value: Any) -> Any:  # noqa: ARG002
+        """Return a setting as it stands in the key."""
+        return value.draw_key if isinstance(value, DrawKeyed) else value
+
+
+def _default(one: Field[Any]) -> Any:
+    """Return the default of a setting."""
+    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
 def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -71,6 +71,7 @@ class Custom(Algorithm):
     version: str | int | None = None
 
     name: ClassVar[str] = "custom"
+    draw_name: ClassVar[str] = "custom"
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend.adapt import as_model
@@ -79,6 +80,11 @@ class Custom(Algorithm):
 
     def describe(self) -> dict[str, Any]:
         """Return name and version: they stand for the function."""
+        return {"algorithm": "custom", "label": self.label, "version": self.version}
+
+    @property
+    def draw_key(self) -> dict[str, Any]:
+        """Name and version: they stand for the function."""
         return {"algorithm": "custom", "label": self.label, "version": self.version}
 
 

@@ -158,8 +158,8 @@ def perform(task: Task) -> list[str]:
         model = None
         if task.system is not None:
             one = task.plan.systems[task.system]
-            made = key_of({"split": task.plan.splits[task.split].describe()})
-            rng = generator(task.plan.seed, "fit", made, task.fold, key_of(one.describe()))
+            made = key_of({"split": task.plan.splits[task.split].draw_key})
+            rng = generator(task.plan.seed, "fit", made, task.fold, key_of(one.draw_key))
             model = one.fit(split.train, rng)
         for number, key in task.todo:
             lists = _lists(task.store, task.data, task.plan, task.split, task.fold, number)

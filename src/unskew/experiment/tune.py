@@ -156,7 +156,7 @@ def _combinations(
     if trials is not None:
         if trials < 1:
             raise SettingError(f"trials must be at least 1, got {trials}")
-        rng = generator(seed, "tune", algorithm.name)
+        rng = generator(seed, "tune", algorithm.draw_name_of())
         chosen = sorted(rng.choice(len(every), min(trials, len(every)), replace=False).tolist())
         every = [every[number] for number in chosen]
     return [(settings, replace(algorithm, **settings)) for settings in every]

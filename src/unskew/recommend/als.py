@@ -145,6 +145,7 @@ class PZT(Algorithm):
     target: str = "one"
 
     name: ClassVar[str] = "pzt"
+    draw_name: ClassVar[str] = "pzt"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)
@@ -221,6 +222,7 @@ class EALS(Algorithm):
     popularity: float = 0.4
 
     name: ClassVar[str] = "eals"
+    draw_name: ClassVar[str] = "eals"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)

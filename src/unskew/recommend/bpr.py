@@ -74,6 +74,7 @@ class BPRMF(Algorithm):
     draw: str = "users"
 
     name: ClassVar[str] = "bprmf"
+    draw_name: ClassVar[str] = "bprmf"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)

@@ -49,6 +49,7 @@ class PureSVD(Algorithm):
     factors: int = 30
 
     name: ClassVar[str] = "puresvd"
+    draw_name: ClassVar[str] = "puresvd"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)
@@ -169,6 +170,7 @@ class WRMF(Algorithm):
     solver: str = "exact"
 
     name: ClassVar[str] = "wrmf"
+    draw_name: ClassVar[str] = "wrmf"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)

@@ -78,6 +78,7 @@ class HittingTime(Algorithm):
 
     iterations: int = 15
     name: ClassVar[str] = "hitting-time"
+    draw_name: ClassVar[str] = "hitting-time"
 
     def __post_init__(self) -> None:
         as_count("iterations", self.iterations)

@@ -168,6 +168,7 @@ class RM1(_RelevanceModelling):
     """
 
     name: ClassVar[str] = "rm1"
+    draw_name: ClassVar[str] = "rm1"
     _version: ClassVar[int] = 1
 
 
@@ -197,6 +198,7 @@ class RM2(_RelevanceModelling):
     """
 
     name: ClassVar[str] = "rm2"
+    draw_name: ClassVar[str] = "rm2"
     _version: ClassVar[int] = 2
 
 
@@ -252,6 +254,7 @@ class LMWSRUserBased(Algorithm):
     mu: float = 3_000.0
     per_count: bool = False
     name: ClassVar[str] = "lm-wsr-ub"
+    draw_name: ClassVar[str] = "lm-wsr-ub"
 
     def __post_init__(self) -> None:
         as_count("k", self.k)
@@ -292,6 +295,7 @@ class LMWSRItemBased(Algorithm):
     mu: float = 100_000.0
     per_count: bool = True
     name: ClassVar[str] = "lm-wsr-ib"
+    draw_name: ClassVar[str] = "lm-wsr-ib"
 
     def __post_init__(self) -> None:
         as_count("k", self.k)
@@ -354,6 +358,7 @@ class UIRItem(Algorithm):
 
     background: float = 0.99999
     name: ClassVar[str] = "uir"
+    draw_name: ClassVar[str] = "uir"
 
     def __post_init__(self) -> None:
         as_number("background", self.background, most=1.0, above=True)

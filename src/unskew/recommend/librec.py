@@ -178,6 +178,7 @@ class LibRecUserKNN(Algorithm):
     shrink: float = 10.0
 
     name: ClassVar[str] = "librec-user-knn"
+    draw_name: ClassVar[str] = "librec-user-knn"
 
     def __post_init__(self) -> None:
         as_count("k", self.k)
@@ -214,6 +215,7 @@ class LibRecItemKNN(Algorithm):
     shrink: float = 10.0
 
     name: ClassVar[str] = "librec-item-knn"
+    draw_name: ClassVar[str] = "librec-item-knn"
 
     def __post_init__(self) -> None:
         as_count("k", self.k)
@@ -280,6 +282,7 @@ class LibRecSLIM(Algorithm):
     tolerance: float = 1e-9
 
     name: ClassVar[str] = "librec-slim"
+    draw_name: ClassVar[str] = "librec-slim"
 
     def __post_init__(self) -> None:
         as_count("k", self.k)

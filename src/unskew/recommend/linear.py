@@ -57,6 +57,7 @@ class SLIM(Algorithm):
     tolerance: float = 1e-6
 
     name: ClassVar[str] = "slim"
+    draw_name: ClassVar[str] = "slim"
 
     def __post_init__(self) -> None:
         as_number("l1", self.l1)
@@ -112,6 +113,7 @@ class EASE(Algorithm):
     values: str = "rating"
 
     name: ClassVar[str] = "ease"
+    draw_name: ClassVar[str] = "ease"
 
     def __post_init__(self) -> None:
         as_number("l2", self.l2, above=True)

@@ -71,6 +71,7 @@ class ListRankMF(Algorithm):
     divisor: float | None = None
 
     name: ClassVar[str] = "list-rank-mf"
+    draw_name: ClassVar[str] = "list-rank-mf"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unskew.amounts import as_count
 from unskew.data.ratings import Ratings
-from unskew.engine.rng import generator
+from unskew.engine.rng import DrawKeyed, generator
 from unskew.engine.threads import one_blas_thread
 from unskew.errors import DataError, SettingError
 
@@ -37,11 +37,12 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True)
-class Algorithm(ABC):
+class Algorithm(DrawKeyed, ABC):
     """A way to recommend: frozen settings, and the model that they give on training ratings."""
 
     name: ClassVar[str]
     """Its name on the command line and on cards."""
+    draw_entry: ClassVar[str | None] = "algorithm"
 
     def fit(self, train: Ratings, rng: int | np.random.Generator = 0) -> Model:
         """Learn from training ratings.
@@ -58,7 +59,7 @@ class Algorithm(ABC):
             raise DataError(f"{self.name}: there are no training ratings")
         source = rng
         if not isinstance(source, np.random.Generator):
-            source = generator(as_count("rng", source, 0), "fit", self.name)
+            source = generator(as_count("rng", source, 0), "fit", self.draw_name_of())
         with one_blas_thread():
             return self._fit(train, source)
 

@@ -113,6 +113,7 @@ class UserKNN(Algorithm):
     """
 
     name: ClassVar[str] = "user-knn"
+    draw_name: ClassVar[str] = "user-knn"
 
     k: int | None = 100
     power: float = 1.0
@@ -183,6 +184,7 @@ class ItemKNN(Algorithm):
     """
 
     name: ClassVar[str] = "item-knn"
+    draw_name: ClassVar[str] = "item-knn"
 
     k: int | None = 20
     power: float = 1.0
@@ -307,6 +309,7 @@ class NNCosNgbrUB(_NNCosNgbr):
     """
 
     name: ClassVar[str] = "nncosngbr-ub"
+    draw_name: ClassVar[str] = "nncosngbr-ub"
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         deviation, baseline = self._baseline(train)
@@ -337,6 +340,7 @@ class NNCosNgbrIB(_NNCosNgbr):
     """
 
     name: ClassVar[str] = "nncosngbr-ib"
+    draw_name: ClassVar[str] = "nncosngbr-ib"
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         deviation, baseline = self._baseline(train)
@@ -436,6 +440,7 @@ class RW(_Rocchio):
     """
 
     name: ClassVar[str] = "rw"
+    draw_name: ClassVar[str] = "rw"
 
 
 @dataclass(frozen=True)
@@ -456,6 +461,7 @@ class RSV(_Rocchio):
     """
 
     name: ClassVar[str] = "rsv"
+    draw_name: ClassVar[str] = "rsv"
 
 
 @dataclass(frozen=True)
@@ -491,6 +497,7 @@ class CHI2(_Divergence):
     """
 
     name: ClassVar[str] = "chi2"
+    draw_name: ClassVar[str] = "chi2"
 
 
 @dataclass(frozen=True)
@@ -513,3 +520,4 @@ class KLD(_Divergence):
     """
 
     name: ClassVar[str] = "kld"
+    draw_name: ClassVar[str] = "kld"

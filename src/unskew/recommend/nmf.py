@@ -64,6 +64,7 @@ class PNMF(Algorithm):
     iterations: int = 100
 
     name: ClassVar[str] = "pnmf"
+    draw_name: ClassVar[str] = "pnmf"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)

@@ -134,6 +134,7 @@ class WBPR(Algorithm):
     drifting: bool = False
 
     name: ClassVar[str] = "wbpr"
+    draw_name: ClassVar[str] = "wbpr"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)
@@ -226,6 +227,7 @@ class GBPR(Algorithm):
     draws: int = 100
 
     name: ClassVar[str] = "gbpr"
+    draw_name: ClassVar[str] = "gbpr"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)
@@ -345,6 +347,7 @@ class RankSGD(Algorithm):
     epochs: int = 30
 
     name: ClassVar[str] = "rank-sgd"
+    draw_name: ClassVar[str] = "rank-sgd"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)

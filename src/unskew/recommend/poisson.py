@@ -78,6 +78,7 @@ class HPF(Algorithm):
     mean_of_rates: float = 1.0
 
     name: ClassVar[str] = "hpf"
+    draw_name: ClassVar[str] = "hpf"
 
     def __post_init__(self) -> None:
         as_count("factors", self.factors)

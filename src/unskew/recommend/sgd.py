@@ -95,6 +95,7 @@ class SVD(Algorithm):
     bias: bool = False
 
     name: ClassVar[str] = "svd"
+    draw_name: ClassVar[str] = "svd"
 
     def __post_init__(self) -> None:
         check_descent(self.factors, self.learning_rate, self.regularisation, self.epochs)
@@ -148,6 +149,7 @@ class BiasedMF(Algorithm):
     epochs: int = 30
 
     name: ClassVar[str] = "biased-mf"
+    draw_name: ClassVar[str] = "biased-mf"
 
     def __post_init__(self) -> None:
         check_descent(self.factors, self.learning_rate, self.regularisation, self.epochs)

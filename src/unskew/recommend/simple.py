@@ -51,6 +51,7 @@ class Random(Algorithm):
     """A random order for every user: what a system without any knowledge scores."""
 
     name: ClassVar[str] = "random"
+    draw_name: ClassVar[str] = "random"
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
         return Chance(int(rng.integers(1 << 62)), len(train.items))
@@ -66,6 +67,7 @@ class Popularity(Algorithm):
     """
 
     name: ClassVar[str] = "popularity"
+    draw_name: ClassVar[str] = "popularity"
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         counts = np.bincount(train.item, minlength=len(train.items))
@@ -89,6 +91,7 @@ class PositivePopularity(Algorithm):
     liked: float = 4.0
 
     name: ClassVar[str] = "positive-popularity"
+    draw_name: ClassVar[str] = "positive-popularity"
 
     def __post_init__(self) -> None:
         as_finite("liked", self.liked)
@@ -107,6 +110,7 @@ class AverageRating(Algorithm):
     """
 
     name: ClassVar[str] = "average-rating"
+    draw_name: ClassVar[str] = "average-rating"
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         return SameForAll(frozen(_share(_per_item(train, train.value), _count(train))))
@@ -144,6 +148,7 @@ class SmoothedAverage(Algorithm):
     liked: float = 4.0
 
     name: ClassVar[str] = "smoothed-average"
+    draw_name: ClassVar[str] = "smoothed-average"
 
     def __post_init__(self) -> None:
         if isinstance(self.mu, str):
@@ -184,6 +189,7 @@ class OptimalPrecision(Algorithm):
     liked: float = 4.0
 
     name: ClassVar[str] = "optimal-precision"
+    draw_name: ClassVar[str] = "optimal-precision"
 
     def __post_init__(self) -> None:
         as_finite("liked", self.liked)
@@ -213,6 +219,7 @@ class OptimalAntiPrecision(Algorithm):
     liked: float = 4.0
 
     name: ClassVar[str] = "optimal-anti-precision"
+    draw_name: ClassVar[str] = "optimal-anti-precision"
 
     def __post_init__(self) -> None:
         as_finite("liked", self.liked)
@@ -249,6 +256,7 @@ class OptimalTrue(Algorithm):
     restricted: bool = True
 
     name: ClassVar[str] = "optimal-true"
+    draw_name: ClassVar[str] = "optimal-true"
 
     def __post_init__(self) -> None:
         as_finite("liked", self.liked)
@@ -257,6 +265,10 @@ class OptimalTrue(Algorithm):
         """Return the settings as plain values, the truth by its fingerprint."""
         truth = None if self.truth is None else self.truth.fingerprint
         return {**super().describe(), "truth": truth}
+
+    def draw_value(self, setting: str, value: Any) -> Any:  # noqa: ARG002
+        """Return a setting as it stands in the key, the truth by its fingerprint."""
+        return value.fingerprint if isinstance(value, Ratings) else value
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
         if self.truth is None:

@@ -52,6 +52,7 @@ class SVDpp(Algorithm):
     regularisation_implicit: float = 0.01
 
     name: ClassVar[str] = "svdpp"
+    draw_name: ClassVar[str] = "svdpp"
 
     def __post_init__(self) -> None:
         check_descent(self.factors, self.learning_rate, self.regularisation, self.epochs)

@@ -119,6 +119,7 @@ class PLSA(Algorithm):
     tolerance: float = 0.0
 
     name: ClassVar[str] = "plsa"
+    draw_name: ClassVar[str] = "plsa"
 
     def __post_init__(self) -> None:
         as_count("topics", self.topics)
@@ -181,6 +182,7 @@ class LDA(Algorithm):
     iterations: int = 100
 
     name: ClassVar[str] = "lda"
+    draw_name: ClassVar[str] = "lda"
 
     def __post_init__(self) -> None:
         as_count("topics", self.topics)
@@ -275,6 +277,7 @@ class GaussianPLSA(Algorithm):
     prior: float = 1.0
 
     name: ClassVar[str] = "gaussian-plsa"
+    draw_name: ClassVar[str] = "gaussian-plsa"
 
     def __post_init__(self) -> None:
         as_count("topics", self.topics)

@@ -139,6 +139,7 @@ class EventSplit(Splitter):
     seen: str = "drop"
 
     name: ClassVar[str] = "events"
+    draw_name: ClassVar[str] = "events"
 
     def __post_init__(self) -> None:
         check_fields(self)

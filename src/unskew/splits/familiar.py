@@ -73,6 +73,7 @@ class FamiliarTraining(Splitter):
     cap: float | None = None
 
     name: ClassVar[str] = "familiar"
+    draw_name: ClassVar[str] = "familiar"
 
     def __post_init__(self) -> None:
         check_fields(self)

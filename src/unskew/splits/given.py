@@ -45,6 +45,7 @@ class Given(Splitter):
     overlap: str = "error"
 
     name: ClassVar[str] = "given"
+    draw_name: ClassVar[str] = "given"
 
     def __post_init__(self) -> None:
         if (self.column is None) == (self.test is None):
@@ -111,6 +112,7 @@ class ForcedTest(Splitter):
     overlap: str = "to-training"
 
     name: ClassVar[str] = "forced"
+    draw_name: ClassVar[str] = "forced"
 
     def __post_init__(self) -> None:
         choose("overlap", self.overlap, ("to-training", "to-test", "keep"))

@@ -22,7 +22,7 @@ from unskew.amounts import as_share, portion
 from unskew.checks import check_fields
 from unskew.data.distribution import divergence, gini
 from unskew.data.ratings import Ratings, frozen, under_one_numbering
-from unskew.engine.rng import draw
+from unskew.engine.rng import DrawKeyed, draw
 from unskew.errors import DataError, DataWarning, SettingError, choose
 from unskew.splits import draws
 
@@ -131,7 +131,7 @@ class Aim:
 
 
 @dataclass(frozen=True)
-class Design(ABC):
+class Design(DrawKeyed, ABC):
     """A way to intervene: how likely each held-out rating is to be drawn.
 
     Parameters
@@ -144,6 +144,7 @@ class Design(ABC):
 
     kind: ClassVar[str]
     """Its name on the command line and on cards."""
+    draw_entry: ClassVar[str | None] = "kind"
     needs: ClassVar[tuple[str, ...]] = ()
     """Which of `train` and `mar` it cannot do without."""
 
@@ -258,6 +259,7 @@ class Reg(Design):
     """REG: drawn at random, each rating as likely as any other."""
 
     kind: ClassVar[str] = "reg"
+    draw_name: ClassVar[str] = "reg"
 
     def aim(self, evidence: Evidence) -> Aim:
         """Treat all alike."""
@@ -271,6 +273,7 @@ class Full(Reg):
     size: float = 1.0
 
     kind: ClassVar[str] = "full"
+    draw_name: ClassVar[str] = "full"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -297,6 +300,7 @@ class Skew(Design):
     unseen: str = "once"
 
     kind: ClassVar[str] = "skew"
+    draw_name: ClassVar[str] = "skew"
     needs: ClassVar[tuple[str, ...]] = ("train",)
 
     def __post_init__(self) -> None:
@@ -341,6 +345,7 @@ class Wtd(Design):
     alpha: float = 1.0
 
     kind: ClassVar[str] = "wtd"
+    draw_name: ClassVar[str] = "wtd"
     needs: ClassVar[tuple[str, ...]] = ("train", "mar")
 
     def __post_init__(self) -> None:
@@ -385,6 +390,7 @@ class WtdH(Wtd):
     """
 
     kind: ClassVar[str] = "wtd-h"
+    draw_name: ClassVar[str] = "wtd-h"
     needs: ClassVar[tuple[str, ...]] = ("train",)
 
     def _targets(self, evidence: Evidence) -> tuple[F64, F64, dict[str, Any]]:

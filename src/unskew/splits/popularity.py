@@ -69,6 +69,7 @@ class UniformTest(Splitter):
     repetitions: int = 1
 
     name: ClassVar[str] = "uniform"
+    draw_name: ClassVar[str] = "uniform"
 
     def __post_init__(self) -> None:
         as_share("test", self.test)
@@ -144,6 +145,7 @@ class FlatTest(Splitter):
     repetitions: int = 1
 
     name: ClassVar[str] = "flat"
+    draw_name: ClassVar[str] = "flat"
 
     def __post_init__(self) -> None:
         if self.t is not None:
@@ -232,6 +234,7 @@ class HeadRemoved(Splitter):
     keep: str = "tail"
 
     name: ClassVar[str] = "head-removed"
+    draw_name: ClassVar[str] = "head-removed"
 
     def __post_init__(self) -> None:
         if not isinstance(self.of, Splitter):

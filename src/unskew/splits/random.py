@@ -46,6 +46,7 @@ class RandomSplit(Splitter):
     exact: bool = False
 
     name: ClassVar[str] = "random"
+    draw_name: ClassVar[str] = "random"
 
     def __post_init__(self) -> None:
         if self.test is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from unskew.checks import check_fields
 from unskew.data.ratings import Ratings
 from unskew.data.readers import column_hint
+from unskew.engine.rng import DrawKeyed
 from unskew.errors import DataError, Spelling, choose
 
 Mask = NDArray[np.bool_]
@@ -50,11 +51,12 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Splitter(ABC):
+class Splitter(DrawKeyed, ABC):
     """A way to split: frozen settings, and the splits they make of ratings."""
 
     name: ClassVar[str]
     """Its name on the command line and on cards."""
+    draw_entry: ClassVar[str | None] = "protocol"
 
     @abstractmethod
     def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
@@ -76,6 +78,15 @@ class Splitter(ABC):
         """Return the settings as plain values, for a card."""
         settings = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
         return {"protocol": self.name, **settings}
+
+    def draw_value(self, setting: str, value: Any) -> Any:
+        """Return a setting as it stands in the key: ratings by their fingerprint."""
+        if isinstance(value, Ratings):
+            return {"ratings": len(value), "fingerprint": value.fingerprint}
+        if isinstance(value, datetime):
+            return value.isoformat()
+        value = super().draw_value(setting, value)
+        return value.item() if isinstance(value, np.generic) else value
 
 
 def assemble(

@@ -53,6 +53,7 @@ class TemporalSplit(Splitter):
     per_user: bool = False
 
     name: ClassVar[str] = "temporal"
+    draw_name: ClassVar[str] = "temporal"
 
     def __post_init__(self) -> None:
         check_fields(self)

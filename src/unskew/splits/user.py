@@ -50,6 +50,7 @@ class UserSplit(Splitter):
     pick: str = "random"
 
     name: ClassVar[str] = "user"
+    draw_name: ClassVar[str] = "user"
 
     def __post_init__(self) -> None:
         choose("rounding", self.rounding, ROUNDING)
@@ -92,6 +93,7 @@ class LeaveOut(Splitter):
     pick: str = "random"
 
     name: ClassVar[str] = "leave-out"
+    draw_name: ClassVar[str] = "leave-out"
 
     def __post_init__(self) -> None:
         as_count("n", self.n)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ from unskew.amounts import as_count
 from unskew.checks import check, checked
 from unskew.data.ratings import Ids, Ratings, frozen
 from unskew.data.relevance import Relevance, as_relevance
-from unskew.engine.rng import key_of
+from unskew.engine.rng import DrawKeyed, key_of
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, choose
 from unskew.splits.popularity import item_counts
@@ -45,7 +45,7 @@ BLOCK_ITEMS = 1 << 22
 
 
 @dataclass(frozen=True)
-class Targets:
+class Targets(DrawKeyed):
     """Which items a system must rank: the design space of bellogin2017 section 3.2.
 
     Training items of the user are never targets. The named designs (`AllItems`, `TestItems`,
@@ -107,6 +107,9 @@ class Targets:
     shortage: str = "shorten"
     shortfall: str = "count"
     exact: bool = False
+
+    draw_name: ClassVar[str] = "targets"
+    draw_omit_default: ClassVar[frozenset[str]] = frozenset({"exact"})
 
     def __post_init__(self) -> None:
         check("candidates", self.candidates, str | Iterable[Any])

@@ -237,6 +237,12 @@ class Shown:
     liked: U8
     """Systems x users x k: 1 where it is truly liked."""
     notes: tuple[str, ...] = ()
+    draw_names: tuple[str, ...] = ()
+    """What the systems are called in seeds; as they are called unless given."""
+
+    def __post_init__(self) -> None:
+        if not self.draw_names:
+            object.__setattr__(self, "draw_names", self.systems)
 
     @property
     def k(self) -> int:
@@ -269,7 +275,9 @@ class Shown:
         ('random',)
         """
         rows = [self.systems.index(choose("system", name, self.systems)) for name in systems]
-        return Shown(tuple(systems), frozen(self.item[rows]), frozen(self.liked[rows]), self.notes)
+        drawn_as = tuple(self.draw_names[row] for row in rows)
+        item, liked = frozen(self.item[rows]), frozen(self.liked[rows])
+        return Shown(tuple(systems), item, liked, self.notes, drawn_as)
 
     def __repr__(self) -> str:
         return f"Shown({', '.join(self.systems)}: top {self.k} of {self.item.shape[1]:,} users)"
@@ -329,9 +337,7 @@ def top_lists(
     for at, (name, one) in enumerate(named.items()):
         model = one
         if isinstance(one, Algorithm):
-            model = one.fit(
-                known, generator(seed, "fit", *sorted(map(str, one.describe().items())))
-            )
+            model = one.fit(known, generator(seed, "fit", *sorted(map(str, one.draw_key.items()))))
         run = rank(model, lists, depth=k)
         place = np.arange(run.item.size) - np.repeat(run.start[:-1], run.depth)
         item[at, np.repeat(np.arange(len(run)), run.depth), place] = run.item
@@ -341,7 +347,12 @@ def top_lists(
     liked, unknown = _truth_of(world, item)
     if unknown:
         notes.append(f"{unknown:,} shown items of unknown relevance count as not liked")
-    return Shown(tuple(named), frozen(item), frozen(liked), tuple(notes))
+    drawn_as = () if isinstance(systems, Mapping) else map(_draw_name, named.values())
+    return Shown(tuple(named), frozen(item), frozen(liked), tuple(notes), tuple(drawn_as))
+
+
+def _draw_name(one: object) -> str:
+    return one.draw_name_of() if isinstance(one, Algorithm) else str(one)
 
 
 def _truth_of(world: World, item: I32) -> tuple[U8, int]:
@@ -650,7 +661,7 @@ def ab_counts(shown: Shown, behaviour: Behaviour, seed: int, lo: int, hi: int) -
     """Return lists, clicks and squared clicks of each system in impressions lo to hi."""
     from unskew.unbiased import online_kernels
 
-    key = np.uint64(key_of(seed, "online/ab", *shown.systems))
+    key = np.uint64(key_of(seed, "online/ab", *shown.draw_names))
 
     def one(bounds: tuple[int, int]) -> I64:
         out = np.zeros((len(shown.systems), 3), np.int64)
@@ -667,7 +678,7 @@ def log_of(shown: Shown, behaviour: Behaviour, seed: int, impressions: int | Non
     """Return what an A/B test showed, systems x users x k: 0 never, 1 shown, 2 and clicked."""
     from unskew.unbiased import online_kernels
 
-    key = np.uint64(key_of(seed, "online/ab", *shown.systems))
+    key = np.uint64(key_of(seed, "online/ab", *shown.draw_names))
     mark = np.zeros(shown.item.shape, np.uint8)
     census = impressions is None
     count = shown.item.shape[0] * shown.item.shape[1] if impressions is None else impressions
@@ -882,7 +893,7 @@ def wins_of(shown: Shown, behaviour: Behaviour, method: str, seed: int, lo: int,
     """Return in how many of impressions lo to hi each system beats each other."""
     from unskew.unbiased import online_kernels
 
-    key = np.uint64(key_of(seed, f"online/{method}", *shown.systems))
+    key = np.uint64(key_of(seed, f"online/{method}", *shown.draw_names))
     balanced = method == "balanced"
     kernel = online_kernels.balanced_block if balanced else online_kernels.team_block
 

@@ -345,7 +345,7 @@ def online_tests(
         label, repeat = list(there)[number // repeats], number % repeats
         drawn_seed = key_of(there[label].seed, "online", seed, repeat) % (1 << 31)
         drawn = replace(there[label], seed=drawn_seed)
-        trial = _Trial(drawn, named, k, drawn_seed)
+        trial = _Trial(drawn, named, k, drawn_seed, systems)
         key = {"world": label, "repeat": repeat}
         for test in (trial.online(users, chosen, sizes), trial.offline(ways)):
             rows += [{**key, **row} for row in test]
@@ -367,11 +367,13 @@ class _Trial:
     systems: Mapping[str, Algorithm]
     k: int
     seed: int
+    given: Systems
+    """The systems as they were given, named or not: draws follow from it."""
 
     @cached_property
     def lists(self) -> Shown:
         """What every system shows."""
-        return top_lists(self.world, self.systems, k=self.k, seed=self.seed)
+        return top_lists(self.world, self.given, k=self.k, seed=self.seed)
 
     def online(
         self, users: Mapping[str, Clicks], methods: Sequence[str], sizes: Sequence[int]

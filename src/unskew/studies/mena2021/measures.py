@@ -111,7 +111,7 @@ def systems(liked: float, random: Ratings | None = None) -> dict[str, Algorithm]
     """
     made: dict[str, Algorithm] = {}
     for name, short in NAMES.items():
-        told = key_of({**mena2021()[name].algorithm.describe(), "levels": liked})
+        told = key_of({**mena2021()[name].algorithm.draw_key, "levels": liked})
         label = LEARNED if short == "BPMF" else short
         made[label] = Custom(label, partial(learned, name, liked), version=told)
     made["BPMF"] = Custom("BPMF", never_learned, version=1)
