@@ -15,7 +15,8 @@ import polars as pl
 
 import timing
 import unskew as us
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.arrays import frozen
+from unskew.data.ratings import Ids, Ratings
 
 ITEMS = 50_000
 EACH = 100

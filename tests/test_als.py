@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import unskew as us
 from conftest import real_data
 from unskew import Ratings
-from unskew.data.ratings import frozen
+from unskew.arrays import frozen
 from unskew.errors import DataError, SettingError
 from unskew.recommend.als import EALS, PZT
 from unskew.recommend.factors import WRMF

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from unskew import Ratings
-from unskew.data.ratings import frozen
+from unskew.arrays import frozen
 from unskew.errors import SettingError
 from unskew.recommend.topics import GaussianPLSA, standardised
 

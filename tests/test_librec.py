@@ -6,7 +6,7 @@ import pytest
 
 import unskew.recommend.limits
 from unskew import Ids, Ratings
-from unskew.data.ratings import frozen
+from unskew.arrays import frozen
 from unskew.errors import DataError, SettingError
 from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 

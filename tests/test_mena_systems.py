@@ -8,7 +8,7 @@ import pytest
 
 import unskew as us
 from conftest import real_data
-from unskew.data.ratings import frozen
+from unskew.arrays import frozen
 from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 from unskew.recommend.listwise import ListRankMF
 from unskew.recommend.pairwise import GBPR, WBPR, RankSGD

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unskew import Ratings
-from unskew.data.ratings import frozen
+from unskew.arrays import frozen
 from unskew.errors import SettingError
 from unskew.recommend.nmf import PNMF
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 import unskew as us
 from unskew import DataError, SettingError, UnknownName
-from unskew.data.ratings import frozen
+from unskew.arrays import frozen
 from unskew.engine.rng import draw, key_of
 from unskew.stats.corrections import correct
 from unskew.unbiased import online

@@ -8,7 +8,7 @@ import pytest
 
 import unskew.engine.threads
 from unskew import Ids, Ratings
-from unskew.data.ratings import frozen
+from unskew.arrays import frozen
 from unskew.errors import DataError, SettingError
 from unskew.recommend import pairwise
 from unskew.recommend import pairwise_kernels as kernels

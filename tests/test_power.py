@@ -15,8 +15,8 @@ import unskew as us
 from conftest import real_data
 from test_agreement import some_scores
 from unskew import DataError, SettingError
+from unskew.arrays import frozen
 from unskew.cli import power as command
-from unskew.data.ratings import frozen
 from unskew.engine.rng import key_of
 from unskew.stats import rank_kernels
 from unskew.stats.discrimination import (

@@ -13,8 +13,9 @@ import unskew as us
 import unskew.cli
 from conftest import real_data
 from unskew import DataError, SettingError
+from unskew.arrays import frozen
 from unskew.cli import robustness as command
-from unskew.data.ratings import frozen, under_one_numbering
+from unskew.data.ratings import under_one_numbering
 from unskew.metrics.names import parse
 from unskew.splits.split import Split
 from unskew.stats.correlation import kendall

@@ -9,7 +9,7 @@ import pytest
 
 import unskew.engine.threads
 from unskew import Ids, Ratings
-from unskew.data.ratings import frozen
+from unskew.arrays import frozen
 from unskew.errors import DataError, SettingError
 from unskew.recommend.bpr import BPRMF
 from unskew.recommend.sgd import SVD, BiasedMF

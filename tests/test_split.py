@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import unskew as us
 from conftest import real_data
 from unskew import DataError, Ratings, SettingError
-from unskew.amounts import as_share, portion
+from unskew.checks import as_share, portion
 from unskew.data.distribution import divergence, gini
 from unskew.splits import draws
 from unskew.splits.diagnose import audit_split

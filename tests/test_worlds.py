@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.arrays import frozen
+from unskew.data.ratings import Ids, Ratings
 from unskew.engine import threads
 from unskew.worlds import worlds
 from unskew.worlds.named import WORLDS

@@ -1,4 +1,4 @@
-"""Arguments of public functions are checked against what is declared, before anything is done."""
+"""Checks of what users give: counts, shares, numbers, names, and arguments as they are declared."""
 
 from __future__ import annotations
 
@@ -6,28 +6,152 @@ import collections.abc
 import dataclasses
 import functools
 import inspect
+import math
 import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from numbers import Integral, Real
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+from unskew.errors import SettingError, unknown_name
 
-from unskew.errors import SettingError
+if TYPE_CHECKING:  # the command line takes its limits from here before it needs numpy
+    from unskew.arrays import F64, I64
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-F64 = NDArray[np.float64]
+
+DEFAULT_TEST = 0.2
+"""The test share where none is given, as in all five papers."""
+
+MOST_SEED = 2**63 - 1
+"""The largest seed."""
+MOST_DEPTH = 2**31 - 1
+"""The most items of a list; also the most items and users that are numbered."""
+MOST_DRAWS = 10_000_000
+"""The most permutations, resamples, samples or simulations: more would take days."""
+MOST_REPEATS = 10_000
+"""The most folds, repetitions or repeats of an experiment."""
+MOST_ROUNDS = 1_000_000
+"""The most epochs or iterations of a training."""
+MOST_PROCESSES = 1_024
+"""The most threads or processes."""
+MOST_DIGITS = 15
+"""The most decimals of a printed number: a double holds no more."""
+
+# Amounts that are worked through one by one; others may be as large as numbers of items.
+_MOST = {
+    "seed": MOST_SEED,
+    "rng": MOST_SEED,
+    **dict.fromkeys(
+        ("draws", "permutations", "resamples", "samples", "simulations", "bootstrap"), MOST_DRAWS
+    ),
+    "folds": MOST_REPEATS,
+    "repetitions": MOST_REPEATS,
+    "repeats": MOST_REPEATS,
+    "epochs": MOST_ROUNDS,
+    "iterations": MOST_ROUNDS,
+}
+
+# 0.29 is meant as 29/100, not as the double below it; 1/3 as a third.
+_FINEST = 10**9
 
 LARGEST = 2**63 - 1
 """Whole numbers are 64-bit ones."""
 LONGEST = 80
 """A value that does not fit is shown up to this many characters."""
+
+
+def choose(what: str, given: str, allowed: Iterable[str]) -> str:
+    """Return `given` when it is one of `allowed`, else raise `UnknownName`."""
+    names = tuple(allowed)
+    if not isinstance(given, str) or given not in names:
+        raise unknown_name(what, given, names)
+    return given
+
+
+def as_share(name: str, value: object, *, one: bool = False) -> Fraction:
+    """Return a share between 0 and 1 (1 itself only if `one`) as the fraction that is meant.
+
+    Examples
+    --------
+    >>> from unskew.checks import as_share
+    >>> as_share("test", 0.29)
+    Fraction(29, 100)
+    """
+    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        part = Fraction(float(value)).limit_denominator(_FINEST)
+        if 0 < part < 1 or (one and part == 1):
+            return part
+    most = "1, which is allowed" if one else "1"
+    raise SettingError(f"{name} must be a share between 0 and {most}, such as 0.2; got {value!r}")
+
+
+def as_count(name: str, value: object, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number from `least` to `most`, which depends on the name unless given.
+
+    Examples
+    --------
+    >>> from unskew.checks import as_count
+    >>> as_count("folds", 5, 2)
+    5
+    >>> as_count("folds", 10**9, 2)
+    Traceback (most recent call last):
+    unskew.errors.SettingError: folds must be at most 10,000, got 1000000000
+    """
+    most = _MOST.get(name, MOST_DEPTH) if most is None else most
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        if least <= int(value) <= most:
+            return int(value)
+        if int(value) > most:
+            raise SettingError(f"{name} must be at most {most:,}, got {value!r}")
+    raise SettingError(f"{name} must be a whole number from {least} up, got {value!r}")
+
+
+def portion(counts: I64, part: Fraction, rounding: str = "floor") -> I64:
+    """Return `part` of each count, rounded down (`floor`) or to the nearest, half to even.
+
+    Whole-number arithmetic: 0.29 of 100 is 29, where floating point says 28.999….
+    """
+    import numpy as np
+
+    whole, rest = np.divmod(np.asarray(counts, np.int64) * part.numerator, part.denominator)
+    if rounding == "floor":
+        return whole
+    up = (2 * rest > part.denominator) | ((2 * rest == part.denominator) & (whole % 2 == 1))
+    return np.asarray(whole + up, np.int64)
+
+
+def as_number(name: str, value: object, least: float = 0.0, most: float = math.inf, *,
+              above: bool = False) -> float:  # fmt: skip
+    """Return a finite number from `least` (or, with `above`, strictly above it) to `most`."""
+    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        number = float(value)
+        if (number > least if above else number >= least) and number <= most:
+            return number
+    low = f"above {least:g}" if above else f"from {least:g} up"
+    high = "" if math.isinf(most) else f", at most {most:g}"
+    raise SettingError(f"{name} must be a number {low}{high}; got {value!r}")
+
+
+def as_finite(name: str, value: object) -> float:
+    """Return a finite number."""
+    return as_number(name, value, -math.inf)
+
+
+def is_number(value: object) -> bool:
+    """Tell whether something is a real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuse what does not lie between 0 and 1, such as a level or a power."""
+    if not is_number(value) or not 0 < value < 1:  # type: ignore[operator]
+        raise SettingError(f"{name} must lie between 0 and 1, got {value!r}")
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
@@ -128,6 +252,8 @@ def as_numbers(name: str, values: Any) -> F64:
     try:
         if isinstance(values, str | bytes | Mapping):
             raise TypeError(type(values).__name__)
+        import numpy as np
+
         return np.asarray(values, np.float64)
     except (TypeError, ValueError):
         raise SettingError(f"{name} must be numbers, got {_shown(values)}") from None
@@ -141,7 +267,7 @@ def fits(value: object, hint: Any) -> bool:
     if origin in (typing.Union, types.UnionType):
         return any(fits(value, one) for one in args)
     if hint is bool:
-        return isinstance(value, bool | np.bool_)
+        return isinstance(value, bool) or type(value).__name__ == "bool"  # numpy's
     if hint is int:
         return (
             isinstance(value, Integral)

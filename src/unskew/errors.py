@@ -117,14 +117,6 @@ def unknown_name(what: str, given: object, allowed: Iterable[object]) -> Unknown
     return UnknownName(f"unknown {what} {str(given)!r}.{hint} Allowed: {', '.join(names)}.")
 
 
-def choose(what: str, given: str, allowed: Iterable[str]) -> str:
-    """Return `given` when it is one of `allowed`, else raise `UnknownName`."""
-    names = tuple(allowed)
-    if not isinstance(given, str) or given not in names:
-        raise unknown_name(what, given, names)
-    return given
-
-
 def address_limit() -> str:
     """Return a clause on the limit of addresses, where this process has one, else ''.
 

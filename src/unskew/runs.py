@@ -10,19 +10,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from unskew.checks import checked
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.checks import checked, choose
 from unskew.data import readers
-from unskew.data.ratings import Ids, frozen, write_trec
+from unskew.data.ratings import Ids, write_trec
 from unskew.engine.files import write_table
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError, Spelling, choose
+from unskew.errors import DataError, SettingError, Spelling
 from unskew.ties import TIES, are_places, order_by_rank, order_by_score
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 # Kernels subtract ranks from each other, and floats hold every whole number below this.
 _TOO_LARGE = 2**53
@@ -368,7 +365,7 @@ def _unique(run: Run, duplicates: str, source: str) -> Run:
     return replace(kept, notes=(f"{source}: {count:,} repeated items in lists dropped",))
 
 
-def _keep(run: Run, keep: NDArray[np.bool_]) -> Run:
+def _keep(run: Run, keep: Mask) -> Run:
     """Keep some slots and close up."""
     start = np.concatenate([[0], np.cumsum(keep)])[run.start].astype(np.int64)
     score = None if run.score is None else frozen(run.score[keep])

@@ -18,15 +18,11 @@ import hashlib
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.data.ratings import Ids, frozen, sort_groups
+from unskew.arrays import F64, I32, I64, frozen
+from unskew.checks import choose
+from unskew.data.ratings import Ids, sort_groups
 from unskew.engine.rng import draw
-from unskew.errors import choose
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 TIES = ("id", "trec", "random", "input")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from unskew.checks import choose
 from unskew.data.relevance import Relevance
 from unskew.engine.store import key_of
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.experiment.plan import Plan, View
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import algorithm, settings_of

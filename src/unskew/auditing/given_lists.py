@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.arrays import frozen
 from unskew.auditing.analyses import (
     Findings,
     Progress,
@@ -21,14 +22,15 @@ from unskew.auditing.designs import METRICS, Level
 from unskew.auditing.measurements import LEVEL
 from unskew.auditing.null import REAL, NullExperiment
 from unskew.bias.describe import describe_bias
+from unskew.checks import choose
 from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
-from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
+from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.versions import versions
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.evaluation.evaluate import evaluate, read_runs
 from unskew.evaluation.scores import Scores
 from unskew.runs import Run

@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.amounts import as_count, as_share, portion
 from unskew.auditing import observed_and_true
-from unskew.checks import checked
+from unskew.checks import as_count, as_share, checked, choose, portion
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance, as_relevance
 from unskew.engine.rng import generator
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.store import key_of
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.experiment.plan import Plan
 from unskew.recommend.als import PZT
 from unskew.recommend.model import Algorithm, Model

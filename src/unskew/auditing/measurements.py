@@ -14,9 +14,9 @@ from unskew.auditing.null import NullExperiment
 from unskew.auditing.true_values import Truth
 from unskew.bias.decomposition import Margins
 from unskew.bias.describe import BiasReport
+from unskew.checks import choose
 from unskew.data.overview import Summary
 from unskew.data.relevance import Relevance
-from unskew.errors import choose
 from unskew.evaluation.scores import Scores, notes_of
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse

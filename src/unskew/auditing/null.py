@@ -11,13 +11,12 @@ from typing import Any
 
 import polars as pl
 
-from unskew.amounts import as_count
-from unskew.checks import checked
+from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.store import key_of
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.experiment.plan import Plan
 from unskew.experiment.results import Results, run
 from unskew.report.charts import Figure, as_figure

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from unskew.amounts import as_count, as_share
-from unskew.checks import checked
+from unskew.checks import as_count, as_finite, as_share, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.experiment.plan import Plan
-from unskew.recommend.model import Algorithm, as_finite
+from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import Popularity, PositivePopularity, Random, SmoothedAverage
 from unskew.splits.familiar import FamiliarTraining

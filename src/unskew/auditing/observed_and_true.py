@@ -7,26 +7,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.amounts import as_share
+from unskew.arrays import I32, Tile, frozen
+from unskew.checks import as_share, choose
 from unskew.data.dataset import Dataset
-from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
+from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.engine.rng import generator
 from unskew.engine.store import key_of
-from unskew.errors import DataError, SettingError, choose, quietly
+from unskew.errors import DataError, SettingError, quietly
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores, System
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
-from unskew.recommend.model import Algorithm, Model, Tile
+from unskew.recommend.model import Algorithm, Model
 from unskew.splits import draws
 from unskew.splits.split import Split, without_overlap
 from unskew.targets.designs import AllItems, TargetLists, Targets
 from unskew.worlds.worlds import World
-
-I32 = NDArray[np.int32]
 
 WORLD_WEIGHTS = 0.01
 """The share of a world's pairs from which WTD learns how random ratings are spread."""

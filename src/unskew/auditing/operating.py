@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
+from unskew.arrays import F64, I32
 from unskew.auditing import observed_and_true
 from unskew.auditing.true_values import applied, design_name
-from unskew.checks import checked
+from unskew.checks import as_count, checked
 from unskew.data.relevance import Relevance
 from unskew.engine.rng import draw
 from unskew.engine.rng import key_of as seed_of
@@ -32,9 +31,6 @@ from unskew.stats.pairing import paired
 from unskew.worlds.nulls import redraw, uniform
 from unskew.worlds.worlds import World, world
 
-I32 = NDArray[np.int32]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
 
 ALPHA = 0.05
@@ -137,7 +133,7 @@ class OperatingCharacteristics(Printed):
         """
         import altair as alt
 
-        from unskew.errors import choose
+        from unskew.checks import choose
 
         table = self.table()
         names = table["metric"].unique(maintain_order=True).to_list()

@@ -16,11 +16,11 @@ from unskew.auditing.given_lists import of_runs
 from unskew.auditing.measurements import Found
 from unskew.auditing.run import Job
 from unskew.auditing.sections import document
-from unskew.checks import checked
+from unskew.checks import checked, choose
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.files import temporary_folder
 from unskew.engine.store import Store
-from unskew.errors import SettingError, choose, quietly
+from unskew.errors import SettingError, quietly
 from unskew.experiment.plan import Plan
 from unskew.recommend.model import Algorithm
 from unskew.report.document import Document

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.arrays import frozen
 from unskew.auditing import observed_and_true
 from unskew.auditing.analyses import (
     Findings,
@@ -30,7 +31,7 @@ from unskew.bias.describe import describe_bias
 from unskew.data.catalog import load
 from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
-from unskew.data.ratings import Ratings, frozen
+from unskew.data.ratings import Ratings
 from unskew.data.stored import data_key
 from unskew.engine.store import Store, key_of
 from unskew.engine.versions import versions

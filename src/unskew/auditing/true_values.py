@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from unskew.auditing import observed_and_true
-from unskew.checks import checked
-from unskew.errors import SettingError, choose
+from unskew.checks import checked, choose
+from unskew.errors import SettingError
 from unskew.evaluation.scores import UNDEFINED, Mean, Scores
 from unskew.experiment.plan import Plan, View
 from unskew.experiment.task import count_splits

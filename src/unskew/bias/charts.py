@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.arrays import F64
 from unskew.bias.popularity import ItemCounts
 from unskew.report.charts import BLUE, GREEN, GREY, MOST_ROWS, ORANGE, VERMILION, Figure, as_figure
 
 if TYPE_CHECKING:
     import altair as alt
 
-F64 = NDArray[np.float64]
 
 STEPS = 500
 BARS = 100

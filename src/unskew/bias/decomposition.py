@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from unskew.checks import checked
-from unskew.errors import DataError, SettingError, choose
+from unskew.checks import checked, choose
+from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
 from unskew.report.result import Printed
 from unskew.stats.correlation import kendall

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I64
 from unskew.bias.popularity import ItemCounts
 from unskew.errors import DataError
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +138,6 @@ def dependence_of(counts: ItemCounts) -> Dependence:
     )  # fmt: skip
 
 
-def _ratio(top: NDArray[np.int64], bottom: F64) -> float:
+def _ratio(top: I64, bottom: F64) -> float:
     total = math.fsum(bottom.tolist())
     return float(top.sum()) / total if total > 0 else math.nan

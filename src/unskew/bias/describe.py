@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import F64
 from unskew.bias.dependence import Dependence, dependence_of
 from unskew.bias.pairs import Pairs, pairs_of
 from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.verdict import Verdict
-from unskew.checks import checked
+from unskew.checks import checked, choose
 from unskew.data.distribution import gini
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.report.result import as_html, as_text, number
 from unskew.splits.popularity import by_popularity
 from unskew.stats.distributions import wilson
@@ -26,7 +26,6 @@ from unskew.stats.distributions import wilson
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
 
-F64 = NDArray[np.float64]
 
 FIGURES = ("popularity", "positive-ratio", "optimal", "cases", "dependence")
 BINS = 10

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import I32, I64
 from unskew.engine.compiled import kernel
 from unskew.engine.rng_kernels import first, second
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 TILE = 1024  # codes worked out at a time: they stay in the nearest cache
 

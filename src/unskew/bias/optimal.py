@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import I64
 from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.steepness import dense_ranks
 from unskew.checks import checked
@@ -19,8 +19,6 @@ from unskew.stats.correlation import kendall
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
 
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 ORDERS = {"P": "phi_P", "anti-P": "phi_antiP", "true": "p_rel_unrated"}
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import Mask
 from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.steepness import (
     NONREL,
@@ -32,7 +32,6 @@ from unskew.runs import Run, read_run
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
 
-Mask = NDArray[np.bool_]
 
 CASES = (
     "agree, steeper", "agree, not steeper", "disagree, steeper", "disagree, not steeper",

@@ -11,19 +11,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from unskew.arrays import F64, I64, Mask, frozen
 from unskew.checks import checked
 from unskew.data.dataset import Dataset
-from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
+from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import relevance_for
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import shared_rows
 from unskew.worlds.worlds import World
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

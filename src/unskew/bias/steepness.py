@@ -17,19 +17,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import I8, I32, I64, Mask, Objects, frozen
 from unskew.bias.popularity import ItemCounts
-from unskew.data.ratings import frozen
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 
-I8 = NDArray[np.int8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Whole = NDArray[np.object_]
 """Python's integers, which have no largest."""
 
 MOST_GROUPS = 200_000
@@ -156,7 +150,7 @@ NONREL = {"of": "rating", "product": "odds*bad", "quotient": "odds/bad"}
 TRUE_REL = {"of": "relevance", "product": "odds*relevance", "quotient": "odds/relevance"}
 TRUE_NONREL = {"of": "relevance", "product": "odds*dislike", "quotient": "odds/dislike"}
 
-Fractions = dict[str, tuple[Whole, Whole]]
+Fractions = dict[str, tuple[Objects, Objects]]
 
 
 def observed_functions(counts: ItemCounts) -> Fractions:
@@ -201,11 +195,11 @@ def true_functions(counts: ItemCounts) -> Fractions:
     }
 
 
-def _integers(column: I64) -> Whole:
+def _integers(column: I64) -> Objects:
     return column.astype(object)
 
 
-def dense_ranks(top: Whole, bottom: Whole) -> I32:
+def dense_ranks(top: Objects, bottom: Objects) -> I32:
     """Return the ranks 0, 1, … of fractions, equal ones alike; nothing over 0 is infinite.
 
     Exact for integers of any size: dividing rounds, but never turns an order round, so only
@@ -236,7 +230,7 @@ def dense_ranks(top: Whole, bottom: Whole) -> I32:
     return ranks
 
 
-def _differ(top: Whole, bottom: Whole, order: I64) -> Mask:
+def _differ(top: Objects, bottom: Objects, order: I64) -> Mask:
     """Mark the fractions that differ from the one before; the first does."""
     t, b = top[order], bottom[order]
     new = np.ones(order.size, np.bool_)

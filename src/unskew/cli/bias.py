@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unskew.amounts import MOST_DEPTH, MOST_DRAWS
+from unskew.checks import MOST_DEPTH, MOST_DRAWS, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.command import App
 from unskew.cli.console import messages
@@ -28,7 +28,7 @@ from unskew.cli.options import (
     at_least,
     option,
 )
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.report.result import as_json
 
 if TYPE_CHECKING:

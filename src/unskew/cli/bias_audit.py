@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unskew.amounts import MOST_DEPTH, MOST_DRAWS, MOST_REPEATS
+from unskew.checks import MOST_DEPTH, MOST_DRAWS, MOST_REPEATS, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -33,7 +33,7 @@ from unskew.cli.options import (
     at_least,
     option,
 )
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.report.result import as_json
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Annotated
 
-from unskew.amounts import MOST_DRAWS
+from unskew.checks import MOST_DRAWS, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -35,7 +35,6 @@ from unskew.cli.options import (
     at_least,
     option,
 )
-from unskew.errors import choose
 from unskew.report.result import as_html, as_json
 
 if TYPE_CHECKING:

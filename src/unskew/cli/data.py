@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unskew.checks import choose
 from unskew.cli import inputs, outputs
 from unskew.cli.command import App
 from unskew.cli.console import messages, output, progress
@@ -24,7 +25,7 @@ from unskew.cli.options import (
     TextFormat,
 )
 from unskew.cli.options import option as declared
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.report.result import as_json
 
 data_app = App(help="Named data sets, and what is in a file.")

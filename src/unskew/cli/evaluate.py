@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from unskew.checks import choose
 from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -35,7 +36,7 @@ from unskew.cli.options import (
     option,
     split_source,
 )
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 
 EXAMPLES = """
 Judge the ranked lists of any recommender against test ratings.

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unskew.checks import choose
 from unskew.cli.console import output
 from unskew.cli.inputs import check_data_dir, read_random_file, read_rating_file
 from unskew.cli.options import (
@@ -20,7 +21,7 @@ from unskew.cli.options import (
     Seed,
     option,
 )
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 
 EXAMPLES = """
 Draw, or weight, held-out ratings so that they look missing at random (carraro2020).

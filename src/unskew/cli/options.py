@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from unskew.amounts import MOST_DEPTH, MOST_DIGITS, MOST_PROCESSES, MOST_SEED
+from unskew.checks import MOST_DEPTH, MOST_DIGITS, MOST_PROCESSES, MOST_SEED, choose
 from unskew.cli import outputs
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 
 RATING_COLUMNS = ("user", "item", "rating", "time")
 """The columns of ratings that can be named."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unskew.checks import choose
 from unskew.cli.console import messages, output
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from unskew.amounts import MOST_DRAWS
+from unskew.checks import MOST_DRAWS, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -34,7 +34,7 @@ from unskew.cli.options import (
     at_least,
     option,
 )
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 
 EXAMPLES = """
 Tell how well metrics tell systems apart, and what difference the users at hand can show.

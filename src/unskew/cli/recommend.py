@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from unskew.amounts import MOST_DEPTH
+from unskew.checks import MOST_DEPTH, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.console import messages, output
 from unskew.cli.options import (
@@ -22,7 +22,7 @@ from unskew.cli.options import (
     file_columns,
     option,
 )
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unskew.checks import choose
 from unskew.cli import outputs
 from unskew.cli.command import App
 from unskew.cli.console import messages, output, tasks_progress
@@ -25,7 +26,7 @@ from unskew.cli.options import (
     file_columns,
     option,
 )
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 
 EXAMPLES = """
 Carry a plan out: split, train, rank, judge; resumable.

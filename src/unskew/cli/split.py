@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unskew.amounts import MOST_DEPTH, MOST_REPEATS
+from unskew.checks import MOST_DEPTH, MOST_REPEATS, choose
 from unskew.cli.console import messages, output
 from unskew.cli.options import (
     INPUT,
@@ -24,7 +24,7 @@ from unskew.cli.options import (
     file_columns,
     option,
 )
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 
 EXAMPLES = """
 Split ratings into training and test parts.

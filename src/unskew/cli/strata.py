@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from unskew.amounts import MOST_DEPTH, MOST_DRAWS
+from unskew.checks import MOST_DEPTH, MOST_DRAWS, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -34,7 +34,7 @@ from unskew.cli.options import (
     exists,
     option,
 )
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 
 EXAMPLES = """
 Tell where a score comes from: every metric within strata of items or users, and the share of the

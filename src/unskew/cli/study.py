@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unskew.amounts import MOST_DRAWS, as_count
+from unskew.checks import MOST_DRAWS, as_count, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.audit import between_commas
 from unskew.cli.command import App
@@ -32,7 +32,7 @@ from unskew.cli.options import (
     option,
     split_source,
 )
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset

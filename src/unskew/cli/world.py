@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unskew.amounts import MOST_DEPTH, MOST_SEED
+from unskew.checks import MOST_DEPTH, MOST_SEED
 from unskew.cli import outputs
 from unskew.cli.console import output
 from unskew.cli.options import OUTPUT, Force, Quiet, Seed, at_least, option

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from unskew.arrays import F64, I64
 
 
-def gini(amounts: NDArray[np.float64] | NDArray[np.int64]) -> float:
+def gini(amounts: F64 | I64) -> float:
     """Return the Gini index: 0 when all have the same, towards 1 when one has everything."""
     rising = np.sort(np.asarray(amounts, np.float64))
     total = rising.sum()
@@ -18,7 +17,7 @@ def gini(amounts: NDArray[np.float64] | NDArray[np.int64]) -> float:
     return float(2 * (places @ rising) / (rising.size * total) - (rising.size + 1) / rising.size)
 
 
-def divergence(amounts: NDArray[np.float64] | NDArray[np.int64]) -> float:
+def divergence(amounts: F64 | I64) -> float:
     """Return the Kullback-Leibler divergence from uniform, in nats: 0 when all have the same."""
     total = np.sum(amounts)
     if total == 0:

@@ -13,12 +13,13 @@ from typing import IO, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, Mask
+from unskew.checks import choose
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import microseconds, naming, read_ratings
 from unskew.engine.files import InputFile, reading
-from unskew.errors import DataError, choose
+from unskew.errors import DataError
 
 Files = Sequence[Path]
 
@@ -156,19 +157,19 @@ def jester2(ratings: Files) -> Parts:
     return Parts(read_ratings(path, format="tsv", user=0, item=2, rating=4))
 
 
-def _matrix(path: Path, separator: str | None) -> NDArray[np.float64]:
+def _matrix(path: Path, separator: str | None) -> F64:
     with reading(path), InputFile.of(path).open() as file:
         text = file.read()
     if not text.strip():
         raise DataError(f"{path}: the file is empty")
     try:
-        dense: NDArray[np.float64] = np.loadtxt(io.BytesIO(text), delimiter=separator, ndmin=2)
+        dense: F64 = np.loadtxt(io.BytesIO(text), delimiter=separator, ndmin=2)
     except ValueError as problem:
         raise DataError(f"{path}: not a matrix of numbers: {problem}") from None
     return dense
 
 
-def _of_matrix(dense: NDArray[np.float64], rated: NDArray[np.bool_]) -> Ratings:
+def _of_matrix(dense: F64, rated: Mask) -> Ratings:
     user, item = np.nonzero(rated)
     value = pl.Series("rating", dense[rated])
     return Ratings.of(pl.Series("user", user + 1), pl.Series("item", item + 1), value)

@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64, U8
 from unskew.engine.compiled import kernel
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 FEW = 64  # rows of a group that are sorted by counting
 LARGEST = np.int32(2**31 - 1)
@@ -31,7 +28,7 @@ def range_of(values: I64) -> tuple[int, int]:
 
 
 @kernel
-def mark_present(values: I64, low: int, present: NDArray[np.uint8]) -> None:
+def mark_present(values: I64, low: int, present: U8) -> None:
     """Mark which of low, low+1, … occur."""
     for i in range(values.size):
         present[values[i] - low] = 1
@@ -334,7 +331,7 @@ def repeated(start: I64, item: I32) -> tuple[int, int]:
 
 
 @kernel
-def seen_before(start: I64, item: I32, items: int, keep: NDArray[np.uint8]) -> tuple[int, int]:
+def seen_before(start: I64, item: I32, items: int, keep: U8) -> tuple[int, int]:
     """Find items that stand twice in a list (empty slots aside).
 
     `keep`, unless empty, receives 0 for each later occurrence. Returns their number and the first.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import I64
 from unskew.checks import checked
 from unskew.data.dataset import Dataset
 from unskew.data.distribution import gini
@@ -18,8 +18,6 @@ from unskew.report.result import html_lines
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
-
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

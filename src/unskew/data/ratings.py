@@ -13,13 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.checks import choose
 from unskew.engine.files import write_table
 from unskew.engine.threads import check_fork, map_blocks
-from unskew.errors import DataError, Spelling, choose
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
+from unskew.errors import DataError, Spelling
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 DUPLICATES = ("error", "first", "last", "mean", "sum", "max")
@@ -31,13 +29,6 @@ _WHOLE = 2.0**53
 
 # Rows per task when sorting: large enough to hide the call, small enough to share the work.
 _GROUPS_PER_TASK = 4096
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view, the one form in which kernels see data."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +190,7 @@ class Ids:
         return Ids(common), tables
 
 
-def _heads(series: pl.Series) -> NDArray[np.bool_]:
+def _heads(series: pl.Series) -> Mask:
     """Mark the rows that differ from the row before."""
     heads = series.ne_missing(series.shift(1)).to_numpy().copy()
     heads[:1] = True
@@ -478,7 +469,7 @@ class Ratings:
         sorted_ = replace(moved, user=self.user, item=frozen(item), value=frozen(value))
         return sorted_, not any(repeats)
 
-    def take(self, rows: I64 | NDArray[np.bool_]) -> Ratings:
+    def take(self, rows: I64 | Mask) -> Ratings:
         """Return some rows, under the same ids: a mask, or row numbers that keep the order."""
         tags = self.tags
         if tags:

@@ -16,16 +16,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
+from unskew.arrays import F64, I64
+from unskew.checks import checked, choose
 from unskew.data.ratings import CANONICAL_INTEGER, Ratings, id_column
 from unskew.engine.files import InputFile, reading
 from unskew.engine.threads import check_fork
-from unskew.errors import DataError, DataWarning, Spelling, choose
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
+from unskew.errors import DataError, DataWarning, Spelling
 
 # Names that mean one thing in the data sets of this field, most telling first; compared in lower
 # case without spaces, dashes, underscores and RecBole's ":token" endings.

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from unskew.errors import DataError, choose
+from unskew.checks import choose
+from unskew.errors import DataError
 
 PUBLISHED = "published"
 """The folder of the data folder in which such tables lie."""

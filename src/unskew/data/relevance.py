@@ -9,13 +9,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import Ratings, frozen
-from unskew.errors import DataError, SettingError, Spelling, choose
+from unskew.arrays import F64, Mask, frozen
+from unskew.checks import checked, choose
+from unskew.data.ratings import Ratings
+from unskew.errors import DataError, SettingError, Spelling
 
-F64 = NDArray[np.float64]
 Rule = str | Mapping[float, float] | Callable[[F64], F64]
 
 GAINS = ("rating", "liked-only", "binary", "levels", "exponential", "burges", "integer")
@@ -87,11 +86,9 @@ class Relevance:
         """The value in `liked` or `above`."""
         return float(self.liked if self.liked is not None else self.above or 0.0)
 
-    def is_liked(self, value: F64) -> NDArray[np.bool_]:
+    def is_liked(self, value: F64) -> Mask:
         """Tell which ratings are liked."""
-        liked: NDArray[np.bool_] = (
-            value >= self.threshold if self.liked is not None else value > self.threshold
-        )
+        liked: Mask = value >= self.threshold if self.liked is not None else value > self.threshold
         return liked
 
     def gains(self, value: F64) -> F64:

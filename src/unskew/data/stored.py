@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.arrays import frozen
+from unskew.data.ratings import Ids, Ratings
 from unskew.engine.store import Store, StoreError
 
 

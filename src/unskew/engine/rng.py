@@ -12,7 +12,9 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from unskew.arrays import U64
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
@@ -79,13 +81,13 @@ def _default(one: Field[Any]) -> Any:
     return one.default if one.default_factory is MISSING else one.default_factory()
 
 
-def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix(z: U64) -> U64:
     z = (z ^ (z >> np.uint64(30))) * _MIX_A
     z = (z ^ (z >> np.uint64(27))) * _MIX_B
     return z ^ (z >> np.uint64(31))
 
 
-def draw(seed: int, stage: str, a: ArrayLike, b: ArrayLike = 0) -> NDArray[np.uint64]:
+def draw(seed: int, stage: str, a: ArrayLike, b: ArrayLike = 0) -> U64:
     """Return 64 random bits for each pair (a, b): SplitMix64 finalisers over a keyed counter.
 
     Examples

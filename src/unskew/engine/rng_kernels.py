@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32
 from unskew.engine.compiled import kernel
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -34,7 +34,7 @@ def second(state: np.uint64, b: int) -> np.uint64:
 
 
 @kernel
-def uniform_tile(key: np.uint64, users: NDArray[np.int32], out: NDArray[np.float64]) -> None:
+def uniform_tile(key: np.uint64, users: I32, out: F64) -> None:
     """Fill a row per user with numbers from [0, 1), one for each pair of user and column."""
     for row in range(users.size):
         state = first(key, users[row])

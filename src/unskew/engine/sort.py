@@ -6,15 +6,8 @@ a kernel is compiled anew; these few lines take tenths, and give the same order.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from unskew.arrays import F64, I32, I64, U64
 from unskew.engine.compiled import kernel
-
-U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 RUN = 12
 

@@ -14,14 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from unskew.amounts import as_count, as_share
-from unskew.checks import as_numbers, checked
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I32, I64, U8, frozen
+from unskew.checks import as_count, as_numbers, as_share, checked, choose
+from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.rng import key_of
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.evaluation.one_relevant import random_values
 from unskew.evaluation.scores import System
 from unskew.evaluation.scoring import Bench, lay_lists
@@ -33,11 +33,6 @@ from unskew.recommend.simple import Random
 from unskew.splits.popularity import by_popularity, item_counts
 from unskew.splits.split import Split
 from unskew.targets.designs import TargetLists, relevance_of
-
-U8 = NDArray[np.uint8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 CLOSED = frozenset(
     {"P", "Recall", "F1", "HitRate", "AP", "RR", "DCG", "nDCG", "RBP", "RBPresidual", "SR", "HLU",

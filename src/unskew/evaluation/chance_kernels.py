@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64, U8
 from unskew.engine.compiled import kernel
 from unskew.engine.rng_kernels import first, second
 from unskew.engine.sort import first_from, sort_by
-
-U8 = NDArray[np.uint8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 _32 = np.uint64(32)
 

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.amounts import as_count
-from unskew.checks import checked
+from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule, stated_relevance
 from unskew.engine.threads import map_blocks, resolve
 from unskew.engine.versions import versions
-from unskew.errors import DataError, SettingError, Spelling, choose
+from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.chance import DRAWS, chance_scores
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks

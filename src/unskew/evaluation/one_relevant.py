@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from unskew.data.ratings import frozen
+from unskew.arrays import F64, I64, frozen
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.judging.rank import Ranks, ranks_of
@@ -23,9 +23,6 @@ from unskew.metrics.names import Metric, parse
 from unskew.recommend.model import Model
 from unskew.splits.split import Split
 from unskew.targets.designs import TargetLists, Targets
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 STEP = 4096
 """Lists per block: of fixed size, though no sum crosses lists."""

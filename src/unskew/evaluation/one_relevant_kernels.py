@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I64
 from unskew.engine.compiled import kernel
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 
 @kernel

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I64, Mask
+from unskew.checks import choose
 from unskew.data.ratings import Ids
 from unskew.engine.files import (
     digest_of_file,
@@ -27,11 +28,9 @@ from unskew.engine.files import (
     write_table,
 )
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError, choose, unknown_name
+from unskew.errors import DataError, SettingError, unknown_name
 from unskew.metrics.names import Metric, parse
 from unskew.report.result import Printed, finite
-
-F64 = NDArray[np.float64]
 
 USERS = ("with-test", "with-relevant", "with-list", "both", "with-train", "all")
 """Which users are averaged; see `Scores.mean`."""
@@ -63,7 +62,7 @@ class System:
     values: F64
     den: Mapping[int, F64] = field(default_factory=dict)
     """For metrics whose mean is a ratio of sums: row number to denominators."""
-    depth: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    depth: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     aggregates: Mapping[str, float] = field(default_factory=dict)
     """Metrics of the whole run, by label."""
 
@@ -221,17 +220,17 @@ class Scores(Printed):
         row: F64 = self.systems[self._system(system)].values[self.labels.index(label)]
         return row
 
-    def averaged(self, system: str, users: str | None = None) -> NDArray[np.bool_]:
+    def averaged(self, system: str, users: str | None = None) -> Mask:
         """Tell which lists a mean of this system is taken over."""
         users = choose("users", users or self.users, USERS)
         return self._averaged(self.systems[self._system(system)], users)
 
-    def _averaged(self, system: System, users: str) -> NDArray[np.bool_]:
+    def _averaged(self, system: System, users: str) -> Mask:
         if users == "with-train":
             return self._with_train()
         tested = self.lists["test"].to_numpy() > 0
         listed = system.depth > 0
-        choices: dict[str, NDArray[np.bool_]] = {
+        choices: dict[str, Mask] = {
             "with-test": tested,
             "with-relevant": self.lists["liked"].to_numpy() > 0,
             "with-list": listed,
@@ -351,10 +350,10 @@ class Scores(Printed):
         """Whether a user can have several lists."""
         return "anchor" in self.lists.columns or "stratum" in self.lists.columns
 
-    def _with_train(self) -> NDArray[np.bool_]:
+    def _with_train(self) -> Mask:
         if "train" not in self.lists.columns:
             raise SettingError("users='with-train' needs the training ratings: give train=…")
-        trained: NDArray[np.bool_] = self.lists["train"].to_numpy() > 0
+        trained: Mask = self.lists["train"].to_numpy() > 0
         return trained
 
     def _means(self, system: System, users: str, undefined: str, over: str) -> dict[str, Mean]:
@@ -367,9 +366,7 @@ class Scores(Printed):
         means = {**average(system, keep, undefined), **whole}
         return {label: means[label] for label in self.order if label in means}
 
-    def _over_lists(
-        self, system: System, keep: NDArray[np.bool_], undefined: str
-    ) -> dict[str, Mean]:
+    def _over_lists(self, system: System, keep: Mask, undefined: str) -> dict[str, Mean]:
         sums = exact_sums(system.values, keep)
 
         def one(row: int) -> Mean:
@@ -384,9 +381,7 @@ class Scores(Printed):
 
         return {label: one(row) for row, label in enumerate(self.labels)}
 
-    def _over_users(
-        self, system: System, keep: NDArray[np.bool_], undefined: str
-    ) -> dict[str, Mean]:
+    def _over_users(self, system: System, keep: Mask, undefined: str) -> dict[str, Mean]:
         """Average each user's lists, then users."""
         _, user = np.unique(self.lists["user"].to_numpy()[keep], return_inverse=True)
         people = int(user.max(initial=-1)) + 1
@@ -409,9 +404,7 @@ class Scores(Printed):
 
         return {label: one(row) for row, label in enumerate(self.labels)}
 
-    def _over_strata(
-        self, system: System, keep: NDArray[np.bool_], undefined: str
-    ) -> dict[str, Mean]:
+    def _over_strata(self, system: System, keep: Mask, undefined: str) -> dict[str, Mean]:
         """Average each stratum's lists, then strata; a stratum without lists has no mean."""
         stratum = self.lists["stratum"].to_numpy()
         parts = [
@@ -561,7 +554,7 @@ def system_of(
     return System(values.reshape(len(labels), table.height), den, table["depth"].to_numpy(), whole)
 
 
-def exact_sums(values: F64, keep: NDArray[np.bool_]) -> list[tuple[int, int, int]]:
+def exact_sums(values: F64, keep: Mask) -> list[tuple[int, int, int]]:
     """Add rows without rounding: (sum in units of 2**-1074, values defined, values NaN) of each."""
     from unskew.metrics import kernels
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, DataWarning, SettingError
@@ -24,11 +24,6 @@ from unskew.metrics.names import Metric
 from unskew.recommend.model import Model
 from unskew.runs import Run
 from unskew.targets.designs import TargetLists
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +164,7 @@ def _limit(wanted: Mapping[str, Metric]) -> int | None:
     return max((metric.whole_cutoff for metric in metrics), default=0)
 
 
-def _count_targets(known: NDArray[np.bool_], train: Ratings | None, users: int) -> I64:
+def _count_targets(known: Mask, train: Ratings | None, users: int) -> I64:
     """Count the items that could be recommended to each user: the catalogue less training."""
     targets = np.full(users, int(known.sum()), np.int64)
     if train is not None:
@@ -178,8 +173,8 @@ def _count_targets(known: NDArray[np.bool_], train: Ratings | None, users: int) 
 
 
 def _meet(
-    systems: Mapping[str, Run], tests: Ratings, user_tables: Sequence[NDArray[np.int32]],
-    item_tables: Sequence[NDArray[np.int32]], offset: int,
+    systems: Mapping[str, Run], tests: Ratings, user_tables: Sequence[I32],
+    item_tables: Sequence[I32], offset: int,
 ) -> tuple[str, ...]:  # fmt: skip
     """Refuse a run that shares no user with the judgments; warn of one that shares no item.
 
@@ -210,7 +205,7 @@ def say_strangers(what: str, mine: tuple[str, str], theirs: tuple[str, str]) -> 
     )
 
 
-def _marked(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
+def _marked(tables: Sequence[I32]) -> Mask:
     """Mark what occurs in the first table."""
     marked = np.zeros(1 + max(int(table.max(initial=-1)) for table in tables), np.bool_)
     marked[tables[0]] = True

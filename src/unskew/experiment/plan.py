@@ -13,12 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unskew.amounts import as_count
-from unskew.checks import checked
+from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.store import key_of
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.evaluation.evaluate import METRICS
 from unskew.evaluation.scores import UNDEFINED, USERS
 from unskew.metrics.names import Metric, parse

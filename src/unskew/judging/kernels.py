@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import I8, I32, I64
 from unskew.engine.compiled import kernel
 from unskew.engine.sort import first_from
-
-I8 = NDArray[np.int8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 
 @kernel

@@ -5,22 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import frozen
+from unskew.arrays import F64, I32, I64, Tile, frozen
+from unskew.checks import checked, choose
 from unskew.engine.rng import draw, key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.recommend.adapt import as_model
-from unskew.recommend.model import Model, Tile
+from unskew.recommend.model import Model
 from unskew.runs import Run
 from unskew.targets.designs import TargetLists
 from unskew.ties import own_number
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 TIES = ("id", "random")
 TILE = 256

@@ -7,17 +7,11 @@ given, by a hash of user and item. NaN is no score: such items are left out and 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64, U32, Tile
 from unskew.engine.compiled import kernel
 from unskew.engine.rng_kernels import first, second
 from unskew.engine.sort import RUN, first_from, sort_by, sort_falling
-
-U32 = NDArray[np.uint32]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Tile = NDArray[np.float64] | NDArray[np.float32]
 
 SAMPLE = 256
 HIGHEST = np.int64(0x7FFFFFFFFFFFFFFF)

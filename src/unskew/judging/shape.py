@@ -14,16 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.arrays import F64, I8, I32, I64, frozen
+from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import map_blocks
 from unskew.judging.rank import Ranks
 from unskew.runs import Run
-
-I8 = NDArray[np.int8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 BLOCK = 8192
 """Lists per block at the most: small enough that what a block needs stays in the cache."""

@@ -12,9 +12,8 @@ loss, exchanged.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.data.ratings import frozen
+from unskew.arrays import F64, I64, frozen
 from unskew.errors import DataError
 from unskew.metrics.block import (
     WHOLE,
@@ -26,8 +25,6 @@ from unskew.metrics.block import (
 )
 from unskew.metrics.definition import Param, Params, metric
 
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 Fraction = tuple[F64, F64]
 
 

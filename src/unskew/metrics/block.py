@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I64, Mask, frozen
+from unskew.data.ratings import Ratings
 from unskew.judging.shape import LIKED, Hits, Lists, Matched, Scratch, View
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 PARTS = ("liked", "disliked", "precisions", "first", "preferences", "inferred", "inferred-all",
          "gains")  # fmt: skip
@@ -98,7 +95,7 @@ class Judged:
     """Liked judgments of each list's user."""
     disliked: F64
     train: Ratings | None = None
-    catalogue: NDArray[np.bool_] | None = None
+    catalogue: Mask | None = None
     """Which items could be recommended, where known."""
     longest: int = 0
     """The deepest list or the largest number of judgments of a user."""

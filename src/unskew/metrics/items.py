@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I64
 from unskew.judging.shape import Matched
 from unskew.metrics.block import Block, Judged
 from unskew.metrics.definition import Param, Params, metric
 
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 TRAIN = frozenset({"train"})
 CATALOGUE = frozenset({"catalogue"})
 INF = float("inf")

@@ -7,14 +7,9 @@ results have a row per cutoff and a column per list.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I8, I32, I64
 from unskew.engine.compiled import kernel
-
-I8 = NDArray[np.int8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 LIKED, DISLIKED, POOLED = 1, 2, 3
 HALVES = 32  # gains 0, 0.5, … below half of this are counted instead of sorted

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import I32, Mask, Tile, frozen
+from unskew.data.ratings import Ratings
 from unskew.errors import DataError
-from unskew.recommend.model import Algorithm, Axes, Model, Tile
+from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.simple import SameForAll
-
-I32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +46,7 @@ class ByFactors:
 
     user_factors: Tile
     item_factors: Tile
-    known: NDArray[np.bool_]
+    known: Mask
     """Which users have training ratings: the factors of others mean nothing."""
     axes: ClassVar[Axes] = {
         "user_factors": ("users", "factors"),

@@ -6,19 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, frozen
+from unskew.checks import as_count, as_number, choose
+from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, choose
+from unskew.errors import DataError
 from unskew.recommend.factors import TARGETS
 from unskew.recommend.gram import ROWS
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model
 from unskew.recommend.sparse import Rows, rated_items, rated_users, user_rows
-
-F64 = NDArray[np.float64]
 
 
 class Coordinates:

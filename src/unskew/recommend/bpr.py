@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
-from unskew.errors import choose
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.arrays import frozen
+from unskew.checks import as_count, as_number, choose
+from unskew.data.ratings import Ratings
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.sgd import check_flag, learned, padded
 from unskew.recommend.sparse import rated_items, rated_users
 

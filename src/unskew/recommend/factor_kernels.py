@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64
 from unskew.engine.compiled import kernel, training_kernel
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-
 
 NOTHING = 1e-30  # share of a squared length that cannot be told from 0
 LANES = 8  # rows of a half matrix that start at the same column, so that vectors stay whole

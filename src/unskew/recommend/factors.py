@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, frozen
+from unskew.checks import as_count, as_number, choose
+from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, choose
+from unskew.errors import DataError
 from unskew.recommend.gram import ROWS
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model, times
 from unskew.recommend.sparse import Rows, user_rows
-
-F64 = NDArray[np.float64]
 
 TARGETS = ("one", "rating")
 CONFIDENCES = ("linear", "log")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from math import isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64
 from unskew.engine.threads import map_blocks
 from unskew.recommend.limits import check_size, most
 from unskew.recommend.sparse import Rows
-
-F64 = NDArray[np.float64]
 
 ROWS = 64
 """Rows per block: enough to hide the call, few enough to share the work evenly."""

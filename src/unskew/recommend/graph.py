@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
+from unskew.arrays import F64, I32
+from unskew.checks import as_count
 from unskew.data.ratings import Ratings
 from unskew.recommend.language import profiles
 from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.products import in_blocks
 from unskew.recommend.sparse import Rows
-
-I32 = NDArray[np.int32]
-F64 = NDArray[np.float64]
 
 _COLUMNS = 64  # users walked at once: an edge is looked at once for all of them
 

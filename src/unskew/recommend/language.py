@@ -11,20 +11,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I32, frozen
+from unskew.checks import as_count, as_number, choose
+from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, choose
+from unskew.errors import DataError
 from unskew.recommend.gram import ROWS, item_gram
-from unskew.recommend.model import Algorithm, Axes, Model, as_number
+from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.products import DenseWeights, Votes, in_blocks
 from unskew.recommend.similarity import Cosines, nearest
 from unskew.recommend.sparse import Rows, rated_users, user_rows
-
-I32 = NDArray[np.int32]
-F64 = NDArray[np.float64]
 
 SMOOTHING = ("jelinek-mercer", "dirichlet", "absolute-discounting")
 

@@ -9,13 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64
 from unskew.engine.compiled import kernel
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 _LARGE = 1e100  # a product of factors from 1 up is taken to its logarithm beyond this
 

@@ -7,19 +7,16 @@ from math import isqrt
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I32, I64, U16, frozen
+from unskew.checks import as_count, as_number
+from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.gram import ROWS, item_gram
 from unskew.recommend.limits import check_size, most
-from unskew.recommend.model import Algorithm, Axes, Model, as_number
+from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.products import SparseWeights, in_blocks
 from unskew.recommend.sparse import Rows, rated_items, user_rows
-
-I32 = NDArray[np.int32]
-F64 = NDArray[np.float64]
 
 FEW = 32
 """Users or items per task, where each has a row as long as all of them."""
@@ -110,7 +107,7 @@ class NearestRated:
 
     ratings: Rows
     similarity: F64
-    rank: NDArray[np.uint16]
+    rank: U16
     """Per item, where the others stand among those most similar to it."""
     k: int
     axes: ClassVar[Axes] = {
@@ -226,7 +223,7 @@ class LibRecItemKNN(Algorithm):
         return NearestRated(user_rows(train), similarity, frozen(ranks(similarity)), self.k)
 
 
-def ranks(similarity: F64) -> NDArray[np.uint16]:
+def ranks(similarity: F64) -> U16:
     """Return where each column stands in its row, the largest first; there are few enough."""
     from unskew.recommend import librec_kernels as kernels
 
@@ -317,7 +314,7 @@ class LibRecSLIM(Algorithm):
         """Return the k most similar items of each item; equal ones by ascending number."""
         n = len(similarities.rows)
 
-        def choose(low: int) -> tuple[NDArray[np.int64], I32]:
+        def choose(low: int) -> tuple[I64, I32]:
             some = np.arange(low, min(low + FEW, n), dtype=np.int32)
             block = similarities.block(some)
             order = np.argsort(-block, axis=1, kind="stable")[:, : self.k]

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64, U16, U64
 from unskew.engine.compiled import kernel
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-U16 = NDArray[np.uint16]
-U64 = NDArray[np.uint64]
-F64 = NDArray[np.float64]
 
 WALKED = 4  # one in so many users, the nearest, are looked at item by item
 MOST_SWEEPS = 10_000  # never reached unless the matrix is all but singular

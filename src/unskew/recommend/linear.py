@@ -6,19 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I32, I64, frozen
+from unskew.checks import as_number, choose
+from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.errors import choose
 from unskew.recommend.gram import ROWS, inverse, item_gram
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import DenseWeights, Votes
 from unskew.recommend.sparse import Rows, rated_items, user_rows
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 VALUES = ("rating", "one")
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64
 from unskew.engine.compiled import kernel
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 FEW = 64  # items that a working set may grow by, however small it is
 MOST_ROUNDS, MOST_SWEEPS = 100, 10_000  # never reached unless the matrix is all but singular

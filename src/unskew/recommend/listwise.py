@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I32, I64, frozen
+from unskew.checks import as_count, as_number
+from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.sgd import learned, padded
 from unskew.recommend.sparse import user_rows
-
-F64 = NDArray[np.float64]
 
 BLOCK = 256
 """Users or items per task."""
@@ -108,7 +106,7 @@ class Lists:
     train: Ratings
     target: F64
     """t_ui per rating."""
-    by_item: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
+    by_item: tuple[I64, I32, I64]
     penalty: float
 
     @classmethod

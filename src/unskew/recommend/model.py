@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from numbers import Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
+from unskew.arrays import I32, Tile
+from unskew.checks import as_count
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import DrawKeyed, generator
 from unskew.engine.threads import one_blas_thread
-from unskew.errors import DataError, SettingError
+from unskew.errors import DataError
 
-I32 = NDArray[np.int32]
-F64 = NDArray[np.float64]
-Tile = NDArray[np.float64] | NDArray[np.float32]
 Axes = Mapping[str, tuple[str, ...]]
 """What the axes of a model's arrays are, by the name of the array: see `model_checks`."""
 
@@ -73,20 +68,3 @@ class Algorithm(DrawKeyed, ABC):
             "algorithm": self.name,
             **{one.name: getattr(self, one.name) for one in fields(self)},
         }
-
-
-def as_number(name: str, value: object, least: float = 0.0, most: float = math.inf, *,
-              above: bool = False) -> float:  # fmt: skip
-    """Return a finite number from `least` (or, with `above`, strictly above it) to `most`."""
-    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
-        number = float(value)
-        if (number > least if above else number >= least) and number <= most:
-            return number
-    low = f"above {least:g}" if above else f"from {least:g} up"
-    high = "" if math.isinf(most) else f", at most {most:g}"
-    raise SettingError(f"{name} must be a number {low}{high}; got {value!r}")
-
-
-def as_finite(name: str, value: object) -> float:
-    """Return a finite number."""
-    return as_number(name, value, -math.inf)

@@ -7,14 +7,10 @@ nearly doubles their time.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64, Mask
 from unskew.engine.compiled import kernel
 from unskew.engine.sort import sort_rising
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 # A row that meets fewer than one in so many of the others is cheaper to list than to scan.
 SPARSE = 8
@@ -68,7 +64,7 @@ def _meet(
 
 @kernel
 def _list_met(
-    row: int, start: I64, column: I32, there: I64, other: I32, met: I32, seen: NDArray[np.bool_]
+    row: int, start: I64, column: I32, there: I64, other: I32, met: I32, seen: Mask
 ) -> int:
     """List the rows that have a column in common with a row, as they are met."""
     count = 0
@@ -252,7 +248,7 @@ def all_votes(
 
 
 @kernel
-def supported(weight: F64, there: I64, other: I32, least: int, result: NDArray[np.bool_]) -> None:
+def supported(weight: F64, there: I64, other: I32, least: int, result: Mask) -> None:
     """Tell for each row of weights which columns have at least so many positive ones."""
     for t in range(weight.shape[0]):
         for i in range(there.size - 1):

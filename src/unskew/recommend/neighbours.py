@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
-from unskew.errors import DataError, choose
-from unskew.recommend.model import Algorithm, Axes, Model, as_number
+from unskew.arrays import F64, I32, frozen
+from unskew.checks import as_count, as_number, choose
+from unskew.data.ratings import Ratings
+from unskew.errors import DataError
+from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.products import Votes, sums
 from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours
 from unskew.recommend.sparse import Rows, rated_users, user_rows
-
-I32 = NDArray[np.int32]
-F64 = NDArray[np.float64]
 
 VOTES = ("rating", "truncated")
 LISTS = ("rated", "target")

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
+from unskew.checks import as_count
 from unskew.data.ratings import Ratings
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model, times
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, user_rows
 from unskew.recommend.topics import Shares
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F32, F64, I32, I64, Tile, frozen
+from unskew.checks import as_count, as_number
+from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.recommend.model import Algorithm, Model, Tile, as_number
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.sgd import learned, padded
 from unskew.recommend.sparse import rated_items, rated_users, user_rows
-
-I32 = NDArray[np.int32]
-F32 = NDArray[np.float32]
 
 ROUND = 10
 """Draws of GBPR per user that are made and held at a time."""
@@ -26,9 +23,7 @@ SEGMENT = 50
 """Users that each segment of LibRec's cache holds."""
 
 
-def starting_factors(
-    train: Ratings, factors: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def starting_factors(train: Ratings, factors: int, rng: np.random.Generator) -> tuple[F64, F64]:
     """Draw factors of users and items, normal with deviation 0.1, as LibRec does."""
     P = rng.normal(0.0, 0.1, (len(train.users), factors))
     return P, rng.normal(0.0, 0.1, (len(train.items), factors))
@@ -39,12 +34,12 @@ def active_users(train: Ratings) -> I32:
     return frozen(np.flatnonzero(rated_users(train)).astype(np.int32))
 
 
-def popularity(train: Ratings) -> NDArray[np.int64]:
+def popularity(train: Ratings) -> I64:
     """Return how many ratings each item has."""
     return frozen(np.bincount(train.item, minlength=len(train.items)).astype(np.int64))
 
 
-def ranked_popularity(train: Ratings) -> tuple[I32, I32, NDArray[np.float64]]:
+def ranked_popularity(train: Ratings) -> tuple[I32, I32, F64]:
     """Return items from most to fewest ratings, each rating's place among them, and the numbers.
 
     Of the numbers there are as many as make up whole blocks, the last ones 0.

@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F32, F64, I32, I64
 from unskew.engine.compiled import kernel, training_kernel
 from unskew.recommend.sgd_kernels import below, dot_difference, holds, random_bits
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 BATCH = 1024
 TRIES = 64  # draws that may be thrown away before the unrated items are counted

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.arrays import F64, Mask, frozen
+from unskew.checks import as_count, as_number
+from unskew.data.ratings import Ratings
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, rated_users
 from unskew.recommend.topics import Shares, share_out
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -118,9 +116,7 @@ class Gammas:
         What the factors are to be at first, about.
     """
 
-    def __init__(
-        self, prior: HPF, rng: np.random.Generator, known: NDArray[np.bool_], level: float
-    ) -> None:
+    def __init__(self, prior: HPF, rng: np.random.Generator, known: Mask, level: float) -> None:
         self.prior = prior
         self.known = known[:, None]
         draws = rng.gamma(100.0, 0.01, (known.size, prior.factors))

@@ -7,13 +7,9 @@ nearly doubles their time.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64
 from unskew.engine.compiled import kernel
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 STRIP = 256  # columns of a dense matrix that are summed at a time
 

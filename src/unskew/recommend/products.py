@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I32, Tile, frozen
+from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.recommend.model import Axes, Tile
+from unskew.recommend.model import Axes
 from unskew.recommend.sparse import Rows, rated_items, rated_users
-
-I32 = NDArray[np.int32]
-F64 = NDArray[np.float64]
 
 BLOCK = 256
 """Rows per task, and users that are multiplied together."""

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew import recommend
+from unskew.arrays import frozen
 from unskew.checks import checked
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.data.ratings import Ids, Ratings
 from unskew.engine.files import replacing, sealed, unsealed
 from unskew.engine.versions import versions
 from unskew.errors import DataError

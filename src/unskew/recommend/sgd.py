@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, Tile, frozen
+from unskew.checks import as_count, as_number
+from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
-from unskew.recommend.model import Algorithm, Model, Tile, as_number
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import Factors, factor_model
-
-F64 = NDArray[np.float64]
 
 
 def learned(train: Ratings, P: Tile, Q: Tile, b: Tile | float, c: Tile, factors: int) -> Factors:

@@ -11,13 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.arrays import F32, F64, I32, I64
 from unskew.engine.compiled import kernel, training_kernel
 from unskew.engine.rng_kernels import second
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 LANES = 8
 BATCH = 1024

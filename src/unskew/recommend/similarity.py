@@ -9,16 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I32, I64, frozen
+from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.limits import check_size, most
 from unskew.recommend.sparse import Rows, user_rows
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 # Rows per task, and tasks where there are many rows: each task has a buffer as long as all rows.
 _ROWS = 128

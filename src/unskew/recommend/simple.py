@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I32, frozen
+from unskew.checks import as_finite, as_number, choose
+from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
-from unskew.errors import DataError, SettingError, choose
-from unskew.recommend.model import Algorithm, Axes, Model, as_finite, as_number
-
-I32 = NDArray[np.int32]
-F64 = NDArray[np.float64]
+from unskew.errors import DataError, SettingError
+from unskew.recommend.model import Algorithm, Axes, Model
 
 
 @dataclass(frozen=True, eq=False)

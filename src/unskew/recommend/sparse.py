@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen, grouped_order
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.data.ratings import Ratings, grouped_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +61,13 @@ def user_rows(train: Ratings, value: F64 | None = None) -> Rows:
     return Rows(train.start, train.item, frozen(kept), len(train.items))
 
 
-def rated_users(train: Ratings) -> NDArray[np.bool_]:
+def rated_users(train: Ratings) -> Mask:
     """Mark the users that have training ratings."""
-    rated: NDArray[np.bool_] = np.diff(train.start) > 0
+    rated: Mask = np.diff(train.start) > 0
     return rated
 
 
-def rated_items(train: Ratings) -> NDArray[np.bool_]:
+def rated_items(train: Ratings) -> Mask:
     """Mark the items that have training ratings."""
-    rated: NDArray[np.bool_] = np.bincount(train.item, minlength=len(train.items)) > 0
+    rated: Mask = np.bincount(train.item, minlength=len(train.items)) > 0
     return rated

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from unskew.checks import as_number
 from unskew.data.ratings import Ratings
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.sgd import check_descent, learned, padded
 
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64
 from unskew.engine.compiled import kernel
 from unskew.recommend.sgd_kernels import dot
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-
 
 TINY = 1e-150  # takes part in no sum, and its square is still a normal number
 LEAST = -40.0  # logarithm of the smallest share: below it rounding errors are larger

@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I32, I64, frozen
+from unskew.checks import as_count, as_number
+from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
-from unskew.recommend.model import Algorithm, Model, as_number
+from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, user_rows
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 # Users or items per task; the results do not depend on it.
 _ROWS_PER_TASK = 128

@@ -18,15 +18,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from unskew.arrays import I64
+from unskew.checks import choose
 from unskew.engine.files import replacing
-from unskew.errors import DataError, SettingError, UnskewError, choose
+from unskew.errors import DataError, SettingError, UnskewError
 
 if TYPE_CHECKING:
     import altair as alt
 
-I64 = NDArray[np.int64]
 
 MOST_ROWS = 5_000
 """The most rows of data in one figure: more is slow to draw and no easier to read."""

@@ -9,10 +9,9 @@ from html import escape
 from pathlib import Path
 from typing import Protocol
 
-from unskew.amounts import as_count
-from unskew.checks import checked
+from unskew.checks import as_count, checked, choose
 from unskew.engine.files import replacing, replacing_folder
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.report.charts import Figure
 from unskew.report.document import Document
 from unskew.report.page import DOCS, as_html

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import I64, frozen
 from unskew.checks import checked
 from unskew.data.distribution import gini
-from unskew.data.ratings import frozen
 from unskew.errors import DataError
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split, shared_rows
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
-
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen, sort_groups
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.data.ratings import Ratings, sort_groups
 from unskew.engine.rng import draw
 from unskew.engine.threads import map_blocks
-
-Mask = NDArray[np.bool_]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 # No key is above this.
 _HIGHEST = np.iinfo(np.int64).max
@@ -58,7 +54,7 @@ def keys(ratings: Ratings, seed: int, stage: str) -> I64:
     return frozen(key)
 
 
-def uniforms(ratings: Ratings, seed: int, stage: str) -> NDArray[np.float64]:
+def uniforms(ratings: Ratings, seed: int, stage: str) -> F64:
     """Return a random number strictly between 0 and 1 for each rating."""
     bits = (keys(ratings, seed, stage) >> 11).astype(np.float64)
     return bits * 2.0**-52 + 2.0**-53
@@ -112,7 +108,7 @@ def of_all(ratings: Ratings, size: int, seed: int, stage: str) -> Mask:
     return _smallest(keys(ratings, seed, stage), size)
 
 
-def weighted(ratings: Ratings, weight: NDArray[np.float64], size: int, seed: int) -> Mask:
+def weighted(ratings: Ratings, weight: F64, size: int, seed: int) -> Mask:
     """Mark `size` ratings drawn without replacement, each next one in proportion to its weight.
 
     Every rating gets an exponential clock that runs at the speed of its weight; the first `size`
@@ -123,7 +119,7 @@ def weighted(ratings: Ratings, weight: NDArray[np.float64], size: int, seed: int
     return _smallest(ring, size)
 
 
-def _smallest(key: NDArray[np.int64] | NDArray[np.float64], size: int) -> Mask:
+def _smallest(key: I64 | F64, size: int) -> Mask:
     """Mark the rows with the `size` smallest keys; of equal keys the first, by user and item."""
     if not size:
         return np.zeros(key.size, np.bool_)

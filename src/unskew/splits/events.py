@@ -11,17 +11,14 @@ from typing import ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.amounts import as_share
-from unskew.checks import check_fields, checked
+from unskew.arrays import I64
+from unskew.checks import as_share, check_fields, checked, choose
 from unskew.data import readers
 from unskew.data.ratings import Ids, Ratings, id_column, under_one_numbering, value_column
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.splits.split import Split, Splitter, assemble, empty, time_of, without_overlap
 from unskew.splits.time import TIES, cut_in_time, moment, time_hint
-
-I64 = NDArray[np.int64]
 
 AGGREGATE = ("count", "sum")
 SEEN = ("drop", "keep")

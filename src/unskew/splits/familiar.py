@@ -8,18 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count, as_share
-from unskew.checks import check_fields
+from unskew.arrays import F64, Mask
+from unskew.checks import as_count, as_share, check_fields
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.splits import draws
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split, Splitter, assemble, empty, tag_of, truth
-
-Mask = NDArray[np.bool_]
-F64 = NDArray[np.float64]
 
 TAGS = ("familiar", "known")
 

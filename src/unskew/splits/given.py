@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import polars as pl
 
+from unskew.checks import choose
 from unskew.data.ratings import Ratings, under_one_numbering
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.splits.split import (
     OVERLAP,
     Split,

@@ -16,18 +16,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.amounts import as_share, portion
-from unskew.checks import check_fields
+from unskew.arrays import F64, I32, frozen
+from unskew.checks import as_share, check_fields, choose, portion
 from unskew.data.distribution import divergence, gini
-from unskew.data.ratings import Ratings, frozen, under_one_numbering
+from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.engine.rng import DrawKeyed, draw
-from unskew.errors import DataError, DataWarning, SettingError, choose
+from unskew.errors import DataError, DataWarning, SettingError
 from unskew.splits import draws
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 UNSEEN = ("once", "random")
 SMOOTHING = ("additive", "paper")
@@ -373,7 +369,7 @@ class Wtd(Design):
         to_item, items = self._posterior(evidence.mar.item, evidence.items)
         return to_user, to_item, {"zero_mar_users": users, "zero_mar_items": items}
 
-    def _posterior(self, codes: NDArray[np.int32], size: int) -> tuple[F64, int]:
+    def _posterior(self, codes: I32, size: int) -> tuple[F64, int]:
         """Return the distribution of ratings over users or items, and how many have none."""
         counts = np.bincount(codes, minlength=size).astype(np.float64)
         zeros = int(np.count_nonzero(counts == 0))
@@ -421,8 +417,8 @@ def _unseen(evidence: Evidence) -> dict[str, Any]:
 
 def _distances(
     held_out: Ratings,
-    user: NDArray[np.int32],
-    item: NDArray[np.int32],
+    user: I32,
+    item: I32,
     weight: F64 | None = None,
 ) -> dict[str, Any]:
     """Return how far users and items are from uniform before and after, over all ids."""
@@ -443,7 +439,7 @@ def _distances(
     return facts
 
 
-def _amounts(codes: NDArray[np.int32], weight: F64 | None, size: int) -> F64:
+def _amounts(codes: I32, weight: F64 | None, size: int) -> F64:
     return np.bincount(codes, weight, minlength=size).astype(np.float64)
 
 
@@ -506,7 +502,7 @@ def _ratio(want: F64, have: F64) -> F64:
     return np.divide(want, have, out=np.ones(want.size), where=have > 0)
 
 
-def _reachable(target: F64 | None, codes: NDArray[np.int32], size: int) -> tuple[F64 | None, int]:
+def _reachable(target: F64 | None, codes: I32, size: int) -> tuple[F64 | None, int]:
     """Restrict a distribution to those with ratings; return how many have none too."""
     if target is None:
         return None, 0

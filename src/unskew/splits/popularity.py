@@ -9,17 +9,14 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count, as_share, portion
+from unskew.arrays import I64, Mask
+from unskew.checks import as_count, as_share, choose, portion
 from unskew.data.ratings import Ratings
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.splits import draws
 from unskew.splits.random import RandomSplit
 from unskew.splits.split import SIZES, Split, Splitter, assemble, by_mask
-
-Mask = NDArray[np.bool_]
-I64 = NDArray[np.int64]
 
 ROUNDING = ("floor", "nearest")
 BY = ("items", "ratings")

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.amounts import DEFAULT_TEST, as_count, as_share, portion
+from unskew.checks import DEFAULT_TEST, as_count, as_share, portion
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
 from unskew.splits import draws

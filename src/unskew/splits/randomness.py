@@ -7,14 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import I64
 from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 # Cells with fewer expected ratings than this make a chi-square unreliable.
 _PER_CELL = 10

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from unskew.errors import SettingError, choose
+from unskew.checks import choose
+from unskew.errors import SettingError
 from unskew.splits.events import EventSplit
 from unskew.splits.familiar import FamiliarTraining
 from unskew.splits.given import ForcedTest, Given

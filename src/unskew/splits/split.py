@@ -10,16 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import check_fields
+from unskew.arrays import I64, Mask
+from unskew.checks import check_fields, choose
 from unskew.data.ratings import Ratings
 from unskew.data.readers import column_hint
 from unskew.engine.rng import DrawKeyed
-from unskew.errors import DataError, Spelling, choose
-
-Mask = NDArray[np.bool_]
-I64 = NDArray[np.int64]
+from unskew.errors import DataError, Spelling
 
 OVERLAP = ("to-training", "to-test", "keep", "error")
 """Where pairs go that are in both parts: see `without_overlap`."""

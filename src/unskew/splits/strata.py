@@ -7,18 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.checks import checked
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import I32, I64, frozen
+from unskew.checks import as_count, checked
+from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
 from unskew.splits.popularity import by_popularity, item_counts
 from unskew.splits.split import Split
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from unskew.amounts import as_share, portion
-from unskew.checks import checked
+from unskew.checks import as_share, checked, choose, portion
 from unskew.data.ratings import Ratings
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.splits import draws
 from unskew.splits.popularity import head, item_counts
 

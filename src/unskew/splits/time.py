@@ -9,17 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import DEFAULT_TEST, as_share, portion
-from unskew.checks import check_fields
-from unskew.data.ratings import Ratings, frozen, sort_groups
-from unskew.errors import SettingError, choose
+from unskew.arrays import I64, Mask, frozen
+from unskew.checks import DEFAULT_TEST, as_share, check_fields, choose, portion
+from unskew.data.ratings import Ratings, sort_groups
+from unskew.errors import SettingError
 from unskew.splits.split import Split, Splitter, by_mask, time_of
 from unskew.splits.user import hint_share
-
-Mask = NDArray[np.bool_]
-I64 = NDArray[np.int64]
 
 TIES = ("test", "train")
 

@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import DEFAULT_TEST, as_count, as_share, portion
-from unskew.data.ratings import Ratings, frozen, sort_groups
-from unskew.errors import SettingError, choose
+from unskew.arrays import I64, Mask, frozen
+from unskew.checks import DEFAULT_TEST, as_count, as_share, choose, portion
+from unskew.data.ratings import Ratings, sort_groups
+from unskew.errors import SettingError
 from unskew.splits import draws
 from unskew.splits.split import Split, Splitter, by_mask, time_of
-
-Mask = NDArray[np.bool_]
-I64 = NDArray[np.int64]
 
 PICK = ("random", "last", "first")
 ROUNDING = ("floor", "half-even")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64
 from unskew.errors import DataError
 from unskew.stats.distributions import student_t_sf
 from unskew.stats.samples import Sample
-
-F64 = NDArray[np.float64]
 
 
 def bayesian_t(sample: Sample, rope: float) -> tuple[F64, F64, F64]:

@@ -8,14 +8,13 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.arrays import F64, I64
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError
 from unskew.stats.classic import t_statistic
 from unskew.stats.samples import Sample
 
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 _CELLS = 1 << 22  # resamples x users at a time, 32 MiB

@@ -9,15 +9,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I64
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
 from unskew.stats.distributions import binomial_half_cdf, student_t_sf
 from unskew.stats.samples import Sample
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 EXACT_WILCOXON = 50
 """Differences other than 0 up to which Wilcoxon's p is exact, ties or not."""

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.errors import SettingError, choose, unknown_name
+from unskew.arrays import F64
+from unskew.checks import choose
+from unskew.errors import SettingError, unknown_name
 from unskew.metrics.names import parse
 from unskew.report import result as layout
 from unskew.report.charts import Figure
 from unskew.stats.letters import letter_display
-
-F64 = NDArray[np.float64]
 
 FIGURES = ("differences", "pairs")
 

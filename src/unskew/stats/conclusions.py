@@ -9,20 +9,17 @@ from itertools import combinations
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import Ids, frozen
+from unskew.arrays import F64, I64, Mask, frozen
+from unskew.checks import as_count, checked, choose
+from unskew.data.ratings import Ids
 from unskew.data.readers import number_column, read_table
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.report.charts import GREY, VERMILION, Figure, as_figure
 from unskew.report.result import Printed
 from unskew.stats.concordance import conditions_of, named_sources, resampled
 from unskew.stats.pairing import Source, known_metric
-from unskew.stats.resamples import as_number, at_least_two
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
+from unskew.stats.resamples import at_least_two
 
 SYSTEM, REST = "system", "rest"
 
@@ -322,7 +319,7 @@ def _codes(column: pl.Series) -> I64:
     return _numbered(frame, pl.DataFrame({"level": levels}))
 
 
-def _between(filled: F64, known: NDArray[np.bool_], code: I64, levels: int, each: F64) -> float:
+def _between(filled: F64, known: Mask, code: I64, levels: int, each: F64) -> float:
     """Return the sum of squares of the interaction of systems and a factor."""
     amount = 0.0
     for level in range(levels):
@@ -385,7 +382,7 @@ def score_table(
     users
         Draw users anew (with replacement) this often, instead of taking all once.
     """
-    as_number("users", users, least=0)
+    as_count("users", users, least=0)
     several = isinstance(scores, Mapping) and named_sources(scores)
     named: Mapping[str, Source] = scores if several else {"": scores}
     frames = []

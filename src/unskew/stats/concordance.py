@@ -10,22 +10,21 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import Ids, frozen
+from unskew.arrays import F64, frozen
+from unskew.checks import as_count, checked, choose
+from unskew.data.ratings import Ids
 from unskew.data.readers import Table, number_column, plain_name
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.stats.correlation import FEW, kendall_test, rbo, rounded, tau_ap
 from unskew.stats.pairing import Paired, Source, as_table, is_evaluated, paired
-from unskew.stats.resamples import as_number, at_least_two, reweighted
+from unskew.stats.resamples import at_least_two, reweighted
 from unskew.stats.user_values import holds_values
 
-F64 = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 Sources = Source | Mapping[str, Source]
 
@@ -236,8 +235,8 @@ def agreement(
     >>> agreement(means).table().rows()
     [('P', 1.0, 0.3333333333333333), ('RR', 0.3333333333333333, 1.0)]
     """
-    as_number("bootstrap", bootstrap, least=0)
-    as_number("permutations", permutations)
+    as_count("bootstrap", bootstrap, least=0)
+    as_count("permutations", permutations)
     if not 0 < level < 1:
         raise SettingError(f"level must lie between 0 and 1, got {level!r}")
     table = _table_of(scores)

@@ -7,12 +7,11 @@ What needs the permutations themselves (Westfall and Young's maxT, randomised Tu
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from unskew.checks import as_numbers, checked
-from unskew.errors import DataError, choose
-
-F64 = NDArray[np.float64]
+from unskew.arrays import F64
+from unskew.checks import as_numbers, checked, choose
+from unskew.errors import DataError
 
 CORRECTIONS = ("holm", "bonferroni", "bh", "by")
 

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from unskew.arrays import F64, frozen
 from unskew.checks import checked
-from unskew.data.ratings import frozen
 from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
-
-F64 = NDArray[np.float64]
 
 Values = Mapping[str, float] | ArrayLike
 """A value per system, higher is better: by name, or in the same order on both sides."""

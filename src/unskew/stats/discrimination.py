@@ -10,31 +10,21 @@ from statistics import NormalDist
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import frozen
+from unskew.arrays import F64, I64, frozen
+from unskew.checks import as_count, check_share, checked, choose, is_number
 from unskew.data.readers import read_table
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.stats.correlation import rounded
 from unskew.stats.distributions import wilson
 from unskew.stats.pairing import Source, is_evaluated, paired
-from unskew.stats.resamples import (
-    as_number,
-    at_least_two,
-    check_share,
-    chosen_metrics,
-    is_number,
-    reweighted,
-)
+from unskew.stats.resamples import at_least_two, chosen_metrics, reweighted
 from unskew.stats.user_values import holds_values
 
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 Test = Callable[[F64], F64]
 """From paired differences (users x columns) to a two-sided p for each column."""
@@ -385,8 +375,8 @@ def swap_rate(
     both = paired(scores)
     at_least_two(both.systems)
     labels = chosen_metrics(both, metrics)
-    draws = as_number("samples", samples)
-    as_number("bins", bins)
+    draws = as_count("samples", samples)
+    as_count("bins", bins)
     check_share("limit", limit)
     if len(both) < 4:
         raise DataError(f"halves need at least 4 users, got {len(both)}")
@@ -769,12 +759,12 @@ def type_one_error(
     for name in nulls:
         choose("null", name, NULLS)
     check_share("alpha", alpha)
-    count = as_number("simulations", simulations)
-    as_number("permutations", permutations)
+    count = as_count("simulations", simulations)
+    as_count("permutations", permutations)
     values = both.complete(label)
     if len(values) < 2:
         raise DataError(f"{label}: a test needs at least 2 users, there are {len(values)}")
-    size = len(values) if users is None else as_number("users", users, least=2)
+    size = len(values) if users is None else as_count("users", users, least=2)
     named = _named_tests(tests, permutations, seed)
     steps = [(name, low) for name in nulls for low in range(0, count, _STEP)]
     done = 0
@@ -958,7 +948,7 @@ def power(
     """
     from unskew.stats.significance import compare
 
-    as_number("samples", samples, least=0)
+    as_count("samples", samples, least=0)
     sizes = sample_size(
         scores, metrics, difference=difference, power=power, alpha=alpha, threads=threads
     )

@@ -11,9 +11,9 @@ from functools import cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-F64 = NDArray[np.float64]
+from unskew.arrays import F64
 
 _MOST_STEPS = 100_000
 _TINY = 1e-300

@@ -14,16 +14,14 @@ from typing import Protocol
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.amounts import as_share, portion
-from unskew.checks import checked
-from unskew.data.ratings import frozen
+from unskew.arrays import F64, I32, I64, U8, Mask, frozen
+from unskew.checks import as_count, as_share, checked, choose, portion
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes, read_runs, relevance_for
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores
 from unskew.evaluation.scoring import Bench, lay_runs
@@ -36,14 +34,9 @@ from unskew.splits.popularity import head, item_counts
 from unskew.splits.subsample import PER
 from unskew.stats.correlation import rounded
 from unskew.stats.pairing import Source, paired
-from unskew.stats.resamples import as_number, at_least_two, chosen_metrics, reweighted
+from unskew.stats.resamples import at_least_two, chosen_metrics, reweighted
 from unskew.targets.designs import TargetLists
 
-U8 = NDArray[np.uint8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
 
 TO = ("sparsity", "popularity")
@@ -327,7 +320,7 @@ def robustness(
     own = replace(tests, tags={**tests.tags, ROW: pl.Series(np.arange(len(tests)))})
     bench = lay_runs(own, systems, training, None, relevance, wanted, depth)
     how = _How(users, undefined, resolve(threads), memory_bytes(memory))
-    count = as_number("samples", samples) if to == "sparsity" else 1
+    count = as_count("samples", samples) if to == "sparsity" else 1
     row = bench.judged.judgments.tags[ROW].to_numpy()
     draws: list[_Draw]
     if to == "sparsity":
@@ -761,7 +754,7 @@ def user_robustness(
     at_least_two(both.systems)
     labels = chosen_metrics(both, metrics)
     levels = _levels(SHARES["users"] if shares is None else shares)
-    count = as_number("samples", samples)
+    count = as_count("samples", samples)
     people = len(both)
     sizes = np.array([int(portion(np.array([people]), part, "half-even")[0]) for part in levels])
     if sizes.min() < 1:

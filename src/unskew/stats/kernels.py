@@ -7,16 +7,11 @@ neither the order in which users are added nor the cut into blocks can change a 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I8, I32, I64, U8
 from unskew.engine.compiled import kernel
 from unskew.engine.rng_kernels import first, second
 
-U8 = NDArray[np.uint8]
-I8 = NDArray[np.int8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 Whole = F64 | I32
 
 GROUP = 8  # users whose signs are one byte, the index into a table of their 256 sums

@@ -5,8 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
+from unskew.arrays import Mask
 
 _ALPHABET = string.ascii_lowercase + string.ascii_uppercase
 
@@ -24,7 +23,7 @@ def letter(number: int) -> str:
     return _ALPHABET[place] + (str(round_) if round_ else "")
 
 
-def letter_display(differ: NDArray[np.bool_]) -> list[str]:
+def letter_display(differ: Mask) -> list[str]:
     """Return each system's letters, systems best first.
 
     Two systems share a letter if and only if they do not differ. Insert and absorb (Piepho 2004):

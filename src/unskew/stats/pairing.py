@@ -13,19 +13,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
+from unskew.arrays import F64, Mask
+from unskew.checks import checked, choose
 from unskew.data.ratings import Ids
 from unskew.data.readers import Table, read_table
-from unskew.errors import DataError, SettingError, UnskewError, choose, unknown_name
+from unskew.errors import DataError, SettingError, UnskewError, unknown_name
 from unskew.evaluation.scores import Scores, notes_of
 from unskew.metrics.names import Metric, parse
 from unskew.stats.user_values import UNNAMED, read_values
-
-I32 = NDArray[np.int32]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 Source = Any
 """What `paired` takes: scores, scores of several folds, or a table of values per user."""

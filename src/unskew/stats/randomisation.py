@@ -20,16 +20,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I8, I32, I64, Mask
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
 
-I8 = NDArray[np.int8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
 
 BLOCK = 4096

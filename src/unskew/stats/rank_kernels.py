@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I8, I32, I64, U8
 from unskew.engine.compiled import kernel
 from unskew.engine.rng_kernels import first, second
 from unskew.engine.sort import sort_by
-
-U8 = NDArray[np.uint8]
-I8 = NDArray[np.int8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 LIKED, DISLIKED, POOLED = 1, 2, 3
 EPSILON = 1e-5  # infAP's smoothing, as in trec_eval

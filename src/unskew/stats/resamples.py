@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
+from unskew.arrays import F64
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.stats.pairing import Paired
-
-F64 = NDArray[np.float64]
 
 ROWS = 16
 """Draws per product: of fixed size, so that the bits do not depend on threads or memory."""
@@ -92,19 +88,3 @@ def at_least_two(systems: Sequence[str]) -> None:
     if len(systems) < 2:
         named = f" ({systems[0]})" if systems else ""
         raise DataError(f"an order needs at least 2 systems, got {len(systems)}{named}")
-
-
-def as_number(name: str, value: int, least: int = 1) -> int:
-    """Return a whole number that is large enough, and not so large that it would never end."""
-    return as_count(name, value, least)
-
-
-def is_number(value: object) -> bool:
-    """Tell whether something is a real number; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def check_share(name: str, value: object) -> None:
-    """Refuse what does not lie between 0 and 1, such as a level or a power."""
-    if not is_number(value) or not 0 < value < 1:  # type: ignore[operator]
-        raise SettingError(f"{name} must lie between 0 and 1, got {value!r}")

@@ -6,15 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I64, Mask
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError
 from unskew.stats.randomisation import grid_of
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
+from unskew.arrays import F64, I64, Mask
+from unskew.checks import as_count, checked, choose
 from unskew.engine.threads import resolve
-from unskew.errors import SettingError, choose, unknown_name
+from unskew.errors import SettingError, unknown_name
 from unskew.stats import bootstrap, classic
 from unskew.stats.bayes import bayesian_t
 from unskew.stats.comparison import Comparison
@@ -27,11 +27,8 @@ from unskew.stats.randomisation import (
     shuffled_ranges,
     step_down,
 )
-from unskew.stats.resamples import as_number, chosen_metrics
+from unskew.stats.resamples import chosen_metrics
 from unskew.stats.samples import Pairs, Sample, against, all_pairs, sample
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 TESTS = ("randomisation", "t", "wilcoxon", "sign", "bootstrap", "bootstrap-t")
 ALTERNATIVES = ("two-sided", "greater", "less", "better")
@@ -212,8 +209,8 @@ class _Settings:
             )
         if self.correction == "tukey" and self.alternative != "two-sided":
             raise SettingError("correction='tukey' is two-sided: it tests the range of all systems")
-        as_number("permutations", self.permutations)
-        as_number("resamples", self.resamples)
+        as_count("permutations", self.permutations)
+        as_count("resamples", self.resamples)
         if not 0 < self.confidence < 1:
             raise SettingError(f"confidence must be between 0 and 1, got {self.confidence}")
         if self.rope is not None and not (math.isfinite(self.rope) and self.rope >= 0):
@@ -353,12 +350,12 @@ def _families(statistic: F64, shape: tuple[int, int], family: str) -> tuple[I64,
     return tuple(part[np.argsort(-statistic[part], kind="stable")] for part in parts)
 
 
-def _informative(samples: list[Sample]) -> NDArray[np.bool_] | None:
+def _informative(samples: list[Sample]) -> Mask | None:
     """Mark the users for whom systems differ; not looked at where there are clearly too many."""
     if samples[0].values.shape[0] > 100_000:
         return None
     differ = [(one.values != one.values[:, :1]).any(axis=1) for one in samples]
-    result: NDArray[np.bool_] = np.logical_or.reduce(differ)
+    result: Mask = np.logical_or.reduce(differ)
     return result
 
 

@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I64
 from unskew.data.ratings import Ids
 from unskew.data.readers import USER, Table, number_column, plain_name
 from unskew.errors import DataError
 from unskew.evaluation.scores import COUNTS
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 UNNAMED = "value"
 """The metric of a table that names none."""

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.checks import checked
+from unskew.checks import checked, choose
 from unskew.data import released
 from unskew.data.catalog import DATASETS, data_folder, is_there, load
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.engine.versions import versions
-from unskew.errors import SettingError, UnskewError, choose, unknown_name
+from unskew.errors import SettingError, UnskewError, unknown_name
 from unskew.report.document import Document
 from unskew.studies.claims import (
     EVIDENCE,

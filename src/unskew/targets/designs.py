@@ -15,22 +15,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.checks import check, checked
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.arrays import I32, I64, U8, Mask, frozen
+from unskew.checks import as_count, check, checked, choose
+from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance, as_relevance
 from unskew.engine.rng import DrawKeyed, key_of
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split
 from unskew.splits.strata import Strata, judgment_bins, percentiles
-
-U8 = NDArray[np.uint8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 CANDIDATES = ("all", "test", "train")
 RELEVANT = ("all", "one")
@@ -345,7 +340,7 @@ class TargetLists:
         return self.source.free
 
     @property
-    def candidates(self) -> NDArray[np.bool_]:
+    def candidates(self) -> Mask:
         """Which items can be targets at all."""
         if isinstance(self.source, _Drawn):
             return self.source.pool.home >= 0
@@ -573,7 +568,7 @@ def _candidates(targets: Targets, train: Ratings, tests: Ratings, strata: Strata
 
 
 def _asked(
-    targets: Targets, split: Split, tests: Ratings, liked: NDArray[np.bool_], home: I32,
+    targets: Targets, split: Split, tests: Ratings, liked: Mask, home: I32,
     strata: Strata | None,
 ) -> tuple[I32, I32, I32, dict[str, int]]:  # fmt: skip
     """Return user, anchor and stratum of every list, and what could not be asked for."""

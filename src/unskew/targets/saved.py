@@ -9,20 +9,17 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.arrays import I32, I64, frozen
+from unskew.checks import checked, choose
+from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import Table, number_column, read_table
 from unskew.data.relevance import Relevance
 from unskew.engine.files import replacing_folder, write_table
 from unskew.engine.versions import versions
-from unskew.errors import DataError, choose
+from unskew.errors import DataError
 from unskew.splits.split import Split
 from unskew.targets.designs import Kept, TargetLists, relevance_of
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 FORMAT = 1
 CARD = "card.json"
@@ -125,7 +122,7 @@ def read_targets(
     )  # fmt: skip
 
 
-def _strata(frame: pl.DataFrame) -> NDArray[np.int32]:
+def _strata(frame: pl.DataFrame) -> I32:
     """Return the numbers of strata; -1 is none."""
     column = number_column(Table(frame, "targets"), "stratum", "strata")
     values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()

@@ -18,20 +18,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import Ids, frozen
+from unskew.arrays import F64, I32, I64, frozen
+from unskew.checks import as_count, check_share, checked, choose
+from unskew.data.ratings import Ids
 from unskew.data.readers import read_table
 from unskew.engine.rng import draw, key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
-from unskew.stats.resamples import as_number, check_share
 from unskew.unbiased.propensities import LEAST
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 Policy = str | Mapping[Any, float] | pl.DataFrame | NDArray[Any] | Callable[[pl.DataFrame], Any]
 """See `policy_value`."""
 
@@ -523,8 +520,8 @@ def policy_value(
 def _check_settings(
     folds: int, prior: float, clip: float | None, bootstrap: int, level: float
 ) -> None:
-    as_number("folds", folds)
-    as_number("bootstrap", bootstrap, least=0)
+    as_count("folds", folds)
+    as_count("bootstrap", bootstrap, least=0)
     if not prior >= 0 or math.isinf(prior):
         raise SettingError(f"prior must be 0 or more, got {prior!r}")
     if clip is not None and not clip > 0:

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import frozen
+from unskew.arrays import F64, I64, frozen
+from unskew.checks import as_count, check_share, checked, choose, is_number
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
 from unskew.judging.shape import BLOCK, Matched, Scratch
 from unskew.metrics.block import geometric_discount, log_discount
@@ -31,7 +30,7 @@ from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.stats.discrimination import check_power
-from unskew.stats.resamples import as_number, at_least_two, check_share, is_number
+from unskew.stats.resamples import at_least_two
 from unskew.unbiased.ips import (
     LEVEL,
     RESAMPLES,
@@ -45,9 +44,6 @@ from unskew.unbiased.ips import (
     weigh,
 )
 from unskew.unbiased.weighted_metrics import Columns, Estimand, estimands
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 BOUNDED = ("P", "Recall", "F1", "RBP", "DCG", "HitRate", "RR")
 """Metrics of which the least and the largest value are known in closed form."""
@@ -355,7 +351,7 @@ class Sensitivity(Printed):
             raise SettingError(f"gamma must be a number from 1 up, got {gamma!r}")
         if level is not None:
             check_share("level", level)
-            as_number("resamples", resamples)
+            as_count("resamples", resamples)
         light, heavy = weight_range(self.weight, gamma, self.model)
         rows = []
         for name in self.systems:
@@ -401,7 +397,7 @@ class Sensitivity(Printed):
 
         if not is_number(most) or not 1 < most < math.inf:
             raise SettingError(f"most must be a number above 1, got {most!r}")
-        as_number("points", points, least=2)
+        as_count("points", points, least=2)
         if not self.systems:
             raise DataError(f"{self.metric}: no estimate is usable, so there is nothing to draw")
         rows = []

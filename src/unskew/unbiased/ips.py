@@ -19,14 +19,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.checks import as_numbers, checked
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.arrays import F64, I64, Mask, frozen
+from unskew.checks import as_count, as_numbers, check_share, checked, choose, is_number
+from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread, resolve
-from unskew.errors import DataError, DataWarning, SettingError, choose
+from unskew.errors import DataError, DataWarning, SettingError
 from unskew.evaluation.evaluate import MEMORY, memory_bytes, read_runs, relevance_for
 from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks
 from unskew.judging.shape import BLOCK, Scratch, View
@@ -38,7 +38,6 @@ from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.splits.interventions import Intervened
 from unskew.splits.split import shared_rows
-from unskew.stats.resamples import as_number, check_share, is_number
 from unskew.targets.designs import TargetLists
 from unskew.unbiased.propensities import Propensity, propensity
 from unskew.unbiased.weighted_metrics import (
@@ -51,10 +50,6 @@ from unskew.unbiased.weighted_metrics import (
     plain_dcg,
     with_dcg,
 )
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 METRICS = ("P@10", "Recall@10", "DCG@10")
 USERS = ("with-list", "with-test", "all")
@@ -1034,7 +1029,7 @@ class Averages:
         threads: int | None,
     ) -> dict[tuple[str, str], Estimate]:  # fmt: skip
         """Average everything, with intervals."""
-        as_number("resamples", resamples, least=0)
+        as_count("resamples", resamples, least=0)
         check_share("level", level)
         plain, weighted = self.both(weight, diagnose=True)
         users = int(self.kept.sum())

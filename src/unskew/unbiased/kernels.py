@@ -7,14 +7,10 @@ ascending; cutoffs ascend; results have a row per cutoff and a column per list.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I8, I32, I64
 from unskew.engine.compiled import kernel
 from unskew.engine.sort import sort_falling
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 HALVES = 32  # gains 0, 0.5, … below half of this are counted instead of sorted
 
@@ -122,7 +118,7 @@ def slot_kinds(
     hit_start: I64,
     hit_rank: I32,
     hit_judgment: I32,
-    label: NDArray[np.int8],
+    label: I8,
     depth: I64,
     begin: I64,
     item: I32,

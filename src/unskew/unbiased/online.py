@@ -18,31 +18,25 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.checks import check_fields, checked
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I32, I64, U8, frozen
+from unskew.checks import as_count, as_number, check_fields, check_share, checked, choose
+from unskew.data.ratings import Ratings
 from unskew.engine.rng import generator, key_of
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.judging.rank import rank
-from unskew.recommend.model import Algorithm, as_number
+from unskew.recommend.model import Algorithm
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed, p_value
 from unskew.splits.split import Split
 from unskew.stats.corrections import CORRECTIONS, correct
 from unskew.stats.distributions import binomial_half_cdf, student_t_quantile, student_t_sf
-from unskew.stats.resamples import check_share
 from unskew.targets.designs import AllItems
 from unskew.worlds.observation import Clustered
 from unskew.worlds.tastes import uniform
 from unskew.worlds.worlds import World
 
-U8 = NDArray[np.uint8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 Systems = Mapping[str, object] | Sequence[Algorithm]
 """Systems by name: algorithms, which are trained, or whatever `rank` takes; or a list of
 algorithms, which go by their names."""

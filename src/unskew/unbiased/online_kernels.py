@@ -10,16 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64, U8
 from unskew.engine.compiled import kernel
 from unskew.engine.rng_kernels import first, second
 from unskew.worlds.kernels import unit
-
-U8 = NDArray[np.uint8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 _CLICK = 1 << 32
 

@@ -18,10 +18,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.checks import checked
+from unskew.arrays import Mask
+from unskew.checks import as_count, check_share, checked, choose
 from unskew.engine.rng import key_of
-from unskew.errors import SettingError, choose, quietly
+from unskew.errors import SettingError, quietly
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
 from unskew.recommend.model import Algorithm
@@ -31,7 +31,6 @@ from unskew.splits.random import RandomSplit
 from unskew.splits.split import Split, Splitter
 from unskew.stats.distributions import mean_interval, student_t_quantile
 from unskew.stats.pairing import paired
-from unskew.stats.resamples import check_share
 from unskew.targets.designs import AllItems, Targets, TestTargets
 from unskew.unbiased.online import (
     LEVEL,
@@ -56,7 +55,6 @@ from unskew.unbiased.online import (
 )
 from unskew.worlds.worlds import World
 
-F64 = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 Designs = Mapping[str, tuple[Splitter, Targets]]
 
@@ -537,7 +535,7 @@ def _designs(designs: Designs | None) -> Designs:
 Interval = tuple[float | None, float | None, float | None]
 
 
-def share_interval(marks: NDArray[np.bool_], repeat: NDArray[Any], level: float) -> Interval:
+def share_interval(marks: Mask, repeat: NDArray[Any], level: float) -> Interval:
     """Return a share and its interval, trials of one repeat not being independent.
 
     Wilson's interval with an effective number of trials: as many independent ones as would vary

@@ -23,12 +23,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import Ids, Ratings, frozen, under_one_numbering
+from unskew.arrays import F64, I32, I64, frozen
+from unskew.checks import checked, choose, is_number
+from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import ITEM, USER, read_ratings, read_table
 from unskew.data.relevance import Relevance
 from unskew.engine.rng import draw
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import relevance_for
 from unskew.judging.rank import tile_users
 from unskew.report.charts import BLUE, GREY, Figure, as_figure
@@ -36,11 +37,6 @@ from unskew.runs import read_run
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import shared_rows
 from unskew.stats.distributions import wilson
-from unskew.stats.resamples import is_number
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 METHODS = ("popularity", "naive-bayes", "logistic")
 OF = ("observed", "test")

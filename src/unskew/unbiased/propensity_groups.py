@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import frozen
+from unskew.arrays import F64, I64, Mask, frozen
+from unskew.checks import as_count, checked, choose
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.threads import resolve
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, evaluate, memory_bytes
 from unskew.evaluation.scoring import Bench
 from unskew.judging.shape import MASKED, count_labels
@@ -30,11 +29,9 @@ from unskew.metrics.names import Metric, parse
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.stats.correlation import kendall
-from unskew.stats.resamples import as_number, at_least_two
+from unskew.stats.resamples import at_least_two
 from unskew.unbiased.ips import Laid, lay, weigh
 from unskew.unbiased.weighted_metrics import Estimand
-
-F64 = NDArray[np.float64]
 
 GAMMAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
@@ -216,7 +213,7 @@ def propensity_strata(
     >>> [one.values for one in found.strata]
     [{'x': 0.0, 'y': 1.0}, {'x': 1.0, 'y': 0.0}]
     """
-    as_number("strata", strata, least=2)
+    as_count("strata", strata, least=2)
     wanted = parse(metric)
     if wanted.definition.of != "judged" or wanted.params.get("mean") == "ratio":
         raise SettingError(f"{metric}: strata need a metric of judged hits with a value per user")
@@ -252,7 +249,7 @@ def propensity_strata(
     )
 
 
-def _cut(chance: F64, strata: int) -> NDArray[np.int64]:
+def _cut(chance: F64, strata: int) -> I64:
     """Return the stratum of each judgment: quantiles of propensity, equal ones together."""
     edges = np.unique(np.quantile(chance, np.arange(1, strata) / strata, method="higher"))
     home = np.searchsorted(edges, chance, side="right")
@@ -260,7 +257,7 @@ def _cut(chance: F64, strata: int) -> NDArray[np.int64]:
 
 
 def _means(
-    laid: Laid, mine: NDArray[np.bool_], label: str, metric: Metric, threads: int, budget: int
+    laid: Laid, mine: Mask, label: str, metric: Metric, threads: int, budget: int
 ) -> tuple[dict[str, float], int]:
     """Return each system's mean when only some judgments count, over users with a liked one."""
     judged = laid.bench.judged
@@ -392,7 +389,7 @@ def stratified_recall(
     >>> made.values.round(3).tolist()
     [[0.75, 0.634], [0.25, 0.366]]
     """
-    as_number("cutoff", cutoff)
+    as_count("cutoff", cutoff)
     choose("mean", mean, ("users", "ratio"))
     steps = [float(gamma) for gamma in gammas]
     if len(steps) < 2 or sorted(set(steps)) != steps or not all(0 <= g < math.inf for g in steps):

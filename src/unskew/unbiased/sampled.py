@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from unskew.checks import as_numbers, checked
-from unskew.data.ratings import frozen
+from unskew.arrays import F64, I64, frozen
+from unskew.checks import as_count, as_numbers, check_share, checked, choose
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
-from unskew.errors import DataError, SettingError, choose
+from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.one_relevant import anchor_ranks, full_ranks, of_rank, value_at
 from unskew.judging.rank import ranks_of
@@ -35,11 +35,8 @@ from unskew.recommend.adapt import as_model
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed, plain
 from unskew.stats.correlation import kendall, rounded
-from unskew.stats.resamples import as_number, check_share
 from unskew.targets.designs import TargetLists
 
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 Metrics = str | Metric | Iterable[str | Metric]
 
@@ -81,8 +78,8 @@ def rank_distribution(rank: ArrayLike, items: int, n: int, *, replacement: bool 
 
 
 def _check_sample(items: int, n: int, replacement: bool) -> None:
-    as_number("items", items)
-    as_number("n", n)
+    as_count("items", items)
+    as_count("n", n)
     if not replacement and n > items - 1:
         raise SettingError(f"n={n}: there are only {items - 1:,} others to draw from {items:,}")
 
@@ -500,7 +497,7 @@ class _How:
         for name in self.estimators:
             choose("estimator", name, ESTIMATORS)
         _check_gamma(self.gamma)
-        as_number("bootstrap", self.bootstrap, least=0)
+        as_count("bootstrap", self.bootstrap, least=0)
         check_share("level", self.level)
 
 
@@ -858,7 +855,7 @@ def expected_metrics(
         raise DataError("true_ranks: there are no lists")
     size = _whole("items", items, lists)
     _must_fit("true_ranks", ranks, size)
-    several = tuple(as_number("sizes", one) for one in sizes)
+    several = tuple(as_count("sizes", one) for one in sizes)
     if not several:
         raise SettingError("no sizes are given")
     value = np.zeros((len(wanted), len(several), len(names)))

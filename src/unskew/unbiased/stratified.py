@@ -16,16 +16,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.amounts import as_count
-from unskew.checks import checked
-from unskew.data.ratings import Ids, Ratings, frozen
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.checks import as_count, check_share, checked, choose
+from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
-from unskew.errors import DataError, SettingError, choose, unknown_name
+from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes, read_runs, relevance_for
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks
@@ -40,13 +39,9 @@ from unskew.runs import Run
 from unskew.splits.popularity import item_counts
 from unskew.splits.strata import judgment_bins
 from unskew.stats.pairing import paired
-from unskew.stats.resamples import as_number, check_share, reweighted
+from unskew.stats.resamples import reweighted
 from unskew.targets.designs import TargetLists
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
 
 METRICS = ("P@10", "Recall@10", "nDCG@10")
@@ -361,7 +356,7 @@ def strata(
     """
     choose("users", users, USERS)
     choose("undefined", undefined, UNDEFINED)
-    as_number("bootstrap", bootstrap, least=0)
+    as_count("bootstrap", bootstrap, least=0)
     check_share("level", level)
     if depth is not None and depth < 1:
         raise SettingError(f"depth must be at least 1, got {depth}")

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
+from unskew.arrays import F64
+from unskew.checks import as_count, check_share, checked
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, quietly
 from unskew.evaluation.evaluate import evaluate
@@ -26,12 +26,11 @@ from unskew.splits.split import Split
 from unskew.stats.concordance import conditions_of, resampled
 from unskew.stats.correlation import kendall, rounded
 from unskew.stats.discrimination import discriminative_power
-from unskew.stats.resamples import as_number, at_least_two, check_share
+from unskew.stats.resamples import at_least_two
 from unskew.stats.significance import compare
 from unskew.targets.designs import Targets
 from unskew.unbiased.sampled import BOOTSTRAP, LEVEL, SIZES, interval, null
 
-F64 = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 
@@ -208,10 +207,10 @@ def target_sizes(
     TargetSizes(P@5, 2 systems, 0, 5, all)
     """
     at_least_two(list(models))
-    as_number("bootstrap", bootstrap, least=0)
+    as_count("bootstrap", bootstrap, least=0)
     for name, share in (("level", level), ("alpha", alpha)):
         check_share(name, share)
-    numbers = [as_number("sizes", size, least=0) for size in sizes]
+    numbers = [as_count("sizes", size, least=0) for size in sizes]
     design = Targets(fixed="judged") if targets is None else targets
     fitted = {name: as_model(model, split.train) for name, model in models.items()}
     several: list[int | str] = [*numbers, "all"]

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.data.ratings import frozen
+from unskew.arrays import F64, I32, I64, frozen
 from unskew.errors import DataError, SettingError
 from unskew.judging.shape import LIKED, View
 from unskew.metrics.block import (
@@ -31,8 +30,6 @@ from unskew.metrics.block import (
 from unskew.metrics.definition import Params
 from unskew.metrics.names import Metric, parse
 
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 Fraction = tuple[F64, F64 | None]
 
 OWN = {
@@ -466,9 +463,7 @@ _FORMS: dict[str, Callable[[Seen, Params, I64], Fraction]] = {
 """How each metric is added up."""
 
 
-def liked_hits(
-    block: Block, view: View, deepest: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def liked_hits(block: Block, view: View, deepest: int) -> tuple[I32, I32]:
     """Return rank and judgment of the liked hits down to a rank."""
     hits = block.hits
     mine = (view.label[hits.judgment] == LIKED) & (hits.rank <= deepest)

@@ -8,19 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.data.ratings import Ratings, frozen
+from unskew.arrays import F64, I8, I32, U64, Mask, frozen
+from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.worlds.tastes import Odds, Stars, uniform
-
-I8 = NDArray[np.int8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-U64 = NDArray[np.uint64]
 
 # Bins of the logarithm of a pair's weight: 0.6 % wide, over a range of e^24.
 _BINS = 4096
@@ -57,7 +51,7 @@ class Reach:
         a, w, u, i, g, b, k = (frozen(one) for one in arrays)
         return a, w, u, i, g, b, k, float(self.if_liked), float(self.if_not)
 
-    def tile(self, users: I32, liked: NDArray[np.bool_]) -> F64:
+    def tile(self, users: I32, liked: Mask) -> F64:
         """Return p(observed) of all pairs of some users, given what they like."""
         groups = self.group[self.user_group[users]][:, self.item_group]
         reach = self.activity[users][:, None] * groups

@@ -9,15 +9,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I8, I32, U64
 from unskew.engine.compiled import kernel
 from unskew.engine.rng_kernels import first, second
-
-I32 = NDArray[np.int32]
-F64 = NDArray[np.float64]
-U64 = NDArray[np.uint64]
-I8 = NDArray[np.int8]
 
 
 @kernel

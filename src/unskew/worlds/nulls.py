@@ -9,17 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.checks import checked
-from unskew.data.ratings import Ratings, frozen, grouped_order, sort_groups
+from unskew.arrays import F64, I32, I64, U64, Mask, frozen
+from unskew.checks import checked, choose
+from unskew.data.ratings import Ratings, grouped_order, sort_groups
 from unskew.engine.rng import draw
 from unskew.engine.threads import map_blocks, one_blas_thread
-from unskew.errors import DataError, SettingError, choose
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
+from unskew.errors import DataError, SettingError
 
 NULLS = {
     "iid": "values drawn independently: nobody has any taste, no item is better",
@@ -152,7 +148,7 @@ def _means(codes: I32, value: F64, size: int) -> F64:
     return mean
 
 
-def _bits(ratings: Ratings, seed: int, stage: str) -> NDArray[np.uint64]:
+def _bits(ratings: Ratings, seed: int, stage: str) -> U64:
     """Return 63 random bits for each pair."""
     bits = np.empty(len(ratings), np.uint64)
 
@@ -164,7 +160,7 @@ def _bits(ratings: Ratings, seed: int, stage: str) -> NDArray[np.uint64]:
     return bits
 
 
-def uniform(bits: NDArray[np.uint64]) -> F64:
+def uniform(bits: U64) -> F64:
     """Return numbers from 0 up to, but not, 1 from 63 random bits each."""
     number: F64 = (bits >> np.uint64(10)).astype(np.float64) * 2.0**-53
     return number
@@ -253,7 +249,7 @@ def forced_judgments(ratings: Ratings, density: float = 0.5, seed: int = 0) -> R
     known = np.sort(ratings.value)
     block = max(_CELLS // max(items, 1), 1)
 
-    def judged(low: int) -> tuple[I64, I32, F64, NDArray[np.bool_]]:
+    def judged(low: int) -> tuple[I64, I32, F64, Mask]:
         high = min(low + block, users)
         rows = slice(int(ratings.start[low]), int(ratings.start[high]))
         shape = (high - low, items)

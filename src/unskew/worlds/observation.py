@@ -12,17 +12,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64
 from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError
 from unskew.worlds.tastes import Part, births, normal, uniform
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 # MovieLens 1M: the shift of its popularity law over its number of items (fit_popularity_law).
 _SHIFT = 0.07

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import I32
+from unskew.checks import choose
 from unskew.data.ratings import Ratings
 from unskew.engine.files import replacing_folder, write_table
-from unskew.errors import SettingError, choose
+from unskew.errors import SettingError
 from unskew.worlds.worlds import MOST_PAIRS, World
 
 FORMATS = ("parquet", "csv")
@@ -99,7 +100,7 @@ def _write(ratings: Ratings, path: Path, kind: str) -> int:
     return len(ratings)
 
 
-def _pairs(world: World, users: NDArray[np.int32]) -> pl.DataFrame:
+def _pairs(world: World, users: I32) -> pl.DataFrame:
     """Return every known pair of a block of users, with what is true of it."""
     values = world.values(users)
     row, item = np.nonzero(~np.isnan(values))

@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.arrays import F64
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 
 ML1M_STARS = (56_174.0, 107_557.0, 261_197.0, 348_971.0, 226_310.0)
 """How often each of 1 to 5 stars stands in MovieLens 1M."""

@@ -20,13 +20,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.checks import checked
+from unskew.arrays import F64, I32, I64, frozen
+from unskew.checks import checked, choose
 from unskew.data import distribution
 from unskew.data.dataset import Dataset
-from unskew.data.ratings import Ids, Ratings, frozen, grouped_order
+from unskew.data.ratings import Ids, Ratings, grouped_order
 from unskew.engine.rng import draw
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError, choose, unknown_name
+from unskew.errors import DataError, SettingError, unknown_name
 from unskew.worlds._truth import Drawn, Known, Reach, Simulated, Truth
 from unskew.worlds.named import WORLDS
 from unskew.worlds.observation import (
@@ -60,9 +61,6 @@ from unskew.worlds.tastes import (
 
 __all__ = ["OBSERVATIONS", "PARTS", "WORLDS", "World", "world"]
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 P = TypeVar("P", bound=Part)
 
 PARTS: dict[str, type[Part]] = {

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import F64
 from unskew.engine.files import read_sealed, write_sealed
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError, SettingError, UnskewError
@@ -270,7 +270,7 @@ class Work:
             self._refuse_too_heavy(part, float(needs[part]))
         return [part for part in parts if needs[part] <= self.job.budget], heavy
 
-    def _needs(self) -> NDArray[np.float64]:
+    def _needs(self) -> F64:
         """Estimate the memory to judge each part, from the rows that were brought there."""
         job = self.job
         needs = np.zeros(job.parts)

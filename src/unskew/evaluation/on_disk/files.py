@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from unskew.checks import checked
+from unskew.checks import checked, choose
 from unskew.data.ratings import DUPLICATES, Ratings
 from unskew.data.relevance import Relevance, Rule, stated_relevance
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
 from unskew.engine.versions import versions
-from unskew.errors import DataError, DataWarning, SettingError, Spelling, choose, unknown_name
+from unskew.errors import DataError, DataWarning, SettingError, Spelling, unknown_name
 from unskew.evaluation.evaluate import METRICS, labelled, memory_bytes, relevance_for
 from unskew.evaluation.on_disk import parquet
 from unskew.evaluation.on_disk._job import FORMAT, Progress, Work, Workers

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.arrays import frozen
+from unskew.checks import choose
 from unskew.data import readers
-from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings, frozen
+from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings
 from unskew.engine.files import reading
-from unskew.errors import DataError, SettingError, Spelling, choose
+from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.on_disk.footer import largest_row_group
 from unskew.runs import Run, are_ranks, read_run, system_name
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.data.ratings import frozen, recoded
+from unskew.arrays import F64, Mask, frozen
+from unskew.data.ratings import recoded
 from unskew.data.relevance import Relevance
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
 from unskew.errors import DataError
@@ -24,9 +24,6 @@ from unskew.evaluation.on_disk.shuffle import gather, pieces_of
 from unskew.evaluation.scores import Scores, exact_sums
 from unskew.evaluation.scoring import Bench, lay_runs
 from unskew.runs import Run
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 USERS = "users"
 """The folder of the values of each user."""

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import I32, I64
 from unskew.data.ratings import grouped_order, id_column
 from unskew.engine.files import replacing
 from unskew.errors import DataError
@@ -100,7 +100,7 @@ def _digest(piece: bytes | memoryview) -> bytes:
     return hashlib.blake2b(piece, digest_size=DIGEST).digest()
 
 
-def part_of(users: pl.Series, kind: str, parts: int) -> NDArray[np.int32]:
+def part_of(users: pl.Series, kind: str, parts: int) -> I32:
     """Return the part of each row: equal users fall into one part, whatever their type."""
     ids = id_column(users)
     if (ids.dtype == pl.String) != (kind == "text"):
@@ -142,7 +142,7 @@ def _piece(path: Path, part: int, parts: int) -> pl.DataFrame | None:
     return pl.read_ipc_stream(content) if content else None
 
 
-def piece_rows(path: Path, parts: int) -> NDArray[np.int64]:
+def piece_rows(path: Path, parts: int) -> I64:
     """Return the rows of every part's piece in the file of a chunk."""
     with path.open("rb") as file:
         file.seek(-_TAIL * parts, 2)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I64
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.rng import generator
@@ -42,7 +42,6 @@ from unskew.targets.designs import (
 from unskew.worlds.observation import Always, PopularityLaw, fit_popularity_law
 from unskew.worlds.worlds import World
 
-F64 = NDArray[np.float64]
 Row = dict[str, Any]
 
 LASTFM, NETFLIX, MOVIELENS = "lastfm-1k", "netflix", "ml-1m"
@@ -374,7 +373,7 @@ def sparser_fixed(lab: Lab, on: str) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def _keys(lists: TargetLists) -> NDArray[np.int64]:
+def _keys(lists: TargetLists) -> I64:
     """Number the user and the relevant item of each list."""
     return lists.user * np.int64(len(lists.tests.items)) + lists.anchor
 
@@ -477,7 +476,7 @@ def constant_ratio(lab: Lab, on: str) -> pl.DataFrame:
 # Items and fixed rankings
 
 
-def positives(ratings: Ratings, liked: Relevance) -> NDArray[np.int64]:
+def positives(ratings: Ratings, liked: Relevance) -> I64:
     """Return |PR(i)|: how many users like each item."""
     return item_counts(ratings.take(liked.is_liked(ratings.value)))
 

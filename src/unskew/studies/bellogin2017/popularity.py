@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
+from unskew.arrays import F64
 from unskew.stats.correlation import kendall
 from unskew.studies.bellogin2017.measures import (
     AP,
@@ -49,7 +50,6 @@ from unskew.studies.bellogin2017.measures import (
     weights,
 )
 from unskew.studies.bellogin2017.tables import (
-    F64,
     KNN,
     MF,
     PLSA,

@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import F64
 from unskew.stats.correlation import kendall
 from unskew.studies.claims import Measured
 from unskew.studies.lab import Lab, Measurement, UndefinedError
-
-F64 = NDArray[np.float64]
 
 POPULAR, RANDOM, PLSA, KNN, MF = "popularity", "random", "pLSA", "kNN", "MF"
 TINY = 1e-9

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from unskew.auditing.interventions import (
     METRICS,
@@ -34,7 +33,6 @@ from unskew.stats.distributions import student_t_quantile
 from unskew.studies.carraro2020.printed import INTELLIGENT, NOISE, SETS, SYSTEMS, TRUE, Means
 from unskew.studies.lab import Lab, Measurement, NotAtHandError, UndefinedError, measurement
 
-F64 = NDArray[np.float64]
 LIKED = 4.0
 LEVEL = 0.95
 SHARES, RANDOM_SHARES = (0.6, 0.4), (0.15, 0.15, 0.7)

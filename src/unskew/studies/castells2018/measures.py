@@ -9,11 +9,11 @@ from typing import cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I64, frozen
 from unskew.auditing.null import null_experiment
 from unskew.auditing.null_designs import castells2018_designs, simple_systems
-from unskew.data.ratings import Ratings, frozen
+from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError
 from unskew.evaluation.chance import fairness
@@ -33,8 +33,6 @@ from unskew.splits.time import TemporalSplit
 from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
 from unskew.targets.designs import AllItems, TestTargets, UserFlat
 from unskew.worlds.nulls import forced_judgments, redraw
-
-I64 = NDArray[np.int64]
 
 LIKED = 4.0
 SHARE = 0.57
@@ -169,7 +167,7 @@ def average_lead(lab: Lab, on: str) -> pl.DataFrame:
     )
 
 
-def _values(fold: Scores, name: str, users: int) -> NDArray[np.float64]:
+def _values(fold: Scores, name: str, users: int) -> F64:
     """Return precision by user; 0 for those without a list, as in the mean over all."""
     values = np.zeros(users)
     values[fold.lists["user"].to_numpy()] = np.nan_to_num(fold.values(name, METRICS[0]))

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32
 from unskew.auditing.null import null_experiment
 from unskew.auditing.null_designs import castells2018_designs, simple_systems
 from unskew.auditing.true_values import truth
@@ -183,7 +183,7 @@ def _ratings(pairs: list[tuple[int, str]], liked: list[tuple[int, str]]) -> Rati
     )
 
 
-def _same_for_all(scores: list[float]) -> Callable[[NDArray[np.int32]], NDArray[np.float64]]:
+def _same_for_all(scores: list[float]) -> Callable[[I32], F64]:
     return lambda users: np.tile(scores, (users.size, 1))
 
 

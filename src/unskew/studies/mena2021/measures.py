@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import F64, I32, I64, Mask
 from unskew.auditing.true_values import Truth, truth
 from unskew.bias.describe import BiasReport, describe_bias, pearson
 from unskew.bias.steepness import dense_ranks
@@ -238,7 +238,7 @@ def steepness(lab: Lab, on: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def _order(top: NDArray[np.int64], bottom: NDArray[np.int64]) -> NDArray[np.int32]:
+def _order(top: I64, bottom: I64) -> I32:
     return dense_ranks(top.astype(object), bottom.astype(object))
 
 
@@ -403,9 +403,7 @@ def _in_time(found: Scores, system: str, metric: str, *, skip: bool) -> float:
     return float(value[kept].mean()) if kept.any() else math.nan
 
 
-def _by_user(
-    found: Scores, system: str, metric: str, *, skip: bool
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _by_user(found: Scores, system: str, metric: str, *, skip: bool) -> tuple[F64, Mask]:
     """Return a value per user, and which of them count."""
     trained = found.averaged(system, "with-train")
     kept = found.averaged(system, "both" if skip else "with-test")
@@ -433,7 +431,7 @@ def temporal_spread(lab: Lab, on: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def _size(hits: NDArray[np.float64], false: NDArray[np.float64]) -> float:
+def _size(hits: F64, false: F64) -> float:
     """Return the size of τ; NaN where no user of some system was drawn."""
     if np.isnan(hits).any() or np.isnan(false).any():
         return math.nan
@@ -449,9 +447,7 @@ def _middle(drawn: Sequence[float]) -> tuple[float | None, float | None]:
     return float(low), float(high)
 
 
-def _drawn_means(
-    found: Scores, metric: str, skip: bool, weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _drawn_means(found: Scores, metric: str, skip: bool, weights: F64) -> F64:
     """Return the means of the sixteen systems, a row per draw of users."""
     columns = []
     for system in SIXTEEN:

@@ -9,8 +9,8 @@ from itertools import product
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from unskew.arrays import I64
 from unskew.bias.pairs import item_pairs
 from unskew.bias.popularity import ItemCounts, count_items
 from unskew.bias.steepness import agree, decrement_rate
@@ -27,7 +27,6 @@ ORDERS = {"a": ["a", "b"], "b": ["b", "a"]}
 Both = tuple[float, float]
 """A value for item a and one for item b."""
 Numbers = dict[str, "float | Both"]
-I64 = NDArray[np.int64]
 Ratio = tuple[I64, I64]
 """Numerators and denominators of a number per item."""
 
