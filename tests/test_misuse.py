@@ -33,7 +33,7 @@ AMOUNTS = {"users", "items", "impressions", "repeats", "samples", "permutations"
 FILES = {"store", "folder", "path", "output", "figures", "data_dir", "workers"}
 """What would write, or start something: types alone are tried."""
 NOT_CALLED = {
-    "embedded", "evaluate_files", "import_module", "intervention_study", "policy_value", "report",
+    "embedded", "evaluate_files", "import_module", "intervention_study", "policy_value", "save_report",
     "save_model", "save_splits", "save_targets",
 }  # fmt: skip
 """They write files or need long; the first argument alone is tried."""

@@ -126,8 +126,9 @@ def portion(counts: I64, part: Fraction, rounding: str = "floor") -> I64:
     return np.asarray(whole + up, np.int64)
 
 
-def as_number(name: str, value: object, least: float = 0.0, most: float = math.inf, *,
-              above: bool = False) -> float:  # fmt: skip
+def as_number(
+    name: str, value: object, least: float = 0.0, most: float = math.inf, *, above: bool = False
+) -> float:
     """Return a finite number from `least` (or, with `above`, strictly above it) to `most`."""
     if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
         number = float(value)
@@ -198,9 +199,8 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     return {
         name: eval(one.annotation, {}, known) if isinstance(one.annotation, str) else one.annotation
         for name, one in inspect.signature(function).parameters.items()
-        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-        and one.annotation is not one.empty
-    }  # fmt: skip
+        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and one.annotation is not one.empty
+    }
 
 
 def check_fields(settings: Any) -> None:
@@ -292,12 +292,20 @@ def fits(value: object, hint: Any) -> bool:
 
 
 _SEVERAL = (
-    collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection, list, tuple,
-)  # fmt: skip
+    collections.abc.Sequence,
+    collections.abc.Iterable,
+    collections.abc.Collection,
+    list,
+    tuple,
+)
 _WORDS = {
-    bool: "True or False", int: "a whole number", float: "a number", str: "text",
-    type(None): "None", os.PathLike: "a path",
-}  # fmt: skip
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    type(None): "None",
+    os.PathLike: "a path",
+}
 
 
 def _fit_each(value: Sequence[object], hints: tuple[Any, ...]) -> bool:

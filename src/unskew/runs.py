@@ -126,8 +126,9 @@ class Run:
         frame = self.to_polars()
         if self.score is None or not self._falls_as_float32():
             frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
-        lines = frame.select("user", pl.lit("Q0").alias("q0"), "item", "rank", "score",
-                             pl.lit(tag).alias("tag"))  # fmt: skip
+        lines = frame.select(
+            "user", pl.lit("Q0").alias("q0"), "item", "rank", "score", pl.lit(tag).alias("tag")
+        )
         write_trec(lines, path)
 
     def _falls_as_float32(self) -> bool:
@@ -287,8 +288,13 @@ class _Rows:
             order = order_by_rank(start, rows.rank)
         if order is not None:
             rows = rows.take(order)
-        run = Run(self.users, self.items, frozen(start), frozen(rows.item),
-                  None if rows.score is None else frozen(rows.score))  # fmt: skip
+        run = Run(
+            self.users,
+            self.items,
+            frozen(start),
+            frozen(rows.item),
+            None if rows.score is None else frozen(rows.score),
+        )
         if order is None or rows.rank is None or by != "rank":
             return run, []
         return _settle_gaps(run, rows.rank, gaps, source)

@@ -74,10 +74,13 @@ class Findings:
             agreed = self.tried(
                 "agreement",
                 lambda: agreement(
-                    several, self.metric, bootstrap=self.level.bootstrap, level=LEVEL,
+                    several,
+                    self.metric,
+                    bootstrap=self.level.bootstrap,
+                    level=LEVEL,
                     seed=self.seed,
                 ),
-            )  # fmt: skip
+            )
             flips = self.tried("stability", lambda: self._flips(several, comparisons))
             self.told("conclusions", len(scores) + 1, total)
             if all(name in parts[0].order for name in CROSSED):
@@ -92,10 +95,15 @@ class Findings:
         split = self.tried("margins", lambda: _margins(parts, cutoff))
         self.told("conclusions", total, total)
         return {
-            "comparison": comparison, "comparisons": comparisons, "agreement": agreed,
-            "flips": flips, "choices": choices, "power": power, "users_needed": needed,
+            "comparison": comparison,
+            "comparisons": comparisons,
+            "agreement": agreed,
+            "flips": flips,
+            "choices": choices,
+            "power": power,
+            "users_needed": needed,
             "margins": split,
-        }  # fmt: skip
+        }
 
     def _flips(
         self, scores: Mapping[str, list[Scores]], comparisons: Mapping[str, Comparison]
@@ -104,16 +112,21 @@ class Findings:
         if parse(self.metric).better == "lower":
             table = table.with_columns(-pl.col("score"))
         rows = [
-            one.table().select("a", "b", pl.col("p_corrected").alias("p"))
+            one.table()
+            .select("a", "b", pl.col("p_corrected").alias("p"))
             .with_columns(design=pl.lit(design))
             for design, one in comparisons.items()
-        ]  # fmt: skip
+        ]
         return stability(table, pvalues=pl.concat(rows) if rows else None)
 
     def of_lists(
-        self, tests: Ratings, runs: Mapping[str, Run], train: Ratings | None,
-        random: Ratings | None, relevance: Relevance,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        tests: Ratings,
+        runs: Mapping[str, Run],
+        train: Ratings | None,
+        random: Ratings | None,
+        relevance: Relevance,
+    ) -> dict[str, Any]:
         """Return robustness, estimates, what would change them, and strata."""
         cutoff = parse(self.metric).cutoff or 10
         precision = f"P@{cutoff}"
@@ -121,21 +134,45 @@ class Findings:
         # The same intervals everywhere, so that all call the same estimates usable.
         drawn = {**with_train, "level": LEVEL, "resamples": self.level.bootstrap}
         steps: dict[str, tuple[str, Callable[[], Any]]] = {
-            "sparsity": ("robustness to sparsity", lambda: robustness(
-                tests, runs, to="sparsity", shares=SHARES, samples=self.level.samples,
-                **with_train)),
-            "popularity": ("robustness to popularity", lambda: robustness(
-                tests, runs, to="popularity", shares=CUTS, **with_train)),
-            "estimates": ("unbiased estimates", lambda: estimate(
-                tests, runs, [precision, f"DCG@{cutoff}"], random=random, **drawn)),
-            "sensitivity": ("sensitivity", lambda: sensitivity(
-                tests, runs, precision, random=random, **drawn)),
-            "judgments_needed": ("judgments needed", lambda: judgments_needed(
-                tests, runs, precision, random=random, **drawn)),
-            "strata": ("popularity deciles", lambda: strata(
-                tests, runs, [precision], bootstrap=self.level.bootstrap, level=LEVEL,
-                **with_train)),
-        }  # fmt: skip
+            "sparsity": (
+                "robustness to sparsity",
+                lambda: robustness(
+                    tests,
+                    runs,
+                    to="sparsity",
+                    shares=SHARES,
+                    samples=self.level.samples,
+                    **with_train,
+                ),
+            ),
+            "popularity": (
+                "robustness to popularity",
+                lambda: robustness(tests, runs, to="popularity", shares=CUTS, **with_train),
+            ),
+            "estimates": (
+                "unbiased estimates",
+                lambda: estimate(tests, runs, [precision, f"DCG@{cutoff}"], random=random, **drawn),
+            ),
+            "sensitivity": (
+                "sensitivity",
+                lambda: sensitivity(tests, runs, precision, random=random, **drawn),
+            ),
+            "judgments_needed": (
+                "judgments needed",
+                lambda: judgments_needed(tests, runs, precision, random=random, **drawn),
+            ),
+            "strata": (
+                "popularity deciles",
+                lambda: strata(
+                    tests,
+                    runs,
+                    [precision],
+                    bootstrap=self.level.bootstrap,
+                    level=LEVEL,
+                    **with_train,
+                ),
+            ),
+        }
         found: dict[str, Any] = {}
         for number, (key, (name, make)) in enumerate(steps.items(), start=1):
             found[key] = self.tried(name, make)
@@ -164,10 +201,12 @@ def only(scores: Scores, wanted: Sequence[str]) -> Scores:
         return System(system.values[rows], den, system.depth)
 
     return replace(
-        scores, labels=labels, order=labels,
+        scores,
+        labels=labels,
+        order=labels,
         systems={name: part(one) for name, one in scores.systems.items()},
         chance=None if scores.chance is None else part(scores.chance),
-    )  # fmt: skip
+    )
 
 
 def _margins(parts: Sequence[Scores], cutoff: int) -> Margins:

@@ -34,17 +34,22 @@ def designs(
     base = alt.Chart().encode(y=order)
     points = base.mark_point(filled=True, size=60, color=BLUE).encode(
         x=alt.X("value:Q", title=None).scale(zero=False).axis(tickCount=4),
-        tooltip=["design:N", "system:N", alt.Tooltip("value:Q", format=".4f"),
-                 alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f"),
-                 alt.Tooltip("random:Q", format=".4f")],
-    )  # fmt: skip
+        tooltip=[
+            "design:N",
+            "system:N",
+            alt.Tooltip("value:Q", format=".4f"),
+            alt.Tooltip("low:Q", format=".4f"),
+            alt.Tooltip("high:Q", format=".4f"),
+            alt.Tooltip("random:Q", format=".4f"),
+        ],
+    )
     whiskers = base.mark_rule(color=BLUE).encode(x="low:Q", x2="high:Q")
     chance = alt.Chart().mark_rule(strokeDash=[4, 3], color=VERMILION).encode(x="random:Q")
     layers = alt.layer(chance, whiskers, points, data=_rows())
     layers = layers.properties(width=190, height=max(18 * len(shown), 60))
     facets = layers.facet(
         alt.Facet("design:N", title=None, sort=list(titles)).header(labelFontSize=13), columns=3
-    ).resolve_scale(x="independent")  # fmt: skip
+    ).resolve_scale(x="independent")
     notes = [note, "every design has a scale of its own; dashed: a random order"]
     return as_figure(facets, f"{metric} by design", notes, rows)
 
@@ -93,10 +98,26 @@ def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) 
     rows: list[dict[str, Any]] = []
     for row in table.filter(pl.col("system").is_in(shown)).iter_rows(named=True):
         place = {"system": row["system"]}
-        rows.append({**place, "data": "as they are", "value": row["real"], "low": None,
-                     "high": None, "random": row["null_random"]})  # fmt: skip
-        rows.append({**place, "data": "nothing to find", "value": row["null_value"],
-                     "low": row["low"], "high": row["high"], "random": None})  # fmt: skip
+        rows.append(
+            {
+                **place,
+                "data": "as they are",
+                "value": row["real"],
+                "low": None,
+                "high": None,
+                "random": row["null_random"],
+            }
+        )
+        rows.append(
+            {
+                **place,
+                "data": "nothing to find",
+                "value": row["null_value"],
+                "low": row["low"],
+                "high": row["high"],
+                "random": None,
+            }
+        )
     base = alt.Chart(_rows()).encode(
         y=alt.Y("system:N", title=None, sort=shown),
         color=alt.Color("data:N").scale(
@@ -130,9 +151,8 @@ def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:
         x=alt.X("antiP:Q", title=f"anti-P@{k}: disliked"), y=alt.Y("P:Q", title=f"P@{k}: liked")
     )
     points = base.mark_point(filled=True, size=80, color=BLUE).encode(
-        tooltip=["system:N", alt.Tooltip("P:Q", format=".4f"),
-                 alt.Tooltip("antiP:Q", format=".4f")]
-    )  # fmt: skip
+        tooltip=["system:N", alt.Tooltip("P:Q", format=".4f"), alt.Tooltip("antiP:Q", format=".4f")]
+    )
     names = base.mark_text(align="left", dx=8, fontSize=11).encode(text="system:N")
     chart = alt.layer(points, names).properties(width=460, height=300)
     note = "above and left is better; on one ray from the corner, systems are liked equally often"

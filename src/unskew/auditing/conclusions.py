@@ -22,9 +22,11 @@ def answer(found: Found) -> list[Words]:
     """Return the answer: who is best, how sure, why, what is true, what to do."""
     best = Best(found)
     parts = {
-        "What holds": _settled(found), "Why it leads": _margin(best),
-        "If nobody had taste": _null(best), "The truth": _truth(found),
-    }  # fmt: skip
+        "What holds": _settled(found),
+        "Why it leads": _margin(best),
+        "If nobody had taste": _null(best),
+        "The truth": _truth(found),
+    }
     told = [Words(text, head=f"{head}.") for head, text in parts.items() if text]
     advice = [f"{text[0].upper()}{text[1:]}" for text in _advice(best)]
     return [Words(best.said(), "answer"), *told, Words("", "good", "What to do.", tuple(advice))]
@@ -44,9 +46,7 @@ class Best:
             if (table.filter(pl.col("design") == design)["place"] == 1).all()
         ]
         self.telling = [one for one in found.designs if one not in self.undecided]
-        leaders = table.filter(
-            (pl.col("place") == 1) & pl.col("design").is_in(self.telling)
-        )  # fmt: skip
+        leaders = table.filter((pl.col("place") == 1) & pl.col("design").is_in(self.telling))
         self.leads: dict[str, list[str]] = {}
         for design, system in leaders.select("design", "system").iter_rows():
             self.leads.setdefault(system, []).append(design)
@@ -232,9 +232,7 @@ def null_row(found: Found, system: str) -> dict[str, Any] | None:
     """Return what the null experiment says of a system under the common design."""
     if found.null is None:
         return None
-    table = found.null.table().filter(
-        design=found.common, system=system, metric=found.metric
-    )  # fmt: skip
+    table = found.null.table().filter(design=found.common, system=system, metric=found.metric)
     return table.row(0, named=True) if table.height else None
 
 

@@ -22,9 +22,18 @@ from unskew.targets.designs import AllItems, OneRelevant, Percentiles, TestItems
 FEW = ("random", "popularity", "average-rating", "user-knn", "puresvd", "wrmf")
 MORE = ("item-knn", "slim", "bprmf", "plsa")
 METRICS = (
-    "P@10", "anti-P@10", "nDCG@10", "nDCL@10", "Recall@10", "AP@10", "RR@10", "P@5", "nDCG@5",
-    "P@50", "nDCG@50",
-)  # fmt: skip
+    "P@10",
+    "anti-P@10",
+    "nDCG@10",
+    "nDCL@10",
+    "Recall@10",
+    "AP@10",
+    "RR@10",
+    "P@5",
+    "nDCG@5",
+    "P@50",
+    "nDCG@50",
+)
 CROSSED = ("P@5", "P@10", "P@50", "nDCG@5", "nDCG@10", "nDCG@50")
 """Two metrics at three cutoffs each: every combination, so that their shares can be told apart."""
 OTHERS = 100
@@ -67,10 +76,16 @@ DESIGNS = {
 }
 """By name: what is done."""
 SOURCES = {
-    "all-items": "bellogin2017", "test-items": "bellogin2017", "1r": "bellogin2017",
-    "u1r": "bellogin2017", "p1r": "bellogin2017", "test-targets": "castells2018",
-    "skew": "carraro2020", "wtd-h": "carraro2020", "temporal": "castells2018",
-}  # fmt: skip
+    "all-items": "bellogin2017",
+    "test-items": "bellogin2017",
+    "1r": "bellogin2017",
+    "u1r": "bellogin2017",
+    "p1r": "bellogin2017",
+    "test-targets": "castells2018",
+    "skew": "carraro2020",
+    "wtd-h": "carraro2020",
+    "temporal": "castells2018",
+}
 
 
 @dataclass(frozen=True)
@@ -140,11 +155,14 @@ def plans_of(ways: Iterable[Way], how: Plan) -> dict[Plan, list[Way]]:
     for members in groups.values():
         changes = [one.view.intervention for one in members if one.view.intervention is not None]
         plan = replace(
-            how, split=members[0].split, judgments=members[0].view.judgments,
-            targets=tuple({key_of(one.view.targets.describe()): one.view.targets
-                           for one in members}.values()),
+            how,
+            split=members[0].split,
+            judgments=members[0].view.judgments,
+            targets=tuple(
+                {key_of(one.view.targets.describe()): one.view.targets for one in members}.values()
+            ),
             interventions=tuple({key_of(one.describe()): one for one in changes}.values()),
-        )  # fmt: skip
+        )
         made[plan] = members
     return made
 
@@ -176,6 +194,4 @@ def plan_of_level(
     """Return the plan of the common design: what all designs share, too."""
     systems = named_systems(algorithms, level, relevance.threshold)
     common = ways_of_level(level, ["all-items"])[0]
-    return Plan(
-        common.split, common.view.targets, systems, relevance, METRICS, seed=seed
-    )  # fmt: skip
+    return Plan(common.split, common.view.targets, systems, relevance, METRICS, seed=seed)

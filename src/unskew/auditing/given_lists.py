@@ -51,10 +51,16 @@ REJUDGED = {
 
 
 def of_runs(
-    judgments: object, runs: object, train: object,
-    rules: Rules, level: Level, designs: Sequence[str] | None,
-    metric: str | None, seed: int, told: Progress,
-) -> dict[str, Any]:  # fmt: skip
+    judgments: object,
+    runs: object,
+    train: object,
+    rules: Rules,
+    level: Level,
+    designs: Sequence[str] | None,
+    metric: str | None,
+    seed: int,
+    told: Progress,
+) -> dict[str, Any]:
     """Audit given lists: what needs training is left out. Return the fields of `Found`."""
     told("reading", 0, 1)
     tests = judgments if isinstance(judgments, Ratings) else read_ratings(judgments)
@@ -96,19 +102,37 @@ def of_runs(
         "splits": splits,
     }
     card = {
-        "data": {"judgments": len(tests), "fingerprint": tests.fingerprint,
-                 "train": None if trained is None else trained.fingerprint},
-        "systems": list(lists), "level": level.name,
-        "designs": list(scores), "relevance": rule.describe(), "metrics": list(metrics),
-        "metric": label, "seed": seed, "null": {"null": "iid", "repeats": level.repeats},
-        "permutations": level.permutations, "bootstrap": level.bootstrap, "versions": versions(),
-    }  # fmt: skip
+        "data": {
+            "judgments": len(tests),
+            "fingerprint": tests.fingerprint,
+            "train": None if trained is None else trained.fingerprint,
+        },
+        "systems": list(lists),
+        "level": level.name,
+        "designs": list(scores),
+        "relevance": rule.describe(),
+        "metrics": list(metrics),
+        "metric": label,
+        "seed": seed,
+        "null": {"null": "iid", "repeats": level.repeats},
+        "permutations": level.permutations,
+        "bootstrap": level.bootstrap,
+        "versions": versions(),
+    }
     return {
-        "name": "judgments", "metric": label, "systems": tuple(scores[common][0].systems),
-        "designs": {name: REJUDGED[name] for name in scores}, "scores": scores, "relevance": rule,
-        "null": null, "skipped": dict(skipped), "assumed": tuple(assumed),
-        "notes": notes, "card": card, **measured,
-    }  # fmt: skip
+        "name": "judgments",
+        "metric": label,
+        "systems": tuple(scores[common][0].systems),
+        "designs": {name: REJUDGED[name] for name in scores},
+        "scores": scores,
+        "relevance": rule,
+        "null": null,
+        "skipped": dict(skipped),
+        "assumed": tuple(assumed),
+        "notes": notes,
+        "card": card,
+        **measured,
+    }
 
 
 def _together(tests: Ratings, train: Ratings) -> Ratings:
@@ -118,9 +142,15 @@ def _together(tests: Ratings, train: Ratings) -> Ratings:
 
 
 def _rejudged(
-    tests: Ratings, runs: Mapping[str, Run], train: Ratings | None, rule: Relevance,
-    metrics: Iterable[str], designs: Sequence[str] | None, seed: int, skipped: dict[str, str],
-) -> dict[str, tuple[Scores, ...]]:  # fmt: skip
+    tests: Ratings,
+    runs: Mapping[str, Run],
+    train: Ratings | None,
+    rule: Relevance,
+    metrics: Iterable[str],
+    designs: Sequence[str] | None,
+    seed: int,
+    skipped: dict[str, str],
+) -> dict[str, tuple[Scores, ...]]:
     """Judge given lists in several ways."""
     for name in designs or ():
         choose("design", name, REJUDGED)
@@ -169,9 +199,15 @@ def _judged(run: Run, tests: Ratings, of_user: bool) -> Run:
 
 
 def _null_of_runs(
-    tests: Ratings, runs: Mapping[str, Run], train: Ratings | None, rule: Relevance,
-    metrics: Iterable[str], repeats: int, seed: int, scores: Mapping[str, tuple[Scores, ...]],
-) -> NullExperiment:  # fmt: skip
+    tests: Ratings,
+    runs: Mapping[str, Run],
+    train: Ratings | None,
+    rule: Relevance,
+    metrics: Iterable[str],
+    repeats: int,
+    seed: int,
+    scores: Mapping[str, tuple[Scores, ...]],
+) -> NullExperiment:
     """Judge the same lists by judgments whose values are drawn anew."""
     if len(np.unique(tests.value)) < 2:
         raise SettingError("all judgments have the same value: drawing them anew changes nothing")
@@ -185,16 +221,30 @@ def _null_of_runs(
         made = evaluate(drawn, runs, list(metrics), relevance=rule, train=train, seed=seed)
         rows += _means(made, "iid", repeat, design)
     note = "the systems are those of the data as they are: only the judgments are redrawn"
-    schema = {"data": pl.String, "repeat": pl.Int64, "design": pl.String, "system": pl.String,
-              "metric": pl.String, "value": pl.Float64, "random": pl.Float64}  # fmt: skip
+    schema = {
+        "data": pl.String,
+        "repeat": pl.Int64,
+        "design": pl.String,
+        "system": pl.String,
+        "metric": pl.String,
+        "value": pl.Float64,
+        "random": pl.Float64,
+    }
     return NullExperiment(pl.DataFrame(rows, schema=schema), ("iid",), repeats, LEVEL, (note,))
 
 
 def _means(scores: Scores, kind: str, repeat: int, design: str) -> list[dict[str, Any]]:
     chance = scores.random()
     return [
-        {"data": kind, "repeat": repeat, "design": design, "system": system, "metric": metric,
-         "value": mean.value, "random": chance.get(metric)}
+        {
+            "data": kind,
+            "repeat": repeat,
+            "design": design,
+            "system": system,
+            "metric": metric,
+            "value": mean.value,
+            "random": chance.get(metric),
+        }
         for system, row in scores.means().items()
         for metric, mean in row.items()
-    ]  # fmt: skip
+    ]

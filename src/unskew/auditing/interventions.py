@@ -85,11 +85,16 @@ class InterventionStudy(Printed):
                 spread = float(np.std(each, ddof=1)) if len(each) > 1 else None
                 rows.append(
                     {
-                        "system": system, "set": name, "true": float(true.mean()),
-                        "value": float(own.mean()), "error": error, "low": low, "high": high,
+                        "system": system,
+                        "set": name,
+                        "true": float(true.mean()),
+                        "value": float(own.mean()),
+                        "error": error,
+                        "low": low,
+                        "high": high,
                         "deviation": spread,
                     }
-                )  # fmt: skip
+                )
         numbers = ("true", "value", "error", "low", "high", "deviation")
         schema = dict.fromkeys(("system", "set"), pl.String) | dict.fromkeys(numbers, pl.Float64)
         return pl.DataFrame(rows, schema=schema)
@@ -155,9 +160,11 @@ class InterventionStudy(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return the tables as plain values."""
         return {
-            "rows": self.table().to_dicts(), "agreement": self.agreement().to_dicts(),
-            "facts": self.facts.to_dicts(), "level": self.level,
-        }  # fmt: skip
+            "rows": self.table().to_dicts(),
+            "agreement": self.agreement().to_dicts(),
+            "facts": self.facts.to_dicts(),
+            "level": self.level,
+        }
 
     def _values(self, metric: str | None) -> dict[str, dict[str, Any]]:
         names = self.rows["metric"].unique(maintain_order=True).to_list()
@@ -195,8 +202,12 @@ def carraro2020_systems(liked: float = 4.0) -> dict[str, tuple[Algorithm, Grid]]
 def carraro2020_interventions() -> list[Design]:
     """Return FULL, REG, SKEW, WTD and WTD_H as the paper has them."""
     return [
-        Full(), Reg(), Skew(unseen="random"), Wtd(smoothing="paper"), WtdH(smoothing="paper"),
-    ]  # fmt: skip
+        Full(),
+        Reg(),
+        Skew(unseen="random"),
+        Wtd(smoothing="paper"),
+        WtdH(smoothing="paper"),
+    ]
 
 
 @checked
@@ -280,8 +291,13 @@ def intervention_study(
     parts = [one if isinstance(one, Ratings) else read_ratings(one) for one in (mnar, mar)]
     biased, random = under_one_numbering(*parts)
     # How a plan scores; its systems are not run.
-    how = Plan(algorithms={name: one for name, (one, _) in named.items()}, relevance=rule,
-               metrics=tuple(metrics), users=users, seed=seed)  # fmt: skip
+    how = Plan(
+        algorithms={name: one for name, (one, _) in named.items()},
+        relevance=rule,
+        metrics=tuple(metrics),
+        users=users,
+        seed=seed,
+    )
     rows: list[dict[str, Any]] = []
     chosen: list[dict[str, Any]] = []
     facts: list[dict[str, Any]] = []
@@ -306,26 +322,39 @@ def intervention_study(
         for label, one in sets.items():
             means = observed_and_true.scores_on(AllItems().lists(one, rule), models, how).means()
             rows += [
-                {"repetition": number, "set": label, "system": system, "metric": metric,
-                 "value": mean.value}
+                {
+                    "repetition": number,
+                    "set": label,
+                    "system": system,
+                    "metric": metric,
+                    "value": mean.value,
+                }
                 for system, by_metric in means.items()
                 for metric, mean in by_metric.items()
-            ]  # fmt: skip
+            ]
         overlapping = len(true) - len(without_overlap(train, true, "to-training")[1])
         facts.append(
             {
-                "repetition": number, "train": len(train), "held_out": len(split.test),
-                "weights": len(learnt), "validation": len(valid), "truth": len(true),
+                "repetition": number,
+                "train": len(train),
+                "held_out": len(split.test),
+                "weights": len(learnt),
+                "validation": len(valid),
+                "truth": len(true),
                 "overlap": overlapping,
             }
-        )  # fmt: skip
+        )
         if progress is not None:
             progress(number + 1, repetitions)
     return InterventionStudy(
-        pl.DataFrame(rows), pl.DataFrame(chosen, infer_schema_length=None, strict=False),
-        pl.DataFrame(facts), tuple(named), tuple(labels), level,
+        pl.DataFrame(rows),
+        pl.DataFrame(chosen, infer_schema_length=None, strict=False),
+        pl.DataFrame(facts),
+        tuple(named),
+        tuple(labels),
+        level,
         users,
-    )  # fmt: skip
+    )
 
 
 def _parted(

@@ -123,8 +123,12 @@ class Found:
                 value, low, high = values[system]
                 place = 1 + sum(other > sign * value for other in ordered)
                 rows.append((design, system, value, low, high, random, place))
-        schema = {"design": pl.String, "system": pl.String, **dict.fromkeys(NUMBERS, pl.Float64),
-                  "place": pl.Int64}  # fmt: skip
+        schema = {
+            "design": pl.String,
+            "system": pl.String,
+            **dict.fromkeys(NUMBERS, pl.Float64),
+            "place": pl.Int64,
+        }
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def table(self) -> pl.DataFrame:

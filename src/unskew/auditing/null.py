@@ -31,9 +31,19 @@ CLEAR = 3.0
 data as they are for a null share to have a meaning: else it is noise over noise."""
 KEYS = ("design", "system", "metric")
 NUMBERS = (
-    "real", "real_random", "null_value", "low", "high", "null_random", "ratio", "ratio_low",
-    "ratio_high", "null_share", "share_low", "share_high",
-)  # fmt: skip
+    "real",
+    "real_random",
+    "null_value",
+    "low",
+    "high",
+    "null_random",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "null_share",
+    "share_low",
+    "share_high",
+)
 Progress = Callable[[int, int], None]
 
 
@@ -76,8 +86,13 @@ class NullExperiment(Printed):
         for kind in chosen:
             drawn = self.rows.filter(pl.col("data") == kind)
             for key, part in drawn.group_by(KEYS, maintain_order=True):
-                rows.append({"null": kind, **dict(zip(KEYS, key, strict=True)),
-                             **_one(part, real.get(key), self.level)})  # fmt: skip
+                rows.append(
+                    {
+                        "null": kind,
+                        **dict(zip(KEYS, key, strict=True)),
+                        **_one(part, real.get(key), self.level),
+                    }
+                )
         schema = dict.fromkeys(("null", *KEYS), pl.String) | dict.fromkeys(NUMBERS, pl.Float64)
         return pl.DataFrame(rows, schema=schema)
 
@@ -97,20 +112,36 @@ class NullExperiment(Printed):
         for row in self.table().filter(pl.col("metric") == label).iter_rows(named=True):
             place = {"design": _titled(row, self.nulls), "system": row["system"]}
             if row["ratio"] is not None:
-                rows.append({**place, "data": "null", "ratio": row["ratio"],
-                             "low": row["ratio_low"], "high": row["ratio_high"]})  # fmt: skip
+                rows.append(
+                    {
+                        **place,
+                        "data": "null",
+                        "ratio": row["ratio"],
+                        "low": row["ratio_low"],
+                        "high": row["ratio_high"],
+                    }
+                )
             if row["real"] is not None and row["real_random"]:
-                rows.append({**place, "data": "real", "ratio": row["real"] / row["real_random"],
-                             "low": None, "high": None})  # fmt: skip
+                rows.append(
+                    {
+                        **place,
+                        "data": "real",
+                        "ratio": row["real"] / row["real_random"],
+                        "low": None,
+                        "high": None,
+                    }
+                )
         rows = [row for row in rows if row["ratio"] and row["ratio"] > 0]
         chart = alt.Chart().encode(
             y=alt.Y("system:N", title=None, sort=None),
         )
         x = alt.X("ratio:Q", title=f"{label} / chance").scale(type="log")
         points = chart.mark_point(filled=True, size=70).encode(x=x, color=alt.Color("data:N"))
-        whiskers = chart.mark_rule().encode(
-            x=alt.X("low:Q").scale(type="log"), x2="high:Q", color="data:N"
-        ).transform_filter("datum.low > 0")  # fmt: skip
+        whiskers = (
+            chart.mark_rule()
+            .encode(x=alt.X("low:Q").scale(type="log"), x2="high:Q", color="data:N")
+            .transform_filter("datum.low > 0")
+        )
         one = alt.Chart().mark_rule(strokeDash=[4, 3], color="#999999")
         line = one.encode(x=alt.datum(1))
         rows_data = alt.NamedData(name="rows")
@@ -132,16 +163,26 @@ class NullExperiment(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return the table and how it came about as plain values."""
         return {
-            "nulls": list(self.nulls), "repeats": self.repeats, "level": self.level,
-            "rows": self.table().to_dicts(), "notes": list(self.notes),
-        }  # fmt: skip
+            "nulls": list(self.nulls),
+            "repeats": self.repeats,
+            "level": self.level,
+            "rows": self.table().to_dicts(),
+            "notes": list(self.notes),
+        }
 
     def shown(self) -> pl.DataFrame:
         """Return the columns that matter most."""
         shown = self.table().select(
-            "null", *KEYS, "real", "null_value", "null_random", "ratio", "ratio_low",
-            "ratio_high", "null_share",
-        )  # fmt: skip
+            "null",
+            *KEYS,
+            "real",
+            "null_value",
+            "null_random",
+            "ratio",
+            "ratio_low",
+            "ratio_high",
+            "null_share",
+        )
         return shown.drop([key for key in ("null", "metric") if shown[key].n_unique() == 1])
 
     def __repr__(self) -> str:
@@ -243,9 +284,12 @@ def null_experiment(
             if progress is not None:
                 progress(done, total)
     return NullExperiment(
-        pl.DataFrame(rows, infer_schema_length=None), kinds, repeats, level,
+        pl.DataFrame(rows, infer_schema_length=None),
+        kinds,
+        repeats,
+        level,
         tuple(dict.fromkeys(notes)),
-    )  # fmt: skip
+    )
 
 
 def _redrawn(
@@ -319,10 +363,15 @@ def _rows(results: Results, group: _Group, kind: str, repeat: int) -> list[dict[
                 own = " ".join(filter(None, [name, more])) or targets
                 rows.append(
                     {
-                        "data": kind, "repeat": repeat, "design": own, "system": row["system"],
-                        "metric": row["metric"], "value": row["mean"], "random": row["random"],
+                        "data": kind,
+                        "repeat": repeat,
+                        "design": own,
+                        "system": row["system"],
+                        "metric": row["metric"],
+                        "value": row["mean"],
+                        "random": row["random"],
                     }
-                )  # fmt: skip
+                )
     return rows
 
 

@@ -135,8 +135,11 @@ DEFAULT_DESIGNS = ("random", "flat", "percentiles", "judgment-bins", "test-targe
 def simple_systems(liked: float = 4.0) -> list[Algorithm]:
     """Return the non-personalised systems of castells2018 section 7.2."""
     return [
-        Random(), Popularity(), PositivePopularity(liked), SmoothedAverage("mean", "liked", liked),
-    ]  # fmt: skip
+        Random(),
+        Popularity(),
+        PositivePopularity(liked),
+        SmoothedAverage("mean", "liked", liked),
+    ]
 
 
 @checked
@@ -190,12 +193,16 @@ def castells2018_designs(
     }
     return {
         name: Plan(
-            ways[name][0], ways[name][1],
+            ways[name][0],
+            ways[name][1],
             _with_all_neighbours(systems) if name == "test-targets" else systems,
-            Relevance(liked=liked), tuple(metrics), users=users, seed=seed,
+            Relevance(liked=liked),
+            tuple(metrics),
+            users=users,
+            seed=seed,
         )
         for name in dict.fromkeys(designs)
-    }  # fmt: skip
+    }
 
 
 def _with_all_neighbours(

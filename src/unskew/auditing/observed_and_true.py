@@ -32,8 +32,9 @@ SAMPLE_WEIGHTS = 0.15
 """The share of the random ratings from which it does (carraro2020 section 5.2)."""
 
 OVERLAP = {
-    "to-training": "without those in training", "keep": "those in training counting as missed",
-}  # fmt: skip
+    "to-training": "without those in training",
+    "keep": "those in training counting as missed",
+}
 """What becomes of random ratings whose pair is in training."""
 
 
@@ -111,9 +112,10 @@ def _of_users(block: I32, *several: Ratings) -> tuple[Ratings, ...]:
         part = ratings.take(inside[ratings.user])
         user = np.searchsorted(block, part.user).astype(np.int32)
         out.append(
-            Ratings(ids, ratings.items, frozen(user), part.item, part.value, None, {},
-                    ratings.implicit)
-        )  # fmt: skip
+            Ratings(
+                ids, ratings.items, frozen(user), part.item, part.value, None, {}, ratings.implicit
+            )
+        )
     return tuple(out)
 
 
@@ -137,15 +139,21 @@ def _joined(parts: Sequence[Scores], users: Ids, blocks: Sequence[I32]) -> Score
     return replace(
         first,
         systems={name: whole([part.systems[name] for part in parts]) for name in first.systems},
-        user_ids=users, lists=pl.concat(lists), chance=whole(chances) if chances else None,
+        user_ids=users,
+        lists=pl.concat(lists),
+        chance=whole(chances) if chances else None,
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-    )  # fmt: skip
+    )
 
 
 def source_of(
-    data: object, random: object, weights: float | None, targets: Targets | None, overlap: str,
+    data: object,
+    random: object,
+    weights: float | None,
+    targets: Targets | None,
+    overlap: str,
     plan: Plan,
-) -> Source:  # fmt: skip
+) -> Source:
     """Find out what the truth is."""
     design = AllItems() if targets is None else targets
     if design.relevant != "all" or design.strata is not None:
@@ -207,6 +215,12 @@ def scores_on(lists: TargetLists, models: Mapping[str, object], plan: Plan) -> S
     """Score models on target lists as a plan has it."""
     with quietly():
         return evaluate(
-            lists, dict(models), list(plan.metrics), users=plan.users, undefined=plan.undefined,
-            ties=plan.ties, seed=plan.seed, draws=plan.draws,
-        )  # fmt: skip
+            lists,
+            dict(models),
+            list(plan.metrics),
+            users=plan.users,
+            undefined=plan.undefined,
+            ties=plan.ties,
+            seed=plan.seed,
+            draws=plan.draws,
+        )

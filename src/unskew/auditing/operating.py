@@ -104,11 +104,13 @@ class OperatingCharacteristics(Printed):
                 "false_winners": part["false"].sum() / pairs if pairs else None,
                 "wrong_winners": part["wrong"].sum() / pairs if pairs else None,
                 "told": part["told"].sum() / pairs if pairs else None,
-                "tau": tau, "tau_low": low, "tau_high": high,
-            }  # fmt: skip
-            for strength, found in (
-                self.effects.filter(**own).group_by("strength", maintain_order=True)
-            ):  # fmt: skip
+                "tau": tau,
+                "tau_low": low,
+                "tau_high": high,
+            }
+            for strength, found in self.effects.filter(**own).group_by(
+                "strength", maintain_order=True
+            ):
                 row[f"power {strength[0]:g}"] = found["found"].mean()
             rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
@@ -121,9 +123,11 @@ class OperatingCharacteristics(Printed):
         opposite is.
         """
         return self.effects.group_by([*KEYS, "strength"], maintain_order=True).agg(
-            pl.col("true").mean(), pl.col("observed").mean(), pl.col("found").mean().alias("power"),
+            pl.col("true").mean(),
+            pl.col("observed").mean(),
+            pl.col("found").mean().alias("power"),
             pl.col("against").mean(),
-        )  # fmt: skip
+        )
 
     def figure(self, metric: str | None = None) -> Figure:
         """Draw power over false winners, a point per design, a panel per world.
@@ -140,21 +144,24 @@ class OperatingCharacteristics(Printed):
         label = choose("metric", metric or names[0], names)
         least = min(self.effects["strength"].to_list())
         rows = [
-            {**{key: row[key] for key in ("world", "design", "false_winners")},
-             "power": row[f"power {least:g}"]}
+            {
+                **{key: row[key] for key in ("world", "design", "false_winners")},
+                "power": row[f"power {least:g}"],
+            }
             for row in table.filter(pl.col("metric") == label).iter_rows(named=True)
-        ]  # fmt: skip
+        ]
         chart = (
             alt.Chart(alt.NamedData(name="rows"))
             .mark_point(filled=True, size=90)
             .encode(
                 x=alt.X("false_winners:Q", title="false winners").scale(domain=[0, 1]),
                 y=alt.Y("power:Q", title=f"power at strength {least:g}").scale(domain=[0, 1]),
-                color=alt.Color("design:N"), shape=alt.Shape("design:N"),
+                color=alt.Color("design:N"),
+                shape=alt.Shape("design:N"),
             )
             .properties(width=220, height=220)
             .facet(column=alt.Column("world:N", title=None, sort=None))
-        )  # fmt: skip
+        )
         return as_figure(chart, f"Operating characteristics, {label}", self.footer(), rows)
 
     def footer(self) -> list[str]:
@@ -167,9 +174,11 @@ class OperatingCharacteristics(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return both tables as plain values."""
         return {
-            "alpha": self.alpha, "repeats": self.repeats, "rows": self.table().to_dicts(),
+            "alpha": self.alpha,
+            "repeats": self.repeats,
+            "rows": self.table().to_dicts(),
             "power": self.power().to_dicts(),
-        }  # fmt: skip
+        }
 
 
 @checked
@@ -286,8 +295,12 @@ class _Trial:
         rows, effects = [], []
         for design, parts in seen.items():
             for metric in self.plan.metrics:
-                key = {"world": self.label, "repeat": self.repeat, "design": design,
-                       "metric": metric}  # fmt: skip
+                key = {
+                    "world": self.label,
+                    "repeat": self.repeat,
+                    "design": design,
+                    "metric": metric,
+                }
                 row, found = self._judged(metric, nothing[design], parts, true[design])
                 rows.append({**key, **row})
                 effects += [{**key, **one} for one in found]

@@ -39,8 +39,13 @@ def plan_toml(plan: Plan) -> str:
         lines += ["", "[[intervention]]", *_table(one)]
     for label, one in told["algorithms"].items():
         settings = {key: value for key, value in one.items() if key != "algorithm"}
-        lines += ["", "[[algorithm]]", f"name = {_value(one['algorithm'])}",
-                  f"label = {_value(label)}", *_table(settings)]  # fmt: skip
+        lines += [
+            "",
+            "[[algorithm]]",
+            f"name = {_value(one['algorithm'])}",
+            f"label = {_value(label)}",
+            *_table(settings),
+        ]
     return "\n".join(lines) + "\n"
 
 

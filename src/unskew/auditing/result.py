@@ -165,7 +165,17 @@ def audit(
             if folder is None:
                 folder = stack.enter_context(temporary_folder())
             job = Job.of(
-                data, plan, level, random, rules, algorithms, designs, metric, seed,
-                Store.open(folder), workers, told,
-            )  # fmt: skip
+                data,
+                plan,
+                level,
+                random,
+                rules,
+                algorithms,
+                designs,
+                metric,
+                seed,
+                Store.open(folder),
+                workers,
+                told,
+            )
             return Audit(**job.done())

@@ -101,12 +101,20 @@ class Job:
 
     @classmethod
     def of(
-        cls, data: object, plan: Plan | str, level: Level, random: object,
+        cls,
+        data: object,
+        plan: Plan | str,
+        level: Level,
+        random: object,
         rules: Rules,
         algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None,
-        designs: Sequence[str] | None, metric: str | None, seed: int | None, store: Store,
-        workers: int, told: Progress,
-    ) -> Job:  # fmt: skip
+        designs: Sequence[str] | None,
+        metric: str | None,
+        seed: int | None,
+        store: Store,
+        workers: int,
+        told: Progress,
+    ) -> Job:
         """Find out what to do."""
         told("reading", 0, 1)
         source = data if isinstance(data, World) else load(data)
@@ -140,9 +148,21 @@ class Job:
             known = observed_and_true.source_of(source, random, None, None, "to-training", plan)
             ratings = known.ratings
         return cls(
-            source, source.name, ratings, known, plan, tuple(ways), label, level, store, workers,
-            told, skipped, tuple(assumed), own,
-        )  # fmt: skip
+            source,
+            source.name,
+            ratings,
+            known,
+            plan,
+            tuple(ways),
+            label,
+            level,
+            store,
+            workers,
+            told,
+            skipped,
+            tuple(assumed),
+            own,
+        )
 
     def done(self) -> dict[str, Any]:
         """Do everything; return the fields of `Found`."""
@@ -155,28 +175,40 @@ class Job:
         found = Findings(self.metric, self.level, self.plan.seed, self.skipped, self.told)
         mar = self.known.random if isinstance(self.known, observed_and_true.Sampled) else None
         dataset = Dataset(
-            self.name, self.ratings, mar, self.source.scale, self.plan.relevance.threshold,  # type: ignore[attr-defined]
+            self.name,
+            self.ratings,
+            mar,
+            self.source.scale,
+            self.plan.relevance.threshold,  # type: ignore[attr-defined]
             notes=self.ratings.notes,
-        )  # fmt: skip
+        )
         least = at_least(self.plan.relevance, self.ratings)
         of_bias: Any = self.source if isinstance(self.source, World) else self.ratings
         measured = {
             **found.of_scores(scores),
-            **found.of_lists(lists.split.test, lists.runs, lists.split.train, mar,
-                             self.plan.relevance),
+            **found.of_lists(
+                lists.split.test, lists.runs, lists.split.train, mar, self.plan.relevance
+            ),
             "data": summary(dataset),
-            "bias": found.tried(
-                "bias", lambda: describe_bias(of_bias, liked=least, random=mar)),
+            "bias": found.tried("bias", lambda: describe_bias(of_bias, liked=least, random=mar)),
             "splits": self._audits(possible, splits),
             "truth": self._truth(scores, true),
-        }  # fmt: skip
+        }
         return {
-            "name": self.name, "metric": self.metric, "systems": tuple(self.plan.systems),
-            "designs": {way.name: way.about for way in possible}, "scores": scores,
-            "relevance": self.plan.relevance, "null": null, "skipped": dict(self.skipped),
-            "assumed": self.assumed, "notes": tuple(dict.fromkeys(self.ratings.notes)),
-            "card": self._card(), "plans": tuple(plans), **measured,
-        }  # fmt: skip
+            "name": self.name,
+            "metric": self.metric,
+            "systems": tuple(self.plan.systems),
+            "designs": {way.name: way.about for way in possible},
+            "scores": scores,
+            "relevance": self.plan.relevance,
+            "null": null,
+            "skipped": dict(self.skipped),
+            "assumed": self.assumed,
+            "notes": tuple(dict.fromkeys(self.ratings.notes)),
+            "card": self._card(),
+            "plans": tuple(plans),
+            **measured,
+        }
 
     # What can be done at all
 
@@ -243,18 +275,25 @@ class Job:
             return None
         plans = {
             way.name: replace(
-                self.plan, split=way.split, targets=way.view.targets,
-                judgments=way.view.judgments, interventions=(),
+                self.plan,
+                split=way.split,
+                targets=way.view.targets,
+                judgments=way.view.judgments,
+                interventions=(),
             )
             for way in ways
-        }  # fmt: skip
+        }
 
         def made(plans: Mapping[str, Plan]) -> NullExperiment:
             return null_experiment(
-                self.ratings, plans, ("iid",), self.level.repeats, store=self.store.home,
+                self.ratings,
+                plans,
+                ("iid",),
+                self.level.repeats,
+                store=self.store.home,
                 workers=self.workers,
                 progress=lambda done, total: self.told("null experiment", done, total),
-            )  # fmt: skip
+            )
 
         whole = tried(self.skipped, "null experiment", lambda: made(plans))
         if whole is not None or len(plans) == 1:
@@ -297,7 +336,7 @@ class Job:
                 notes=(),
             )
             for key, of in true.items()
-        }  # fmt: skip
+        }
         by_way = {
             way.name: joined[key_of(way.split.describe())]
             for way in ways
@@ -312,10 +351,13 @@ class Job:
             return None
         shown = [one for one in (self.metric, *TRUE_METRICS) if one in self.plan.metrics]
         return Truth(
-            self.known.name, {name: (only(scores[name][0], shown),) for name in true},
-            {name: (only(one, shown),) for name, one in true.items()}, self.level.bootstrap,
-            LEVEL, self.plan.seed,
-        )  # fmt: skip
+            self.known.name,
+            {name: (only(scores[name][0], shown),) for name in true},
+            {name: (only(one, shown),) for name, one in true.items()},
+            self.level.bootstrap,
+            LEVEL,
+            self.plan.seed,
+        )
 
     # What is told of it
 
@@ -331,22 +373,31 @@ class Job:
     def _card(self) -> dict[str, Any]:
         return {
             "data": {
-                "name": self.name, "ratings": len(self.ratings), "users": len(self.ratings.users),
-                "items": len(self.ratings.items), "fingerprint": self.ratings.fingerprint,
+                "name": self.name,
+                "ratings": len(self.ratings),
+                "users": len(self.ratings.users),
+                "items": len(self.ratings.items),
+                "fingerprint": self.ratings.fingerprint,
             },
             "truth": None if self.known is None else self.known.name,
             "level": "plan" if self.own_plan else self.level.name,
-            "designs": {way.name: {"split": way.split.describe(), **way.view.describe()}
-                        for way in self.ways},
+            "designs": {
+                way.name: {"split": way.split.describe(), **way.view.describe()}
+                for way in self.ways
+            },
             "algorithms": {name: one.describe() for name, one in self.plan.systems.items()},
             "relevance": self.plan.relevance.describe(),
             "metrics": [str(one) for one in self.plan.metrics],
-            "metric": self.metric, "seed": self.plan.seed,
+            "metric": self.metric,
+            "seed": self.plan.seed,
             "null": {"null": "iid", "repeats": self.level.repeats},
-            "permutations": self.level.permutations, "bootstrap": self.level.bootstrap,
-            "users": self.plan.users, "undefined": self.plan.undefined, "ties": self.plan.ties,
+            "permutations": self.level.permutations,
+            "bootstrap": self.level.bootstrap,
+            "users": self.plan.users,
+            "undefined": self.plan.undefined,
+            "ties": self.plan.ties,
             "versions": versions(),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,16 +418,22 @@ class _Trained:
         made = key_of({"split": self.splitter.draw_key})
         return observed_and_true.fit_all(
             {self.label: self.system}, self.split.train, self.job.plan.seed, made, 0
-        )[self.label]  # fmt: skip
+        )[self.label]
 
     def _told(self, what: str, more: Mapping[str, Any]) -> dict[str, Any]:
         """Return all that determines something made of this model: its key, and its card."""
         plan = self.job.plan
         return {
-            "what": what, "data": self.data, "split": self.splitter.describe(), "fold": 0,
-            "seed": plan.seed, "algorithm": self.system.describe(), "ties": plan.ties, **more,
+            "what": what,
+            "data": self.data,
+            "split": self.splitter.describe(),
+            "fold": 0,
+            "seed": plan.seed,
+            "algorithm": self.system.describe(),
+            "ties": plan.ties,
+            **more,
             "versions": versions(),
-        }  # fmt: skip
+        }
 
     def _kept(self, told: Mapping[str, Any], make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
         """Return a table from the store, or make and keep it."""
@@ -401,9 +458,12 @@ class _Trained:
         table = self._kept(self._told("run", {"depth": DEPTH}), make)
         held = np.bincount(table["list"].to_numpy(), minlength=len(lists))
         return Run(
-            lists.ids, lists.tests.items, frozen(np.append(0, np.cumsum(held))),
-            frozen(table["item"].to_numpy()), frozen(table["score"].to_numpy()),
-        )  # fmt: skip
+            lists.ids,
+            lists.tests.items,
+            frozen(np.append(0, np.cumsum(held))),
+            frozen(table["item"].to_numpy()),
+            frozen(table["score"].to_numpy()),
+        )
 
     def true(self, known: observed_and_true.Source) -> Scores:
         """Return what the truth says of it."""
@@ -412,10 +472,16 @@ class _Trained:
         of: Any = known.random.fingerprint if isinstance(known, observed_and_true.Sampled) else None
         if isinstance(known, observed_and_true.Simulated):
             of = known.world.describe()
-        told = self._told("truth", {
-            "truth": of, "name": known.name, "metrics": list(labels), "users": plan.users,
-            "relevance": plan.relevance.describe(),
-        })  # fmt: skip
+        told = self._told(
+            "truth",
+            {
+                "truth": of,
+                "name": known.name,
+                "metrics": list(labels),
+                "users": plan.users,
+                "relevance": plan.relevance.describe(),
+            },
+        )
 
         def make() -> pl.DataFrame:
             scores = known.judge({self.label: self.model}, self.split.train, plan)
@@ -431,6 +497,12 @@ class _Trained:
         lists = table.select(pl.col("^list .*$")).rename(lambda name: name.removeprefix("list "))
         own = table.select(pl.exclude("^list .*$")).rename(lambda name: name.removeprefix("of "))
         return Scores(
-            labels, {self.label: system_of(own, labels, {})}, self.split.train.users, lists,
-            plan.users, plan.undefined, labels, relevance=str(plan.relevance),
-        )  # fmt: skip
+            labels,
+            {self.label: system_of(own, labels, {})},
+            self.split.train.users,
+            lists,
+            plan.users,
+            plan.undefined,
+            labels,
+            relevance=str(plan.relevance),
+        )

@@ -26,14 +26,24 @@ MOST_ROWS = 300
 def document(found: Found) -> Document:
     """Return the report of an audit."""
     parts = (
-        _answer, _data, _designs, _decisions, _null, _good_and_bad, _metric, _unbiased, _truth,
+        _answer,
+        _data,
+        _designs,
+        _decisions,
+        _null,
+        _good_and_bad,
+        _metric,
+        _unbiased,
+        _truth,
         _card,
-    )  # fmt: skip
+    )
     return Document(
         f"How far to trust this evaluation: {found.name}",
-        tuple(answer(found)), tuple(_drawable(make(found)) for make in parts),
-        dict(found.card), found.systems,
-    )  # fmt: skip
+        tuple(answer(found)),
+        tuple(_drawable(make(found)) for make in parts),
+        dict(found.card),
+        found.systems,
+    )
 
 
 def _drawable(section: Section) -> Section:
@@ -62,9 +72,12 @@ def _answer(found: Found) -> Section:
     blocks += [Words(f"Assumed: {text}.", "warning") for text in found.assumed]
     blocks += [Words(f"Left out: {what}: {why}.", "plain") for what, why in found.skipped.items()]
     return Section(
-        "answer", "The answer", "Who is best, under how many designs, and how sure: what the rest "
-        "of the report rests on.", tuple(blocks), "audit.md",
-    )  # fmt: skip
+        "answer",
+        "The answer",
+        "Who is best, under how many designs, and how sure: what the rest of the report rests on.",
+        tuple(blocks),
+        "audit.md",
+    )
 
 
 def _data(found: Found) -> Section:
@@ -82,17 +95,23 @@ def _data(found: Found) -> Section:
     if found.splits:
         facts = {name: one.describe() for name, one in found.splits.items()}
         table = pl.DataFrame(
-            [{"split": name, **{k: v for k, v in own.items() if k != "label"}}
-             for name, own in facts.items()], infer_schema_length=None,
-        )  # fmt: skip
+            [
+                {"split": name, **{k: v for k, v in own.items() if k != "label"}}
+                for name, own in facts.items()
+            ],
+            infer_schema_length=None,
+        )
         blocks.append(_facts("What the splits did", table))
         blocks += [words for name, one in found.splits.items() for words in _warnings(name, one)]
     blocks += [Words(note) for note in found.notes]
     return Section(
-        "data", "The data", "How many ratings there are, how unequally they fall on items, and "
+        "data",
+        "The data",
+        "How many ratings there are, how unequally they fall on items, and "
         "whether the splits leak: an evaluation cannot be better than its data.",
-        tuple(blocks), "datasets.md",
-    )  # fmt: skip
+        tuple(blocks),
+        "datasets.md",
+    )
 
 
 def _warnings(name: str, one: Any) -> list[Words]:
@@ -119,9 +138,13 @@ def _designs(found: Found) -> Section:
     blocks: list[Block] = [
         _grid("The designs", about),
         Picture(charts.designs(table, order, found.metric, list(found.designs), note)),
-        _grid(f"{found.metric} of every system under every design", table, 4,
-              "random: what a random order of the same targets is expected to score"),
-    ]  # fmt: skip
+        _grid(
+            f"{found.metric} of every system under every design",
+            table,
+            4,
+            "random: what a random order of the same targets is expected to score",
+        ),
+    ]
     blocks += [
         Words(f"Not done: {what.removeprefix('design ')}: {why}.")
         for what, why in found.skipped.items()
@@ -130,10 +153,13 @@ def _designs(found: Found) -> Section:
     if found.remarks:
         blocks.append(Words("", "warning", "Counted while the systems were judged:", found.remarks))
     return Section(
-        "designs", "Designs side by side", "The same systems under each design, with what chance "
+        "designs",
+        "Designs side by side",
+        "The same systems under each design, with what chance "
         "scores there: values of different designs are not on one scale, orders are.",
-        tuple(blocks), "protocols.md",
-    )  # fmt: skip
+        tuple(blocks),
+        "protocols.md",
+    )
 
 
 def _decisions(found: Found) -> Section:
@@ -145,10 +171,14 @@ def _decisions(found: Found) -> Section:
     if found.flips is not None:
         pairs = found.flips.pairs()
         blocks.append(
-            _grid("Pairs of systems over designs, the least settled first", pairs, 2,
-                  "flips: the share of the designs that say the opposite; contradicts: both ways "
-                  "significantly (p corrected by Holm)")
-        )  # fmt: skip
+            _grid(
+                "Pairs of systems over designs, the least settled first",
+                pairs,
+                2,
+                "flips: the share of the designs that say the opposite; contradicts: both ways "
+                "significantly (p corrected by Holm)",
+            )
+        )
     made = found.comparisons.get(found.common)
     if made is not None:
         blocks.append(_picture(lambda: made.figure("differences")))
@@ -162,17 +192,23 @@ def _decisions(found: Found) -> Section:
         agreed = found.agreement
         blocks.append(_picture(agreed.figure))
         blocks.append(
-            _grid("How alike designs order the systems: Kendall's τ with its interval over users",
-                  agreed.pairs().select("a", "b", "tau", "low", "high", "p", "swaps"), 2)
-        )  # fmt: skip
+            _grid(
+                "How alike designs order the systems: Kendall's τ with its interval over users",
+                agreed.pairs().select("a", "b", "tau", "low", "high", "p", "swaps"),
+                2,
+            )
+        )
     if found.choices is not None:
         choices = found.choices
         blocks.append(_picture(choices.figure))
     return Section(
-        "decisions", "Decisions", "Which conclusions depend on the design, and which do not: a "
+        "decisions",
+        "Decisions",
+        "Which conclusions depend on the design, and which do not: a "
         "pair that flips is not settled by this evaluation.",
-        _filled(blocks, found, ("agreement", "stability", "significance")), "comparing.md",
-    )  # fmt: skip
+        _filled(blocks, found, ("agreement", "stability", "significance")),
+        "comparing.md",
+    )
 
 
 def _null(found: Found) -> Section:
@@ -181,19 +217,31 @@ def _null(found: Found) -> Section:
         table = found.null.table().filter(pl.col("metric") == found.metric)
         own = table.filter(pl.col("design") == found.common)
         if own.height:
-            blocks.append(
-                Picture(charts.null(own, found.order(), found.metric, found.common))
-            )  # fmt: skip
-        columns = ["design", "system", "real", "real_random", "null_value", "null_random",
-                   "ratio", "ratio_low", "ratio_high", "null_share"]  # fmt: skip
+            blocks.append(Picture(charts.null(own, found.order(), found.metric, found.common)))
+        columns = [
+            "design",
+            "system",
+            "real",
+            "real_random",
+            "null_value",
+            "null_random",
+            "ratio",
+            "ratio_low",
+            "ratio_high",
+            "null_share",
+        ]
         unknown = [one for one in columns if table[one].null_count() == table.height]
         shown = table.select([one for one in columns if one not in unknown])
         blocks.append(
-            _grid("Where nothing is to be found", shown, 4,
-                  "ratio: null value / chance, 1 for every system if the design is fair; null "
-                  "share: the part of what a system has above chance that null data gives it too; "
-                  "missing where the system is not clearly away from chance")
-        )  # fmt: skip
+            _grid(
+                "Where nothing is to be found",
+                shown,
+                4,
+                "ratio: null value / chance, 1 for every system if the design is fair; null "
+                "share: the part of what a system has above chance that null data gives it too; "
+                "missing where the system is not clearly away from chance",
+            )
+        )
         blocks += [Words(line) for line in found.null.footer()]
         seen = set(table["design"])
         left_out = [design for design in found.designs if design not in seen]
@@ -201,10 +249,13 @@ def _null(found: Found) -> Section:
             why = "intervened test parts would train all systems anew, and time says nothing here"
             blocks.append(Words(f"Not looked at: {', '.join(left_out)} ({why})."))
     return Section(
-        "null", "The null experiment", "What each system would score if nobody had any taste and "
+        "null",
+        "The null experiment",
+        "What each system would score if nobody had any taste and "
         "no item were better: whatever is above chance here is made by the design.",
-        _filled(blocks, found, ("null experiment",)), "null.md",
-    )  # fmt: skip
+        _filled(blocks, found, ("null experiment",)),
+        "null.md",
+    )
 
 
 def _good_and_bad(found: Found) -> Section:
@@ -214,9 +265,13 @@ def _good_and_bad(found: Found) -> Section:
         k = split.k or 10
         blocks.append(Picture(charts.good_and_bad(split.systems, k, found.order())))
         blocks.append(
-            _grid("Judged and liked", split.systems, 4,
-                  "P = judged x liked; anti-P = judged x (1 − liked)")
-        )  # fmt: skip
+            _grid(
+                "Judged and liked",
+                split.systems,
+                4,
+                "P = judged x liked; anti-P = judged x (1 − liked)",
+            )
+        )
         if len(found.systems) <= charts.MOST_SYSTEMS:
             blocks.append(_picture(split.figure))
             blocks.append(_grid("Every margin of precision, split", split.table(), 3))
@@ -233,10 +288,14 @@ def _good_and_bad(found: Found) -> Section:
         blocks.append(_picture(bias.pairs.figure))
         blocks += [Words(f"{line}.") for line in bias.pairs.footer()[1:3]]
     return Section(
-        "good-and-bad", "Good against bad", "Liked beside disliked recommendations: what is "
+        "good-and-bad",
+        "Good against bad",
+        "Liked beside disliked recommendations: what is "
         "popular is judged more and gets more of both, so the two families of metrics can "
-        "disagree.", _filled(blocks, found, ("margins", "bias")), "bias.md",
-    )  # fmt: skip
+        "disagree.",
+        _filled(blocks, found, ("margins", "bias")),
+        "bias.md",
+    )
 
 
 def _metric(found: Found) -> Section:
@@ -247,20 +306,30 @@ def _metric(found: Found) -> Section:
     if found.power is not None:
         power = found.power
         blocks.append(
-            _grid("Discriminative power", power.table().sort("DP", maintain_order=True), 4,
-                  power.footer()[0])
-        )  # fmt: skip
+            _grid(
+                "Discriminative power",
+                power.table().sort("DP", maintain_order=True),
+                4,
+                power.footer()[0],
+            )
+        )
         blocks.append(_picture(power.figure))
     for one in (found.sparsity, found.popularity):
         if one is not None:
             blocks.append(_grid(f"Robustness to {one.to}", one.summary(), 3, one.footer()[0]))
             blocks.append(_picture(one.figure))
     return Section(
-        "metric", "Which metric", "How well metrics and cutoffs tell these systems apart, and how "
+        "metric",
+        "Which metric",
+        "How well metrics and cutoffs tell these systems apart, and how "
         "their orders hold when less is known: a metric that does neither decides nothing.",
-        _filled(blocks, found, ("discriminative power", "robustness to sparsity",
-                                "robustness to popularity")), "comparing.md",
-    )  # fmt: skip
+        _filled(
+            blocks,
+            found,
+            ("discriminative power", "robustness to sparsity", "robustness to popularity"),
+        ),
+        "comparing.md",
+    )
 
 
 def recommended(found: Found) -> str:
@@ -303,13 +372,17 @@ def _unbiased(found: Found) -> Section:
         if own["usable"].any():
             blocks.append(Picture(charts.estimates(own, order, metric)))
         blocks.append(
-            _grid("Estimates that weigh popularity out, and what they rest on", made.shown(), 4,
-                  "naive: what is not judged counts as not liked; ips, snips: each judgment counts "
-                  "by its propensity, with intervals over users; ess: how many equal weights the "
-                  "weights of the hits are worth; usable: whether the estimate and its interval "
-                  "are values that the metric can have, it rests on enough hits, and the weights "
-                  "add up to the slots of the lists")
-        )  # fmt: skip
+            _grid(
+                "Estimates that weigh popularity out, and what they rest on",
+                made.shown(),
+                4,
+                "naive: what is not judged counts as not liked; ips, snips: each judgment counts "
+                "by its propensity, with intervals over users; ess: how many equal weights the "
+                "weights of the hits are worth; usable: whether the estimate and its interval "
+                "are values that the metric can have, it rests on enough hits, and the weights "
+                "add up to the slots of the lists",
+            )
+        )
         blocks.append(Words(f"{made.footer()[0]}."))
         blocks += [Words(f"{note}.", "warning") for note in made.unusable_notes()]
         fitted = "random ratings" in made.how["propensity"]
@@ -326,16 +399,23 @@ def _unbiased(found: Found) -> Section:
         if len(found.systems) <= charts.MOST_SYSTEMS:
             blocks.append(_picture(strata.figure))
         blocks.append(
-            _grid("Where the score comes from: the share of the most popular tenth of items",
-                  strata.heads(), 3)
-        )  # fmt: skip
+            _grid(
+                "Where the score comes from: the share of the most popular tenth of items",
+                strata.heads(),
+                3,
+            )
+        )
     if found.sensitivity is not None:
         title = "How wrong propensities must be for a pair to turn"
         if found.sensitivity.flips:
             blocks.append(
-                _grid(title, found.sensitivity.table(), 3,
-                      "gamma: the odds of being judged may be this many times off; 1 = undecided")
-            )  # fmt: skip
+                _grid(
+                    title,
+                    found.sensitivity.table(),
+                    3,
+                    "gamma: the odds of being judged may be this many times off; 1 = undecided",
+                )
+            )
         if found.sensitivity.unusable:
             names = ", ".join(found.sensitivity.unusable)
             blocks.append(
@@ -352,16 +432,25 @@ def _unbiased(found: Found) -> Section:
     if found.users_needed is not None:
         columns = ["a", "b", "users", "difference", "detectable", "power", "needed"]
         blocks.append(
-            _grid("What would settle it: users needed under the common design",
-                  found.users_needed.pair_table().select(columns), 4,
-                  found.users_needed.footer()[0])
-        )  # fmt: skip
+            _grid(
+                "What would settle it: users needed under the common design",
+                found.users_needed.pair_table().select(columns),
+                4,
+                found.users_needed.footer()[0],
+            )
+        )
     return Section(
-        "unbiased", "Unbiased estimates", "What systems would score were everything judged, how "
+        "unbiased",
+        "Unbiased estimates",
+        "What systems would score were everything judged, how "
         "surely, where their scores come from, and what would settle what is open.",
-        _filled(blocks, found, ("unbiased estimates", "popularity deciles", "sensitivity",
-                                "judgments needed")), "estimates.md",
-    )  # fmt: skip
+        _filled(
+            blocks,
+            found,
+            ("unbiased estimates", "popularity deciles", "sensitivity", "judgments needed"),
+        ),
+        "estimates.md",
+    )
 
 
 def _truth(found: Found) -> Section:
@@ -374,18 +463,23 @@ def _truth(found: Found) -> Section:
         blocks.append(Words(f"The truth: {truth.meant}.{first}"))
         if rows["tau"].null_count() < rows.height:
             blocks.append(Picture(charts.agreement_with_truth(rows.to_dicts(), found.metric)))
-        blocks.append(_grid("Places of the systems, in truth and by design",
-                            truth.orders(found.metric)))  # fmt: skip
+        blocks.append(
+            _grid("Places of the systems, in truth and by design", truth.orders(found.metric))
+        )
         values = truth.table().filter(pl.col("metric") == found.metric).drop("metric")
         own = values.filter(pl.col("design") == found.common)
         blocks.append(Picture(charts.observed_and_true(own, found.order(), found.metric)))
         columns = ["design", "metric", "tau", "low", "high", "p", "swaps", "mean_error"]
         blocks.append(
-            _grid("How true each design is", truth.agreement().select(columns), 2,
-                  "tau: of the order of systems to the true one; swaps: pairs in the wrong order; "
-                  "mean_error: mean size of the errors in percent of the truth. Lists of one "
-                  "relevant item are on another scale by design: look at their order")
-        )  # fmt: skip
+            _grid(
+                "How true each design is",
+                truth.agreement().select(columns),
+                2,
+                "tau: of the order of systems to the true one; swaps: pairs in the wrong order; "
+                "mean_error: mean size of the errors in percent of the truth. Lists of one "
+                "relevant item are on another scale by design: look at their order",
+            )
+        )
         blocks.append(_grid("Observed and true values", values, 4, "error in percent of the truth"))
     else:
         blocks.append(
@@ -396,10 +490,13 @@ def _truth(found: Found) -> Section:
             )
         )
     return Section(
-        "truth", "The truth", "Where it is known: true values beside what each design observes, "
+        "truth",
+        "The truth",
+        "Where it is known: true values beside what each design observes, "
         "so that one sees where the common design misleads, and where the remedies fail too.",
-        tuple(blocks), "null.md",
-    )  # fmt: skip
+        tuple(blocks),
+        "null.md",
+    )
 
 
 def _card(found: Found) -> Section:
@@ -413,9 +510,13 @@ def _card(found: Found) -> Section:
         blocks.append(Code(f"{title} (unskew run plan.toml)", plan_toml(plan)))
     blocks.append(Code("Citations", bibtex(found)))
     return Section(
-        "card", "The card", "Everything needed to derive each number again: data, plan, seed and "
-        "versions, and the papers to cite.", tuple(blocks), "audit.md",
-    )  # fmt: skip
+        "card",
+        "The card",
+        "Everything needed to derive each number again: data, plan, seed and "
+        "versions, and the papers to cite.",
+        tuple(blocks),
+        "audit.md",
+    )
 
 
 # Pieces
@@ -424,8 +525,21 @@ def _card(found: Found) -> Section:
 def _flat(card: Any, before: str = "") -> pl.DataFrame:
     """Return a card as rows of what and value; what is deep is told by its keys."""
     rows: list[tuple[str, str]] = []
-    for key in ("data", "truth", "level", "relevance", "metric", "seed", "null", "permutations",
-                "bootstrap", "users", "undefined", "ties", "versions"):  # fmt: skip
+    for key in (
+        "data",
+        "truth",
+        "level",
+        "relevance",
+        "metric",
+        "seed",
+        "null",
+        "permutations",
+        "bootstrap",
+        "users",
+        "undefined",
+        "ties",
+        "versions",
+    ):
         value = card.get(key)
         if isinstance(value, dict):
             rows += [(f"{key}: {name}", str(one)) for name, one in value.items()]
@@ -440,9 +554,15 @@ def _facts(title: str, table: pl.DataFrame) -> Grid:
     for name in table.columns[1:]:
         values = table[name].to_list()
         if any(one is not None for one in values):
-            rows.append({"what": name.replace("_", " "), **{
-                part: _plain(one) for part, one in zip(table[table.columns[0]], values, strict=True)
-            }})  # fmt: skip
+            rows.append(
+                {
+                    "what": name.replace("_", " "),
+                    **{
+                        part: _plain(one)
+                        for part, one in zip(table[table.columns[0]], values, strict=True)
+                    },
+                }
+            )
     return Grid(title, pl.DataFrame(rows))
 
 

@@ -113,9 +113,13 @@ class Truth(Printed):
         return self._averages[key]
 
     def _mean(
-        self, of: Mapping[str, tuple[Scores, ...]], design: str, system: str, metric: str,
+        self,
+        of: Mapping[str, tuple[Scores, ...]],
+        design: str,
+        system: str,
+        metric: str,
         undefined: str,
-    ) -> tuple[float, int]:  # fmt: skip
+    ) -> tuple[float, int]:
         """Return the mean over splits, and how many users it is of in all."""
         means = [self._means_of(part, undefined)[system][metric] for part in of[design]]
         return math.fsum(one.value for one in means) / len(means), sum(one.users for one in means)
@@ -186,9 +190,17 @@ class Truth(Printed):
                 row: dict[str, Any] = {"design": design, "metric": metric}
                 means = own.select(f"observed{end}", f"true{end}").to_numpy()
                 if not np.isnan(means).any():
-                    found = agreement(
-                        both, [metric], bootstrap=self.bootstrap, level=self.level, seed=self.seed
-                    ).pairs().row(0, named=True)  # fmt: skip
+                    found = (
+                        agreement(
+                            both,
+                            [metric],
+                            bootstrap=self.bootstrap,
+                            level=self.level,
+                            seed=self.seed,
+                        )
+                        .pairs()
+                        .row(0, named=True)
+                    )
                     row |= {key: found[key] for key in (*TAUS, "swaps")}
                 rows.append({**row, "mean_error": own[f"error{end}"].abs().mean()})
         texts = dict.fromkeys(("design", "metric"), pl.String)
@@ -236,13 +248,16 @@ class Truth(Printed):
             y=alt.Y("observed:Q", title=f"observed {label}"),
         )
         points = base.mark_point(filled=True, size=80).encode(
-            color=alt.Color("system:N"), shape=alt.Shape("design:N"),
+            color=alt.Color("system:N"),
+            shape=alt.Shape("design:N"),
             tooltip=["design:N", "system:N", "observed:Q", "true:Q"],
-        )  # fmt: skip
+        )
         ends = {"x": alt.datum(0), "y": alt.datum(0), "x2": alt.datum(top), "y2": alt.datum(top)}
-        diagonal = alt.Chart(alt.NamedData(name="rows")).mark_rule(
-            strokeDash=[4, 3], color="#999999"
-        ).encode(**ends)  # fmt: skip
+        diagonal = (
+            alt.Chart(alt.NamedData(name="rows"))
+            .mark_rule(strokeDash=[4, 3], color="#999999")
+            .encode(**ends)
+        )
         chart = alt.layer(diagonal, points).properties(width=360, height=360)
         return as_figure(chart, "Observed and true", [f"truth: {self.meant}"], rows)
 
@@ -277,11 +292,13 @@ class Truth(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return tables and how they came about as plain values."""
         return {
-            "truth": self.meant, "level": self.level, "rows": self.table().to_dicts(),
+            "truth": self.meant,
+            "level": self.level,
+            "rows": self.table().to_dicts(),
             "agreement": self.agreement().to_dicts(),
             "facts": {design: dict(facts) for design, facts in self.facts.items()},
             "notes": [*self._undefined(), *self.notes],
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         return f"Truth({len(self.designs)} designs, {len(self.systems)} systems; {self.meant})"
@@ -390,9 +407,14 @@ def truth(
             total = sum(count_splits(plan, one, source.ratings) for one in range(len(plan.splits)))
             progress(done, total)
     return Truth(
-        source.name, {name: tuple(parts) for name, parts in observed.items()},
-        {name: tuple(parts) for name, parts in true.items()}, bootstrap, level, plan.seed, facts,
-    )  # fmt: skip
+        source.name,
+        {name: tuple(parts) for name, parts in observed.items()},
+        {name: tuple(parts) for name, parts in true.items()},
+        bootstrap,
+        level,
+        plan.seed,
+        facts,
+    )
 
 
 def applied(view: View, split: Split, source: observed_and_true.Source, seed: int) -> Split:
@@ -450,8 +472,12 @@ class Sweep(Printed):
             }
             for row in self.truth.agreement().iter_rows(named=True)
         ]
-        schema = {"kind": pl.String, "size": pl.Float64, "exponent": pl.Float64,
-                  "metric": pl.String}  # fmt: skip
+        schema = {
+            "kind": pl.String,
+            "size": pl.Float64,
+            "exponent": pl.Float64,
+            "metric": pl.String,
+        }
         numbers = dict.fromkeys(("mean_error", "tau", "low", "high"), pl.Float64)
         return pl.DataFrame(rows, schema={**schema, **numbers})
 
@@ -466,12 +492,13 @@ class Sweep(Printed):
             alt.Chart(alt.NamedData(name="rows"))
             .mark_line(point=True)
             .encode(
-                x=alt.X("exponent:Q"), y=alt.Y("mean_error:Q", title="mean size of the error, %"),
+                x=alt.X("exponent:Q"),
+                y=alt.Y("mean_error:Q", title="mean size of the error, %"),
                 color=alt.Color("size:N"),
             )
             .properties(width=200, height=220)
             .facet(column=alt.Column("kind:N", title=None))
-        )  # fmt: skip
+        )
         return as_figure(chart, f"Errors of {label}", [f"truth: {self.truth.meant}"], rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -559,13 +586,16 @@ class DebiasedTraining(Printed):
         full = means["full"]
         rows = [
             {
-                "training": name, "system": system, "metric": metric, "true": value,
+                "training": name,
+                "system": system,
+                "metric": metric,
+                "true": value,
                 "change": value - full[system][metric],
             }
             for name, every in means.items()
             for system, own in every.items()
             for metric, value in own.items()
-        ]  # fmt: skip
+        ]
         return pl.DataFrame(rows)
 
     def figure(self, metric: str | None = None) -> Figure:
@@ -580,11 +610,13 @@ class DebiasedTraining(Printed):
             alt.Chart(alt.NamedData(name="rows"))
             .mark_point(filled=True, size=80)
             .encode(
-                x=alt.X("true:Q", title=f"true {label}"), y=alt.Y("system:N", title=None),
-                color=alt.Color("training:N"), shape=alt.Shape("training:N"),
+                x=alt.X("true:Q", title=f"true {label}"),
+                y=alt.Y("system:N", title=None),
+                color=alt.Color("training:N"),
+                shape=alt.Shape("training:N"),
             )
             .properties(width=360)
-        )  # fmt: skip
+        )
         return as_figure(chart, "Training on less biased data", [f"truth: {self.meant}"], rows)
 
     def to_dict(self) -> dict[str, Any]:

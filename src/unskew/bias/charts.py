@@ -46,16 +46,16 @@ def popularity(all_items: ItemCounts, gini: float) -> Figure:
             for rank, mean in zip(edges[:-1], means, strict=True)
         ]
     chart = (
-        _rows().mark_line(interpolate="step-after")
+        _rows()
+        .mark_line(interpolate="step-after")
         .encode(
             x=alt.X("rank:Q", title="items, each curve in its own order").scale(nice=False),
             y=alt.Y("share:Q", title="share of users, of ratings").scale(domain=[0, 1]),
             color=alt.Color("curve:N").scale(domain=list(CURVES), range=list(CURVES.values())),
         )
         .properties(width=520, height=260)
-    )  # fmt: skip
-    notes = [f"{int(counts.rated.sum()):,} ratings of {len(counts.items):,} items; Gini "
-             f"{gini:.2f}"]  # fmt: skip
+    )
+    notes = [f"{int(counts.rated.sum()):,} ratings of {len(counts.items):,} items; Gini {gini:.2f}"]
     return as_figure(chart, "Popularity and average rating", notes, rows)
 
 
@@ -158,14 +158,15 @@ def cases(table: pl.DataFrame, title: str, notes: Sequence[str]) -> Figure:
     ]
     order = list(dict.fromkeys(row["case"] for row in rows))
     chart = (
-        _rows().mark_bar()
+        _rows()
+        .mark_bar()
         .encode(
             x=alt.X("share:Q", title="share of item pairs").axis(format=".0%"),
             y=alt.Y("case:N", title="popularity and average rating").scale(domain=order),
             color=alt.Color("does:N").scale(domain=list(DOES), range=list(DOES.values())),
         )
         .properties(width=420, height=alt.Step(36))
-    )  # fmt: skip
+    )
     return as_figure(chart, title, notes, rows)
 
 

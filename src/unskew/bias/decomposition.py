@@ -111,12 +111,23 @@ class Margin:
         """Return plain values, for JSON."""
         numbers = {
             name: getattr(self, name)
-            for name in ("precision", "anti_precision", "judged", "liked", "disliked",
-                         "judged_share")
-        }  # fmt: skip
+            for name in (
+                "precision",
+                "anti_precision",
+                "judged",
+                "liked",
+                "disliked",
+                "judged_share",
+            )
+        }
         known = {name: _known(value) for name, value in numbers.items()}
-        return {"a": self.a, "b": self.b, **known, "disagree": self.disagree,
-                "foretold": self.foretold}  # fmt: skip
+        return {
+            "a": self.a,
+            "b": self.b,
+            **known,
+            "disagree": self.disagree,
+            "foretold": self.foretold,
+        }
 
     def __str__(self) -> str:
         return (
@@ -137,10 +148,15 @@ class Margins(Printed):
     def systems(self) -> pl.DataFrame:
         """A row per system: P, anti-P, J (`judged`) and c (`liked`), the best precision first."""
         rows = [
-            {"system": name, "P": both[0], "anti-P": both[1], "judged": sum(both),
-             "liked": _known(_liked(both))}
+            {
+                "system": name,
+                "P": both[0],
+                "anti-P": both[1],
+                "judged": sum(both),
+                "liked": _known(_liked(both)),
+            }
             for name, both in self.values.items()
-        ]  # fmt: skip
+        ]
         schema = {
             "system": pl.String,
             **dict.fromkeys(("P", "anti-P", "judged", "liked"), pl.Float64),
@@ -266,9 +282,8 @@ def _from_scores(scores: Scores, k: int | None) -> tuple[dict[str, tuple[float, 
     labels = {str(metric): label for label, metric in scores.metrics.items()}
     found = {int(m[1]): name for name in labels if (m := re.fullmatch(r"P@(\d+)", name))}
     usable = [
-        cutoff for cutoff in found
-        if f"anti-P@{cutoff}" in labels or f"Judged@{cutoff}" in labels
-    ]  # fmt: skip
+        cutoff for cutoff in found if f"anti-P@{cutoff}" in labels or f"Judged@{cutoff}" in labels
+    ]
     if k is None and len(usable) > 1:
         raise SettingError(f"scores have several cutoffs ({_list(usable)}): say which with k=…")
     if k is None and usable:

@@ -61,10 +61,17 @@ class Dependence:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
         names = (
-            "items", "left_out", "judgments", "overall", "overall_nonrel", "share_above",
-            "to_relevance_independence", "to_item_independence", "to_item_independence_nonrel",
+            "items",
+            "left_out",
+            "judgments",
+            "overall",
+            "overall_nonrel",
+            "share_above",
+            "to_relevance_independence",
+            "to_item_independence",
+            "to_item_independence_nonrel",
             "nearer",
-        )  # fmt: skip
+        )
         values = {name: getattr(self, name) for name in names}
         return {
             name: None if isinstance(value, float) and math.isnan(value) else value
@@ -129,13 +136,17 @@ def dependence_of(counts: ItemCounts) -> Dependence:
     apart = np.abs(nonrel - overall_nonrel)
     apart = apart[~np.isnan(apart)]
     return Dependence(
-        part.p_train, part.p_train_rel, overall, overall_nonrel, float(above.mean()),
+        part.p_train,
+        part.p_train_rel,
+        overall,
+        overall_nonrel,
+        float(above.mean()),
         float(np.abs(part.p_train_rel - part.p_train).mean()),
         float(np.abs(part.p_train_rel - overall).mean()),
         float(apart.mean()) if apart.size else math.nan,
         float(part.asked.mean()),
         int(np.count_nonzero(rows & ~defined)),
-    )  # fmt: skip
+    )
 
 
 def _ratio(top: I64, bottom: F64) -> float:

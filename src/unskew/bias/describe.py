@@ -121,8 +121,10 @@ class BiasReport:
         Spearman, and Kendall's τ_b.
         """
         part, signs = self.counts.take(self.counts.usable), self.pairs.observed
-        rankings = {"phi_P": (part.phi_p, "odds*rating", 1), "phi_antiP":
-                    (part.phi_anti, "odds*bad", -1)}  # fmt: skip
+        rankings = {
+            "phi_P": (part.phi_p, "odds*rating", 1),
+            "phi_antiP": (part.phi_anti, "odds*bad", -1),
+        }
         others = {"popularity": (part.p_train, "odds"), "rating": (part.p_rel_train, "rating")}
         rows = [
             {
@@ -157,15 +159,17 @@ class BiasReport:
             "top_10_percent": self.head(0.1),
             "bins": self.bins().to_dicts(),
             "correlations": [
-                {key: None if isinstance(value, float) and math.isnan(value) else value
-                 for key, value in row.items()}
+                {
+                    key: None if isinstance(value, float) and math.isnan(value) else value
+                    for key, value in row.items()
+                }
                 for row in self.correlations.to_dicts()
             ],
             "dependence": None if self.dependence is None else self.dependence.to_dict(),
             "pairs": self.pairs.to_dict(),
             "verdict": self.verdict.to_dict(),
             "notes": list(self.counts.notes),
-        }  # fmt: skip
+        }
 
     def figure(self, name: str = "popularity") -> Figure:
         """Draw it.
@@ -199,15 +203,22 @@ class BiasReport:
     def sections(self) -> list[tuple[list[str], list[list[str]]]]:
         """Return the tables that people read: header and rows of each."""
         bins = [
-            [f"{row['from']:,}-{row['to']:,}", f"{row['items']:,}", f"{row['ratings']:,}",
-             number(row["ratio"], 3), f"{number(row['low'], 3)}-{number(row['high'], 3)}"]
+            [
+                f"{row['from']:,}-{row['to']:,}",
+                f"{row['items']:,}",
+                f"{row['ratings']:,}",
+                number(row["ratio"], 3),
+                f"{number(row['low'], 3)}-{number(row['high'], 3)}",
+            ]
             for row in self.bins().iter_rows(named=True)
-        ]  # fmt: skip
+        ]
         found = [
-            [f"{row['ranking']} with {row['with']}",
-             *(number(row[name], 2) for name in ("pearson", "spearman", "kendall"))]
+            [
+                f"{row['ranking']} with {row['with']}",
+                *(number(row[name], 2) for name in ("pearson", "spearman", "kendall")),
+            ]
             for row in self.correlations.iter_rows(named=True)
-        ]  # fmt: skip
+        ]
         return [
             (["ratings per item", "items", "ratings", "liked", "95 % interval"], bins),
             (["optimal ranking", "Pearson", "Spearman", "Kendall"], found),
@@ -247,8 +258,16 @@ class BiasReport:
         return f"<p>{top}</p>{tables}<p>{foot}</p>{self.verdict._repr_html_()}"
 
 
-_FACTS = ("items", "unrated", "rated_by_everyone", "ratings", "liked", "gini", "top_1_percent",
-          "top_10_percent")  # fmt: skip
+_FACTS = (
+    "items",
+    "unrated",
+    "rated_by_everyone",
+    "ratings",
+    "liked",
+    "gini",
+    "top_1_percent",
+    "top_10_percent",
+)
 
 
 @checked

@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 
 
 CASES = (
-    "agree, steeper", "agree, not steeper", "disagree, steeper", "disagree, not steeper",
-)  # fmt: skip
+    "agree, steeper",
+    "agree, not steeper",
+    "disagree, steeper",
+    "disagree, not steeper",
+)
 """Popularity and (observed or true) relevance agree or not; where they agree, whether the odds of
 popularity are steeper than non-relevance, where not, whether they are steeper than relevance."""
 DISAGREEING = (True, False, True, False)
@@ -225,9 +228,11 @@ class Pairs:
             return without_truth(self.disagree, list(self.cases.values()), self.popular_and_rated)
         consistent = self.consistent
         return from_truth(
-            consistent["P"], consistent["anti-P"], self.popular_and_relevant,
+            consistent["P"],
+            consistent["anti-P"],
+            self.popular_and_relevant,
             self.consistency_error,
-        )  # fmt: skip
+        )
 
     def table(self) -> pl.DataFrame:
         """Return a row per case: its share of pairs, and what the optimal rankings do in it.
@@ -443,10 +448,14 @@ def pairs_of(
         else:
             notes.append("fewer than two rated items have random judgments: no truth to look at")
     return Pairs(
-        observed, true, int(counts.unrated.sum()), int(counts.everyone.sum()),
-        int(np.count_nonzero(usable & ~known)) if true is not None else 0, error,
+        observed,
+        true,
+        int(counts.unrated.sum()),
+        int(counts.everyone.sum()),
+        int(np.count_nonzero(usable & ~known)) if true is not None else 0,
+        error,
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 @checked
@@ -492,8 +501,9 @@ def pairs_of_systems(
     shown = Ids.union(*(_top(read_run(run), k) for run in (a, b)))[0]
     codes = counts.items.codes(shown.values)
     unknown = int(np.count_nonzero(codes < 0))
-    part = pairs_of(counts.take(np.sort(codes[codes >= 0])), sample=sample, seed=seed,
-                    threads=threads)  # fmt: skip
+    part = pairs_of(
+        counts.take(np.sort(codes[codes >= 0])), sample=sample, seed=seed, threads=threads
+    )
     return replace(
         part,
         unrated=part.unrated + unknown,

@@ -146,9 +146,14 @@ class ItemCounts:
             for column in (self.asked, self.asked_liked)
         )
         return ItemCounts(
-            Ids(self.items.raw(rows.tolist())), frozen(self.users[rows]), frozen(self.rated[rows]),
-            frozen(self.liked[rows]), asked, found, self.notes,
-        )  # fmt: skip
+            Ids(self.items.raw(rows.tolist())),
+            frozen(self.users[rows]),
+            frozen(self.rated[rows]),
+            frozen(self.liked[rows]),
+            asked,
+            found,
+            self.notes,
+        )
 
     # The probabilities
 
@@ -283,9 +288,12 @@ def count_items(
     denominator = np.full(len(seen.items), everybody, np.int64)
     if there is None:
         return ItemCounts(
-            seen.items, frozen(denominator), frozen(rated.astype(np.int64)),
-            frozen(good.astype(np.int64)), notes=tuple(notes),
-        )  # fmt: skip
+            seen.items,
+            frozen(denominator),
+            frozen(rated.astype(np.int64)),
+            frozen(good.astype(np.int64)),
+            notes=tuple(notes),
+        )
     again = shared_rows(there, seen)
     both = int(np.count_nonzero(again))
     new = there.take(~again)
@@ -304,9 +312,14 @@ def count_items(
     elif both:
         notes.append(f"{both:,} random judgments are of pairs rated anyway: counted as ratings")
     return ItemCounts(
-        seen.items, frozen(denominator.astype(np.int64)), frozen(rated.astype(np.int64)),
-        frozen(good.astype(np.int64)), frozen(asked), frozen(found.astype(np.int64)), tuple(notes),
-    )  # fmt: skip
+        seen.items,
+        frozen(denominator.astype(np.int64)),
+        frozen(rated.astype(np.int64)),
+        frozen(good.astype(np.int64)),
+        frozen(asked),
+        frozen(found.astype(np.int64)),
+        tuple(notes),
+    )
 
 
 def _judged(ratings: Ratings) -> Ratings:
@@ -336,9 +349,14 @@ def _of_world(
     rated = item_counts(seen)
     good = np.bincount(seen.item[seen.value >= least], minlength=rated.size)
     return ItemCounts(
-        world.items, frozen(asked), frozen(rated.astype(np.int64)), frozen(good.astype(np.int64)),
-        frozen(asked - rated), frozen(relevant - good), (f"the truth is known: {world}",),
-    )  # fmt: skip
+        world.items,
+        frozen(asked),
+        frozen(rated.astype(np.int64)),
+        frozen(good.astype(np.int64)),
+        frozen(asked - rated),
+        frozen(relevant - good),
+        (f"the truth is known: {world}",),
+    )
 
 
 def counts_of(

@@ -121,9 +121,7 @@ class Signs:
         negative
             Whether `of` names 1 - g instead, which is ordered the other way round.
         """
-        mine, product, quotient = (
-            self.sign(name) for name in (f, g["product"], g["quotient"])
-        )  # fmt: skip
+        mine, product, quotient = (self.sign(name) for name in (f, g["product"], g["quotient"]))
         other = -self.sign(g["of"]) if negative else self.sign(g["of"])
         apart = mine != 0
         opposite = apart & (mine * other < 0) & (product == mine)
@@ -275,9 +273,11 @@ def count_signs(
     ranks = frozen(np.array([dense_ranks(top, bottom) for top, bottom in functions.values()]))
     if sample is None and weight.size > MOST_GROUPS:
         sample = SAMPLE
-    blocks = _count_all(ranks, weight, threads) if sample is None else (
-        _count_some(ranks, group, sample, seed, threads)
-    )  # fmt: skip
+    blocks = (
+        _count_all(ranks, weight, threads)
+        if sample is None
+        else (_count_some(ranks, group, sample, seed, threads))
+    )
     return Signs(tuple(functions), frozen(blocks), items, sample is not None)
 
 

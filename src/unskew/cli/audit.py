@@ -67,10 +67,13 @@ With --store, an audit that was stopped goes on where it was.
 """
 
 STAGES = {
-    "reading": "reading", "designs": "systems under all designs",
-    "null experiment": "null experiment", "lists": "lists and truth",
-    "conclusions": "conclusions", "diagnostics": "diagnostics",
-}  # fmt: skip
+    "reading": "reading",
+    "designs": "systems under all designs",
+    "null experiment": "null experiment",
+    "lists": "lists and truth",
+    "conclusions": "conclusions",
+    "diagnostics": "diagnostics",
+}
 
 
 def audit(  # noqa: D103 - its help is EXAMPLES
@@ -130,9 +133,11 @@ def audit(  # noqa: D103 - its help is EXAMPLES
         raise SettingError("give --quick or --thorough, not both")
     level = "quick" if quick else "thorough" if thorough else "default"
     how: dict[str, Any] = {
-        "designs": between_commas(designs), "metric": metric, "seed": seed,
+        "designs": between_commas(designs),
+        "metric": metric,
+        "seed": seed,
         **inputs.relevance_of(liked, above, gain, loss, relevance),
-    }  # fmt: skip
+    }
     if judgments is not None or run:
         if ratings is not None:
             raise SettingError("give ratings, or --judgments and --run: not both")
@@ -155,9 +160,12 @@ def audit(  # noqa: D103 - its help is EXAMPLES
         if random is not None:
             drawn = inputs.read_random_file(random, columns, duplicates, data_dir=data_dir)
         given = {
-            "data": inputs.loaded(ratings, data_dir, columns, duplicates), "random": drawn,
-            "algorithms": between_commas(algorithms), "store": store, "workers": workers,
-        }  # fmt: skip
+            "data": inputs.loaded(ratings, data_dir, columns, duplicates),
+            "random": drawn,
+            "algorithms": between_commas(algorithms),
+            "store": store,
+            "workers": workers,
+        }
     with compiling_ahead(), stages(quiet) as moved:
         found = carry_out(plan=level, progress=moved, **given, **how)
     shown(found, quiet)
@@ -196,9 +204,14 @@ def stages(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
     )
 
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TimeRemainingColumn(), console=messages(), transient=True,
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=messages(),
+        transient=True,
+    )
     with bar:
         tasks = {
             stage: bar.add_task(title, total=None, start=False) for stage, title in STAGES.items()
@@ -240,10 +253,12 @@ def shown(found: Audit, quiet: bool) -> None:
         }
         chance = rows[order[0]]["random"]
         cells = [
-            Text(f"{rows[one]['value']:.4f} ({rows[one]['place']})",
-                 style="bold green" if rows[one]["place"] == 1 else "")
+            Text(
+                f"{rows[one]['value']:.4f} ({rows[one]['place']})",
+                style="bold green" if rows[one]["place"] == 1 else "",
+            )
             for one in order
-        ]  # fmt: skip
+        ]
         table.add_row(design, *cells, "–" if chance is None else f"{chance:.4f}")
     screen.print(table)
     for line in found.lines():

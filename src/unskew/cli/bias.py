@@ -174,9 +174,13 @@ def pairs(
         raise SettingError("-k is for --run: say whose lists")
     data, truth = _both(ratings, random, data_dir, columns, duplicates)
     how: dict[str, Any] = {
-        "liked": liked, "random": truth, "users": users, "sample": sample, "seed": seed,
+        "liked": liked,
+        "random": truth,
+        "users": users,
+        "sample": sample,
+        "seed": seed,
         "threads": threads,
-    }  # fmt: skip
+    }
     if run:
         a, b = (inputs.read_run_file(path, columns) for path in run)
         found = pairs_of_systems(data, a, b, 10 if k is None else k, **how)

@@ -135,14 +135,25 @@ def null(  # noqa: D103 - its help is NULL
     data = inputs.loaded(ratings, data_dir, columns, duplicates)
     named = [name.strip() for name in designs.split(",") if name.strip()]
     plans = castells2018_designs(
-        systems_of(algorithm), named, liked=_threshold(liked, data),
-        metrics=inputs.metric_names(metric) or ["P@10"], folds=folds, users=users, seed=seed,
-    )  # fmt: skip
+        systems_of(algorithm),
+        named,
+        liked=_threshold(liked, data),
+        metrics=inputs.metric_names(metric) or ["P@10"],
+        folds=folds,
+        users=users,
+        seed=seed,
+    )
     with progress("null experiment", quiet) as moved:
         found = null_experiment(
-            data.ratings, plans, tuple(kinds or ["iid"]), repeats, share=share, store=store,
-            workers=workers, progress=moved,
-        )  # fmt: skip
+            data.ratings,
+            plans,
+            tuple(kinds or ["iid"]),
+            repeats,
+            share=share,
+            store=store,
+            workers=workers,
+            progress=moved,
+        )
     outputs.draw(figures, lambda _: found.figure())
     outputs.deliver(_printout(found), to, format, quiet)
 
@@ -228,12 +239,15 @@ def truth(  # noqa: D103 - its help is TRUTH
     threshold = _threshold(liked, data)
     named = [BY_NAME[choose("targets", one, BY_NAME)]() for one in targets or ["all-items"]]
     plan = Plan(
-        RandomSplit(test=test) if folds is None else RandomSplit(folds=folds), named,
-        systems_of(algorithm) or simple_systems(threshold), Relevance(liked=threshold),
+        RandomSplit(test=test) if folds is None else RandomSplit(folds=folds),
+        named,
+        systems_of(algorithm) or simple_systems(threshold),
+        Relevance(liked=threshold),
         inputs.metric_names(metric) or ["P@10", "anti-P@10", "Recall@10", "nDCG@10"],
         [DESIGNS[choose("intervention", one, DESIGNS)]() for one in intervention or []],
-        users=average, seed=seed,
-    )  # fmt: skip
+        users=average,
+        seed=seed,
+    )
     with progress("observed and true", quiet) as moved:
         found = compare_with_truth(
             data, plan, random=sample, overlap=overlap, bootstrap=bootstrap, progress=moved

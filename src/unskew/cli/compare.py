@@ -145,16 +145,37 @@ def compare(  # noqa: D103 - its help is EXAMPLES
         )
         with progress("judging", quiet) as moved:
             judged = evaluate(
-                tests, lists, asked or METRICS, train=trained, users=users, undefined=undefined,
-                ties=ties, seed=seed, depth=depth, threads=threads, progress=moved, **rules,
-            )  # fmt: skip
+                tests,
+                lists,
+                asked or METRICS,
+                train=trained,
+                users=users,
+                undefined=undefined,
+                ties=ties,
+                seed=seed,
+                depth=depth,
+                threads=threads,
+                progress=moved,
+                **rules,
+            )
     with progress("comparing", quiet) as moved:
         result = compare_scores(
-            judged, asked, test=test, alternative=alternative, permutations=permutations,
-            plus_one=plus_one, correction=None if correction == "none" else correction,
-            family=family, confidence=confidence, interval=interval, reference=reference,
-            rope=rope, seed=seed, threads=threads, progress=moved,
-        )  # fmt: skip
+            judged,
+            asked,
+            test=test,
+            alternative=alternative,
+            permutations=permutations,
+            plus_one=plus_one,
+            correction=None if correction == "none" else correction,
+            family=family,
+            confidence=confidence,
+            interval=interval,
+            reference=reference,
+            rope=rope,
+            seed=seed,
+            threads=threads,
+            progress=moved,
+        )
     outputs.draw(figures, result.figure)
     printout = outputs.Printout(
         result.table(),

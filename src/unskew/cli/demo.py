@@ -72,9 +72,11 @@ def _save(shop: World, folder: Path, seed: int) -> None:
     split = RandomSplit(test=0.2).split(shop.ratings, seed)[0]
     lists = AllItems().lists(split, liked=shop.liked)
     parts = {
-        "ratings": shop.ratings, "random": shop.random(0.05), "train": split.train,
+        "ratings": shop.ratings,
+        "random": shop.random(0.05),
+        "train": split.train,
         "test": split.test,
-    }  # fmt: skip
+    }
     with replacing_folder(folder) as home:
         for name, part in parts.items():
             write_table(part.to_polars(), home / f"{name}.csv", "csv")

@@ -155,9 +155,14 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
     )
     names = inputs.metric_names(metric)
     shared: dict[str, Any] = {
-        "train": trained, "items": inputs.read_item_file(items), "ties": ties, "seed": seed,
-        "depth": depth, "threads": threads, **rules,
-    }  # fmt: skip
+        "train": trained,
+        "items": inputs.read_item_file(items),
+        "ties": ties,
+        "seed": seed,
+        "depth": depth,
+        "threads": threads,
+        **rules,
+    }
     result: ips.Estimates | limits.Bounds | limits.Sensitivity
     if bounds:
         result = limits.bounds(tests, lists, names or "P@10", **shared)
@@ -187,9 +192,17 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
             shown = result.table()
         else:
             result = ips.estimate(
-                tests, lists, names or ips.METRICS, propensity=made, clip=clip, mean=mean,
-                users=users, resamples=resamples, level=level, **shared,
-            )  # fmt: skip
+                tests,
+                lists,
+                names or ips.METRICS,
+                propensity=made,
+                clip=clip,
+                mean=mean,
+                users=users,
+                resamples=resamples,
+                level=level,
+                **shared,
+            )
             shown = result.shown()
     outputs.draw(figures, lambda _: result.figure())
     printout = outputs.Printout.of(

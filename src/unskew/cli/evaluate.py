@@ -163,15 +163,41 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     outputs.check_file(per_user, (".parquet", ".csv"), "--per-user")
     rules = inputs.relevance_of(liked, above, gain, loss, relevance)
     if on_disk is not None:
-        _refuse({"--train": train, "--items": items, "--targets": targets, "--save": save,
-                 "--per-user": per_user, "--gaps": None if gaps == "close" else gaps})  # fmt: skip
+        _refuse(
+            {
+                "--train": train,
+                "--items": items,
+                "--targets": targets,
+                "--save": save,
+                "--per-user": per_user,
+                "--gaps": None if gaps == "close" else gaps,
+            }
+        )
         _evaluate_files(
-            judgments, run, inputs.metric_names(metric), columns, to, format, digits, quiet,
-            output=on_disk, users=users, undefined=undefined, by=by, ties=ties, seed=seed,
-            depth=depth, duplicates=duplicates, repeated=repeated, nan=nan, by_user=by_user,
-            workers=threads, cluster=cluster, **({} if memory is None else {"memory": memory}),
+            judgments,
+            run,
+            inputs.metric_names(metric),
+            columns,
+            to,
+            format,
+            digits,
+            quiet,
+            output=on_disk,
+            users=users,
+            undefined=undefined,
+            by=by,
+            ties=ties,
+            seed=seed,
+            depth=depth,
+            duplicates=duplicates,
+            repeated=repeated,
+            nan=nan,
+            by_user=by_user,
+            workers=threads,
+            cluster=cluster,
+            **({} if memory is None else {"memory": memory}),
             **rules,
-        )  # fmt: skip
+        )
         return
     if by_user or cluster is not None:
         raise SettingError("--by-user and --cluster go with --on-disk FOLDER")
@@ -179,16 +205,37 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     if any(Path(split_source(source)[0]).is_dir() for source in sources):
         raise SettingError("folders of Parquet files need --on-disk FOLDER for what is written")
     tests, lists, trained = inputs.read_files(
-        judgments, run, train, columns=columns, duplicates=duplicates,
-        by=by, ties=ties, seed=seed, repeated=repeated, nan=nan, gaps=gaps,
-    )  # fmt: skip
+        judgments,
+        run,
+        train,
+        columns=columns,
+        duplicates=duplicates,
+        by=by,
+        ties=ties,
+        seed=seed,
+        repeated=repeated,
+        nan=nan,
+        gaps=gaps,
+    )
     catalogue = inputs.read_item_file(items)
     with progress("judging", quiet) as moved:
         scores = judge(
-            tests, lists, inputs.metric_names(metric) or METRICS, train=trained, items=catalogue,
-            users=users, undefined=undefined, ties=ties, seed=seed, depth=depth, threads=threads,
-            memory=memory or MEMORY, progress=moved, targets=targets, **rules,
-        )  # fmt: skip
+            tests,
+            lists,
+            inputs.metric_names(metric) or METRICS,
+            train=trained,
+            items=catalogue,
+            users=users,
+            undefined=undefined,
+            ties=ties,
+            seed=seed,
+            depth=depth,
+            threads=threads,
+            memory=memory or MEMORY,
+            progress=moved,
+            targets=targets,
+            **rules,
+        )
     if per_user is not None:
         write_table(scores.per_user(), per_user, per_user.suffix.lower().removeprefix("."))
     if save is not None:
@@ -220,9 +267,16 @@ def _refuse(given: dict[str, object]) -> None:
 
 
 def _evaluate_files(
-    judgments: Path, run: list[str], metrics: list[str] | None, columns: str | None,
-    to: Path | None, format: str, digits: int, quiet: bool, **how: Any,  # noqa: A002
-) -> None:  # fmt: skip
+    judgments: Path,
+    run: list[str],
+    metrics: list[str] | None,
+    columns: str | None,
+    to: Path | None,
+    format: str,  # noqa: A002
+    digits: int,
+    quiet: bool,
+    **how: Any,
+) -> None:
     from unskew.evaluation.evaluate import METRICS
     from unskew.evaluation.on_disk.files import evaluate_files
     from unskew.evaluation.on_disk.parquet import source_name

@@ -33,9 +33,15 @@ def metric_names(metric: list[str] | None) -> list[str] | None:
 
 
 def read_files(
-    judgments: Path | None, run: Sequence[str] | None, train: Path | None, *,
-    columns: str | None, duplicates: str, repeated: str = "error", **how: Any,
-) -> tuple[Ratings, dict[str, Run], Ratings | None]:  # fmt: skip
+    judgments: Path | None,
+    run: Sequence[str] | None,
+    train: Path | None,
+    *,
+    columns: str | None,
+    duplicates: str,
+    repeated: str = "error",
+    **how: Any,
+) -> tuple[Ratings, dict[str, Run], Ratings | None]:
     """Read test ratings, runs (see `read_run` for `how`) and, where given, training ratings."""
     lists = {
         name: read_run_file(source, columns, duplicates=repeated, keep_scores=False, **how)
@@ -62,9 +68,14 @@ def check_data_dir(data_dir: Path | None, *sources: str | Path | None) -> None:
 
 
 def read_rating_file(
-    source: str | Path, columns: str | None, duplicates: str, *, others: Sequence[str] = (),
-    data_dir: Path | None = None, **more: Any,
-) -> Ratings:  # fmt: skip
+    source: str | Path,
+    columns: str | None,
+    duplicates: str,
+    *,
+    others: Sequence[str] = (),
+    data_dir: Path | None = None,
+    **more: Any,
+) -> Ratings:
     """Read ratings from FILE, FILE:item=sku or a named data set.
 
     Parameters
@@ -90,9 +101,13 @@ def read_rating_file(
 
 
 def read_random_file(
-    source: str | Path, columns: str | None, duplicates: str, *, others: Sequence[str] = (),
+    source: str | Path,
+    columns: str | None,
+    duplicates: str,
+    *,
+    others: Sequence[str] = (),
     data_dir: Path | None = None,
-) -> Ratings:  # fmt: skip
+) -> Ratings:
     """Read ratings of randomly chosen items: a file, or that part of a named data set."""
     from unskew.data.catalog import read_name
 
@@ -125,9 +140,12 @@ def read_item_file(source: Path | None) -> Any:
 
 
 def relevance_of(
-    liked: float | None, above: float | None, gain: str | None, loss: str | None,
+    liked: float | None,
+    above: float | None,
+    gain: str | None,
+    loss: str | None,
     relevance: str | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return how ratings are taken, as the settings that `evaluate` takes."""
     from unskew.data.relevance import Relevance
 
@@ -173,9 +191,14 @@ def load(folders: Sequence[Path]) -> Any:
 
 
 def loaded(
-    source: str, data_dir: Path | None, columns: str | None, duplicates: str, *,
-    others: Sequence[str] = (), **settings: Any,
-) -> Any:  # fmt: skip
+    source: str,
+    data_dir: Path | None,
+    columns: str | None,
+    duplicates: str,
+    *,
+    others: Sequence[str] = (),
+    **settings: Any,
+) -> Any:
     """Load a data set by its name (NAME:OPTION=VALUE), or a file (FILE:item=sku).
 
     Parameters

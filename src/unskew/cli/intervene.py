@@ -79,9 +79,12 @@ def intervene(  # noqa: D103 - its help is EXAMPLES
     from unskew.splits.saved import check_folder, save_intervened
 
     given = {
-        "size": size, "exponent": exponent, "unseen": unseen, "smoothing": smoothing,
+        "size": size,
+        "exponent": exponent,
+        "unseen": unseen,
+        "smoothing": smoothing,
         "alpha": alpha,
-    }  # fmt: skip
+    }
     design = _built(DESIGNS[choose("kind", kind, DESIGNS)], given)
     if weights is not None:
         choose("weights", weights, METHODS)

@@ -137,22 +137,45 @@ def power(  # noqa: D103 - its help is EXAMPLES
             judgments, run, train, columns=columns, duplicates=duplicates, ties=ties, seed=seed
         )
         judged = evaluate(
-            tests, lists, names or METRICS, train=trained, users=users, undefined=undefined,
-            ties=ties, seed=seed, depth=depth, threads=threads, **rules,
-        )  # fmt: skip
+            tests,
+            lists,
+            names or METRICS,
+            train=trained,
+            users=users,
+            undefined=undefined,
+            ties=ties,
+            seed=seed,
+            depth=depth,
+            threads=threads,
+            **rules,
+        )
     result: library.Power | library.TypeOneError
     with progress("testing", quiet) as moved:
         if errors:
             result = library.type_one_error(
-                judged, (names or [""])[0], simulations=simulations, alpha=alpha, seed=seed,
-                threads=threads, progress=moved,
-            )  # fmt: skip
+                judged,
+                (names or [""])[0],
+                simulations=simulations,
+                alpha=alpha,
+                seed=seed,
+                threads=threads,
+                progress=moved,
+            )
         else:
             result = library.power(
-                judged, names, test=test, permutations=permutations, ordered=ordered,
-                samples=samples, difference=difference, power=power, alpha=alpha, seed=seed,
-                threads=threads, progress=moved,
-            )  # fmt: skip
+                judged,
+                names,
+                test=test,
+                permutations=permutations,
+                ordered=ordered,
+                samples=samples,
+                difference=difference,
+                power=power,
+                alpha=alpha,
+                seed=seed,
+                threads=threads,
+                progress=moved,
+            )
     outputs.draw(figures, lambda _: result.figure())
     table = result.table()
     if pairs and isinstance(result, library.Power):

@@ -150,8 +150,9 @@ def recommend(  # noqa: D103 - its help is EXAMPLES
             f"{what}: {len(run):,} lists of up to {int(run.depth.max(initial=0))} items, "
             f"{'loaded' if model_file else 'trained'} in {fitted - begun:.1f} s, "
             f"ranked in {ranked - fitted:.1f} s",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
+            markup=False,
+            soft_wrap=True,
+        )
         if asked is not None:
             cold = sum(
                 trained.start[code] == trained.start[code + 1]

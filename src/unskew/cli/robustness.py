@@ -112,31 +112,53 @@ def robustness(  # noqa: D103 - its help is EXAMPLES
     with progress("looking at samples", quiet) as moved:
         if saved:
             result = library.user_robustness(
-                inputs.load(scores or []), names, shares=shares, samples=samples, seed=seed,
-                threads=threads, progress=moved,
-            )  # fmt: skip
+                inputs.load(scores or []),
+                names,
+                shares=shares,
+                samples=samples,
+                seed=seed,
+                threads=threads,
+                progress=moved,
+            )
         else:
             rules = inputs.relevance_of(liked, above, gain, loss, relevance)
             tests, lists, trained = inputs.read_files(
                 judgments, run, train, columns=columns, duplicates=duplicates, ties=ties, seed=seed
             )
             settings = {
-                **rules, "train": trained, "users": users, "undefined": undefined, "ties": ties,
-                "seed": seed, "depth": depth, "threads": threads,
-            }  # fmt: skip
+                **rules,
+                "train": trained,
+                "users": users,
+                "undefined": undefined,
+                "ties": ties,
+                "seed": seed,
+                "depth": depth,
+                "threads": threads,
+            }
             if goal == "users":
                 from unskew.evaluation.evaluate import evaluate
 
                 judged = evaluate(tests, lists, names or library.METRICS, **settings)
                 result = library.user_robustness(
-                    judged, shares=shares, samples=samples, seed=seed, threads=threads,
+                    judged,
+                    shares=shares,
+                    samples=samples,
+                    seed=seed,
+                    threads=threads,
                     progress=moved,
-                )  # fmt: skip
+                )
             else:
                 result = library.robustness(
-                    tests, lists, names or library.METRICS, to=goal, shares=shares,
-                    samples=samples, per=per, progress=moved, **settings,
-                )  # fmt: skip
+                    tests,
+                    lists,
+                    names or library.METRICS,
+                    to=goal,
+                    shares=shares,
+                    samples=samples,
+                    per=per,
+                    progress=moved,
+                    **settings,
+                )
     outputs.draw(figures, lambda _: result.figure())
     printout = outputs.Printout.of(
         result.shown(), result.table(), digits=digits, footer=result.footer()

@@ -107,9 +107,15 @@ def run(  # noqa: D103 - its help is EXAMPLES
             running = workers_of(client)
         moved = stack.enter_context(tasks_progress(quiet, running))
         results = carry_out(
-            ratings, wanted, store=store, workers=workers, cluster=client,
-            keep_going=keep_going, retry_failed=retry_failed, progress=moved,
-        )  # fmt: skip
+            ratings,
+            wanted,
+            store=store,
+            workers=workers,
+            cluster=client,
+            keep_going=keep_going,
+            retry_failed=retry_failed,
+            progress=moved,
+        )
     summary = outputs.Printout.of(results.summary(), results.table(), footer=results.footer())
     printout = replace(summary, texts={"table": results.text})
     outputs.deliver(printout, to, format, quiet)

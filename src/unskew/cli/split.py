@@ -169,13 +169,31 @@ def split(  # noqa: D103 - its help is EXAMPLES
     from unskew.splits.saved import check_folder, from_card, read_card, save_splits
 
     given = {
-        "test": test, "folds": folds, "exact": exact or None, "rounding": rounding,
-        "number": number, "pick": pick, "at": at, "ties": ties, "per_user": per_user or None,
-        "aggregate": aggregate, "seen": seen, "epsilon": epsilon, "per_item": per_item,
-        "min_ratings": min_ratings, "repetitions": repetitions, "head": head, "by": by,
-        "counts": counts, "keep": keep, "column": column, "overlap": overlap, "fair": fair or None,
-        "smoothing": smoothing, "cap": cap,
-    }  # fmt: skip
+        "test": test,
+        "folds": folds,
+        "exact": exact or None,
+        "rounding": rounding,
+        "number": number,
+        "pick": pick,
+        "at": at,
+        "ties": ties,
+        "per_user": per_user or None,
+        "aggregate": aggregate,
+        "seen": seen,
+        "epsilon": epsilon,
+        "per_item": per_item,
+        "min_ratings": min_ratings,
+        "repetitions": repetitions,
+        "head": head,
+        "by": by,
+        "counts": counts,
+        "keep": keep,
+        "column": column,
+        "overlap": overlap,
+        "fair": fair or None,
+        "smoothing": smoothing,
+        "cap": cap,
+    }
     settings: dict[str, Any] = {name: it for name, it in given.items() if it is not None}
     check_folder(to, force)
     check_data_dir(data_dir, ratings, test_ratings)
@@ -219,9 +237,14 @@ def split(  # noqa: D103 - its help is EXAMPLES
     if test_names != names:
         reading["test_columns"] = test_names
     made = save_splits(
-        how, data, to, seed, liked=liked, force=force,
+        how,
+        data,
+        to,
+        seed,
+        liked=liked,
+        force=force,
         more={"file": Path(path).name, "reading": reading},
-    )  # fmt: skip
+    )
     if not quiet:
         _show(made, to)
         for note in data.notes:

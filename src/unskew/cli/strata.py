@@ -126,11 +126,26 @@ def strata(  # noqa: D103 - its help is EXAMPLES
     rules = inputs.relevance_of(liked, above, gain, loss, relevance)
     with progress("strata", quiet) as moved:
         result = library.strata(
-            tests, lists, inputs.metric_names(metric) or library.METRICS, by=_groups(by), of=of,
-            m=strata, equal=equal, head=head, train=trained, users=users, undefined=undefined,
-            ties=ties, depth=depth, bootstrap=bootstrap, level=level, seed=seed, threads=threads,
-            progress=moved, **rules,
-        )  # fmt: skip
+            tests,
+            lists,
+            inputs.metric_names(metric) or library.METRICS,
+            by=_groups(by),
+            of=of,
+            m=strata,
+            equal=equal,
+            head=head,
+            train=trained,
+            users=users,
+            undefined=undefined,
+            ties=ties,
+            depth=depth,
+            bootstrap=bootstrap,
+            level=level,
+            seed=seed,
+            threads=threads,
+            progress=moved,
+            **rules,
+        )
     outputs.draw(figures, lambda _: result.figure())
     table = result.heads() if heads else result.table()
     printout = outputs.Printout.of(table, digits=digits, footer=result.footer())

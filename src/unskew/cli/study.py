@@ -114,10 +114,20 @@ def run(  # noqa: D103 - its help is RUN
         other = inputs.read_random_file(random, columns, duplicates, data_dir=data_dir)
     with progress_of(quiet) as moved:
         found = study(
-            name, given, random=other, data_dir=data_dir, stand_in=stand_in, quick=quick,
-            amounts=_amounts(amount), claims=between_commas(claims), liked=liked, seed=seed,
-            store=store, workers=workers, progress=moved,
-        )  # fmt: skip
+            name,
+            given,
+            random=other,
+            data_dir=data_dir,
+            stand_in=stand_in,
+            quick=quick,
+            amounts=_amounts(amount),
+            claims=between_commas(claims),
+            liked=liked,
+            seed=seed,
+            store=store,
+            workers=workers,
+            progress=moved,
+        )
     shown(found, quiet)
     outputs.write_report(found, to, kind, figures, name, quiet)
     if csv is not None:
@@ -200,9 +210,12 @@ def shown(found: StudyResult, quiet: bool) -> None:
     from rich.text import Text
 
     styles = {
-        "holds": "green", "differs": "yellow", "not settled": "yellow", "contradicts": "red",
+        "holds": "green",
+        "differs": "yellow",
+        "not settled": "yellow",
+        "contradicts": "red",
         "failed": "red",
-    }  # fmt: skip
+    }
     screen = output()
     if not quiet:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)

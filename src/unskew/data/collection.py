@@ -65,9 +65,12 @@ def read_qrels(
         )
     rows = pl.concat(frames)
     return Ratings.of(
-        rows["user"], rows["item"], rows["rating"],
-        tags={name: rows[name] for name in ("pooled", "collection")}, notes=tuple(notes),
-    )  # fmt: skip
+        rows["user"],
+        rows["item"],
+        rows["rating"],
+        tags={name: rows[name] for name in ("pooled", "collection")},
+        notes=tuple(notes),
+    )
 
 
 def _labelled(files: Sequence[str | os.PathLike[str]]) -> dict[str, object]:

@@ -145,9 +145,14 @@ def fetch(
 
 
 def _stream(
-    address: str, part: Path, size: int | None, checksum: str | None, timeout: float,
-    progress: Progress | None, limit: int,
-) -> Receipt:  # fmt: skip
+    address: str,
+    part: Path,
+    size: int | None,
+    checksum: str | None,
+    timeout: float,
+    progress: Progress | None,
+    limit: int,
+) -> Receipt:
     kind, _, expected = (checksum or "sha256:").partition(":")
     seen = {name: hashlib.new(name, usedforsecurity=False) for name in {kind, "sha256"}}
     request = urllib.request.Request(address, headers={"User-Agent": "unskew"})
@@ -268,9 +273,17 @@ def unpack(
 
 # What the libraries raise on damaged archives, their own errors and others.
 _DAMAGED = (
-    zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, zlib.error,
-    EOFError, OverflowError, RuntimeError, ValueError, struct.error,
-)  # fmt: skip
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+)
 
 
 def _damaged(archive: Path, problem: Exception) -> DataError:

@@ -87,10 +87,13 @@ class Parts:
 def _afresh(ratings: Ratings) -> Ratings:
     """Return the ratings with the ids that occur in them, and no others."""
     return Ratings.of(
-        ratings.users.raw(ratings.user), ratings.items.raw(ratings.item),
-        None if ratings.implicit else pl.Series("rating", ratings.value), ratings.time,
-        tags=ratings.tags, notes=ratings.notes,
-    )  # fmt: skip
+        ratings.users.raw(ratings.user),
+        ratings.items.raw(ratings.item),
+        None if ratings.implicit else pl.Series("rating", ratings.value),
+        ratings.time,
+        tags=ratings.tags,
+        notes=ratings.notes,
+    )
 
 
 def movielens(ratings: Files) -> Parts:
@@ -198,9 +201,11 @@ def cm100k(ratings: Files, *, observed: str = "all") -> Parts:
     frame = lines.select(pl.all().cast(pl.Int64, strict=False))
     _whole(path, frame, lines, "user, item, rating and known, separated by tabs")
     every = Ratings.of(
-        frame["user"], frame["item"], frame["rating"],
+        frame["user"],
+        frame["item"],
+        frame["rating"],
         tags={"familiar": (frame["known"] == 1).alias("familiar")},
-    )  # fmt: skip
+    )
     known = every.tags["familiar"].to_numpy()
     notes = (f"{int(known.sum()):,} judgments are of familiar items: tag 'familiar'",)
     if observed == "all":
@@ -260,9 +265,13 @@ def _shown(files: Files, names: Mapping[str, str], factor: float, duplicates: st
         with naming(files[0].name):
             time = microseconds(frame["time"].cast(pl.Float64).to_numpy(), factor)
     return Ratings.of(
-        frame["user"], frame["item"], frame["rating"], time, duplicates=duplicates,
+        frame["user"],
+        frame["item"],
+        frame["rating"],
+        time,
+        duplicates=duplicates,
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def lastfm_1k(plays: Files) -> Parts:
@@ -334,11 +343,19 @@ def beeradvocate(reviews: Files, *, duplicates: str = "last") -> Parts:
     """
     (path,) = reviews
     if ".csv" in path.suffixes:
-        names = {"user": "review_profilename", "item": "beer_beerid", "rating": "review_overall",
-                 "time": "review_time"}  # fmt: skip
+        names = {
+            "user": "review_profilename",
+            "item": "beer_beerid",
+            "rating": "review_overall",
+            "time": "review_time",
+        }
         return _of_reviews(path, _csv(path, names), duplicates)
-    names = {"user": "review/profileName", "item": "beer/beerId", "rating": "review/overall",
-             "time": "review/time"}  # fmt: skip
+    names = {
+        "user": "review/profileName",
+        "item": "beer/beerId",
+        "rating": "review/overall",
+        "time": "review/time",
+    }
     return _reviews(path, names, duplicates)
 
 
@@ -448,9 +465,15 @@ def _log(files: Files, campaign: str) -> pl.DataFrame:
     features = {f"user_feature_{n}": f"user_feature_{n}" for n in range(4)}
     log = _csv(
         path,
-        {"time": "timestamp", "item": "item_id", "position": "position", "click": "click",
-         "propensity": propensity, **features},
-    )  # fmt: skip
+        {
+            "time": "timestamp",
+            "item": "item_id",
+            "position": "position",
+            "click": "click",
+            "propensity": propensity,
+            **features,
+        },
+    )
     if log["time"].dtype == pl.String:
         stamp = log["time"].str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
         log = log.with_columns(stamp.alias("time"))
@@ -461,9 +484,11 @@ def _log(files: Files, campaign: str) -> pl.DataFrame:
 def _clicked(log: pl.DataFrame) -> Ratings:
     user = log.select(pl.concat_str(pl.selectors.starts_with("user_feature_"), separator=" "))
     return Ratings.of(
-        user.to_series().alias("user"), log["item"], log["click"].cast(pl.Float64),
+        user.to_series().alias("user"),
+        log["item"],
+        log["click"].cast(pl.Float64),
         duplicates="max",
-    )  # fmt: skip
+    )
 
 
 def _csv(path: Path, columns: Mapping[str, str]) -> pl.DataFrame:
@@ -475,9 +500,12 @@ def _csv(path: Path, columns: Mapping[str, str]) -> pl.DataFrame:
 def _lines(path: Path, names: Sequence[str], separator: str, *, quote: bool = True) -> pl.DataFrame:
     """Read a file without a header line, all columns as text."""
     return _read(
-        path, has_header=False, schema=dict.fromkeys(names, pl.String), separator=separator,
+        path,
+        has_header=False,
+        schema=dict.fromkeys(names, pl.String),
+        separator=separator,
         quote_char='"' if quote else None,
-    )  # fmt: skip
+    )
 
 
 def _read(path: Path, text: bytes | None = None, **how: Any) -> pl.DataFrame:

@@ -310,9 +310,16 @@ class Ratings:
         ]
         (users, u), (items, i), column = map_blocks(lambda do: do(), work, size=len(user))
         rough = cls(
-            users, items, frozen(u), frozen(i), frozen(column), time,
-            dict(tags or {}), value is None, notes,
-        )  # fmt: skip
+            users,
+            items,
+            frozen(u),
+            frozen(i),
+            frozen(column),
+            time,
+            dict(tags or {}),
+            value is None,
+            notes,
+        )
         return rough._in_order(choose("duplicates", duplicates, DUPLICATES))
 
     def __len__(self) -> int:
@@ -394,8 +401,9 @@ class Ratings:
                 f"TREC grades are whole numbers up to 2**53, but row {row + 1} has "
                 f"{self.value[row]:g}; write CSV, or round the ratings first"
             )
-        frame = self.to_polars().select("user", pl.lit(0).alias("0"), "item",
-                                        pl.col("rating").cast(pl.Int64))  # fmt: skip
+        frame = self.to_polars().select(
+            "user", pl.lit(0).alias("0"), "item", pl.col("rating").cast(pl.Int64)
+        )
         write_trec(frame, path)
 
     def to_pandas(self) -> Any:

@@ -26,19 +26,92 @@ from unskew.errors import DataError, DataWarning, Spelling
 
 # Names that mean one thing in the data sets of this field, most telling first; compared in lower
 # case without spaces, dashes, underscores and RecBole's ":token" endings.
-USER = ("user", "userid", "uid", "users", "userindex", "useridx", "query", "queryid", "qid",
-        "customer", "customerid", "reviewer", "reviewerid", "profile", "profileid",
-        "visitor", "visitorid", "session", "sessionid", "u")  # fmt: skip
-ITEM = ("item", "itemid", "iid", "items", "itemindex", "itemidx", "movie", "movieid", "doc",
-        "docid", "docno", "product", "productid", "asin", "isbn", "book", "bookid", "artist",
-        "artistid", "song", "songid", "track", "trackid", "video", "videoid", "beer", "beerid",
-        "business", "businessid", "joke", "jokeid", "i")  # fmt: skip
-RATING = ("rating", "ratings", "value", "score", "count", "stars", "relevance", "rel", "label",
-          "grade", "weight", "plays", "playcount", "preference", "r")  # fmt: skip
+USER = (
+    "user",
+    "userid",
+    "uid",
+    "users",
+    "userindex",
+    "useridx",
+    "query",
+    "queryid",
+    "qid",
+    "customer",
+    "customerid",
+    "reviewer",
+    "reviewerid",
+    "profile",
+    "profileid",
+    "visitor",
+    "visitorid",
+    "session",
+    "sessionid",
+    "u",
+)
+ITEM = (
+    "item",
+    "itemid",
+    "iid",
+    "items",
+    "itemindex",
+    "itemidx",
+    "movie",
+    "movieid",
+    "doc",
+    "docid",
+    "docno",
+    "product",
+    "productid",
+    "asin",
+    "isbn",
+    "book",
+    "bookid",
+    "artist",
+    "artistid",
+    "song",
+    "songid",
+    "track",
+    "trackid",
+    "video",
+    "videoid",
+    "beer",
+    "beerid",
+    "business",
+    "businessid",
+    "joke",
+    "jokeid",
+    "i",
+)
+RATING = (
+    "rating",
+    "ratings",
+    "value",
+    "score",
+    "count",
+    "stars",
+    "relevance",
+    "rel",
+    "label",
+    "grade",
+    "weight",
+    "plays",
+    "playcount",
+    "preference",
+    "r",
+)
 TIME = ("timestamp", "time", "ts", "date", "datetime", "unixtime", "unixreviewtime", "t")
 RANK = ("rank", "ranking", "position", "pos")
-SCORE = ("score", "scores", "prediction", "pred", "predicted", "similarity", "sim", "rating",
-         "value")  # fmt: skip
+SCORE = (
+    "score",
+    "scores",
+    "prediction",
+    "pred",
+    "predicted",
+    "similarity",
+    "sim",
+    "rating",
+    "value",
+)
 
 FORMATS = ("csv", "tsv", "::", "parquet", "trec")
 _BLOCK = 1 << 22
@@ -66,9 +139,12 @@ class Table:
     """What was left out."""
 
     def pick(
-        self, what: str, names: Sequence[str], given: str | int | None,
+        self,
+        what: str,
+        names: Sequence[str],
+        given: str | int | None,
         taken: Collection[str | None] = (),
-    ) -> str | None:  # fmt: skip
+    ) -> str | None:
         """Return the column that holds `what`: the one given, or the first that is so named.
 
         What is `taken` for something else is not guessed.

@@ -83,9 +83,12 @@ def describe(table: ReleasedTable, home: Path) -> dict[str, str | int | None]:
     if path is not None:
         read(table.file, home)
     return {
-        "file": table.file, "rows": table.rows, "source": table.source,
-        "authors_file": table.authors_file, "path": None if path is None else str(path),
-    }  # fmt: skip
+        "file": table.file,
+        "rows": table.rows,
+        "source": table.source,
+        "authors_file": table.authors_file,
+        "path": None if path is None else str(path),
+    }
 
 
 def find(file: str, home: Path) -> Path | None:

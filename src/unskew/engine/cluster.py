@@ -166,9 +166,13 @@ def _submit(client: Client, token: str, sent: Future, numbers: list[int]) -> lis
     if not numbers:
         return []
     found: list[Future] = client.map(
-        _attempt_there, numbers, key=[(f"unskew-task-{token}", number) for number in numbers],
-        token=token, expected=versions(), parcel=sent,
-    )  # fmt: skip
+        _attempt_there,
+        numbers,
+        key=[(f"unskew-task-{token}", number) for number in numbers],
+        token=token,
+        expected=versions(),
+        parcel=sent,
+    )
     return found
 
 
@@ -309,8 +313,10 @@ def _must_be_fit(expected: tuple[tuple[str, str], ...]) -> None:
 def _facts(dask_worker: Any) -> dict[str, Any]:
     """Return what must be right of a worker; its argument's name is Dask's."""
     return {
-        "versions": versions(), "threads": dask_worker.state.nthreads, "process": _process(),
-    }  # fmt: skip
+        "versions": versions(),
+        "threads": dask_worker.state.nthreads,
+        "process": _process(),
+    }
 
 
 def worker_address() -> str:
@@ -400,10 +406,15 @@ def _local(count: int) -> Iterator[Client]:
         folder = stack.enter_context(temporary_folder())
         stack.enter_context(safe_path())  # until the end: a worker that dies is started again
         started = LocalCluster(
-            n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0",
-            worker_dashboard_address=None, silence_logs=logging.CRITICAL, memory_limit=0,
-            local_directory=str(folder), preload=[__name__],
-        )  # fmt: skip
+            n_workers=count,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+            memory_limit=0,
+            local_directory=str(folder),
+            preload=[__name__],
+        )
         stack.enter_context(started)
         yield stack.enter_context(Client(started, set_as_default=False))
 

@@ -20,10 +20,20 @@ from typing import Any, TypeVar
 from unskew.errors import ForkError, SettingError
 
 __all__ = [
-    "BrokenPool", "as_completed", "available", "check_fork", "die_with_parent", "limit",
-    "map_blocks", "one_blas_thread", "processes", "python_beside", "resolve", "safe_path",
+    "BrokenPool",
+    "as_completed",
+    "available",
+    "check_fork",
+    "die_with_parent",
+    "limit",
+    "map_blocks",
+    "one_blas_thread",
+    "processes",
+    "python_beside",
+    "resolve",
+    "safe_path",
     "usual_path",
-]  # fmt: skip
+]
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -35,9 +35,27 @@ from unskew.splits.split import Split
 from unskew.targets.designs import TargetLists, relevance_of
 
 CLOSED = frozenset(
-    {"P", "Recall", "F1", "HitRate", "AP", "RR", "DCG", "nDCG", "RBP", "RBPresidual", "SR", "HLU",
-     "Judged", "Residual", "ARP", "EPC", "Novelty", "Tail"}
-)  # fmt: skip
+    {
+        "P",
+        "Recall",
+        "F1",
+        "HitRate",
+        "AP",
+        "RR",
+        "DCG",
+        "nDCG",
+        "RBP",
+        "RBPresidual",
+        "SR",
+        "HLU",
+        "Judged",
+        "Residual",
+        "ARP",
+        "EPC",
+        "Novelty",
+        "Tail",
+    }
+)
 """Metrics whose expectation under a random order has a closed form here."""
 DRAWS = 10
 """Random orders that are averaged where there is none."""
@@ -61,14 +79,23 @@ class ChanceBlock(Block):
         if condensed:
             judged = self._sum(self.view.judged)
             block = replace(
-                block, size=judged, hits=replace(self.hits, depth=judged.astype(np.int64)),
-                is_condensed=True, _walks={}, _derived={},
-            )  # fmt: skip
+                block,
+                size=judged,
+                hits=replace(self.hits, depth=judged.astype(np.int64)),
+                is_condensed=True,
+                _walks={},
+                _derived={},
+            )
         if anti:
             block = replace(
-                block, view=block.view.anti, liked=block.disliked, disliked=block.liked,
-                is_anti=True, _walks={}, _derived={},
-            )  # fmt: skip
+                block,
+                view=block.view.anti,
+                liked=block.disliked,
+                disliked=block.liked,
+                is_anti=True,
+                _walks={},
+                _derived={},
+            )
         return block
 
     def _sum(self, weight: F64) -> F64:
@@ -207,10 +234,20 @@ def _block(lists: TargetLists, judged: Judged, reachable: U8, depth: int | None)
     hits = Hits(frozen(start), nothing, nothing, size)
     ranks = _full_ranks(lists, start, nothing, nothing)
     return ChanceBlock(
-        judged, Ranked.over(ranks, None, judged.lists, lists.ids, lists.tests.items, depth),
-        hits, 0, len(lists), judged.view, judged.liked, judged.disliked, lists.size, Scratch(),
-        lists=lists, reachable=reachable.astype(np.float64), size=lists.size.astype(np.float64),
-    )  # fmt: skip
+        judged,
+        Ranked.over(ranks, None, judged.lists, lists.ids, lists.tests.items, depth),
+        hits,
+        0,
+        len(lists),
+        judged.view,
+        judged.liked,
+        judged.disliked,
+        lists.size,
+        Scratch(),
+        lists=lists,
+        reachable=reachable.astype(np.float64),
+        size=lists.size.astype(np.float64),
+    )
 
 
 def _full_ranks(lists: TargetLists, start: I64, rank: I32, judgment: I32) -> Ranks:
@@ -243,9 +280,14 @@ def _reachable(lists: TargetLists) -> U8:
     if lists.given:
         return np.ones(len(judged), np.uint8)
     return chance_kernels.reach(
-        judged.start, judged.item, lists.user, lists.stratum, lists.pool.home, lists.train.start,
+        judged.start,
+        judged.item,
+        lists.user,
+        lists.stratum,
+        lists.pool.home,
+        lists.train.start,
         lists.train.item,
-    )  # fmt: skip
+    )
 
 
 def random_ranks(lists: TargetLists, seed: int = 0) -> Ranks:
@@ -270,9 +312,16 @@ def _draw(lists: TargetLists, reachable: U8, key: int) -> Ranks:
 
 
 def _simulate(
-    lists: TargetLists, judged: Judged, reachable: U8, wanted: Mapping[str, Metric],
-    whole: Mapping[str, Metric], depth: int | None, draws: int, seed: int, threads: int | None,
-) -> tuple[dict[str, F64], dict[str, F64], dict[str, float]]:  # fmt: skip
+    lists: TargetLists,
+    judged: Judged,
+    reachable: U8,
+    wanted: Mapping[str, Metric],
+    whole: Mapping[str, Metric],
+    depth: int | None,
+    draws: int,
+    seed: int,
+    threads: int | None,
+) -> tuple[dict[str, F64], dict[str, F64], dict[str, float]]:
     """Average the metrics without a closed form over random orders; give their denominators."""
     total = {label: np.zeros(len(lists)) for label in wanted}
     bottom: dict[str, F64] = {}
@@ -393,10 +442,14 @@ def expected_precision(
     from unskew.evaluation import chance_kernels
 
     hits = chance_kernels.fixed_order_hits(
-        frozen(order.astype(np.int32)), frozen(presence[order]), ratings.start,
-        frozen(own[by_place].astype(np.int32)), frozen(is_liked[by_place].astype(np.uint8)),
-        sigma, n,
-    )  # fmt: skip
+        frozen(order.astype(np.int32)),
+        frozen(presence[order]),
+        ratings.start,
+        frozen(own[by_place].astype(np.int32)),
+        frozen(is_liked[by_place].astype(np.uint8)),
+        sigma,
+        n,
+    )
     return float(hits.sum()) / (n * len(ratings.users))
 
 

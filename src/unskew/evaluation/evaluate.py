@@ -134,8 +134,12 @@ def evaluate(
     wanted = labelled(metrics)
     if isinstance(judgments, TargetLists):
         given = {
-            "liked": liked, "above": above, "relevance": relevance, "train": train, "items": items,
-        }  # fmt: skip
+            "liked": liked,
+            "above": above,
+            "relevance": relevance,
+            "train": train,
+            "items": items,
+        }
         _refuse_given(given)
         return _of_lists(judgments, runs, wanted, how)
     tests = read_ratings(judgments)
@@ -227,9 +231,14 @@ def forgiving(metric: Metric) -> Metric:
 
 
 def _scores(
-    bench: Bench, wanted: dict[str, Metric], how: _How, notes: list[str], relevance: Relevance,
-    card: Callable[[], dict[str, Any]], lists: TargetLists | None = None,
-) -> Scores:  # fmt: skip
+    bench: Bench,
+    wanted: dict[str, Metric],
+    how: _How,
+    notes: list[str],
+    relevance: Relevance,
+    card: Callable[[], dict[str, Any]],
+    lists: TargetLists | None = None,
+) -> Scores:
     """Score everything on the bench."""
     notes = [*notes, *remarks(bench, wanted, how.users)]
     results = bench.score(wanted, how.threads, how.budget, how.progress)
@@ -264,10 +273,20 @@ def _scores(
         )
     labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
     return Scores(
-        labels, results, judged.judgments.users if lists is None else lists.tests.users,
-        pl.DataFrame(columns), how.users, how.undefined, tuple(wanted), card, tuple(notes),
-        str(relevance), over, chance, simulated,
-    )  # fmt: skip
+        labels,
+        results,
+        judged.judgments.users if lists is None else lists.tests.users,
+        pl.DataFrame(columns),
+        how.users,
+        how.undefined,
+        tuple(wanted),
+        card,
+        tuple(notes),
+        str(relevance),
+        over,
+        chance,
+        simulated,
+    )
 
 
 def _depth(bench: Bench, how: _How) -> int | None:
@@ -278,9 +297,14 @@ def _depth(bench: Bench, how: _How) -> int | None:
 
 
 def _card(
-    tests: Ratings, train: Ratings | None, relevance: Relevance, wanted: Mapping[str, Metric],
-    systems: Iterable[str], how: _How, lists: TargetLists | None = None,
-) -> Callable[[], dict[str, Any]]:  # fmt: skip
+    tests: Ratings,
+    train: Ratings | None,
+    relevance: Relevance,
+    wanted: Mapping[str, Metric],
+    systems: Iterable[str],
+    how: _How,
+    lists: TargetLists | None = None,
+) -> Callable[[], dict[str, Any]]:
     """Return what makes the card: everything from which the numbers can be derived again."""
 
     def facts(ratings: Ratings | None) -> dict[str, Any] | None:

@@ -108,9 +108,13 @@ class Scores(Printed):
         return {label: parse(label) for label in self.order}
 
     def mean(
-        self, metric: str | None = None, *, users: str | None = None,
-        undefined: str | None = None, over: str | None = None,
-    ) -> dict[str, dict[str, float]] | dict[str, float]:  # fmt: skip
+        self,
+        metric: str | None = None,
+        *,
+        users: str | None = None,
+        undefined: str | None = None,
+        over: str | None = None,
+    ) -> dict[str, dict[str, float]] | dict[str, float]:
         """Return exactly rounded means: by system and metric, or by system for one metric.
 
         Parameters
@@ -309,12 +313,20 @@ class Scores(Printed):
         if chance is not None:
             chance = system_of(table("random.parquet"), labels, chance)
         return cls(
-            labels, systems, ids,
+            labels,
+            systems,
+            ids,
             keyed.with_columns(user=pl.Series(codes)),
-            content["users"], content["undefined"], tuple(content["order"]),
-            partial(dict, content["card"]), tuple(content["notes"]), content["relevance"],
-            content["over"], chance, content["simulated"],
-        )  # fmt: skip
+            content["users"],
+            content["undefined"],
+            tuple(content["order"]),
+            partial(dict, content["card"]),
+            tuple(content["notes"]),
+            content["relevance"],
+            content["over"],
+            chance,
+            content["simulated"],
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "make_card": partial(dict, self.card)}
@@ -359,8 +371,10 @@ class Scores(Printed):
     def _means(self, system: System, users: str, undefined: str, over: str) -> dict[str, Mean]:
         keep = self._averaged(system, users)
         average = {
-            "lists": self._over_lists, "users": self._over_users, "strata": self._over_strata,
-        }[over]  # fmt: skip
+            "lists": self._over_lists,
+            "users": self._over_users,
+            "strata": self._over_strata,
+        }[over]
         lists = int(np.count_nonzero(system.depth > 0))
         whole = {label: Mean(value, lists) for label, value in system.aggregates.items()}
         means = {**average(system, keep, undefined), **whole}

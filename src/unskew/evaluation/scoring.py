@@ -173,9 +173,12 @@ def _count_targets(known: Mask, train: Ratings | None, users: int) -> I64:
 
 
 def _meet(
-    systems: Mapping[str, Run], tests: Ratings, user_tables: Sequence[I32],
-    item_tables: Sequence[I32], offset: int,
-) -> tuple[str, ...]:  # fmt: skip
+    systems: Mapping[str, Run],
+    tests: Ratings,
+    user_tables: Sequence[I32],
+    item_tables: Sequence[I32],
+    offset: int,
+) -> tuple[str, ...]:
     """Refuse a run that shares no user with the judgments; warn of one that shares no item.
 
     Without a common user no list is judged at all: ids do not match. Without a common item every
@@ -331,9 +334,14 @@ class ExactBench(Bench):
 
 
 def _expect_lists(
-    lists: TargetLists, systems: Mapping[str, Run | Model], wanted: Mapping[str, Metric],
-    depth: int | None, ties: str, seed: int, threads: int | None,
-) -> ExactBench:  # fmt: skip
+    lists: TargetLists,
+    systems: Mapping[str, Run | Model],
+    wanted: Mapping[str, Metric],
+    depth: int | None,
+    ties: str,
+    seed: int,
+    threads: int | None,
+) -> ExactBench:
     """Lay models over lists whose others are not drawn."""
     check_exact(lists, wanted)
     if depth is not None:
@@ -361,9 +369,13 @@ def _expect_lists(
 
 
 def _bench(
-    judgments: Ratings, lists: Lists, relevance: Relevance, train: Ratings | None,
-    known: Mask | None, matched: dict[str, Matched],
-) -> Bench:  # fmt: skip
+    judgments: Ratings,
+    lists: Lists,
+    relevance: Relevance,
+    train: Ratings | None,
+    known: Mask | None,
+    matched: dict[str, Matched],
+) -> Bench:
     view = View.of(judgments, relevance)
     longest = [int(one.depth.max(initial=0)) for one in matched.values()]
     most = int(np.diff(judgments.start).max(initial=0))
@@ -375,9 +387,13 @@ def _bench(
 
 
 def _match_run(
-    name: str, run: Run, lists: TargetLists, asked: Lists, wanted: Mapping[str, Metric],
+    name: str,
+    run: Run,
+    lists: TargetLists,
+    asked: Lists,
+    wanted: Mapping[str, Metric],
     depth: int | None,
-) -> Matched:  # fmt: skip
+) -> Matched:
     """Lay a ready-made run over target lists; refuse items that its list did not ask for."""
     judgments = lists.judgments
     users, (theirs, mine) = Ids.union(judgments.users, run.users)
@@ -415,9 +431,15 @@ def _must_be_targets(name: str, matched: Matched, lists: TargetLists) -> None:
     for lo, hi in lists.blocks():
         start, item = lists.block(lo, hi)
         row = kernels.first_stranger(
-            matched.start, matched.stop, matched.run.item, matched.from_run, frozen(start),
-            frozen(item), lo, hi,
-        )  # fmt: skip
+            matched.start,
+            matched.stop,
+            matched.run.item,
+            matched.from_run,
+            frozen(start),
+            frozen(item),
+            lo,
+            hi,
+        )
         if row >= 0:
             slot = matched.run.item[matched.start[row] : matched.stop[row]]
             shown = matched.from_run[slot[slot >= 0]]

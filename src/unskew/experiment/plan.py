@@ -44,10 +44,15 @@ STAGES = {"split": 1, "intervene": 1, "targets": 1, "fit": 2, "rank": 2, "metric
 stored result of the old code is taken for one of the new."""
 
 TARGETS: dict[str, Callable[..., Targets]] = {
-    "all-items": AllItems, "test-items": TestItems, "train-items": TrainItems,
-    "one-relevant": OneRelevant, "percentiles": Percentiles, "test-targets": TestTargets,
-    "user-flat": UserFlat, "targets": Targets,
-}  # fmt: skip
+    "all-items": AllItems,
+    "test-items": TestItems,
+    "train-items": TrainItems,
+    "one-relevant": OneRelevant,
+    "percentiles": Percentiles,
+    "test-targets": TestTargets,
+    "user-flat": UserFlat,
+    "targets": Targets,
+}
 
 
 @dataclass(frozen=True)
@@ -225,9 +230,12 @@ class Plan:
             "metrics": [str(name) for name in self.metrics],
             "interventions": [one.describe() for one in self.interventions],
             "judgments": list(self.judgments),
-            "users": self.users, "undefined": self.undefined, "ties": self.ties,
-            "draws": self.draws, "seed": self.seed,
-        }  # fmt: skip
+            "users": self.users,
+            "undefined": self.undefined,
+            "ties": self.ties,
+            "draws": self.draws,
+            "seed": self.seed,
+        }
 
 
 @dataclass(frozen=True)
@@ -242,9 +250,10 @@ class View:
         """Return plain values, for a key."""
         changed = None if self.intervention is None else self.intervention.describe()
         return {
-            "judgments": self.judgments, "intervention": changed,
+            "judgments": self.judgments,
+            "intervention": changed,
             "targets": self.targets.describe(),
-        }  # fmt: skip
+        }
 
     def apply(self, split: Split, seed: int) -> Split:
         """Return the split as this view judges it."""
@@ -325,8 +334,21 @@ def read_plan(source: str | Path) -> tuple[Plan, dict[str, Any]]:
         raise type(problem)(f"{path}: {problem}") from None
 
 
-_TOP = ("seed", "metrics", "users", "undefined", "ties", "draws", "judgments", "data",
-        "relevance", "split", "targets", "algorithm", "intervention")  # fmt: skip
+_TOP = (
+    "seed",
+    "metrics",
+    "users",
+    "undefined",
+    "ties",
+    "draws",
+    "judgments",
+    "data",
+    "relevance",
+    "split",
+    "targets",
+    "algorithm",
+    "intervention",
+)
 _DATA = ("file", "user", "item", "rating", "time", "tags", "duplicates", "format")
 
 

@@ -95,12 +95,17 @@ def outline(
     size = 40 * len(ratings) + 16 * cells * available()
     size += 16 * len(ratings.users) * len(plan.metrics)
     return Outline(
-        repr(ratings), tuple(splits),
+        repr(ratings),
+        tuple(splits),
         tuple(_design(view.judgments, view.intervention, view.targets) for view in views),
-        tuple(plan.systems), len(plan.metrics), tasks, done,
-        per_split * len(views) * (len(plan.systems) + 1), size,
+        tuple(plan.systems),
+        len(plan.metrics),
+        tasks,
+        done,
+        per_split * len(views) * (len(plan.systems) + 1),
+        size,
         _times(plan, ratings) if estimate else {},
-    )  # fmt: skip
+    )
 
 
 def _design(judgments: str, intervention: object, targets: object) -> str:

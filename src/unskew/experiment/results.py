@@ -103,9 +103,11 @@ class Results:
             Likewise.
         """
         wanted = {
-            "targets": targets, "split": split, "judgments": judgments,
+            "targets": targets,
+            "split": split,
+            "judgments": judgments,
             "intervention": intervention,
-        }  # fmt: skip
+        }
         found = [
             part
             for part in self.parts
@@ -154,8 +156,9 @@ class Results:
         means = both.group_by([*design, "place", "system", "metric"], maintain_order=True).agg(
             pl.col("mean").mean()
         )
-        wide = means.pivot("metric", index=[*design, "place", "system"], values="mean",
-                           maintain_order=True)  # fmt: skip
+        wide = means.pivot(
+            "metric", index=[*design, "place", "system"], values="mean", maintain_order=True
+        )
         wide = wide.sort(pl.col("place").replace_strict(first), maintain_order=True).drop("place")
         return wide.drop([key for key in design if wide[key].n_unique() == 1])
 
@@ -213,9 +216,11 @@ class Results:
 
 def _names(part: Result) -> dict[str, str]:
     return {
-        "targets": repr(part.view.targets), "split": part.split,
-        "judgments": part.view.judgments, "intervention": part.intervention,
-    }  # fmt: skip
+        "targets": repr(part.view.targets),
+        "split": part.split,
+        "judgments": part.view.judgments,
+        "intervention": part.intervention,
+    }
 
 
 @checked
@@ -305,10 +310,15 @@ def _must_travel(plan: Plan) -> None:
 
 
 def _carry_out(
-    ratings: Ratings, plan: Plan, store: Store, scratch: Store | None,
-    do: Callable[[list[Task]], Outcomes], keep_going: bool, retry_failed: bool,
+    ratings: Ratings,
+    plan: Plan,
+    store: Store,
+    scratch: Store | None,
+    do: Callable[[list[Task]], Outcomes],
+    keep_going: bool,
+    retry_failed: bool,
     progress: Callable[[Progress], None] | None,
-) -> Results:  # fmt: skip
+) -> Results:
     key = put_ratings(store, ratings)
     tasks = tasks_of(plan, ratings, key, store, scratch)
     failures: dict[str, str] = {}
@@ -392,9 +402,14 @@ def keys_of(plan: Plan, ratings: Ratings) -> set[str]:
 
 
 def collect(
-    plan: Plan, ratings: Ratings, data: str, store: Store, failures: Mapping[str, str],
-    failed: Set[Place], scratch: Store | None = None,
-) -> Results:  # fmt: skip
+    plan: Plan,
+    ratings: Ratings,
+    data: str,
+    store: Store,
+    failures: Mapping[str, str],
+    failed: Set[Place],
+    scratch: Store | None = None,
+) -> Results:
     """Read the results of a plan from its store, and from where those are that are not kept.
 
     Results may be missing of the tasks that failed, and of no others: else StoreError.
@@ -421,9 +436,16 @@ def collect(
 
 
 def _read(
-    plan: Plan, ratings: Ratings, data: str, split: int, fold: int, view: View, store: Store,
-    scratch: Store | None, failed: Set[Place],
-) -> tuple[Scores, str] | None:  # fmt: skip
+    plan: Plan,
+    ratings: Ratings,
+    data: str,
+    split: int,
+    fold: int,
+    view: View,
+    store: Store,
+    scratch: Store | None,
+    failed: Set[Place],
+) -> tuple[Scores, str] | None:
     """Put the scores of one design together, of all systems whose tasks did not fail."""
 
     def get(system: str | None) -> tuple[pl.DataFrame, dict[str, Any]] | None:
@@ -468,16 +490,30 @@ def _read(
     if anchor is not None:
         facts = facts.with_columns(anchor=anchor)
     content = {
-        "plan": plan.describe(), "data": data, "split": split, "fold": fold,
-        "view": view.describe(), "lists": card["facts"], "systems": list(systems),
+        "plan": plan.describe(),
+        "data": data,
+        "split": split,
+        "fold": fold,
+        "view": view.describe(),
+        "lists": card["facts"],
+        "systems": list(systems),
         "versions": card["versions"],
-    }  # fmt: skip
+    }
     scores = Scores(
-        labels, systems, ratings.users, facts, plan.users, plan.undefined, tuple(wanted),
-        partial(dict, content), tuple(dict.fromkeys(notes)), str(plan.relevance),
+        labels,
+        systems,
+        ratings.users,
+        facts,
+        plan.users,
+        plan.undefined,
+        tuple(wanted),
+        partial(dict, content),
+        tuple(dict.fromkeys(notes)),
+        str(plan.relevance),
         "strata" if card["strata"] else "lists",
-        system_of(shared, labels, card["aggregates"]), card["simulated"],
-    )  # fmt: skip
+        system_of(shared, labels, card["aggregates"]),
+        card["simulated"],
+    )
     return scores, card["label"]
 
 

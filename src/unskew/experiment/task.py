@@ -111,15 +111,22 @@ def card_of(plan: Plan, data: str, split: int, fold: int, view: View, system: st
     change = [] if view.intervention is None else [view.intervention.describe()]
     return {
         "plan": {
-            "split": [plan.splits[split].describe()], "targets": [view.targets.describe()],
-            "algorithms": systems, "relevance": plan.relevance.describe(),
-            "metrics": list(plan.metrics), "interventions": change,
-            "judgments": [view.judgments], "seed": plan.seed,
+            "split": [plan.splits[split].describe()],
+            "targets": [view.targets.describe()],
+            "algorithms": systems,
+            "relevance": plan.relevance.describe(),
+            "metrics": list(plan.metrics),
+            "interventions": change,
+            "judgments": [view.judgments],
+            "seed": plan.seed,
             **({"draws": plan.draws} if one is None else {"ties": plan.ties}),
         },
-        "data": data, "fold": fold, "system": next(iter(systems), None), "stages": STAGES,
+        "data": data,
+        "fold": fold,
+        "system": next(iter(systems), None),
+        "stages": STAGES,
         "versions": versions(),
-    }  # fmt: skip
+    }
 
 
 def is_storable(plan: Plan, system: str | None) -> bool:
@@ -230,17 +237,23 @@ def _lists_result(
     judged = bench.judged
     facts = pl.DataFrame(
         {
-            "user": lists.user, "anchor": lists.anchor, "stratum": lists.stratum,
-            "targets": lists.size, "liked": judged.liked.astype(np.int64),
+            "user": lists.user,
+            "anchor": lists.anchor,
+            "stratum": lists.stratum,
+            "targets": lists.size,
+            "liked": judged.liked.astype(np.int64),
             "disliked": judged.disliked.astype(np.int64),
             "test": np.diff(judged.judgments.start),
             "train": np.diff(lists.train.start)[lists.user],
         }
-    ).rename(lambda name: f"list {name}")  # fmt: skip
+    ).rename(lambda name: f"list {name}")
     card = {
-        "aggregates": finite(chance.aggregates), "simulated": simulated,
-        "notes": list(lists.notes), "facts": dict(lists.facts), "strata": lists.strata,
-    }  # fmt: skip
+        "aggregates": finite(chance.aggregates),
+        "simulated": simulated,
+        "notes": list(lists.notes),
+        "facts": dict(lists.facts),
+        "strata": lists.strata,
+    }
     return pl.concat([facts, _table(chance, wanted)], how="horizontal"), card
 
 

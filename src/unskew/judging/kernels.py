@@ -86,9 +86,15 @@ def count_labels(user: I32, judged_start: I64, label: I8) -> tuple[I32, I32]:
 
 @kernel
 def first_stranger(
-    list_start: I64, list_stop: I64, list_item: I32, from_run: I32, target_start: I64,
-    target: I32, lo: int, hi: int,
-) -> int:  # fmt: skip
+    list_start: I64,
+    list_stop: I64,
+    list_item: I32,
+    from_run: I32,
+    target_start: I64,
+    target: I32,
+    lo: int,
+    hi: int,
+) -> int:
     """Return the first of lists lo..hi that holds an item which is not among its targets, or -1."""
     for row in range(lo, hi):
         low, high = target_start[row - lo], target_start[row - lo + 1]

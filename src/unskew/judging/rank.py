@@ -120,9 +120,14 @@ def _run_of(lists: TargetLists, blocks: list[_Block]) -> Run:
         filled = item >= 0
         item, score = item[filled], score[filled]
     return Run(
-        lists.ids, lists.tests.items, frozen(np.append(0, np.cumsum(held))),
-        frozen(item), frozen(score), say_unscored(lists, unscored), lists,
-    )  # fmt: skip
+        lists.ids,
+        lists.tests.items,
+        frozen(np.append(0, np.cumsum(held))),
+        frozen(item),
+        frozen(score),
+        say_unscored(lists, unscored),
+        lists,
+    )
 
 
 def _ranks_of(blocks: list[_Block]) -> Ranks:
@@ -161,9 +166,14 @@ class _Block:
 
 
 def _rank(
-    model: object, lists: TargetLists, k: int, judged: bool, ties: str, seed: int,
+    model: object,
+    lists: TargetLists,
+    k: int,
+    judged: bool,
+    ties: str,
+    seed: int,
     threads: int | None,
-) -> list[_Block]:  # fmt: skip
+) -> list[_Block]:
     """Score tile by tile; rank each tile's lists."""
     choose("ties", ties, TIES)
     scorer = as_model(model, lists.train)
@@ -274,16 +284,34 @@ class _Ranker:
         key, user_key, item_key = self.ties
         if self.k:
             rank_kernels.top_of_tile(
-                *where, pool.home, *train, self.k, key, user_key, item_key, out.item,
-                out.score, out.unscored,
-            )  # fmt: skip
+                *where,
+                pool.home,
+                *train,
+                self.k,
+                key,
+                user_key,
+                item_key,
+                out.item,
+                out.score,
+                out.unscored,
+            )
         if not self.judged:
             return 0
         judged = lists.judgments
         hits = rank_kernels.ranks_in_tile(
-            *where, pool.home, *train, judged.start, judged.item, key, user_key, item_key,
-            out.start, out.rank, out.judgment, out.scored,
-        )  # fmt: skip
+            *where,
+            pool.home,
+            *train,
+            judged.start,
+            judged.item,
+            key,
+            user_key,
+            item_key,
+            out.start,
+            out.rank,
+            out.judgment,
+            out.scored,
+        )
         out.unscored[:] = lists.size[lo:hi] - out.scored
         return int(hits)
 
@@ -293,10 +321,25 @@ class _Ranker:
         start, target = self.lists.block(lo, hi)
         judged_start, judged_item = self._judged()
         hits = rank_kernels.rank_lists(
-            tile, first_user, self.lists.user, lo, hi, frozen(start), frozen(target),
-            judged_start, judged_item, self.k, *self.ties, out.item, out.score, out.unscored,
-            out.start, out.rank, out.judgment, out.scored,
-        )  # fmt: skip
+            tile,
+            first_user,
+            self.lists.user,
+            lo,
+            hi,
+            frozen(start),
+            frozen(target),
+            judged_start,
+            judged_item,
+            self.k,
+            *self.ties,
+            out.item,
+            out.score,
+            out.unscored,
+            out.start,
+            out.rank,
+            out.judgment,
+            out.scored,
+        )
         if self.judged:
             out.unscored[:] = self.lists.size[lo:hi] - out.scored
         return int(hits)

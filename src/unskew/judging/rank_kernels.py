@@ -23,7 +23,7 @@ FILLED = -1e300
 @kernel
 def radix_falling(
     score: F64, name: I32, n: int, more: F64, names: I32, key: U32, place: I32, work: I32
-) -> None:  # fmt: skip
+) -> None:
     """Sort the first n entries by falling score, stable: by the leading 32 bits, then exactly.
 
     Bits of a positive number rise with it; those of a negative one fall. Digits that all entries
@@ -69,7 +69,7 @@ def radix_falling(
 @kernel
 def likely_limit(
     scores: Tile, cand: I32, low: int, n: int, k: int, known: I32, user: int, space: F64
-) -> float:  # fmt: skip
+) -> float:
     """Return a score that about k of n candidates, and a few more, are likely to exceed.
 
     Bisects a sample for a value that the right share of it exceeds; to count is quicker than to
@@ -110,7 +110,7 @@ def likely_limit(
 @kernel
 def above_limit(
     scores: Tile, cand: I32, low: int, n: int, limit: float, known: I32, user: int, name: I32
-) -> int:  # fmt: skip
+) -> int:
     """Write the candidates with a higher score that the user does not know; return how many.
 
     Every candidate is written and only the right ones stay, because a processor guesses badly
@@ -136,9 +136,22 @@ def above_limit(
 
 @kernel
 def best(
-    scores: Tile, cand: I32, low: int, n: int, k: int, known: I32, user: int, tied: bool,
-    score: F64, name: I32, more: F64, names: I32, key: U32, place: I32, work: I32,
-) -> int:  # fmt: skip
+    scores: Tile,
+    cand: I32,
+    low: int,
+    n: int,
+    k: int,
+    known: I32,
+    user: int,
+    tied: bool,
+    score: F64,
+    name: I32,
+    more: F64,
+    names: I32,
+    key: U32,
+    place: I32,
+    work: I32,
+) -> int:
     """Write the k best of n candidates that the user does not know, in order; return how many.
 
     A sample gives a limit that few exceed; only these are sorted. Of those that equal the limit
@@ -218,10 +231,25 @@ def break_ties(score: F64, name: I32, n: int, state: np.uint64, item_key: I64) -
 
 @kernel
 def top_of_tile(
-    tile: Tile, first_user: int, user: I32, stratum: I32, lo: int, hi: int, cand: I32,
-    cand_start: I64, home: I32, train_start: I64, train_item: I32, k: int, tie_key: np.uint64,
-    user_key: I64, item_key: I64, item: I32, score: F64, unscored: I64,
-) -> None:  # fmt: skip
+    tile: Tile,
+    first_user: int,
+    user: I32,
+    stratum: I32,
+    lo: int,
+    hi: int,
+    cand: I32,
+    cand_start: I64,
+    home: I32,
+    train_start: I64,
+    train_item: I32,
+    k: int,
+    tie_key: np.uint64,
+    user_key: I64,
+    item_key: I64,
+    item: I32,
+    score: F64,
+    unscored: I64,
+) -> None:
     """Rank all candidates but the user's training items: lists lo..hi, k places, -1 = empty."""
     size = 1
     for s in range(cand_start.size - 1):
@@ -245,8 +273,23 @@ def top_of_tile(
         unscored[r - lo] = without
         found = 0
         if n:
-            found = best(scores, cand, low, n, min(k, n), known, u, tied, value, name, more, names,
-                         key, place, work)  # fmt: skip
+            found = best(
+                scores,
+                cand,
+                low,
+                n,
+                min(k, n),
+                known,
+                u,
+                tied,
+                value,
+                name,
+                more,
+                names,
+                key,
+                place,
+                work,
+            )
         if tied:
             break_ties(value, name, found, first(tie_key, user_key[u]), item_key)
         found = min(found, k)
@@ -271,11 +314,27 @@ def comes_before(a: float, i: int, b: float, j: int, state: np.uint64, item_key:
 
 @kernel
 def ranks_in_tile(
-    tile: Tile, first_user: int, user: I32, stratum: I32, lo: int, hi: int, cand: I32,
-    cand_start: I64, home: I32, train_start: I64, train_item: I32, judged_start: I64,
-    judged_item: I32, tie_key: np.uint64, user_key: I64, item_key: I64, start: I64, rank: I32,
-    judgment: I32, scored: I64,
-) -> int:  # fmt: skip
+    tile: Tile,
+    first_user: int,
+    user: I32,
+    stratum: I32,
+    lo: int,
+    hi: int,
+    cand: I32,
+    cand_start: I64,
+    home: I32,
+    train_start: I64,
+    train_item: I32,
+    judged_start: I64,
+    judged_item: I32,
+    tie_key: np.uint64,
+    user_key: I64,
+    item_key: I64,
+    start: I64,
+    rank: I32,
+    judgment: I32,
+    scored: I64,
+) -> int:
     """Rank the judged items of lists lo..hi among all candidates but the user's training items.
 
     Each target is counted at the first judged item that it stands above; sums of these counts
@@ -349,10 +408,27 @@ def order_ties(score: F64, name: I32, row: I32, n: int, state: np.uint64, item_k
 
 @kernel
 def rank_lists(
-    tile: Tile, first_user: int, user: I32, lo: int, hi: int, start: I64, target: I32,
-    judged_start: I64, judged_item: I32, k: int, tie_key: np.uint64, user_key: I64, item_key: I64,
-    item: I32, score: F64, unscored: I64, found_start: I64, rank: I32, judgment: I32, scored: I64,
-) -> int:  # fmt: skip
+    tile: Tile,
+    first_user: int,
+    user: I32,
+    lo: int,
+    hi: int,
+    start: I64,
+    target: I32,
+    judged_start: I64,
+    judged_item: I32,
+    k: int,
+    tie_key: np.uint64,
+    user_key: I64,
+    item_key: I64,
+    item: I32,
+    score: F64,
+    unscored: I64,
+    found_start: I64,
+    rank: I32,
+    judgment: I32,
+    scored: I64,
+) -> int:
     """Rank the given targets of lists lo..hi: k places each, and the ranks of judged items."""
     size = 0
     for r in range(hi - lo):

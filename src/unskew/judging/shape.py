@@ -147,8 +147,17 @@ class Matched:
     """From an item's number in the run to the common one."""
 
     @classmethod
-    def of(cls, run: Run, lists: Lists, users: Ids, user_table: I32, items: Ids, item_table: I32,
-           depth: int | None = None, limit: int | None = None) -> Matched:  # fmt: skip
+    def of(
+        cls,
+        run: Run,
+        lists: Lists,
+        users: Ids,
+        user_table: I32,
+        items: Ids,
+        item_table: I32,
+        depth: int | None = None,
+        limit: int | None = None,
+    ) -> Matched:
         """Lay a run over `users` and `items`; the tables come from `Ids.union`.
 
         Lists are cut at `depth`; judged items are looked for down to `limit`.
@@ -165,9 +174,14 @@ class Matched:
         to_run = np.full(len(items), -1, np.int32)
         to_run[item_table] = np.arange(len(run.items), dtype=np.int32)
         return cls(
-            run, lists, frozen(start), frozen(stop), frozen(scan), frozen(to_run),
+            run,
+            lists,
+            frozen(start),
+            frozen(stop),
+            frozen(scan),
+            frozen(to_run),
             frozen(item_table),
-        )  # fmt: skip
+        )
 
     @property
     def is_full(self) -> bool:
@@ -193,9 +207,20 @@ class Matched:
         judgment = room.array("judgment", (most,), np.int32)
         mark = room.array("mark", (len(self.run.items) + 1,), np.int32)
         count = kernels.meet(
-            self.lists.user, self.start, self.scan, self.run.item, judgments.start,
-            judgments.item, self.to_run, lo, hi, mark, start, rank, judgment,
-        )  # fmt: skip
+            self.lists.user,
+            self.start,
+            self.scan,
+            self.run.item,
+            judgments.start,
+            judgments.item,
+            self.to_run,
+            lo,
+            hi,
+            mark,
+            start,
+            rank,
+            judgment,
+        )
         return Hits(start, rank[:count], judgment[:count], depth)
 
     def overlap(self, train: Ratings) -> int:
@@ -215,9 +240,14 @@ class Ranked(Matched):
 
     @classmethod
     def over(
-        cls, ranks: Ranks, run: Run | None, lists: Lists, users: Ids, items: Ids,
+        cls,
+        ranks: Ranks,
+        run: Run | None,
+        lists: Lists,
+        users: Ids,
+        items: Ids,
         limit: int | None,
-    ) -> Ranked:  # fmt: skip
+    ) -> Ranked:
         """Lay ranks, and the top of the lists where it is needed, over target lists."""
         table = np.arange(len(items), dtype=np.int32)
         if run is None:

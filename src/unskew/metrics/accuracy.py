@@ -28,8 +28,11 @@ from unskew.metrics.definition import Param, Params, metric
 Fraction = tuple[F64, F64]
 
 
-@metric("P", parts=lambda _: ("liked", "disliked"), params={"per": Param("k", ("k", "list")),
-                     "bound": Param("none", ("none", "lower", "upper"))})  # fmt: skip
+@metric(
+    "P",
+    parts=lambda _: ("liked", "disliked"),
+    params={"per": Param("k", ("k", "list")), "bound": Param("none", ("none", "lower", "upper"))},
+)
 def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Share of the list that is liked.
 
@@ -116,11 +119,14 @@ def r_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa
     hits = block.hits
     counts = [
         block.kernels.liked_within(
-            hits.start, hits.rank, hits.judgment, block.view.label,
+            hits.start,
+            hits.rank,
+            hits.judgment,
+            block.view.label,
             np.minimum(block.liked, cutoff).astype(np.int64),
         )
         for cutoff in cutoffs
-    ]  # fmt: skip
+    ]
     return np.array(counts, np.float64), block.liked[None, :]
 
 
@@ -279,9 +285,14 @@ def auc(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
         )
     right = block.room("AUC", cutoffs.size)
     block.run_kernel(
-        "ordered_pairs", block.view.label, block.liked, hits.depth, frozen(block.targets),
-        cutoffs, right,
-    )  # fmt: skip
+        "ordered_pairs",
+        block.view.label,
+        block.liked,
+        hits.depth,
+        frozen(block.targets),
+        cutoffs,
+        right,
+    )
     pairs = block.liked * (block.targets - block.liked)
     # Without pairs, items outside the catalogue would leave something over 0.
     return np.where(pairs == 0, 0.0, right), pairs[None, :]
@@ -328,8 +339,13 @@ def inferred_ap(block: Block, params: Params, cutoffs: I64) -> Fraction:
     return total, block.liked[None, :]
 
 
-@metric("SR", params={"gamma": Param(1.0, low=-1e-300, high=float("inf")),
-                      "mean": Param("users", ("users", "ratio"))})  # fmt: skip
+@metric(
+    "SR",
+    params={
+        "gamma": Param(1.0, low=-1e-300, high=float("inf")),
+        "mean": Param("users", ("users", "ratio")),
+    },
+)
 def stratified_recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Recall in which an item counts the less, the more often it is liked.
 
@@ -351,9 +367,14 @@ def stratified_recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     return found, block.sum_judged(weight)[None, :]
 
 
-@metric("HLU", params={"halflife": Param(5.0, low=1, high=float("inf")),
-                       "weight": Param("none", ("none", "popularity")),
-                       "mean": Param("ratio", ("users", "ratio"))})  # fmt: skip
+@metric(
+    "HLU",
+    params={
+        "halflife": Param(5.0, low=1, high=float("inf")),
+        "weight": Param("none", ("none", "popularity")),
+        "mean": Param("ratio", ("users", "ratio")),
+    },
+)
 def half_life_utility(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Gains of liked items, halved every few ranks, relative to the best order.
 

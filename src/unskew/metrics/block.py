@@ -16,8 +16,16 @@ from unskew.arrays import F64, I64, Mask, frozen
 from unskew.data.ratings import Ratings
 from unskew.judging.shape import LIKED, Hits, Lists, Matched, Scratch, View
 
-PARTS = ("liked", "disliked", "precisions", "first", "preferences", "inferred", "inferred-all",
-         "gains")  # fmt: skip
+PARTS = (
+    "liked",
+    "disliked",
+    "precisions",
+    "first",
+    "preferences",
+    "inferred",
+    "inferred-all",
+    "gains",
+)
 """What one walk down a list can give, in the order of the kernel."""
 Walk = tuple[bool, bool, bytes]
 """A walk: anti, condensed, cutoffs."""
@@ -158,16 +166,32 @@ class Block:
     _derived: dict[tuple[bool, bool], Block] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, judged: Judged, matched: Matched, lo: int, hi: int,
-           shared: dict[object, F64], scratch: Scratch,
-           parts: Mapping[Walk, tuple[str, ...]]) -> Block:  # fmt: skip
+    def of(
+        cls,
+        judged: Judged,
+        matched: Matched,
+        lo: int,
+        hi: int,
+        shared: dict[object, F64],
+        scratch: Scratch,
+        parts: Mapping[Walk, tuple[str, ...]],
+    ) -> Block:
         """Meet the judgments of lists lo..hi of a system."""
         targets = judged.lists.targets
         return cls(
-            judged, matched, matched.hits(judged.judgments, lo, hi, scratch), lo, hi, judged.view,
-            judged.liked[lo:hi], judged.disliked[lo:hi],
-            None if targets is None else targets[lo:hi], scratch, shared=shared, parts=parts,
-        )  # fmt: skip
+            judged,
+            matched,
+            matched.hits(judged.judgments, lo, hi, scratch),
+            lo,
+            hi,
+            judged.view,
+            judged.liked[lo:hi],
+            judged.disliked[lo:hi],
+            None if targets is None else targets[lo:hi],
+            scratch,
+            shared=shared,
+            parts=parts,
+        )
 
     def derive(self, anti: bool, condensed: bool) -> Block:
         """Return the block as an anti-metric or a condensed one sees it."""
@@ -181,18 +205,38 @@ class Block:
 
     def _condensed(self) -> Block:
         return Block(
-            self.judged, self.matched, self.hits.condensed(self.view), self.lo, self.hi,
-            self.view, self.liked, self.disliked,
-            (self.liked + self.disliked).astype(np.int64), self.scratch, is_condensed=True,
-            shared=self.shared, parts=self.parts,
-        )  # fmt: skip
+            self.judged,
+            self.matched,
+            self.hits.condensed(self.view),
+            self.lo,
+            self.hi,
+            self.view,
+            self.liked,
+            self.disliked,
+            (self.liked + self.disliked).astype(np.int64),
+            self.scratch,
+            is_condensed=True,
+            shared=self.shared,
+            parts=self.parts,
+        )
 
     def _swapped(self) -> Block:
         return Block(
-            self.judged, self.matched, self.hits, self.lo, self.hi, self.view.anti,
-            self.disliked, self.liked, self.targets, self.scratch, True, self.is_condensed,
-            self.shared, self.parts,
-        )  # fmt: skip
+            self.judged,
+            self.matched,
+            self.hits,
+            self.lo,
+            self.hi,
+            self.view.anti,
+            self.disliked,
+            self.liked,
+            self.targets,
+            self.scratch,
+            True,
+            self.is_condensed,
+            self.shared,
+            self.parts,
+        )
 
     def room(self, name: str, *shape: int) -> F64:
         """Return an array for a kernel to write to, valid until the next metric."""
@@ -226,8 +270,9 @@ class Block:
             out = self.room(name, len(wanted), cutoffs.size)
             gain = self.view.gain if "gains" in wanted else self.view.value
             discount = log_discount(self.judged.longest)
-            self.run_kernel("walk", self.view.label, gain, discount, self.liked, self.disliked,
-                            cutoffs, at, out)  # fmt: skip
+            self.run_kernel(
+                "walk", self.view.label, gain, discount, self.liked, self.disliked, cutoffs, at, out
+            )
             self._walks[key] = {p: out[place] for place, p in enumerate(wanted)}
         return self._walks[key][part]
 
@@ -247,9 +292,16 @@ class Block:
         if memo not in self.shared:
             judged = self.judged
             self.shared[memo] = self.kernels.ideal(
-                judged.lists.user, judged.judgments.start, key, weight, key is weight, discount,
-                cutoffs, self.lo, self.hi,
-            )  # fmt: skip
+                judged.lists.user,
+                judged.judgments.start,
+                key,
+                weight,
+                key is weight,
+                discount,
+                cutoffs,
+                self.lo,
+                self.hi,
+            )
         return self.shared[memo]
 
     def sum_judged(self, weight: F64) -> F64:

@@ -59,8 +59,14 @@ def self_information(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa
     return block.item_mean(-np.log2(share), cutoffs)
 
 
-@metric("Tail", of="items", better="neither", anti=False, needs=TRAIN,
-        params={"head": Param(0.8, low=0, high=1)})  # fmt: skip
+@metric(
+    "Tail",
+    of="items",
+    better="neither",
+    anti=False,
+    needs=TRAIN,
+    params={"head": Param(0.8, low=0, high=1)},
+)
 def long_tail(block: Block, params: Params, cutoffs: I64) -> F64:
     """Share of the list that lies in the long tail.
 

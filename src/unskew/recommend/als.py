@@ -54,9 +54,17 @@ class Coordinates:
 
         def sweep(low: int) -> None:
             factor_kernels.coordinate_descent(
-                rows.start, rows.column, rows.value, wanted, others, gram, missing, self.penalty,
-                low, moved[low : low + ROWS],
-            )  # fmt: skip
+                rows.start,
+                rows.column,
+                rows.value,
+                wanted,
+                others,
+                gram,
+                missing,
+                self.penalty,
+                low,
+                moved[low : low + ROWS],
+            )
 
         map_blocks(sweep, range(0, len(rows), ROWS), size=rows.value.size * Y.shape[1])
         return moved

@@ -98,9 +98,22 @@ class BPRMF(Algorithm):
         known = frozen(np.flatnonzero(rated_items(train)).astype(np.int32))
         single = np.float32
         sgd_kernels.pairwise_draws(
-            np.uint64(rng.integers(1 << 62)), 0, self.epochs * len(train), self.draw == "users",
-            train.start, train.user, train.item, active, known, P, Q, c, self.bias,
-            single(self.learning_rate), single(self.regularisation),
-            single(self.regularisation_liked), single(self.regularisation_other),
-        )  # fmt: skip
+            np.uint64(rng.integers(1 << 62)),
+            0,
+            self.epochs * len(train),
+            self.draw == "users",
+            train.start,
+            train.user,
+            train.item,
+            active,
+            known,
+            P,
+            Q,
+            c,
+            self.bias,
+            single(self.learning_rate),
+            single(self.regularisation),
+            single(self.regularisation_liked),
+            single(self.regularisation_other),
+        )
         return learned(train, P, Q, 0.0, c, self.factors)

@@ -12,8 +12,9 @@ LANES = 8  # rows of a half matrix that start at the same column, so that vector
 
 
 @kernel
-def add_outer(A: F64, b: F64, Y: F64, column: I32, extra: F64, wanted: F64, first: int,
-              last: int) -> None:  # fmt: skip
+def add_outer(
+    A: F64, b: F64, Y: F64, column: I32, extra: F64, wanted: F64, first: int, last: int
+) -> None:
     """Add Σ extra · y yᵀ to the upper half of A and Σ wanted · y to b, four entries at a time.
 
     Inner loops run from 0 over slices: only then does the compiler know that no index is
@@ -72,8 +73,9 @@ def solve(A: F64, b: F64) -> None:
 
 
 @kernel
-def least_squares(start: I64, column: I32, extra: F64, wanted: F64, Y: F64, gram: F64, low: int,
-                  out: F64) -> None:  # fmt: skip
+def least_squares(
+    start: I64, column: I32, extra: F64, wanted: F64, Y: F64, gram: F64, low: int, out: F64
+) -> None:
     """Fill `out` with the factors of rows low, low+1, … that fit best, given the others'."""
     width = Y.shape[1]
     A = np.empty((width, width))
@@ -132,8 +134,17 @@ def gather(Y: F64, column: I32, Z: F64, Zt: F64) -> None:
 
 
 @kernel
-def conjugate_gradient(start: I64, column: I32, extra: F64, wanted: F64, Y: F64, gram: F64,
-                       steps: int, low: int, out: F64) -> None:  # fmt: skip
+def conjugate_gradient(
+    start: I64,
+    column: I32,
+    extra: F64,
+    wanted: F64,
+    Y: F64,
+    gram: F64,
+    steps: int,
+    low: int,
+    out: F64,
+) -> None:
     """Move `out`, the factors of rows low, low+1, …, towards those that fit best.
 
     The factors of a row's entries are held both ways round, so that every product adds up rows.
@@ -205,8 +216,18 @@ def slope_and_bend(gap: F64, extra: F64, z: F64) -> tuple[float, float]:
 
 
 @kernel
-def coordinate_descent(start: I64, column: I32, extra: F64, wanted: F64, Y: F64, gram: F64,
-                       missing: F64, penalty: float, low: int, out: F64) -> None:  # fmt: skip
+def coordinate_descent(
+    start: I64,
+    column: I32,
+    extra: F64,
+    wanted: F64,
+    Y: F64,
+    gram: F64,
+    missing: F64,
+    penalty: float,
+    low: int,
+    out: F64,
+) -> None:
     """Move each coordinate of `out`, the factors of rows low, low+1, …, once to its best value.
 
     A row x has the loss m xᵀ(gram)x + Σ (extra (x·y)² - 2 wanted x·y) + penalty ‖x‖², m being its

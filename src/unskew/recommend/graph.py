@@ -38,9 +38,16 @@ class Walk:
 
         def fill(some: I32, rows: slice) -> None:
             language_kernels.hits(
-                some, out.start, out.column, out.value, back.start, back.column, back.value,
-                self.steps, score[rows],
-            )  # fmt: skip
+                some,
+                out.start,
+                out.column,
+                out.value,
+                back.start,
+                back.column,
+                back.value,
+                self.steps,
+                score[rows],
+            )
 
         in_blocks(users, fill, score.size, _COLUMNS)
         score -= self.steps

@@ -84,9 +84,16 @@ class RelevanceModel:
 
         def fill(some: I32, rows: slice) -> None:
             model(
-                some, near.start, near.column, seen.start, seen.column, seen.value,
-                self.background, self.collection, score[rows],
-            )  # fmt: skip
+                some,
+                near.start,
+                near.column,
+                seen.start,
+                seen.column,
+                seen.value,
+                self.background,
+                self.collection,
+                score[rows],
+            )
 
         in_blocks(users, fill, score.size, _ROWS)
         return score

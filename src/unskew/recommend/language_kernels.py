@@ -53,9 +53,16 @@ def _log_product(factor: F64) -> float:
 
 @kernel
 def relevance_model_1(
-    users: I32, near_start: I64, near: I32, start: I64, item: I32, seen: F64,
-    background: F64, collection: F64, score: F64,
-) -> None:  # fmt: skip
+    users: I32,
+    near_start: I64,
+    near: I32,
+    start: I64,
+    item: I32,
+    seen: F64,
+    background: F64,
+    collection: F64,
+    score: F64,
+) -> None:
     """Fill log Σ_v p(v) p(i|v) Π_j p(j|v), with p(i|v) = seen_vi + background_v·collection_i."""
     mark = np.full(collection.size, -1, np.int64)
     for row in range(users.size):
@@ -98,9 +105,16 @@ def relevance_model_1(
 
 @kernel
 def relevance_model_2(
-    users: I32, near_start: I64, near: I32, start: I64, item: I32, seen: F64,
-    background: F64, collection: F64, score: F64,
-) -> None:  # fmt: skip
+    users: I32,
+    near_start: I64,
+    near: I32,
+    start: I64,
+    item: I32,
+    seen: F64,
+    background: F64,
+    collection: F64,
+    score: F64,
+) -> None:
     """Fill log p(i) Π_j Σ_v p(v) p(i|v)/p(i)·p(j|v), with p(i|v) as in `relevance_model_1`.
 
     With B_j = Σ_v p(v) background_v p(j|v), the inner sum is
@@ -180,9 +194,16 @@ def relevance_model_2(
 
 @kernel
 def hits(
-    users: I32, start: I64, item: I32, forward: F64, turned_start: I64, turned_user: I32,
-    backward: F64, steps: int, score: F64,
-) -> None:  # fmt: skip
+    users: I32,
+    start: I64,
+    item: I32,
+    forward: F64,
+    turned_start: I64,
+    turned_user: I32,
+    backward: F64,
+    steps: int,
+    score: F64,
+) -> None:
     """Fill Σ_{t<steps} P(a walk from item i has met user u by step t).
 
     `forward` are the probabilities of a step from user to item, `backward` from item to user.

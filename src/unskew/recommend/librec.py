@@ -44,9 +44,16 @@ class Corated:
         rows, inverted = self.rows, self.inverted
         result = np.empty((which.size, len(rows)))
         kernels.corated_rows(
-            frozen(which), rows.start, rows.column, rows.value,
-            inverted.start, inverted.column, inverted.value, self.shrink, result,
-        )  # fmt: skip
+            frozen(which),
+            rows.start,
+            rows.column,
+            rows.value,
+            inverted.start,
+            inverted.column,
+            inverted.value,
+            self.shrink,
+            result,
+        )
         return result
 
     def all(self, purpose: str) -> F64:
@@ -93,9 +100,14 @@ class NearestRaters:
 
         def fill(some: I32, place: slice) -> None:
             kernels.sums_of_nearest_raters(
-                self.similarities.block(some), rows.start, rows.column, inverted.start,
-                inverted.column, self.k, result[place],
-            )  # fmt: skip
+                self.similarities.block(some),
+                rows.start,
+                rows.column,
+                inverted.start,
+                inverted.column,
+                self.k,
+                result[place],
+            )
 
         in_blocks(users, fill, rows.value.size * users.size, FEW)
         return result
@@ -130,9 +142,14 @@ class NearestRated:
 
         def fill(some: I32, place: slice) -> None:
             kernels.sums_of_nearest_rated(
-                some, self.ratings.start, self.ratings.column, self.similarity, self.rank,
-                self.k, result[place],
-            )  # fmt: skip
+                some,
+                self.ratings.start,
+                self.ratings.column,
+                self.similarity,
+                self.rank,
+                self.k,
+                result[place],
+            )
 
         in_blocks(users, fill, self.ratings.value.size * users.size, MANY)
         return result
@@ -300,9 +317,17 @@ class LibRecSLIM(Algorithm):
             high = min(low + ROWS, R.columns)
             weight = np.empty(near.start[high] - near.start[low])
             kernels.penalised_columns(
-                G, count, near.start, near.column, float(self.l1), float(self.l2),
-                float(self.tolerance), low, high, weight,
-            )  # fmt: skip
+                G,
+                count,
+                near.start,
+                near.column,
+                float(self.l1),
+                float(self.l2),
+                float(self.tolerance),
+                low,
+                high,
+                weight,
+            )
             return weight
 
         parts = map_blocks(solve, range(0, R.columns, ROWS), size=G.size)
@@ -332,6 +357,8 @@ def without_zeros(rows: Rows) -> Rows:
     kept = rows.value != 0
     start = np.concatenate([[0], np.cumsum(kept)])[rows.start]
     return Rows(
-        frozen(start.astype(np.int64)), frozen(rows.column[kept]), frozen(rows.value[kept]),
+        frozen(start.astype(np.int64)),
+        frozen(rows.column[kept]),
+        frozen(rows.value[kept]),
         rows.columns,
-    )  # fmt: skip
+    )

@@ -14,10 +14,15 @@ MOST_SWEEPS = 10_000  # never reached unless the matrix is all but singular
 @kernel
 def corated_rows(
     rows: I32,
-    start: I64, column: I32, value: F64,
-    there: I64, other: I32, weight: F64,
-    shrink: float, result: F64,
-) -> None:  # fmt: skip
+    start: I64,
+    column: I32,
+    value: F64,
+    there: I64,
+    other: I32,
+    weight: F64,
+    shrink: float,
+    result: F64,
+) -> None:
     """Fill the similarities of some rows with all rows; 0 with itself and where there is none."""
     n = result.shape[1]
     # Per other row, over the common columns: products, squares of this, of that, and how many.
@@ -183,9 +188,17 @@ def ranks_of_rows(similarity: F64, rank: U16) -> None:
 
 @kernel
 def penalised_columns(
-    G: F64, count: F64, start: I64, predictor: I32, l1: float, l2: float, tolerance: float,
-    low: int, high: int, weight: F64,
-) -> None:  # fmt: skip
+    G: F64,
+    count: F64,
+    start: I64,
+    predictor: I32,
+    l1: float,
+    l2: float,
+    tolerance: float,
+    low: int,
+    high: int,
+    weight: F64,
+) -> None:
     """Fill the weights of the predictors of items low, …, high - 1, one item after the other.
 
     Coordinate descent on ½‖r_i - R w‖² + Σ_j n_j (½ l2 w_j² + l1 |w_j|), n_j being `count`.

@@ -12,8 +12,16 @@ MOST_ROUNDS, MOST_SWEEPS = 100, 10_000  # never reached unless the matrix is all
 
 
 @kernel
-def gram_rows(column_start: I64, place: I64, row_of: I32, start: I64, column: I32, value: F64,
-              low: int, out: F64) -> None:  # fmt: skip
+def gram_rows(
+    column_start: I64,
+    place: I64,
+    row_of: I32,
+    start: I64,
+    column: I32,
+    value: F64,
+    low: int,
+    out: F64,
+) -> None:
     """Add to `out` rows low, low+1, … of the upper half of RᵀR: sums over rows in their order."""
     for i in range(out.shape[0]):
         total = out[i]
@@ -83,8 +91,9 @@ def descend(H: F64, v: F64, s: F64, l1: float, l2: float, enough: float) -> None
 
 
 @kernel
-def slim_columns(G: F64, norm: F64, l1: float, l2: float, tolerance: float, low: int,
-                 out: F64) -> None:  # fmt: skip
+def slim_columns(
+    G: F64, norm: F64, l1: float, l2: float, tolerance: float, low: int, out: F64
+) -> None:
     """Fill `out` with the weights that predict items low, low+1, … from the others."""
     n = G.shape[0]
     s = np.empty(n)

@@ -130,9 +130,15 @@ class Lists:
         def fill(low: int) -> None:
             high = min(low + BLOCK, len(P))
             kernels.list_losses(
-                low, train.start, train.item, self.target, P, Q,
-                squashed[train.start[low] : train.start[high]], each[low:high],
-            )  # fmt: skip
+                low,
+                train.start,
+                train.item,
+                self.target,
+                P,
+                Q,
+                squashed[train.start[low] : train.start[high]],
+                each[low:high],
+            )
 
         map_blocks(fill, range(0, len(P), BLOCK), size=len(train))
         squares = float((P * P).sum() + (Q * Q).sum())

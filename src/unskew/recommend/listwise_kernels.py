@@ -32,9 +32,16 @@ def list_losses(
 
 @kernel
 def user_slopes(
-    low: int, high: int, start: I64, item: I32, target: F64, Q: F64, squashed: F64, slope: F64,
+    low: int,
+    high: int,
+    start: I64,
+    item: I32,
+    target: F64,
+    Q: F64,
+    squashed: F64,
+    slope: F64,
     gradient: F64,
-) -> None:  # fmt: skip
+) -> None:
     """Fill per rating ∂loss/∂(p·q), and the gradients of users low, …, high - 1."""
     for u in range(low, high):
         total = 0.0

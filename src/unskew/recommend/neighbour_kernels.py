@@ -44,10 +44,16 @@ def steps_of(start: I64, column: I32, there: I64) -> I64:
 @kernel
 def _meet(
     row: int,
-    start: I64, column: I32, value: F64,
-    there: I64, other: I32, weight: F64,
-    shrink: float, dot: F64, shared: F64,
-) -> None:  # fmt: skip
+    start: I64,
+    column: I32,
+    value: F64,
+    there: I64,
+    other: I32,
+    weight: F64,
+    shrink: float,
+    dot: F64,
+    shared: F64,
+) -> None:
     """Add a row's products with all rows into `dot`, its common columns into `shared`."""
     for a in range(start[row], start[row + 1]):
         x = value[a]
@@ -89,10 +95,17 @@ def _similarity(dot: float, length: float, shared: float, shrink: float) -> floa
 @kernel
 def cosine_rows(
     rows: I32,
-    start: I64, column: I32, value: F64,
-    there: I64, other: I32, weight: F64,
-    length: F64, other_length: F64, shrink: float, result: F64,
-) -> None:  # fmt: skip
+    start: I64,
+    column: I32,
+    value: F64,
+    there: I64,
+    other: I32,
+    weight: F64,
+    length: F64,
+    other_length: F64,
+    shrink: float,
+    result: F64,
+) -> None:
     """Fill a row of similarities for each of some rows; 0 with itself and where there is none."""
     n = length.size
     shared = np.zeros(n if shrink > 0 else 1, np.float64)
@@ -151,9 +164,18 @@ def _nearest_first(near: F64, who: I32, size: int) -> None:
 
 @kernel
 def _select(
-    row: int, candidates: I32, dot: F64, shared: F64, length: F64, other_length: F64, toll: F64,
-    shrink: float, k: int, near: F64, who: I32,
-) -> int:  # fmt: skip
+    row: int,
+    candidates: I32,
+    dot: F64,
+    shared: F64,
+    length: F64,
+    other_length: F64,
+    toll: F64,
+    shrink: float,
+    k: int,
+    near: F64,
+    who: I32,
+) -> int:
     """Write the k nearest of the candidates, or all if there are fewer; return how many.
 
     No candidates means all rows, no toll means cosines.
@@ -185,12 +207,23 @@ def _select(
 
 @kernel
 def nearest_rows(
-    low: int, high: int,
-    start: I64, column: I32, value: F64,
-    there: I64, other: I32, weight: F64,
-    length: F64, other_length: F64, toll: F64, steps: I64, shrink: float, k: int,
-    who: I32, near: F64,
-) -> I64:  # fmt: skip
+    low: int,
+    high: int,
+    start: I64,
+    column: I32,
+    value: F64,
+    there: I64,
+    other: I32,
+    weight: F64,
+    length: F64,
+    other_length: F64,
+    toll: F64,
+    steps: I64,
+    shrink: float,
+    k: int,
+    who: I32,
+    near: F64,
+) -> I64:
     """Write the k nearest of each row from `low` to `high`, one after the other; return counts.
 
     Nearest first and ties by ascending number; with k of at least all others, by number. See

@@ -143,27 +143,51 @@ class WBPR(Algorithm):
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import pairwise_kernels as kernels
 
-        P, Q = (padded(part.astype(np.float32))
-                for part in starting_factors(train, self.factors, rng))  # fmt: skip
+        P, Q = (
+            padded(part.astype(np.float32)) for part in starting_factors(train, self.factors, rng)
+        )
         active, single = active_users(train), np.float32
         steps = (
-            single(self.learning_rate), single(self.regularisation),
-            single(self.regularisation_item), single(self.regularisation_bias),
-        )  # fmt: skip
+            single(self.learning_rate),
+            single(self.regularisation),
+            single(self.regularisation_item),
+            single(self.regularisation_bias),
+        )
         last = self.epochs * self.draws * active.size
         if self.drifting:
             c = rng.uniform(0.0, 0.01, len(train.items)).astype(np.float32)
             ranked, place, weight = ranked_popularity(train)
             kernels.drifting_draws(
-                np.uint64(rng.integers(1 << 62)), last, train.start, train.item, active,
-                place, ranked, segments(len(train.users)), SEGMENT, weight, P, Q, c, *steps,
-            )  # fmt: skip
+                np.uint64(rng.integers(1 << 62)),
+                last,
+                train.start,
+                train.item,
+                active,
+                place,
+                ranked,
+                segments(len(train.users)),
+                SEGMENT,
+                weight,
+                P,
+                Q,
+                c,
+                *steps,
+            )
         else:
             c = np.zeros(len(train.items), np.float32)
             kernels.weighted_draws(
-                np.uint64(rng.integers(1 << 62)), last, train.start, train.item, active,
-                train.item, popularity(train), P, Q, c, *steps,
-            )  # fmt: skip
+                np.uint64(rng.integers(1 << 62)),
+                last,
+                train.start,
+                train.item,
+                active,
+                train.item,
+                popularity(train),
+                P,
+                Q,
+                c,
+                *steps,
+            )
         return learned(train, P, Q, 0.0, c, self.factors)
 
 
@@ -236,8 +260,9 @@ class GBPR(Algorithm):
         as_count("draws", self.draws)
 
     def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
-        P, Q = (padded(part.astype(np.float32))
-                for part in starting_factors(train, self.factors, rng))  # fmt: skip
+        P, Q = (
+            padded(part.astype(np.float32)) for part in starting_factors(train, self.factors, rng)
+        )
         c = np.zeros(len(train.items), np.float32)
         drawn = _Groups(self, train, np.uint64(rng.integers(1 << 62)))
         for epoch in range(self.epochs):
@@ -276,9 +301,14 @@ class _Groups:
             factors += np.float32(one.learning_rate) * (gradient - pull * factors)
 
     def _round(
-        self, first: int, each: int, factors: tuple[F32, F32], c: F32,
-        gradients: tuple[F32, F32], times: tuple[F32, F32],
-    ) -> None:  # fmt: skip
+        self,
+        first: int,
+        each: int,
+        factors: tuple[F32, F32],
+        c: F32,
+        gradients: tuple[F32, F32],
+        times: tuple[F32, F32],
+    ) -> None:
         """Make `each` draws for every user, the first of all having the number `first`."""
         from unskew.recommend import pairwise_kernels as kernels
 
@@ -290,10 +320,22 @@ class _Groups:
         def draw(low: int) -> None:
             part = slice(low * each, (low + PART) * each)
             kernels.draw_groups(
-                self.seed, first + low * each, each, self.active[low : low + PART],
-                train.start, train.item, self.known, self.weight, self.there, self.rater, rho,
-                *factors, pair[part], group[part], margin[part],
-            )  # fmt: skip
+                self.seed,
+                first + low * each,
+                each,
+                self.active[low : low + PART],
+                train.start,
+                train.item,
+                self.known,
+                self.weight,
+                self.there,
+                self.rater,
+                rho,
+                *factors,
+                pair[part],
+                group[part],
+                margin[part],
+            )
 
         map_blocks(draw, range(0, self.active.size, PART), size=size)
         kernels.bias_steps(
@@ -356,8 +398,17 @@ class RankSGD(Algorithm):
         seed, weight = np.uint64(rng.integers(1 << 62)), popularity(train)
         for epoch in range(self.epochs):
             kernels.ranked_epoch(
-                seed, epoch * len(train), train.start, train.user, train.item, train.value,
-                train.item, weight, P, Q, float(self.learning_rate),
-            )  # fmt: skip
+                seed,
+                epoch * len(train),
+                train.start,
+                train.user,
+                train.item,
+                train.value,
+                train.item,
+                weight,
+                P,
+                Q,
+                float(self.learning_rate),
+            )
         nothing: Tile = np.zeros(len(train.items))
         return learned(train, P, Q, 0.0, nothing, self.factors)

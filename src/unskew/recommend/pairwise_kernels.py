@@ -59,9 +59,16 @@ def draw_rating(state: np.uint64, active: I32, start: I64) -> tuple[int, int]:
 
 @kernel
 def pair_steps(
-    triples: I32, count: int, P: F32, Q: F32, b: F32,
-    rate: np.float32, of_user: np.float32, of_item: np.float32, of_bias: np.float32,
-) -> None:  # fmt: skip
+    triples: I32,
+    count: int,
+    P: F32,
+    Q: F32,
+    b: F32,
+    rate: np.float32,
+    of_user: np.float32,
+    of_item: np.float32,
+    of_bias: np.float32,
+) -> None:
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the first `count` triples, one by one."""
     one = np.float32(1)
     keep_u, keep_i, keep_b = one - rate * of_user, one - rate * of_item, one - rate * of_bias
@@ -87,10 +94,21 @@ def pair_steps(
 
 @kernel
 def weighted_draws(
-    seed: np.uint64, last: int, start: I64, item: I32, active: I32,
-    pool: I32, weight: I64, P: F32, Q: F32, b: F32,
-    rate: np.float32, of_user: np.float32, of_item: np.float32, of_bias: np.float32,
-) -> None:  # fmt: skip
+    seed: np.uint64,
+    last: int,
+    start: I64,
+    item: I32,
+    active: I32,
+    pool: I32,
+    weight: I64,
+    P: F32,
+    Q: F32,
+    b: F32,
+    rate: np.float32,
+    of_user: np.float32,
+    of_item: np.float32,
+    of_bias: np.float32,
+) -> None:
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the draws 0, …, last - 1 of (u, i, j)."""
     # To look up whether j is rated waits for memory; many look-ups in a row wait together.
     triples = np.empty((BATCH, 3), np.int32)
@@ -153,10 +171,24 @@ def recall(held: I32, used: I64, segment: int, u: int, now: int) -> bool:
 
 @kernel
 def drifting_draws(
-    seed: np.uint64, last: int, start: I64, item: I32, active: I32,
-    place: I32, ranked: I32, segment: I32, size: int, w: F64, P: F32, Q: F32, b: F32,
-    rate: np.float32, of_user: np.float32, of_item: np.float32, of_bias: np.float32,
-) -> None:  # fmt: skip
+    seed: np.uint64,
+    last: int,
+    start: I64,
+    item: I32,
+    active: I32,
+    place: I32,
+    ranked: I32,
+    segment: I32,
+    size: int,
+    w: F64,
+    P: F32,
+    Q: F32,
+    b: F32,
+    rate: np.float32,
+    of_user: np.float32,
+    of_item: np.float32,
+    of_bias: np.float32,
+) -> None:
     """Do as `weighted_draws` with LibRec's draws of j.
 
     Where a rating's item stands in w says `place`, which item stands there `ranked`; `segment` is
@@ -195,9 +227,18 @@ def drifting_draws(
 
 @kernel
 def ranked_epoch(
-    seed: np.uint64, first: int, start: I64, user: I32, item: I32, value: F64,
-    pool: I32, weight: I64, P: F64, Q: F64, rate: float,
-) -> None:  # fmt: skip
+    seed: np.uint64,
+    first: int,
+    start: I64,
+    user: I32,
+    item: I32,
+    value: F64,
+    pool: I32,
+    weight: I64,
+    P: F64,
+    Q: F64,
+    rate: float,
+) -> None:
     """Descend ½((x_ui - x_uj) - r_ui)² at every rating once; its draw is first + its place."""
     for row in range(user.size):
         u, i = int(user[row]), int(item[row])
@@ -269,10 +310,23 @@ def group_margin(pair: I32, group: I32, t: int, rho: Any, P: F32, Q: F32) -> Any
 
 @kernel
 def draw_groups(
-    seed: np.uint64, first: int, each: int, users: I32, start: I64, item: I32,
-    known: I32, weight: I64, there: I64, rater: I32, rho: np.float32, P: F32, Q: F32,
-    pair: I32, group: I32, margin: F32,
-) -> None:  # fmt: skip
+    seed: np.uint64,
+    first: int,
+    each: int,
+    users: I32,
+    start: I64,
+    item: I32,
+    known: I32,
+    weight: I64,
+    there: I64,
+    rater: I32,
+    rho: np.float32,
+    P: F32,
+    Q: F32,
+    pair: I32,
+    group: I32,
+    margin: F32,
+) -> None:
     """Fill `each` draws per user: the items (i, j), the group, and what factors make of it.
 
     Draws of a user follow each other, while all that is known of her is near the processor.

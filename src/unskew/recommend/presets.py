@@ -72,8 +72,13 @@ def valcarce2018() -> dict[str, Chosen]:
         "SLIM": Chosen(SLIM(l1=10.0, l2=1000.0), "recovered"),
         "BPRMF": Chosen(
             BPRMF(
-                factors=200, learning_rate=0.015, regularisation=0.03, regularisation_liked=0.003,
-                regularisation_other=0.003, epochs=120, draw="users",
+                factors=200,
+                learning_rate=0.015,
+                regularisation=0.03,
+                regularisation_liked=0.003,
+                regularisation_other=0.003,
+                epochs=120,
+                draw="users",
             ),
             "recovered",
         ),
@@ -99,7 +104,7 @@ def valcarce2018() -> dict[str, Chosen]:
         "HT": Chosen(HittingTime(iterations=15), "published"),
         "NNCosNgbr-IB": Chosen(NNCosNgbrIB(k=200, shrink=100.0), "published"),
         "Random": Chosen(Random(), "none"),
-    }  # fmt: skip
+    }
 
 
 def mena2021() -> dict[str, Chosen]:
@@ -122,7 +127,11 @@ def mena2021() -> dict[str, Chosen]:
     return {
         "wrmf": Chosen(
             WRMF(
-                factors=20, regularisation=0.01, iterations=20, alpha=1.0, confidence="log",
+                factors=20,
+                regularisation=0.01,
+                iterations=20,
+                alpha=1.0,
+                confidence="log",
                 epsilon=1e-4,
             ),
             "published",
@@ -131,7 +140,11 @@ def mena2021() -> dict[str, Chosen]:
         "plsa": Chosen(PLSA(topics=10, iterations=100), "published"),
         "eals": Chosen(
             EALS(
-                factors=200, regularisation=0.01, iterations=20, alpha=1.0, missing=None,
+                factors=200,
+                regularisation=0.01,
+                iterations=20,
+                alpha=1.0,
+                missing=None,
                 popularity=0.0,
             ),
             "published",
@@ -148,7 +161,7 @@ def mena2021() -> dict[str, Chosen]:
         "smootheditemaverage": Chosen(SmoothedAverage(mu=1, of="rating"), "published"),
         "bpoissmf": Chosen(HPF(factors=10, iterations=100), "published"),
         "randomguess": Chosen(Random(), "none"),
-    }  # fmt: skip
+    }
 
 
 def castells2018() -> dict[str, Chosen]:

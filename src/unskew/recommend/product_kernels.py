@@ -17,10 +17,17 @@ STRIP = 256  # columns of a dense matrix that are summed at a time
 @kernel
 def sparse_product(
     rows: I32,
-    start: I64, middle: I32, outer: F64,
-    there: I64, column: I32, inner: F64,
-    count_outer: bool, count_inner: bool, total: F64, terms: I32,
-) -> None:  # fmt: skip
+    start: I64,
+    middle: I32,
+    outer: F64,
+    there: I64,
+    column: I32,
+    inner: F64,
+    count_outer: bool,
+    count_inner: bool,
+    total: F64,
+    terms: I32,
+) -> None:
     """Add up outer · inner over the middle, per row and column, and count the terms.
 
     What is to be counted enters the product as 1.

@@ -47,10 +47,18 @@ def sums(
 
     def fill(some: I32, rows: slice) -> None:
         kernels.sparse_product(
-            some, first.start, first.column, first.value,
-            second.start, second.column, second.value, count_first, count_second,
-            total[rows], terms[rows],
-        )  # fmt: skip
+            some,
+            first.start,
+            first.column,
+            first.value,
+            second.start,
+            second.column,
+            second.value,
+            count_first,
+            count_second,
+            total[rows],
+            terms[rows],
+        )
 
     in_blocks(users, fill, total.size)
     return total, terms
@@ -74,9 +82,12 @@ class Votes:
         total, support = sums(users, self.first, self.second)
         if self.averaged:
             mass, _ = sums(
-                users, self.first, self.second,
-                count_first=self.averaged == "first", count_second=self.averaged == "second",
-            )  # fmt: skip
+                users,
+                self.first,
+                self.second,
+                count_first=self.averaged == "first",
+                count_second=self.averaged == "second",
+            )
             np.divide(total, mass, out=total, where=mass > 0)
         total[support < self.min_support] = np.nan
         return total

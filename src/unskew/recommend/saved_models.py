@@ -128,9 +128,18 @@ def load_model(path: str | os.PathLike[str], train: Ratings | None = None) -> Mo
 
 
 _DAMAGED = (
-    KeyError, TypeError, ValueError, AttributeError, EOFError, IndexError, OverflowError,
-    RecursionError, NotImplementedError, RuntimeError, struct.error,
-)  # fmt: skip
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    EOFError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+    NotImplementedError,
+    RuntimeError,
+    struct.error,
+)
 
 
 def _take_apart(value: object, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -228,8 +237,10 @@ def _read_card(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
 def _read_array(archive: zipfile.ZipFile, card: dict[str, Any], name: str) -> NDArray[Any]:
     content = io.BytesIO(_read(archive, f"{name}.npy"))
     version = np.lib.format.read_magic(content)
-    header = {(1, 0): np.lib.format.read_array_header_1_0,
-              (2, 0): np.lib.format.read_array_header_2_0}[version]  # fmt: skip
+    header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }[version]
     shape, by_column, dtype = header(content)
     if by_column and len(shape) > 1:
         raise ValueError(f"the array {name} is not by rows")

@@ -38,9 +38,19 @@ def padded(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def descend(
-    train: Ratings, rng: np.random.Generator, mean: float, P: F64, Q: F64, b: F64, c: F64,
-    *, biased: bool, learning_rate: float, regularisation: float, epochs: int,
-) -> Model:  # fmt: skip
+    train: Ratings,
+    rng: np.random.Generator,
+    mean: float,
+    P: F64,
+    Q: F64,
+    b: F64,
+    c: F64,
+    *,
+    biased: bool,
+    learning_rate: float,
+    regularisation: float,
+    epochs: int,
+) -> Model:
     """Pass over all ratings `epochs` times, each time in a new random order."""
     from unskew.recommend import sgd_kernels
 
@@ -48,9 +58,19 @@ def descend(
     P, Q = padded(P), padded(Q)
     for _ in range(epochs):
         sgd_kernels.rating_epoch(
-            frozen(rng.permutation(len(train))), train.user, train.item, train.value,
-            mean, biased, P, Q, b, c, learning_rate, regularisation,
-        )  # fmt: skip
+            frozen(rng.permutation(len(train))),
+            train.user,
+            train.item,
+            train.value,
+            mean,
+            biased,
+            P,
+            Q,
+            b,
+            c,
+            learning_rate,
+            regularisation,
+        )
     return learned(train, P, Q, mean + b, c, factors)
 
 
@@ -108,9 +128,18 @@ class SVD(Algorithm):
         if self.bias:
             b, c = rng.uniform(-0.01, 0.01, users), rng.uniform(-0.01, 0.01, items)
         return descend(
-            train, rng, 0.0, P, Q, b, c, biased=self.bias, learning_rate=self.learning_rate,
-            regularisation=self.regularisation, epochs=self.epochs,
-        )  # fmt: skip
+            train,
+            rng,
+            0.0,
+            P,
+            Q,
+            b,
+            c,
+            biased=self.bias,
+            learning_rate=self.learning_rate,
+            regularisation=self.regularisation,
+            epochs=self.epochs,
+        )
 
 
 @dataclass(frozen=True)
@@ -158,10 +187,18 @@ class BiasedMF(Algorithm):
         P = rng.normal(0.0, 0.1, (users, self.factors))
         Q = rng.normal(0.0, 0.1, (items, self.factors))
         return descend(
-            train, rng, float(train.value.mean()), P, Q, np.zeros(users), np.zeros(items),
-            biased=True, learning_rate=self.learning_rate, regularisation=self.regularisation,
+            train,
+            rng,
+            float(train.value.mean()),
+            P,
+            Q,
+            np.zeros(users),
+            np.zeros(items),
+            biased=True,
+            learning_rate=self.learning_rate,
+            regularisation=self.regularisation,
             epochs=self.epochs,
-        )  # fmt: skip
+        )
 
 
 def check_descent(factors: object, rate: object, penalty: object, epochs: object) -> None:

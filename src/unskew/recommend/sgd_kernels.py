@@ -42,9 +42,19 @@ def dot_difference(x: NDArray[Any], a: int, y: NDArray[Any], b: int, d: int) -> 
 
 @kernel
 def rating_epoch(
-    order: I64, user: I32, item: I32, value: F64, mean: float, biased: bool,
-    P: F64, Q: F64, b: F64, c: F64, rate: float, penalty: float,
-) -> None:  # fmt: skip
+    order: I64,
+    user: I32,
+    item: I32,
+    value: F64,
+    mean: float,
+    biased: bool,
+    P: F64,
+    Q: F64,
+    b: F64,
+    c: F64,
+    rate: float,
+    penalty: float,
+) -> None:
     """Descend ½(e² + λ(‖p‖² + ‖q‖² + b² + c²)) at every rating once, in the given order."""
     keep = 1.0 - rate * penalty
     for row in order:
@@ -84,9 +94,17 @@ def holds(sorted_items: I32, low: int, high: int, one: int) -> bool:
 
 @kernel
 def draw_triples(
-    seed: np.uint64, first: int, last: int, by_user: bool,
-    start: I64, user: I32, item: I32, active: I32, known: I32, triples: I32,
-) -> int:  # fmt: skip
+    seed: np.uint64,
+    first: int,
+    last: int,
+    by_user: bool,
+    start: I64,
+    user: I32,
+    item: I32,
+    active: I32,
+    known: I32,
+    triples: I32,
+) -> int:
     """Fill triples (u, i, j) from the draws first, …, last - 1; return how many there are.
 
     A draw whose j is rated is thrown away: what is left is equally likely.
@@ -108,11 +126,24 @@ def draw_triples(
 
 @kernel
 def pairwise_draws(
-    seed: np.uint64, first: int, last: int, by_user: bool,
-    start: I64, user: I32, item: I32, active: I32, known: I32, P: F32, Q: F32, b: F32,
-    biased: bool, rate: np.float32,
-    of_user: np.float32, of_liked: np.float32, of_other: np.float32,
-) -> None:  # fmt: skip
+    seed: np.uint64,
+    first: int,
+    last: int,
+    by_user: bool,
+    start: I64,
+    user: I32,
+    item: I32,
+    active: I32,
+    known: I32,
+    P: F32,
+    Q: F32,
+    b: F32,
+    biased: bool,
+    rate: np.float32,
+    of_user: np.float32,
+    of_liked: np.float32,
+    of_other: np.float32,
+) -> None:
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the draws first, …, last - 1 of (u, i, j)."""
     one = np.float32(1)
     keep_u, keep_i, keep_j = one - rate * of_user, one - rate * of_liked, one - rate * of_other

@@ -65,11 +65,19 @@ def nearest(
         f"ask for k of about {most(_BYTES * n):,} or less",
     )
     given = (
-        rows.start, rows.column, rows.value,
-        inverted.start, inverted.column, inverted.value,
-        frozen(length), frozen(length if other_length is None else other_length),
-        frozen(np.empty(0) if toll is None else toll), steps, shrink, keep,
-    )  # fmt: skip
+        rows.start,
+        rows.column,
+        rows.value,
+        inverted.start,
+        inverted.column,
+        inverted.value,
+        frozen(length),
+        frozen(length if other_length is None else other_length),
+        frozen(np.empty(0) if toll is None else toll),
+        steps,
+        shrink,
+        keep,
+    )
     step = max(_ROWS, n // _TASKS)
 
     def task(low: int) -> tuple[I64, I32, F64]:
@@ -128,10 +136,18 @@ class Cosines:
         rows, inverted = self.rows, self.inverted
         result = np.empty((which.size, len(rows)))
         kernels.cosine_rows(
-            frozen(which), rows.start, rows.column, rows.value,
-            inverted.start, inverted.column, inverted.value,
-            self.length, self.other_length, self.shrink, result,
-        )  # fmt: skip
+            frozen(which),
+            rows.start,
+            rows.column,
+            rows.value,
+            inverted.start,
+            inverted.column,
+            inverted.value,
+            self.length,
+            self.other_length,
+            self.shrink,
+            result,
+        )
         return result
 
     def nearest(self, k: int | None = None) -> Rows:

@@ -69,10 +69,20 @@ class SVDpp(Algorithm):
         mean = float(train.value.mean())
         for _ in range(self.epochs):
             kernels.implicit_epoch(
-                train.start, train.item, train.value, mean, P, Q, Y, b, c,
-                float(self.learning_rate), float(self.regularisation),
-                float(self.regularisation_bias), float(self.regularisation_implicit),
-            )  # fmt: skip
+                train.start,
+                train.item,
+                train.value,
+                mean,
+                P,
+                Q,
+                Y,
+                b,
+                c,
+                float(self.learning_rate),
+                float(self.regularisation),
+                float(self.regularisation_bias),
+                float(self.regularisation_implicit),
+            )
         whole = np.empty_like(P)
         kernels.implicit_users(train.start, train.item, P, Y, whole)
         return learned(train, whole, Q, mean + b, c, self.factors)

@@ -10,9 +10,20 @@ from unskew.engine.compiled import training_kernel
 
 @training_kernel
 def implicit_epoch(
-    start: I64, item: I32, value: F64, mean: float, P: F64, Q: F64, Y: F64, b: F64, c: F64,
-    rate: float, penalty: float, of_bias: float, of_implicit: float,
-) -> None:  # fmt: skip
+    start: I64,
+    item: I32,
+    value: F64,
+    mean: float,
+    P: F64,
+    Q: F64,
+    Y: F64,
+    b: F64,
+    c: F64,
+    rate: float,
+    penalty: float,
+    of_bias: float,
+    of_implicit: float,
+) -> None:
     """Descend ½(e² + penalties) at every rating once, by user and item.
 
     Every rating of a user moves the y of all her items, and all by the same but for the penalty:

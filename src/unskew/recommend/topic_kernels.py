@@ -20,9 +20,17 @@ def without_dust(x: float) -> float:
 
 @kernel
 def count_by_user(
-    first: int, last: int, start: I64, item: I32, value: F64, theta: F64, phi: F64,
-    ratio: F64, counts: F64, likelihood: F64,
-) -> None:  # fmt: skip
+    first: int,
+    last: int,
+    start: I64,
+    item: I32,
+    value: F64,
+    theta: F64,
+    phi: F64,
+    ratio: F64,
+    counts: F64,
+    likelihood: F64,
+) -> None:
     """Share the ratings of users out among topics, in proportion to θ_uz φ_iz.
 
     Fills counts[u, z] = θ_uz Σ_i ratio_ui φ_iz with ratio_ui = r_ui / Σ_z θ_uz φ_iz, and
@@ -49,9 +57,16 @@ def count_by_user(
 
 @kernel
 def count_by_item(
-    first: int, last: int, start: I64, user: I32, place: I64, ratio: F64, theta: F64, phi: F64,
+    first: int,
+    last: int,
+    start: I64,
+    user: I32,
+    place: I64,
+    ratio: F64,
+    theta: F64,
+    phi: F64,
     counts: F64,
-) -> None:  # fmt: skip
+) -> None:
     """Fill counts[i, z] = φ_iz Σ_u ratio_ui θ_uz."""
     topics = theta.shape[1]
     for i in range(first, last):
@@ -120,9 +135,19 @@ def expected_gamma_logs(first: int, last: int, shape: F64, rate: F64, out: F64) 
 
 @kernel
 def gaussian_users(
-    first: int, last: int, start: I64, item: I32, value: F64, log_theta: F64, mu: F64,
-    half: F64, log_sigma: F64, tempering: float, evidence: F64, theta: F64,
-) -> None:  # fmt: skip
+    first: int,
+    last: int,
+    start: I64,
+    item: I32,
+    value: F64,
+    log_theta: F64,
+    mu: F64,
+    half: F64,
+    log_sigma: F64,
+    tempering: float,
+    evidence: F64,
+    theta: F64,
+) -> None:
     """Fill p(z|u), the mean share of topic z in the ratings of u, ∝ (p(z|u) N(v; μ, σ²))^β.
 
     `half` is 1/(2σ²). Also fills the logarithm of what the shares of each rating were divided by.
@@ -150,10 +175,22 @@ def gaussian_users(
 
 @kernel
 def gaussian_items(
-    first: int, last: int, start: I64, user: I32, place: I64, value: F64, log_theta: F64, mu: F64,
-    half: F64, log_sigma: F64, tempering: float, evidence: F64, prior: float, new_mu: F64,
+    first: int,
+    last: int,
+    start: I64,
+    user: I32,
+    place: I64,
+    value: F64,
+    log_theta: F64,
+    mu: F64,
+    half: F64,
+    log_sigma: F64,
+    tempering: float,
+    evidence: F64,
+    prior: float,
+    new_mu: F64,
     new_variance: F64,
-) -> None:  # fmt: skip
+) -> None:
     """Fill the mean and variance of each topic's share in an item's ratings.
 
     `prior` more ratings of mean 0 and variance 1 count too. Squares are taken around the last

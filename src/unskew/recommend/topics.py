@@ -54,9 +54,17 @@ class Shares:
 
         def users(first: int, last: int) -> None:
             topic_kernels.count_by_user(
-                first, last, train.start, train.item, self.value, theta, phi,
-                self.ratio, by_user, self.likelihood,
-            )  # fmt: skip
+                first,
+                last,
+                train.start,
+                train.item,
+                self.value,
+                theta,
+                phi,
+                self.ratio,
+                by_user,
+                self.likelihood,
+            )
 
         def items(first: int, last: int) -> None:
             topic_kernels.count_by_item(
@@ -297,9 +305,14 @@ class GaussianPLSA(Algorithm):
         return factor_model(train, deviation[:, None] * theta, mu, mean)
 
     def _improved(
-        self, train: Ratings, turned: tuple[I64, I32, I64], value: F64, theta: F64, mu: F64,
+        self,
+        train: Ratings,
+        turned: tuple[I64, I32, I64],
+        value: F64,
+        theta: F64,
+        mu: F64,
         variance: F64,
-    ) -> tuple[F64, F64, F64]:  # fmt: skip
+    ) -> tuple[F64, F64, F64]:
         """Return p(z|u), μ and σ² after a step of expectation and maximisation."""
         from unskew.recommend import topic_kernels
 
@@ -311,15 +324,30 @@ class GaussianPLSA(Algorithm):
 
         def users(first: int, last: int) -> None:
             topic_kernels.gaussian_users(
-                first, last, train.start, train.item, value, *model, self.tempering, evidence,
+                first,
+                last,
+                train.start,
+                train.item,
+                value,
+                *model,
+                self.tempering,
+                evidence,
                 new_theta,
-            )  # fmt: skip
+            )
 
         def items(first: int, last: int) -> None:
             topic_kernels.gaussian_items(
-                first, last, *turned, value, *model, self.tempering, frozen(evidence), self.prior,
-                new_mu, new_variance,
-            )  # fmt: skip
+                first,
+                last,
+                *turned,
+                value,
+                *model,
+                self.tempering,
+                frozen(evidence),
+                self.prior,
+                new_mu,
+                new_variance,
+            )
 
         share_out(users, len(theta), len(train) * self.topics)
         share_out(items, len(mu), len(train) * self.topics)

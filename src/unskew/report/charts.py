@@ -45,23 +45,43 @@ LOOK = {
     # The converter brings Liberation Sans along and Arial is as wide: the same layout everywhere.
     "font": "Liberation Sans, Arial, Helvetica, sans-serif",
     "axis": {
-        "domainColor": GREY, "grid": False, "gridColor": FAINT, "labelColor": INK,
-        "labelFontSize": 12, "labelLimit": 320, "labelPadding": 5, "tickColor": GREY, "tickSize": 4,
-        "titleColor": INK, "titleFontSize": 13, "titleFontWeight": "normal", "titlePadding": 10,
+        "domainColor": GREY,
+        "grid": False,
+        "gridColor": FAINT,
+        "labelColor": INK,
+        "labelFontSize": 12,
+        "labelLimit": 320,
+        "labelPadding": 5,
+        "tickColor": GREY,
+        "tickSize": 4,
+        "titleColor": INK,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+        "titlePadding": 10,
     },
     "axisX": {"labelFlush": False},
     "axisYQuantitative": {"domain": False, "grid": True, "ticks": False},
     "legend": {
-        "labelColor": INK, "labelFontSize": 12, "labelLimit": 320, "orient": "top",
-        "symbolSize": 140, "symbolStrokeWidth": 2, "title": None,
+        "labelColor": INK,
+        "labelFontSize": 12,
+        "labelLimit": 320,
+        "orient": "top",
+        "symbolSize": 140,
+        "symbolStrokeWidth": 2,
+        "title": None,
     },
     "range": {"category": list(PALETTE)},
     "title": {
-        "anchor": "start", "color": INK, "fontSize": 15, "offset": 12,
-        "subtitleColor": "#555555", "subtitleFontSize": 12, "subtitlePadding": 5,
+        "anchor": "start",
+        "color": INK,
+        "fontSize": 15,
+        "offset": 12,
+        "subtitleColor": "#555555",
+        "subtitleFontSize": 12,
+        "subtitlePadding": 5,
     },
     "view": {"stroke": None},
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

@@ -129,14 +129,20 @@ def audit_split(split: Split) -> SplitAudit:
     users = np.diff(train.start), np.diff(test.start)
     own, anyone = _earlier(split)
     return SplitAudit(
-        split.label, len(train), len(test), *_overlap(*users), *_overlap(popularity, tested),
+        split.label,
+        len(train),
+        len(test),
+        *_overlap(*users),
+        *_overlap(popularity, tested),
         duplicates=int(np.count_nonzero(shared_rows(test, train))),
         train_popularity=_mean(popularity, popularity),
         test_popularity=_mean(popularity, tested),
-        train_gini=gini(popularity), test_gini=gini(tested),
-        before_own_train=own, before_any_train=anyone,
+        train_gini=gini(popularity),
+        test_gini=gini(tested),
+        before_own_train=own,
+        before_any_train=anyone,
         per_item=(frozen(popularity), frozen(tested)),
-    )  # fmt: skip
+    )
 
 
 def _overlap(train: I64, test: I64) -> tuple[int, int, int, int, int]:

@@ -359,9 +359,12 @@ class Wtd(Design):
         biased_item, items = self._posterior(train.item, evidence.items)
         facts |= {"zero_train_users": users, "zero_train_items": items}
         return Aim(
-            to_user / biased_user, (to_item / biased_item) ** self.exponent, to_user, to_item,
+            to_user / biased_user,
+            (to_item / biased_item) ** self.exponent,
+            to_user,
+            to_item,
             {**_unseen(evidence), **facts},
-        )  # fmt: skip
+        )
 
     def _targets(self, evidence: Evidence) -> tuple[F64, F64, dict[str, Any]]:
         """Return the posteriors of users and items in random ratings."""

@@ -270,10 +270,16 @@ class HeadRemoved(Splitter):
         )
         label = None if made.label == self.of.name else made.label
         return assemble(
-            self, made.train, test, seed, label, hint=hint, facts=facts,
+            self,
+            made.train,
+            test,
+            seed,
+            label,
+            hint=hint,
+            facts=facts,
             left_out=made.facts["left_out"] + removed,
             judgments={name: left(part) for name, part in made.judgments.items()},
-        )  # fmt: skip
+        )
 
 
 def head(counts: I64, part: Fraction, by: str = "items") -> Mask:

@@ -20,10 +20,19 @@ from unskew.splits.user import LeaveOut, UserSplit
 PROTOCOLS: dict[str, type[Splitter]] = {
     kind.name: kind
     for kind in (
-        RandomSplit, UserSplit, LeaveOut, TemporalSplit, EventSplit, UniformTest, FlatTest,
-        HeadRemoved, ForcedTest, FamiliarTraining, Given,
+        RandomSplit,
+        UserSplit,
+        LeaveOut,
+        TemporalSplit,
+        EventSplit,
+        UniformTest,
+        FlatTest,
+        HeadRemoved,
+        ForcedTest,
+        FamiliarTraining,
+        Given,
     )
-}  # fmt: skip
+}
 
 
 def protocol(name: str, **settings: Any) -> Splitter:

@@ -22,9 +22,15 @@ _PAIRS = 16  # pairs whose squared differences are there at a time
 
 
 def shifted_p(
-    sample: Sample, side: int, resamples: int, plus_one: bool = True, *,
-    seed: int = 0, threads: int | None = None, progress: Progress | None = None,
-) -> F64:  # fmt: skip
+    sample: Sample,
+    side: int,
+    resamples: int,
+    plus_one: bool = True,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> F64:
     """Return p of the bootstrap test of mean differences.
 
     The resampled mean differences, shifted so that their mean is 0, are the null distribution
@@ -49,9 +55,15 @@ def shifted_p(
 
 
 def studentised_p(
-    sample: Sample, side: int, resamples: int, plus_one: bool = True, *,
-    seed: int = 0, threads: int | None = None, progress: Progress | None = None,
-) -> F64:  # fmt: skip
+    sample: Sample,
+    side: int,
+    resamples: int,
+    plus_one: bool = True,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> F64:
     """Return p of the bootstrap test of t statistics (Sakai 2006; Efron and Tibshirani 1993, 16.5).
 
     t* = (mean d* - mean d) / (s* / sqrt(n)) of each resample against t of the data. A resample
@@ -86,9 +98,14 @@ def studentised_p(
 
 
 def bca_intervals(
-    sample: Sample, confidence: float, resamples: int, *,
-    seed: int = 0, threads: int | None = None, progress: Progress | None = None,
-) -> tuple[F64, F64]:  # fmt: skip
+    sample: Sample,
+    confidence: float,
+    resamples: int,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[F64, F64]:
     """Return bias-corrected and accelerated bootstrap intervals of the mean differences.
 
     Efron (1987). The acceleration is the jackknife's, which for a mean is
@@ -129,9 +146,13 @@ def bca_intervals(
 
 
 def _resampled(
-    sample: Sample, resamples: int, function: Callable[[F64, F64], NDArray[np.generic]],
-    seed: int, threads: int | None, progress: Progress | None,
-) -> list[NDArray[np.generic]]:  # fmt: skip
+    sample: Sample,
+    resamples: int,
+    function: Callable[[F64, F64], NDArray[np.generic]],
+    seed: int,
+    threads: int | None,
+    progress: Progress | None,
+) -> list[NDArray[np.generic]]:
     """Apply a function to blocks of resamples: how often each user was drawn, and the values.
 
     Blocks are as large as the number of users says and nothing else, because BLAS rounds

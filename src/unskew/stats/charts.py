@@ -20,12 +20,16 @@ def differences(
 
     rows = [
         {
-            "system": row["system"], "difference": row["difference"], "low": row["low"],
-            "high": row["high"], "p": row["p"], "verdict": _SURE[bool(row["p"] <= alpha)],
+            "system": row["system"],
+            "difference": row["difference"],
+            "low": row["low"],
+            "high": row["high"],
+            "p": row["p"],
+            "verdict": _SURE[bool(row["p"] <= alpha)],
         }
         for row in ranking.iter_rows(named=True)
         if row["difference"] is not None
-    ]  # fmt: skip
+    ]
     order = [row["system"] for row in rows]
     whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
     y = alt.Y("system:N", title=None).scale(domain=order).axis(labelPadding=8)
@@ -56,11 +60,13 @@ def pair_matrix(
             told = words[0] if gain > 0 else words[1]
             rows.append(
                 {
-                    "row": here, "column": there, "difference": turn * pair["difference"],
+                    "row": here,
+                    "column": there,
+                    "difference": turn * pair["difference"],
                     "p": pair["p_corrected"],
                     "verdict": f"row {told}" if pair["significant"] else _SURE[False],
                 }
-            )  # fmt: skip
+            )
     whole = alt.Chart(alt.NamedData(name="rows"), width=alt.Step(44), height=alt.Step(24))
     bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None}
     cells = whole.encode(

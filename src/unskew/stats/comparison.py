@@ -110,9 +110,14 @@ class Comparison:
         rows = []
         for place, system in enumerate(order):
             row: dict[str, Any] = {
-                "rank": place + 1, "system": system, "mean": self.means[label][system],
-                "difference": None, "low": None, "high": None, "p": None,
-            }  # fmt: skip
+                "rank": place + 1,
+                "system": system,
+                "mean": self.means[label][system],
+                "difference": None,
+                "low": None,
+                "high": None,
+                "p": None,
+            }
             if system != base:
                 row |= _seen_from(found, system, base)
             if letters is None:
@@ -184,9 +189,13 @@ class Comparison:
         )
 
     def _written(
-        self, metric: str | None, digits: int, write: Callable[..., str], head: str,
+        self,
+        metric: str | None,
+        digits: int,
+        write: Callable[..., str],
+        head: str,
         name: Callable[[str], str],
-    ) -> str:  # fmt: skip
+    ) -> str:
         labels = self.metrics if metric is None else (self._label(metric),)
         parts = []
         for label in labels:
@@ -287,11 +296,15 @@ def _seen_from(
     if (system, base) in found:
         row = found[system, base]
         return {
-            "difference": row["difference"], "low": row["low"], "high": row["high"],
+            "difference": row["difference"],
+            "low": row["low"],
+            "high": row["high"],
             "p": row["p_corrected"],
-        }  # fmt: skip
+        }
     row = found[base, system]
     return {
-        "difference": -row["difference"], "low": -row["high"], "high": -row["low"],
+        "difference": -row["difference"],
+        "low": -row["high"],
+        "high": -row["low"],
         "p": row["p_corrected"],
-    }  # fmt: skip
+    }

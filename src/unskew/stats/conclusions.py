@@ -82,11 +82,14 @@ class Stability(Printed):
             if sure[0] and sure[1]:
                 verdict = "contradicts"
             row: dict[str, object] = {
-                "a": names[0], "b": names[1],
+                "a": names[0],
+                "b": names[1],
                 "conditions": int((~np.isnan(gap)).sum()),
-                "a_wins": wins[0], "b_wins": wins[1], "ties": int((gap == 0).sum()),
+                "a_wins": wins[0],
+                "b_wins": wins[1],
+                "ties": int((gap == 0).sum()),
                 "flips": wins[1] / sum(wins) if sum(wins) else None,
-            }  # fmt: skip
+            }
             if known:
                 row |= {"a_significant": sure[0], "b_significant": sure[1]}
             rows.append({**row, "verdict": verdict})
@@ -216,8 +219,9 @@ def stability(
 def _numbered(keys: pl.DataFrame, conditions: pl.DataFrame) -> I64:
     """Return the number of each row's condition."""
     numbered = conditions.with_row_index("_condition")
-    joined = keys.join(numbered, on=keys.columns, how="left", nulls_equal=True,
-                       maintain_order="left")  # fmt: skip
+    joined = keys.join(
+        numbered, on=keys.columns, how="left", nulls_equal=True, maintain_order="left"
+    )
     rows: I64 = joined["_condition"].cast(pl.Int64).to_numpy()
     return rows
 
@@ -282,8 +286,10 @@ def _decomposition(result: Stability) -> pl.DataFrame:
     ]
     for name, amount in squares.items():
         row: dict[str, object] = {
-            "factor": name, "levels": levels[name], "share": _part(amount, total),
-        }  # fmt: skip
+            "factor": name,
+            "levels": levels[name],
+            "share": _part(amount, total),
+        }
         if balanced and freedom[name]:
             row["component"] = max(amount / freedom[name] - noise, 0.0) / (runs / levels[name])
         row["tau"] = _tau_when_only(result, name)
@@ -293,9 +299,12 @@ def _decomposition(result: Stability) -> pl.DataFrame:
         remaining |= {"share": _part(max(rest, 0.0), total), "component": noise}
     rows.append(remaining)
     schema = {
-        "factor": pl.String, "levels": pl.Int64, "share": pl.Float64, "component": pl.Float64,
+        "factor": pl.String,
+        "levels": pl.Int64,
+        "share": pl.Float64,
+        "component": pl.Float64,
         "tau": pl.Float64,
-    }  # fmt: skip
+    }
     return pl.DataFrame(rows, schema=schema)
 
 

@@ -259,9 +259,20 @@ def agreement(
     if bootstrap and sources:
         low, high = _intervals(sources, bootstrap, level, seed, threads, progress)
     return Agreement(
-        systems, named, values, tau, p, low, high, least, most, level,
-        bootstrap if sources else 0, permutations, tuple(dict.fromkeys(notes)),
-    )  # fmt: skip
+        systems,
+        named,
+        values,
+        tau,
+        p,
+        low,
+        high,
+        least,
+        most,
+        level,
+        bootstrap if sources else 0,
+        permutations,
+        tuple(dict.fromkeys(notes)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,8 +325,9 @@ def _from_table(
     systems, conditions = (columns, names) if turned else (names, columns)
     several = [metrics] if isinstance(metrics, str) else metrics
     wanted = conditions if several is None else tuple(several)
-    rows = [conditions.index(choose(what if turned else "column", name, conditions))
-            for name in wanted]  # fmt: skip
+    rows = [
+        conditions.index(choose(what if turned else "column", name, conditions)) for name in wanted
+    ]
     values = values[rows]
     _must_be_known(values, wanted, systems)
     return systems, wanted, values
@@ -420,9 +432,13 @@ def _one_left_out(values: F64) -> tuple[F64, F64]:
 
 
 def _intervals(
-    sources: list[Condition], draws: int, level: float, seed: int, threads: int | None,
+    sources: list[Condition],
+    draws: int,
+    level: float,
+    seed: int,
+    threads: int | None,
     progress: Progress | None,
-) -> tuple[F64, F64]:  # fmt: skip
+) -> tuple[F64, F64]:
     """Return the percentile interval of every τ_b when users are drawn anew."""
     from unskew.stats import rank_kernels as kernels
 
@@ -450,9 +466,12 @@ def _intervals(
 
 
 def resampled(
-    sources: list[Condition], draws: int, seed: int, threads: int | None,
+    sources: list[Condition],
+    draws: int,
+    seed: int,
+    threads: int | None,
     progress: Progress | None,
-) -> F64:  # fmt: skip
+) -> F64:
     """Return draws x conditions x systems: the means with users drawn anew, all alike.
 
     NaN for conditions that have no value per user.

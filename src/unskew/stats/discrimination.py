@@ -953,9 +953,17 @@ def power(
         scores, metrics, difference=difference, power=power, alpha=alpha, threads=threads
     )
     found = compare(
-        scores, list(sizes.metrics), test=test, permutations=permutations, plus_one=plus_one,
-        correction=None, interval="t", seed=seed, threads=threads, progress=progress,
-    )  # fmt: skip
+        scores,
+        list(sizes.metrics),
+        test=test,
+        permutations=permutations,
+        plus_one=plus_one,
+        correction=None,
+        interval="t",
+        seed=seed,
+        threads=threads,
+        progress=progress,
+    )
     pairs = discriminative_power(found, alpha=alpha, ordered=ordered)
     swaps = None
     if samples:

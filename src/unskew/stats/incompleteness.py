@@ -134,8 +134,11 @@ class Robustness(Printed):
                 }
             )
         schema = {
-            "metric": pl.String, "tau": pl.Float64, "least": pl.Float64, "undefined": pl.Int64,
-        }  # fmt: skip
+            "metric": pl.String,
+            "tau": pl.Float64,
+            "least": pl.Float64,
+            "undefined": pl.Int64,
+        }
         table = pl.DataFrame(rows, schema=schema)
         return table.sort("tau", descending=True, nulls_last=True, maintain_order=True)
 
@@ -332,10 +335,19 @@ def robustness(
     means, tally = _means(bench, wanted, how, draws, (len(levels), count), progress)
     whole = {"judgments": len(tests), "users": int(everything.users[0, 0])}
     return Robustness(
-        to, tuple(systems), tuple(wanted), tuple(float(part) for part in levels),
-        _taus(means, full[0, 0]), tally.judgments, tally.users, whole, _by_metric(means),
-        full[0, 0], seed, tuple(dict.fromkeys(notes)),
-    )  # fmt: skip
+        to,
+        tuple(systems),
+        tuple(wanted),
+        tuple(float(part) for part in levels),
+        _taus(means, full[0, 0]),
+        tally.judgments,
+        tally.users,
+        whole,
+        _by_metric(means),
+        full[0, 0],
+        seed,
+        tuple(dict.fromkeys(notes)),
+    )
 
 
 ROW = "row of the test set"
@@ -520,9 +532,13 @@ class _Steps:
 
 
 def _means(
-    bench: Bench, wanted: Mapping[str, Metric], how: _How, draws: Sequence[_Draw],
-    shape: tuple[int, int], progress: Progress | None = None,
-) -> tuple[F64, _Tally]:  # fmt: skip
+    bench: Bench,
+    wanted: Mapping[str, Metric],
+    how: _How,
+    draws: Sequence[_Draw],
+    shape: tuple[int, int],
+    progress: Progress | None = None,
+) -> tuple[F64, _Tally]:
     """Return the means levels x samples x metrics x systems."""
     slots = {label: _slot(metric) for label, metric in wanted.items()}
     if how.undefined == "skip":
@@ -602,9 +618,15 @@ class _Block:
 
     @classmethod
     def of(
-        cls, bench: Bench, views: Sequence[bool], cutoffs: I64, want: U8, users: str, low: int,
+        cls,
+        bench: Bench,
+        views: Sequence[bool],
+        cutoffs: I64,
+        want: U8,
+        users: str,
+        low: int,
         size: int,
-    ) -> _Block:  # fmt: skip
+    ) -> _Block:
         """Meet the judgments of some lists, once per system."""
         judged = bench.judged
         high = min(low + size, len(judged.lists))
@@ -622,12 +644,18 @@ class _Block:
         if judged.train is not None:
             trained = np.diff(judged.train.start)[low:high] > 0
         return cls(
-            frozen(judged.judgments.start[low : high + 1] - first), first, last,
+            frozen(judged.judgments.start[low : high + 1] - first),
+            first,
+            last,
             map_blocks(meet, bench.matched.values()),
             [judged.view.anti if anti else judged.view for anti in views],
-            frozen(cutoffs), frozen(bucket.astype(np.int64)), frozen(want), log_discount(deepest),
-            users, trained,
-        )  # fmt: skip
+            frozen(cutoffs),
+            frozen(bucket.astype(np.int64)),
+            frozen(want),
+            log_discount(deepest),
+            users,
+            trained,
+        )
 
     def add(self, keep: U8, tally: _Tally, level: int, sample: int) -> None:
         """Add the lists of this block, with only some judgments, to the sums."""
@@ -640,18 +668,37 @@ class _Block:
         weight: F64 | None = None
         for view, seen in enumerate(self.views):
             kernels.relabel(
-                self.start, frozen(keep), frozen(seen.label[here]), frozen(seen.gain[here]),
-                label, gain, liked, disliked, kept,
-            )  # fmt: skip
+                self.start,
+                frozen(keep),
+                frozen(seen.label[here]),
+                frozen(seen.gain[here]),
+                label,
+                gain,
+                liked,
+                disliked,
+                kept,
+            )
             if weight is None:
                 weight = self._averaged(kept, disliked if seen.is_anti else liked)
             inverse = self._inverse_ideal(frozen(gain), rows)
             for system, hits in enumerate(self.systems):
                 kernels.add_lists(
-                    hits.start, hits.rank, hits.judgment, hits.depth, frozen(label), frozen(gain),
-                    self.discount, frozen(liked), frozen(disliked), frozen(weight), inverse,
-                    self.cutoffs, self.bucket, self.want, tally.sums[level, sample, system, view],
-                )  # fmt: skip
+                    hits.start,
+                    hits.rank,
+                    hits.judgment,
+                    hits.depth,
+                    frozen(label),
+                    frozen(gain),
+                    self.discount,
+                    frozen(liked),
+                    frozen(disliked),
+                    frozen(weight),
+                    inverse,
+                    self.cutoffs,
+                    self.bucket,
+                    self.want,
+                    tally.sums[level, sample, system, view],
+                )
         if weight is None:  # no metric of this kind: only counts are asked for
             kept = np.add.reduceat(np.append(keep, 0), self.start[:-1], dtype=np.int32)
             kept[np.diff(self.start) == 0] = 0
@@ -709,9 +756,14 @@ def _general(bench: Bench, wanted: Mapping[str, Metric], how: _How, keep: Mask) 
     for at, (name, matched) in enumerate(bench.matched.items()):
         result = Bench(masked, {name: matched}).score(wanted, 1, how.budget, None)
         scores = Scores(
-            labels, result, judged.judgments.users, pl.DataFrame(columns), how.users,
-            how.undefined, tuple(wanted),
-        )  # fmt: skip
+            labels,
+            result,
+            judged.judgments.users,
+            pl.DataFrame(columns),
+            how.users,
+            how.undefined,
+            tuple(wanted),
+        )
         out[:, at] = [mean.value for mean in scores.means()[name].values()]
     return out
 
@@ -771,7 +823,16 @@ def user_robustness(
     means = draws.reshape(count, len(levels), len(labels), -1).swapaxes(0, 1)
     users = np.repeat(sizes[:, None], count, axis=1)
     return Robustness(
-        "users", both.systems, tuple(labels), tuple(float(part) for part in levels),
-        _taus(means, everyone), np.zeros_like(users), users, {"judgments": 0, "users": people},
-        _by_metric(means), everyone, seed, both.notes,
-    )  # fmt: skip
+        "users",
+        both.systems,
+        tuple(labels),
+        tuple(float(part) for part in levels),
+        _taus(means, everyone),
+        np.zeros_like(users),
+        users,
+        {"judgments": 0, "users": people},
+        _by_metric(means),
+        everyone,
+        seed,
+        both.notes,
+    )

@@ -160,18 +160,28 @@ class _Family:
         scale = np.ones(tests.one.size) if tests.scale is None else tests.scale
         scale = scale * on.unit
         return cls(
-            members, tests.one[members], tests.other[members], tests.side[members],
-            scale[members], (on.threshold * scale)[members],
-        )  # fmt: skip
+            members,
+            tests.one[members],
+            tests.other[members],
+            tests.side[members],
+            scale[members],
+            (on.threshold * scale)[members],
+        )
 
     def count(self, sums: F64 | I32, counts: I64) -> None:
         from unskew.stats import kernels
 
         found = np.zeros(self.members.size, np.int64)
         kernels.count_step_down(
-            sums, self.one, self.other, self.side, self.scale, self.threshold,
-            np.empty(sums.shape[1]), found,
-        )  # fmt: skip
+            sums,
+            self.one,
+            self.other,
+            self.side,
+            self.scale,
+            self.threshold,
+            np.empty(sums.shape[1]),
+            found,
+        )
         counts[self.members] += found
 
 

@@ -180,9 +180,16 @@ def keep_first(start: I64, place: I32, size: I64, keep: U8) -> None:
 
 @kernel
 def relabel(
-    start: I64, keep: U8, label: I8, gain: F64, new_label: I8, new_gain: F64,
-    liked: F64, disliked: F64, kept: I32,
-) -> None:  # fmt: skip
+    start: I64,
+    keep: U8,
+    label: I8,
+    gain: F64,
+    new_label: I8,
+    new_gain: F64,
+    liked: F64,
+    disliked: F64,
+    kept: I32,
+) -> None:
     """Mask what is not kept, and count what each user has left."""
     for row in range(start.size - 1):
         good, bad, left = 0, 0, 0
@@ -201,10 +208,22 @@ def relabel(
 
 @kernel
 def add_lists(
-    start: I64, rank: I32, judgment: I32, depth: I64, label: I8, gain: F64, discount: F64,
-    liked: F64, disliked: F64, weight: F64, inverse: F64, cutoffs: I64, bucket: I64, want: U8,
+    start: I64,
+    rank: I32,
+    judgment: I32,
+    depth: I64,
+    label: I8,
+    gain: F64,
+    discount: F64,
+    liked: F64,
+    disliked: F64,
+    weight: F64,
+    inverse: F64,
+    cutoffs: I64,
+    bucket: I64,
+    want: U8,
     out: F64,
-) -> None:  # fmt: skip
+) -> None:
     """Add the metrics of every list to `out`, hit by hit, in the order of the lists.
 
     Rows of `out`: 0 liked, 1 liked / R, 2 precisions / R, 3 first, 4 preferences / R,

@@ -128,7 +128,18 @@ def sample(matrix: F64, pairs: Pairs, label: str = "values", threads: int | None
     parts = map_blocks(some, range(0, len(pairs), step), threads, size)
     squares, cubes, lowest, highest, better, worse = np.concatenate(parts, axis=1)
     return Sample(
-        label, grid.place(matrix), grid.unit, grid.tolerance(users), kept, users, means, pairs,
-        difference, squares, cubes, highest - lowest <= none,
-        better.astype(np.int64), worse.astype(np.int64),
-    )  # fmt: skip
+        label,
+        grid.place(matrix),
+        grid.unit,
+        grid.tolerance(users),
+        kept,
+        users,
+        means,
+        pairs,
+        difference,
+        squares,
+        cubes,
+        highest - lowest <= none,
+        better.astype(np.int64),
+        worse.astype(np.int64),
+    )

@@ -140,9 +140,20 @@ def compare(
     lists: mapping, 10 rows; user = user, item = item, rank = rank
     """
     how = _Settings(
-        test, alternative, permutations, plus_one, correction, family, confidence, interval,
-        resamples, rope, seed, threads, progress,
-    )  # fmt: skip
+        test,
+        alternative,
+        permutations,
+        plus_one,
+        correction,
+        family,
+        confidence,
+        interval,
+        resamples,
+        rope,
+        seed,
+        threads,
+        progress,
+    )
     how.check()
     pairing = paired(scores)
     if len(pairing.systems) < 2:
@@ -167,16 +178,28 @@ def compare(
         )
     table = table.with_columns(significant=pl.col("p_corrected") <= 1 - confidence + 1e-12)
     return Comparison(
-        pairing.systems, tuple(labels), {label: pairing.better[label] for label in labels},
+        pairing.systems,
+        tuple(labels),
+        {label: pairing.better[label] for label in labels},
         {told.label: told.users for told in samples},
         {
             told.label: dict(zip(pairing.systems, told.means.tolist(), strict=True))
             for told in samples
         },
-        table.select(_columns(rope is not None)), test, alternative, correction, family,
-        confidence, interval, reference, rope, counted.permutations, counted.enumerated, seed,
+        table.select(_columns(rope is not None)),
+        test,
+        alternative,
+        correction,
+        family,
+        confidence,
+        interval,
+        reference,
+        rope,
+        counted.permutations,
+        counted.enumerated,
+        seed,
         (*pairing.notes, *_left_out(samples)),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -312,13 +335,23 @@ def _randomised(samples: list[Sample], sides: list[int], how: _Settings) -> tupl
         scale = _standard(samples)
         families = _families(statistic * scale, shape, how.family)
     tests = Hypotheses(
-        np.tile(pairs.one, len(samples)) + shift, np.tile(pairs.other, len(samples)) + shift,
-        side, statistic - tolerance, families, scale,
-    )  # fmt: skip
+        np.tile(pairs.one, len(samples)) + shift,
+        np.tile(pairs.other, len(samples)) + shift,
+        side,
+        statistic - tolerance,
+        families,
+        scale,
+    )
     counts = flip_signs(
-        values, tests, how.permutations, systems=systems, informative=_informative(samples),
-        seed=how.seed, threads=how.threads, progress=how.progress,
-    )  # fmt: skip
+        values,
+        tests,
+        how.permutations,
+        systems=systems,
+        informative=_informative(samples),
+        seed=how.seed,
+        threads=how.threads,
+        progress=how.progress,
+    )
     p = counts.p(counts.each, how.plus_one)
     drawn = Drawn(counts.permutations, counts.enumerated)
     if how.correction == "maxT":
@@ -364,9 +397,13 @@ def _tukey(values: F64, samples: list[Sample], threshold: F64, how: _Settings) -
     systems = samples[0].values.shape[1]
     shape = (len(samples), len(samples[0].pairs))
     ranges = shuffled_ranges(
-        values, systems, how.permutations, seed=how.seed, threads=how.threads,
+        values,
+        systems,
+        how.permutations,
+        seed=how.seed,
+        threads=how.threads,
         progress=how.progress,
-    )  # fmt: skip
+    )
     limits = threshold.reshape(shape)
     if how.family == "all":
         # Of all metrics: the largest range, each metric's in its own standard deviations.
@@ -442,9 +479,24 @@ def _hedges(users: int) -> float:
 def _columns(with_rope: bool) -> list[str]:
     more = ["p_a_better", "p_equivalent", "p_b_better"] if with_rope else []
     return [
-        "metric", "a", "b", "mean_a", "mean_b", "difference", "low", "high", "p", "p_corrected",
-        "significant", "cohen_d", "hedges_g", "better", "worse", "equal", *more,
-    ]  # fmt: skip
+        "metric",
+        "a",
+        "b",
+        "mean_a",
+        "mean_b",
+        "difference",
+        "low",
+        "high",
+        "p",
+        "p_corrected",
+        "significant",
+        "cohen_d",
+        "hedges_g",
+        "better",
+        "worse",
+        "equal",
+        *more,
+    ]
 
 
 def _left_out(samples: list[_Told]) -> list[str]:

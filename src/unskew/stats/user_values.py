@@ -121,9 +121,10 @@ def _long(table: Table, user: str, system: str) -> Values:
         cell = codes * np.int64(len(systems)) + places
         _check_cells(table, cell, users, systems, "")
         return Values(
-            users, systems, {name: _placed(_numbers(table, name, user), cell, users, systems)
-                             for name in rest},
-        )  # fmt: skip
+            users,
+            systems,
+            {name: _placed(_numbers(table, name, user), cell, users, systems) for name in rest},
+        )
     numbers = _numbers(table, rest[0], user)
     names, kinds = _levels(table, metric)
     of = {}

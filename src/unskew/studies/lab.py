@@ -200,12 +200,17 @@ class Lab:
         return key_of(
             {
                 "kind": "study" if used is not None else "amounts of a study",
-                "study": what.study, "measurement": what.name, "version": what.version,
-                "stages": dict(STAGES), "seed": self.seed, "liked": self.liked, "own": self.own,
+                "study": what.study,
+                "measurement": what.name,
+                "version": what.version,
+                "stages": dict(STAGES),
+                "seed": self.seed,
+                "liked": self.liked,
+                "own": self.own,
                 "amounts": {name: self.amounts[name] for name in used or ()},
                 "data": self._marks(on),
             }
-        )  # fmt: skip
+        )
 
     def _traced(self, place: tuple[str, str], make: Callable[[], Kept]) -> Kept:
         """Make something, and note which amounts it asks for."""
@@ -331,9 +336,19 @@ def opened(
     if store is None:
         store = stack.enter_context(temporary_folder())
     return Lab(
-        sets, own, data_folder(data_dir), amounts, quick, seed, workers, Store.open(store),
-        told or (lambda _what: None), liked, refused or {}, _stack=stack,
-    )  # fmt: skip
+        sets,
+        own,
+        data_folder(data_dir),
+        amounts,
+        quick,
+        seed,
+        workers,
+        Store.open(store),
+        told or (lambda _what: None),
+        liked,
+        refused or {},
+        _stack=stack,
+    )
 
 
 def reason_of(report: str) -> str:

@@ -61,8 +61,9 @@ def _lead(found: Found) -> Iterator[Words]:
     if found.own:
         yield Words(
             "These are not the data of the paper: its claims are asked here as questions about "
-            "other data, and a verdict says nothing about the paper.", tone="warning",
-        )  # fmt: skip
+            "other data, and a verdict says nothing about the paper.",
+            tone="warning",
+        )
     for remark in found.remarks():
         yield Words(remark, tone="warning")
     if found.card["quick"]:
@@ -92,9 +93,12 @@ def _verdicts(found: Found) -> Section:
 def _exhibits(found: Found) -> Iterator[Section]:
     for number, (exhibit, on, blocks) in enumerate(found.exhibits, start=1):
         yield Section(
-            f"exhibit-{number}", f"{exhibit.place}: {exhibit.title} ({on})", exhibit.shows, blocks,
+            f"exhibit-{number}",
+            f"{exhibit.place}: {exhibit.title} ({on})",
+            exhibit.shows,
+            blocks,
             PAGE,
-        )  # fmt: skip
+        )
     if found.left_out:
         points = tuple(f"{place}: {why}" for place, why in found.left_out.items())
         shows = "Tables and figures of the paper that these data cannot give."

@@ -107,22 +107,40 @@ def _in_words(counts: Mapping[str, int]) -> str:
 
 
 LEDGER = {
-    "claim": pl.String, "place": pl.String, "says": pl.String, "data": pl.String,
-    "published": pl.String, "measured": pl.String, "value": pl.Float64, "low": pl.Float64,
-    "high": pl.Float64, "as_defined": pl.Float64, "accepted": pl.String, "why": pl.String,
-    "verdict": pl.String, "evidence": pl.String, "note": pl.String,
-}  # fmt: skip
+    "claim": pl.String,
+    "place": pl.String,
+    "says": pl.String,
+    "data": pl.String,
+    "published": pl.String,
+    "measured": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "as_defined": pl.Float64,
+    "accepted": pl.String,
+    "why": pl.String,
+    "verdict": pl.String,
+    "evidence": pl.String,
+    "note": pl.String,
+}
 
 
 def _ledger_row(one: Verdict, own: bool) -> dict[str, Any]:
     claim, measured = one.claim, one.measured
     asked = own and one.data not in SOURCES.values() and claim.question
     row: dict[str, Any] = {
-        "claim": claim.key, "place": claim.place, "says": claim.question if asked else claim.says,
-        "data": one.data, "published": claim.published, "measured": "",
-        "accepted": str(one.rule or claim.rule), "why": claim.why, "verdict": one.verdict,
-        "evidence": one.evidence, "note": one.why,
-    }  # fmt: skip
+        "claim": claim.key,
+        "place": claim.place,
+        "says": claim.question if asked else claim.says,
+        "data": one.data,
+        "published": claim.published,
+        "measured": "",
+        "accepted": str(one.rule or claim.rule),
+        "why": claim.why,
+        "verdict": one.verdict,
+        "evidence": one.evidence,
+        "note": one.why,
+    }
     if measured is None:
         return row
     text = str(measured)
@@ -131,9 +149,11 @@ def _ledger_row(one: Verdict, own: bool) -> dict[str, Any]:
     if measured.as_defined is not None:
         text += f" (as defined: {shown(measured.as_defined)})"
     numbers = {
-        "value": float(measured.value), "low": measured.low, "high": measured.high,
+        "value": float(measured.value),
+        "low": measured.low,
+        "high": measured.high,
         "as_defined": measured.as_defined,
-    }  # fmt: skip
+    }
     note = one.why or measured.note
     if not own:
         note = f"{note} {claim.explanation}".strip()

@@ -147,10 +147,18 @@ def study(
     wanted = _wanted(paper, claims)
     state = _State(progress or (lambda _what, _done, _total: None))
     with opened(
-        sets, own=own, amounts=amounts_of(paper.amounts, fast, amounts), quick=fast, seed=seed,
-        workers=workers, store=store, data_dir=data_dir, liked=liked, told=state.say,
+        sets,
+        own=own,
+        amounts=amounts_of(paper.amounts, fast, amounts),
+        quick=fast,
+        seed=seed,
+        workers=workers,
+        store=store,
+        data_dir=data_dir,
+        liked=liked,
+        told=state.say,
         refused=refused,
-    ) as lab:  # fmt: skip
+    ) as lab:
         _check_scale(lab)
         places = _places(paper, lab, data is not None) if exhibits and claims is None else []
         state.total = len(wanted) + len(places)
@@ -316,22 +324,28 @@ def _places(paper: Study, lab: Lab, of_users: bool) -> list[tuple[Exhibit, str]]
 def _card(paper: Study, lab: Lab) -> dict[str, Any]:
     files = dict.fromkeys(file for claim in paper.claims for file in claim.files)
     return {
-        "study": paper.name, "reference": paper.reference, "on": ", ".join(lab.sets),
+        "study": paper.name,
+        "reference": paper.reference,
+        "on": ", ".join(lab.sets),
         "released": [file for file in files if released.find(file, lab.folder)],
         "data": {
             name: {
-                "ratings": len(one.ratings), "users": len(one.ratings.users),
-                "items": len(one.ratings.items), "fingerprint": one.ratings.fingerprint,
+                "ratings": len(one.ratings),
+                "users": len(one.ratings.users),
+                "items": len(one.ratings.items),
+                "fingerprint": one.ratings.fingerprint,
                 "random": None if one.random is None else one.random.fingerprint,
             }
             for name, one in lab.sets.items()
         },
         "not the paper's": dict(lab.refused),
         "left out": {f"{name} ({on})": why for (on, name), why in lab.failures.items()},
-         "amounts": dict(lab.amounts), "quick": lab.quick,
-        "seed": lab.seed, "liked": lab.liked,
+        "amounts": dict(lab.amounts),
+        "quick": lab.quick,
+        "seed": lab.seed,
+        "liked": lab.liked,
         "versions": versions(),
-    }  # fmt: skip
+    }
 
 
 def _command(paper: Study, lab: Lab, of_users: bool, claims: Sequence[str] | None) -> str:
@@ -362,12 +376,15 @@ def overview(data_dir: str | os.PathLike[str] | None = None) -> pl.DataFrame:
         able = [claim for claim in paper.claims if _possible(claim, there, home)]
         rows.append(
             {
-                "study": name, "title": paper.title, "at hand": ", ".join(there) or STAND_IN,
+                "study": name,
+                "title": paper.title,
+                "at hand": ", ".join(there) or STAND_IN,
                 "missing": ", ".join(one for one in paper.data if one not in there),
-                "claims": len(paper.claims), "checkable": len(able),
+                "claims": len(paper.claims),
+                "checkable": len(able),
                 **{kind: sum(claim.evidence == kind for claim in able) for kind in EVIDENCE},
             }
-        )  # fmt: skip
+        )
     return pl.DataFrame(rows)
 
 
@@ -388,12 +405,15 @@ def claims_of(name: str, data_dir: str | os.PathLike[str] | None = None) -> pl.D
     there = [one for one in paper.data if is_there(DATASETS[one], data_dir)]
     rows = [
         {
-            "claim": claim.key, "place": claim.place, "says": claim.says,
+            "claim": claim.key,
+            "place": claim.place,
+            "says": claim.says,
             "needs": claim.needs or ", ".join([*claim.data, *claim.files]) or _source(claim),
             "evidence": claim.evidence,
-            "agrees": str(claim.rule), "of your data": claim.asks is not None,
+            "agrees": str(claim.rule),
+            "of your data": claim.asks is not None,
             "checkable": _possible(claim, there, home),
         }
         for claim in paper.claims
-    ]  # fmt: skip
+    ]
     return pl.DataFrame(rows)

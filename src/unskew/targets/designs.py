@@ -220,8 +220,9 @@ def TrainItems(others: int | str = "all", **settings: Any) -> Targets:
 
 
 @checked
-def OneRelevant(others: int | str = 99, candidates: str | Sequence[Any] = "test",
-                **settings: Any) -> Targets:  # fmt: skip
+def OneRelevant(
+    others: int | str = 99, candidates: str | Sequence[Any] = "test", **settings: Any
+) -> Targets:
     """One list per liked test item, with others that are not liked (1R; bellogin2017)."""
     chosen = candidates if isinstance(candidates, str) else tuple(candidates)
     return Targets(candidates=chosen, relevant="one", others=others, **settings)
@@ -246,9 +247,11 @@ def UserFlat(others: int | str, **settings: Any) -> Targets:
 
 
 BY_NAME = {
-    "all-items": AllItems, "test-items": TestItems, "train-items": TrainItems,
+    "all-items": AllItems,
+    "test-items": TestItems,
+    "train-items": TrainItems,
     "test-targets": TestTargets,
-}  # fmt: skip
+}
 """Designs with one list per user, by their names on the command line."""
 
 
@@ -451,12 +454,29 @@ class _Drawn:
 
         item = np.empty(int(start[-1]), np.int32)
         kernels.draw_lists(
-            lists.user, lists.anchor, lists.stratum, lo, hi, -1 if self.n is None else self.n,
-            self.free, np.uint64(self.key), self.fresh, self.pool.cand, self.pool.cand_start,
-            self.pool.home, self.cumulative, self.weight, self.heaviest,
-            lists.train.start, lists.train.item, lists.tests.start, lists.tests.item, self.fixed,
-            frozen(start), item,
-        )  # fmt: skip
+            lists.user,
+            lists.anchor,
+            lists.stratum,
+            lo,
+            hi,
+            -1 if self.n is None else self.n,
+            self.free,
+            np.uint64(self.key),
+            self.fresh,
+            self.pool.cand,
+            self.pool.cand_start,
+            self.pool.home,
+            self.cumulative,
+            self.weight,
+            self.heaviest,
+            lists.train.start,
+            lists.train.item,
+            lists.tests.start,
+            lists.tests.item,
+            self.fixed,
+            frozen(start),
+            item,
+        )
         return item
 
 
@@ -489,9 +509,18 @@ def _lay(
     weight = item_counts(train) if targets.by == "popularity" else np.zeros(0, np.int64)
     free = np.empty(user.size, np.int64)
     kernels.count_others(
-        user, stratum, pool.cand_start, pool.home, frozen(weight), train.start, train.item,
-        tests.start, tests.item, fixed, free,
-    )  # fmt: skip
+        user,
+        stratum,
+        pool.cand_start,
+        pool.home,
+        frozen(weight),
+        train.start,
+        train.item,
+        tests.start,
+        tests.item,
+        fixed,
+        free,
+    )
     n = targets.drawn
     facts: dict[str, Any] = {"candidates": int(pool.cand.size), **outside}
     if n is not None:
@@ -506,10 +535,12 @@ def _lay(
     if not user.size:
         raise DataError(
             f"{targets!r} asks for no list: "
-            + (f"no test rating among the candidates is liked ({relevance})"
-               if not facts.get("skipped_lists")
-               else f"every list has fewer than {n} candidates; lower others or shorten")
-        )  # fmt: skip
+            + (
+                f"no test rating among the candidates is liked ({relevance})"
+                if not facts.get("skipped_lists")
+                else f"every list has fewer than {n} candidates; lower others or shorten"
+            )
+        )
     user, anchor, stratum = frozen(user), frozen(anchor), frozen(stratum)
     free = frozen(free)
     size = free.copy() if n is None else np.minimum(free, n)
@@ -523,17 +554,35 @@ def _lay(
         size += own
     cumulative, heaviest = _weights(weight, pool, n)
     source = _Drawn(
-        n, targets.fresh, key_of(seed, "targets"), free, pool, fixed,
-        frozen(weight), cumulative, heaviest,
-    )  # fmt: skip
+        n,
+        targets.fresh,
+        key_of(seed, "targets"),
+        free,
+        pool,
+        fixed,
+        frozen(weight),
+        cumulative,
+        heaviest,
+    )
     facts |= {"lists": int(user.size), "least": int(size.min()), "most": int(size.max())}
     if strata is not None:
         facts["strata"] = strata.facts
     return TargetLists(
-        {**targets.describe(), "seed": int(seed)}, train, tests, relevance, user, anchor, stratum,
-        frozen(size), source, targets.strata or 0, targets.shortfall, int(seed), facts,
+        {**targets.describe(), "seed": int(seed)},
+        train,
+        tests,
+        relevance,
+        user,
+        anchor,
+        stratum,
+        frozen(size),
+        source,
+        targets.strata or 0,
+        targets.shortfall,
+        int(seed),
+        facts,
         _remarks(targets, facts),
-    )  # fmt: skip
+    )
 
 
 def _strata(targets: Targets, split: Split, relevance: Relevance) -> Strata | None:
@@ -568,9 +617,13 @@ def _candidates(targets: Targets, train: Ratings, tests: Ratings, strata: Strata
 
 
 def _asked(
-    targets: Targets, split: Split, tests: Ratings, liked: Mask, home: I32,
+    targets: Targets,
+    split: Split,
+    tests: Ratings,
+    liked: Mask,
+    home: I32,
     strata: Strata | None,
-) -> tuple[I32, I32, I32, dict[str, int]]:  # fmt: skip
+) -> tuple[I32, I32, I32, dict[str, int]]:
     """Return user, anchor and stratum of every list, and what could not be asked for."""
     from unskew.splits.split import shared_rows
 
@@ -641,9 +694,16 @@ def _anchors(lists: TargetLists) -> Ratings:
     rows = np.searchsorted(tests.user * many + tests.item, lists.user * many + lists.anchor)
     tags = {name: column.gather(pl.Series(rows)) for name, column in tests.tags.items()}
     return Ratings(
-        lists.ids, tests.items, frozen(np.arange(len(lists), dtype=np.int32)), lists.anchor,
-        frozen(tests.value[rows]), None, tags, tests.implicit, tests.notes,
-    )  # fmt: skip
+        lists.ids,
+        tests.items,
+        frozen(np.arange(len(lists), dtype=np.int32)),
+        lists.anchor,
+        frozen(tests.value[rows]),
+        None,
+        tags,
+        tests.implicit,
+        tests.notes,
+    )
 
 
 def _judgments(lists: TargetLists) -> Ratings:
@@ -664,9 +724,17 @@ def _judgments(lists: TargetLists) -> Ratings:
         first = np.zeros(hi - lo + 1, np.int64)
         judgment = np.empty(int(most.sum()), np.int64)
         number = kernels.meet_targets(
-            lists.user, frozen(start), frozen(item), tests.start, tests.item, frozen(missed), lo,
-            hi, first, judgment,
-        )  # fmt: skip
+            lists.user,
+            frozen(start),
+            frozen(item),
+            tests.start,
+            tests.item,
+            frozen(missed),
+            lo,
+            hi,
+            first,
+            judgment,
+        )
         return judgment[:number].copy(), np.diff(first)
 
     done = map_blocks(meet, lists.blocks(), size=int(lists.size.sum()))
@@ -675,6 +743,13 @@ def _judgments(lists: TargetLists) -> Ratings:
     owner = np.repeat(np.arange(len(lists), dtype=np.int32), np.concatenate(counts))
     tags = {name: column.gather(pl.Series(rows)) for name, column in tests.tags.items()}
     return Ratings(
-        lists.ids, tests.items, frozen(owner), frozen(tests.item[rows]),
-        frozen(tests.value[rows]), None, tags, tests.implicit, tests.notes,
-    )  # fmt: skip
+        lists.ids,
+        tests.items,
+        frozen(owner),
+        frozen(tests.item[rows]),
+        frozen(tests.value[rows]),
+        None,
+        tags,
+        tests.implicit,
+        tests.notes,
+    )

@@ -19,9 +19,14 @@ _11, _32 = np.uint64(11), np.uint64(32)
 
 @kernel
 def bar(
-    user: int, train_start: I64, train_item: I32, test_start: I64, test_item: I32, fixed: U8,
+    user: int,
+    train_start: I64,
+    train_item: I32,
+    test_start: I64,
+    test_item: I32,
+    fixed: U8,
     barred: I32,
-) -> None:  # fmt: skip
+) -> None:
     """Mark what no other of this user can be: training items, and test items that are fixed."""
     for j in range(train_start[user], train_start[user + 1]):
         barred[train_item[j]] = user
@@ -32,9 +37,18 @@ def bar(
 
 @kernel
 def count_others(
-    user: I32, stratum: I32, cand_start: I64, home: I32, weight: I64, train_start: I64,
-    train_item: I32, test_start: I64, test_item: I32, fixed: U8, count: I64,
-) -> None:  # fmt: skip
+    user: I32,
+    stratum: I32,
+    cand_start: I64,
+    home: I32,
+    weight: I64,
+    train_start: I64,
+    train_item: I32,
+    test_start: I64,
+    test_item: I32,
+    fixed: U8,
+    count: I64,
+) -> None:
     """Count the candidates from which each list's others come; lists stand user by user.
 
     `home` is each item's stratum (-1: no candidate). With weights, items of weight 0 are never
@@ -69,9 +83,21 @@ def count_others(
 
 @kernel
 def draw_others(
-    u: int, low: int, high: int, cand: I32, cumulative: I64, barred: I32, taken: I64, stamp: int,
-    n: int, free: int, spare: int, state: np.uint64, out: I32, clock: F64,
-) -> int:  # fmt: skip
+    u: int,
+    low: int,
+    high: int,
+    cand: I32,
+    cumulative: I64,
+    barred: I32,
+    taken: I64,
+    stamp: int,
+    n: int,
+    free: int,
+    spare: int,
+    state: np.uint64,
+    out: I32,
+    clock: F64,
+) -> int:
     """Draw n of the `free` candidates in cand[low:high] that are not barred; return how many.
 
     Few of many: draw, and draw again what is barred or taken. Else each candidate in turn is
@@ -133,9 +159,18 @@ def draw_others(
 
 @kernel
 def free_weight(
-    u: int, cand_start: I64, cumulative: I64, home: I32, weight: I64, train_start: I64,
-    train_item: I32, test_start: I64, test_item: I32, fixed: U8, loose: I64,
-) -> None:  # fmt: skip
+    u: int,
+    cand_start: I64,
+    cumulative: I64,
+    home: I32,
+    weight: I64,
+    train_start: I64,
+    train_item: I32,
+    test_start: I64,
+    test_item: I32,
+    fixed: U8,
+    loose: I64,
+) -> None:
     """Write at least how much weight each stratum keeps when what is barred for a user is taken."""
     for s in range(loose.size):
         loose[s] = cumulative[cand_start[s + 1]] - cumulative[cand_start[s]]
@@ -149,11 +184,29 @@ def free_weight(
 
 @kernel
 def draw_lists(
-    user: I32, anchor: I32, stratum: I32, lo: int, hi: int, n: int, free: I64, key: np.uint64,
-    fresh: bool, cand: I32, cand_start: I64, home: I32, cumulative: I64, weight: I64,
-    heaviest: I64, train_start: I64, train_item: I32, test_start: I64, test_item: I32, fixed: U8,
-    start: I64, item: I32,
-) -> None:  # fmt: skip
+    user: I32,
+    anchor: I32,
+    stratum: I32,
+    lo: int,
+    hi: int,
+    n: int,
+    free: I64,
+    key: np.uint64,
+    fresh: bool,
+    cand: I32,
+    cand_start: I64,
+    home: I32,
+    cumulative: I64,
+    weight: I64,
+    heaviest: I64,
+    train_start: I64,
+    train_item: I32,
+    test_start: I64,
+    test_item: I32,
+    fixed: U8,
+    start: I64,
+    item: I32,
+) -> None:
     """Write the targets of lists lo..hi, ascending in each, where `start` says. n < 0: all.
 
     `heaviest` is, for each stratum, what its n heaviest candidates weigh together.
@@ -171,16 +224,41 @@ def draw_lists(
             last = u
             bar(u, train_start, train_item, test_start, test_item, fixed, barred)
             if weight.size:
-                free_weight(u, cand_start, cumulative, home, weight, train_start, train_item,
-                            test_start, test_item, fixed, loose)  # fmt: skip
+                free_weight(
+                    u,
+                    cand_start,
+                    cumulative,
+                    home,
+                    weight,
+                    train_start,
+                    train_item,
+                    test_start,
+                    test_item,
+                    fixed,
+                    loose,
+                )
         s = max(stratum[row], 0)
         low, high = cand_start[s], cand_start[s + 1]
         asked = free[row] if n < 0 else min(n, free[row])
         own = anchor[row] + 1 if fresh else 0
         state = first(key, (np.int64(u) * (items + 1) + own) * (cand_start.size - 1) + s)
         spare = loose[s] - heaviest[s] if weight.size else 0
-        count = draw_others(u, low, high, cand, cumulative, barred, taken, row, asked,
-                            free[row], spare, state, others, clock)  # fmt: skip
+        count = draw_others(
+            u,
+            low,
+            high,
+            cand,
+            cumulative,
+            barred,
+            taken,
+            row,
+            asked,
+            free[row],
+            spare,
+            state,
+            others,
+            clock,
+        )
         at = start[row - lo]
         for c in range(count):
             item[at + c] = others[c]
@@ -232,9 +310,16 @@ def in_sorted(item: I32, low: int, high: int, wanted: int) -> bool:
 
 @kernel
 def fixed_sizes(
-    user: I32, stratum: I32, home: I32, train_start: I64, train_item: I32, test_start: I64,
-    test_item: I32, fixed: U8, size: I64,
-) -> None:  # fmt: skip
+    user: I32,
+    stratum: I32,
+    home: I32,
+    train_start: I64,
+    train_item: I32,
+    test_start: I64,
+    test_item: I32,
+    fixed: U8,
+    size: I64,
+) -> None:
     """Count the fixed items of each list that asks for all of them."""
     for row in range(user.size):
         u = user[row]
@@ -248,9 +333,17 @@ def fixed_sizes(
 
 @kernel
 def meet_targets(
-    user: I32, start: I64, item: I32, judged_start: I64, judged_item: I32, missed: U8, lo: int,
-    hi: int, first_row: I64, judgment: I64,
-) -> int:  # fmt: skip
+    user: I32,
+    start: I64,
+    item: I32,
+    judged_start: I64,
+    judged_item: I32,
+    missed: U8,
+    lo: int,
+    hi: int,
+    first_row: I64,
+    judgment: I64,
+) -> int:
     """Find the judgments among the targets of lists lo..hi; both ascend by item.
 
     Judgments marked in `missed` (if any are) come along even where they are no targets.

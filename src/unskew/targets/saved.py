@@ -114,12 +114,20 @@ def read_targets(
     none = np.full(len(lists), -1, np.int32)
     strata = _strata(frame)[order][first] if "stratum" in frame.columns else none
     return TargetLists(
-        design, split.train, tests, rule, frozen(owner),
+        design,
+        split.train,
+        tests,
+        rule,
+        frozen(owner),
         frozen(none if anchor is None else anchor[order][first]),
-        frozen(strata.astype(np.int32)), frozen(np.diff(start)),
-        Kept(frozen(start), frozen(item), lists), int(strata.max(initial=-1)) + 1, shortfall,
-        facts={"lists": len(lists)}, notes=notes,
-    )  # fmt: skip
+        frozen(strata.astype(np.int32)),
+        frozen(np.diff(start)),
+        Kept(frozen(start), frozen(item), lists),
+        int(strata.max(initial=-1)) + 1,
+        shortfall,
+        facts={"lists": len(lists)},
+        notes=notes,
+    )
 
 
 def _strata(frame: pl.DataFrame) -> I32:

@@ -150,9 +150,16 @@ def read_log(
         _as_numbers(column) for column in frame.iter_columns() if column.name not in used
     )
     return BanditLog(
-        ids, places, frozen(code), frozen(place), frozen(earned), frozen(chance), frozen(rounds),
-        context, tuple(notes),
-    )  # fmt: skip
+        ids,
+        places,
+        frozen(code),
+        frozen(place),
+        frozen(earned),
+        frozen(chance),
+        frozen(rounds),
+        context,
+        tuple(notes),
+    )
 
 
 def _as_numbers(column: pl.Series) -> pl.Series:
@@ -373,30 +380,47 @@ class PolicyValue(Printed):
         """
         lift = self.value / self.logged - 1 if self.logged else np.full(self.value.size, np.nan)
         columns = {
-            "estimator": self.estimators, "value": self.value, "error": self.error,
-            "low": self.low, "high": self.high, "bootstrap_low": self.bootstrap_low,
-            "bootstrap_high": self.bootstrap_high, "lift": lift,
-        }  # fmt: skip
+            "estimator": self.estimators,
+            "value": self.value,
+            "error": self.error,
+            "low": self.low,
+            "high": self.high,
+            "bootstrap_low": self.bootstrap_low,
+            "bootstrap_high": self.bootstrap_high,
+            "lift": lift,
+        }
         return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         return {
-            "values": self.table().to_dicts(), "logged": self.logged, "rows": self.rows,
-            "rounds": self.rounds, "effective": self.effective, "mean_weight": self.mean_weight,
-            "largest_weight": self.largest_weight, "unsupported": self.unsupported,
-            "clipped": self.clipped, "level": self.level, "notes": list(self.notes),
-        }  # fmt: skip
+            "values": self.table().to_dicts(),
+            "logged": self.logged,
+            "rows": self.rows,
+            "rounds": self.rounds,
+            "effective": self.effective,
+            "mean_weight": self.mean_weight,
+            "largest_weight": self.largest_weight,
+            "unsupported": self.unsupported,
+            "clipped": self.clipped,
+            "level": self.level,
+            "notes": list(self.notes),
+        }
 
     def figure(self) -> Figure:
         """Draw the estimates with their intervals; the line is the log's own mean reward."""
         import altair as alt
 
         rows = [
-            {"estimator": row["estimator"], "value": row["value"], "low": row["low"],
-             "high": row["high"], "logged": self.logged}
+            {
+                "estimator": row["estimator"],
+                "value": row["value"],
+                "low": row["low"],
+                "high": row["high"],
+                "logged": self.logged,
+            }
             for row in self.table().iter_rows(named=True)
-        ]  # fmt: skip
+        ]
         base = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(34))
         y = alt.Y("estimator:N", title=None).sort(list(self.estimators))
         x = alt.X("value:Q", title="reward per row").scale(zero=False)
@@ -512,9 +536,18 @@ def policy_value(
         weight = np.minimum(weight, clip)
     tops, bottoms = _parts(log, weight, direct, own, estimators)
     return _estimate(
-        log, tops, bottoms, weight, outside, clipped, tuple(estimators), bootstrap, level, seed,
+        log,
+        tops,
+        bottoms,
+        weight,
+        outside,
+        clipped,
+        tuple(estimators),
+        bootstrap,
+        level,
+        seed,
         threads,
-    )  # fmt: skip
+    )
 
 
 def _check_settings(
@@ -530,9 +563,11 @@ def _check_settings(
 
 
 def _walk(
-    log: BanditLog, policy: _Table | _Function, model: _Table | _Function | _Means | None,
+    log: BanditLog,
+    policy: _Table | _Function,
+    model: _Table | _Function | _Means | None,
     threads: int | None,
-) -> tuple[F64, F64, F64, float]:  # fmt: skip
+) -> tuple[F64, F64, F64, float]:
     """Go through the log block by block: weights, modelled values, own rewards as modelled.
 
     Also the share of the policy on actions that the log never shows at that position.
@@ -590,9 +625,18 @@ def _parts(
 
 
 def _estimate(
-    log: BanditLog, tops: F64, bottoms: F64, weight: F64, outside: float, clipped: int,
-    estimators: tuple[str, ...], bootstrap: int, level: float, seed: int, threads: int | None,
-) -> PolicyValue:  # fmt: skip
+    log: BanditLog,
+    tops: F64,
+    bottoms: F64,
+    weight: F64,
+    outside: float,
+    clipped: int,
+    estimators: tuple[str, ...],
+    bootstrap: int,
+    level: float,
+    seed: int,
+    threads: int | None,
+) -> PolicyValue:
     """Divide sums over rounds; intervals by the delta method and over draws of rounds."""
     columns = len(estimators)
     rounds = int(log.round.max()) + 1
@@ -631,10 +675,25 @@ def _estimate(
             f"log, or the policy does what the log never shows; ips and dr are off"
         )
     return PolicyValue(
-        estimators, value, error, value - reach, value + reach, low, high, log.mean, len(log),
-        rounds, total**2 / squares if squares else 0.0, total / len(log), float(weight.max()),
-        outside, clipped, level, bootstrap, tuple(notes),
-    )  # fmt: skip
+        estimators,
+        value,
+        error,
+        value - reach,
+        value + reach,
+        low,
+        high,
+        log.mean,
+        len(log),
+        rounds,
+        total**2 / squares if squares else 0.0,
+        total / len(log),
+        float(weight.max()),
+        outside,
+        clipped,
+        level,
+        bootstrap,
+        tuple(notes),
+    )
 
 
 def _by_round(log: BanditLog, part: F64, rounds: int) -> F64:

@@ -188,9 +188,15 @@ def bounds(
     ):
         notes.append("Recall and F1: over users who have, or could have, a liked item")
     return Bounds(
-        tuple(wanted), tuple(laid.bench.matched), observed, low, high, int(kept.sum()),
-        {label: metric.better for label, metric in wanted.items()}, tuple(notes),
-    )  # fmt: skip
+        tuple(wanted),
+        tuple(laid.bench.matched),
+        observed,
+        low,
+        high,
+        int(kept.sum()),
+        {label: metric.better for label, metric in wanted.items()},
+        tuple(notes),
+    )
 
 
 def _must_be_bounded(label: str, metric: Metric) -> None:
@@ -225,9 +231,17 @@ def _limits(laid: Laid, matched: Matched, metric: Metric) -> tuple[F64, F64, F64
         hits = matched.hits(judged.judgments, lo, hi, scratch)
         part = np.empty((8, hi - lo))
         kernels.slot_kinds(
-            hits.start, hits.rank, hits.judgment, view.label, matched.depth[lo:hi],
-            matched.start[lo:hi], slots, discount, cutoff, part,
-        )  # fmt: skip
+            hits.start,
+            hits.rank,
+            hits.judgment,
+            view.label,
+            matched.depth[lo:hi],
+            matched.start[lo:hi],
+            slots,
+            discount,
+            cutoff,
+            part,
+        )
         kinds[:, lo:hi] = part
         if metric.name == "DCG":
             near = hits.rank <= cutoff
@@ -317,18 +331,25 @@ class Sensitivity(Printed):
         """
         rows = [
             {
-                "better": a, "worse": b, "difference": self.estimates[a] - self.estimates[b],
+                "better": a,
+                "worse": b,
+                "difference": self.estimates[a] - self.estimates[b],
                 "gamma": None if math.isinf(gamma) else gamma,
             }
             for (a, b), gamma in self.flips.items()
-        ]  # fmt: skip
+        ]
         numbers = {"difference": pl.Float64, "gamma": pl.Float64}
         return pl.DataFrame(rows, {"better": pl.String, "worse": pl.String, **numbers})
 
     def interval(
-        self, gamma: float, *, level: float | None = LEVEL, resamples: int = RESAMPLES,
-        seed: int = 0, threads: int | None = None,
-    ) -> pl.DataFrame:  # fmt: skip
+        self,
+        gamma: float,
+        *,
+        level: float | None = LEVEL,
+        resamples: int = RESAMPLES,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> pl.DataFrame:
         """Return the range of each system's estimate when propensities are off by up to Γ.
 
         Parameters
@@ -423,16 +444,20 @@ class Sensitivity(Printed):
         ]
         return [
             f"{self.metric}: gamma is how far off {what} must be for a pair to be equal",
-            *left_out, *self.notes,
-        ]  # fmt: skip
+            *left_out,
+            *self.notes,
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         return {
-            "metric": self.metric, "model": self.model, "estimates": dict(self.estimates),
-            "pairs": self.table().to_dicts(), "unusable": dict(self.unusable),
+            "metric": self.metric,
+            "model": self.model,
+            "estimates": dict(self.estimates),
+            "pairs": self.table().to_dicts(),
+            "unusable": dict(self.unusable),
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         return f"Sensitivity({self.metric}, {len(self.systems)} systems)"
@@ -570,9 +595,13 @@ def sensitivity(
 
 
 def _sensitivity(
-    laid: Laid, one: Estimand, weight: F64, model: str, notes: list[str],
+    laid: Laid,
+    one: Estimand,
+    weight: F64,
+    model: str,
+    notes: list[str],
     unusable: Mapping[str, str],
-) -> Sensitivity:  # fmt: skip
+) -> Sensitivity:
     judged, kept = laid.bench.judged, laid.asked
     owner = np.repeat(np.arange(len(judged.lists)), np.diff(judged.judgments.start))
     inside = kept[owner]
@@ -680,9 +709,13 @@ class JudgmentsNeeded(Printed):
         random and judged, find the difference with the power asked for.
         """
         kinds: dict[str, Any] = {
-            "a": pl.String, "b": pl.String, "difference": pl.Float64, "slots": pl.Int64,
-            "needed": pl.Int64, "reason": pl.String,
-        }  # fmt: skip
+            "a": pl.String,
+            "b": pl.String,
+            "difference": pl.Float64,
+            "slots": pl.Int64,
+            "needed": pl.Int64,
+            "reason": pl.String,
+        }
         return pl.DataFrame(list(self.rows), kinds)
 
     def footer(self) -> list[str]:
@@ -795,8 +828,13 @@ def judgments_needed(
         )
     if liked_share is not None:
         check_share("liked_share", liked_share)
-    rules: dict[str, Any] = {"liked": liked, "above": above, "gain": gain, "loss": loss,
-                             "relevance": relevance}  # fmt: skip
+    rules: dict[str, Any] = {
+        "liked": liked,
+        "above": above,
+        "gain": gain,
+        "loss": loss,
+        "relevance": relevance,
+    }
     precision = estimands(f"{'anti-' * one.metric.anti}P@{one.metric.cutoff}")
     wanted = {one.label: one, **precision}
     laid = lay(judgments, systems, wanted, train, items, rules, ties, seed, None, threads)

@@ -188,10 +188,15 @@ class Estimates(Printed):
                     values = {name: getattr(one, name), f"{name}_low": low, f"{name}_high": high}
                     row |= {key: _null(value) for key, value in values.items()}
                 row |= {
-                    "users": one.users, "hits": one.weights.number, "ess": one.weights.effective,
-                    "max_weight": one.weights.largest, "top_share": one.weights.top,
-                    "slots": _null(one.slots), "usable": one.usable, "reason": one.reason or None,
-                }  # fmt: skip
+                    "users": one.users,
+                    "hits": one.weights.number,
+                    "ess": one.weights.effective,
+                    "max_weight": one.weights.largest,
+                    "top_share": one.weights.top,
+                    "slots": _null(one.slots),
+                    "usable": one.usable,
+                    "reason": one.reason or None,
+                }
                 rows.append(row)
         special: dict[str, Any] = dict.fromkeys(("system", "metric", "reason"), pl.String)
         special |= {"users": pl.Int64, "hits": pl.Int64, "usable": pl.Boolean}
@@ -253,12 +258,17 @@ class Estimates(Printed):
                 bias = value - whole[system, metric][0]
                 rows.append(
                     {
-                        "system": system, "metric": metric, "level": float(level),
-                        "estimate": value, "bias": bias, "se": se,
-                        "rmse": math.hypot(bias, se), "clipped": clipped,
+                        "system": system,
+                        "metric": metric,
+                        "level": float(level),
+                        "estimate": value,
+                        "bias": bias,
+                        "se": se,
+                        "rmse": math.hypot(bias, se),
+                        "clipped": clipped,
                         "usable": value <= self.most[metric] * (1 + 1e-9),
                     }
-                )  # fmt: skip
+                )
         return pl.DataFrame(rows)
 
     def figure(self, metric: str | None = None, levels: Sequence[float] | None = None) -> Figure:
@@ -436,8 +446,13 @@ def estimate(
     choose("users", users, USERS)
     check_share("level", level)
     wanted = with_dcg(estimands(metrics))
-    rules: dict[str, Any] = {"liked": liked, "above": above, "gain": gain, "loss": loss,
-                             "relevance": relevance}  # fmt: skip
+    rules: dict[str, Any] = {
+        "liked": liked,
+        "above": above,
+        "gain": gain,
+        "loss": loss,
+        "relevance": relevance,
+    }
     laid = lay(judgments, systems, wanted, train, items, rules, ties, seed, depth, threads)
     notes = [*laid.notes, *_added(metrics, wanted)]
     source = weigh(laid, propensity, weights, random)
@@ -453,10 +468,16 @@ def estimate(
     _note_bias(wanted, notes)
     _warn_of_order(values, wanted, tuple(laid.bench.matched), notes)
     how = {
-        "weights": source.name, "mean": mean, "users": users, "clip": clip,
-        "resamples": resamples, "level": level, "seed": seed,
-        "relevance": str(laid.bench.judged.view.relevance), **source.facts,
-    }  # fmt: skip
+        "weights": source.name,
+        "mean": mean,
+        "users": users,
+        "clip": clip,
+        "resamples": resamples,
+        "level": level,
+        "seed": seed,
+        "relevance": str(laid.bench.judged.view.relevance),
+        **source.facts,
+    }
     return Estimates(
         metrics=tuple(wanted),
         systems=tuple(laid.bench.matched),
@@ -513,10 +534,17 @@ class Laid:
 
 
 def lay(
-    judgments: object, systems: object, wanted: Mapping[str, Estimand], train: object,
-    items: object, rules: Mapping[str, Any], ties: str | None, seed: int, depth: int | None,
+    judgments: object,
+    systems: object,
+    wanted: Mapping[str, Estimand],
+    train: object,
+    items: object,
+    rules: Mapping[str, Any],
+    ties: str | None,
+    seed: int,
+    depth: int | None,
     threads: int | None,
-) -> Laid:  # fmt: skip
+) -> Laid:
     """Read everything and lay systems over judgments, once for all that is computed."""
     if depth is not None:
         as_count("depth", depth)
@@ -558,10 +586,18 @@ def _remark_overlap(bench: Bench, notes: list[str]) -> None:
 
 
 def _lay_lists(
-    lists: TargetLists, systems: object, wanted: Mapping[str, Estimand],
-    plain: dict[str, Metric], train: object, items: object, rules: Mapping[str, Any],
-    ties: str | None, seed: int, depth: int | None, threads: int | None,
-) -> Laid:  # fmt: skip
+    lists: TargetLists,
+    systems: object,
+    wanted: Mapping[str, Estimand],
+    plain: dict[str, Metric],
+    train: object,
+    items: object,
+    rules: Mapping[str, Any],
+    ties: str | None,
+    seed: int,
+    depth: int | None,
+    threads: int | None,
+) -> Laid:
     given = {
         "train": train,
         "items": items,
@@ -813,11 +849,15 @@ class Scales:
             "have no estimate: the weights are known up to a factor only": loose,
         }
         if self.liked_only:
-            lines["have no self-normalised estimate: the weights hold for liked judgments only, so "
-                  "those of all judgments do not add up to the targets"] = sums  # fmt: skip
+            lines[
+                "have no self-normalised estimate: the weights hold for liked judgments only, so "
+                "those of all judgments do not add up to the targets"
+            ] = sums
         elif self.one_sided:
-            lines["have no self-normalised estimate: all judgments are liked, or none is, so their "
-                  "weights do not add up to the targets"] = sums  # fmt: skip
+            lines[
+                "have no self-normalised estimate: all judgments are liked, or none is, so their "
+                "weights do not add up to the targets"
+            ] = sums
         if not self.known:
             lines["have no IPS estimate: the weights are known up to a factor only"] = sums
         return [f"{', '.join(labels)} {why}" for why, labels in lines.items() if labels]
@@ -1025,9 +1065,14 @@ class Averages:
         return value, float(np.sqrt((away**2).sum()))
 
     def results(
-        self, weight: F64, scales: Scales, resamples: int, level: float, seed: int,
+        self,
+        weight: F64,
+        scales: Scales,
+        resamples: int,
+        level: float,
+        seed: int,
         threads: int | None,
-    ) -> dict[tuple[str, str], Estimate]:  # fmt: skip
+    ) -> dict[tuple[str, str], Estimate]:
         """Average everything, with intervals."""
         as_count("resamples", resamples, least=0)
         check_share("level", level)
@@ -1170,9 +1215,11 @@ def _note_bias(wanted: Mapping[str, Estimand], notes: list[str]) -> None:
 
 
 def _warn_of_order(
-    values: Mapping[tuple[str, str], Estimate], wanted: Mapping[str, Estimand],
-    systems: Sequence[str], notes: list[str],
-) -> None:  # fmt: skip
+    values: Mapping[tuple[str, str], Estimate],
+    wanted: Mapping[str, Estimand],
+    systems: Sequence[str],
+    notes: list[str],
+) -> None:
     """Warn where nDCG puts two systems in another order than its DCG."""
     for label, one in wanted.items():
         if one.metric.name != "nDCG":

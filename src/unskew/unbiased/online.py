@@ -161,9 +161,13 @@ class Clicks:
         if self.redundancy:
             group = self._groups(world)
         return Behaviour(
-            frozen(self.places(k)), float(self.if_liked), float(self.if_not), frozen(engage),
-            1.0 - self.redundancy, frozen(group),
-        )  # fmt: skip
+            frozen(self.places(k)),
+            float(self.if_liked),
+            float(self.if_not),
+            frozen(engage),
+            1.0 - self.redundancy,
+            frozen(group),
+        )
 
     def _trend(self, world: World) -> F64:
         items = len(world.items)
@@ -487,22 +491,33 @@ def pair_table(
         clear = bool(corrected[at] < 1 - level)
         rows.append(
             {
-                "a": names[a], "b": names[b], "difference": told, "low": float(low[at]),
-                "high": float(high[at]), "p": float(verdict.p[at]),
+                "a": names[a],
+                "b": names[b],
+                "difference": told,
+                "low": float(low[at]),
+                "high": float(high[at]),
+                "p": float(verdict.p[at]),
                 "p_corrected": float(corrected[at]),
                 "winner": (names[a] if told > 0 else names[b]) if clear else None,
                 "true": float(true[a] - true[b]),
                 "better": None if true[a] == true[b] else names[a if true[a] > true[b] else b],
             }
-        )  # fmt: skip
+        )
     return pl.DataFrame(rows, schema=_PAIRS)
 
 
 _PAIRS = {
-    "a": pl.String, "b": pl.String, "difference": pl.Float64, "low": pl.Float64,
-    "high": pl.Float64, "p": pl.Float64, "p_corrected": pl.Float64, "winner": pl.String,
-    "true": pl.Float64, "better": pl.String,
-}  # fmt: skip
+    "a": pl.String,
+    "b": pl.String,
+    "difference": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "p": pl.Float64,
+    "p_corrected": pl.Float64,
+    "winner": pl.String,
+    "true": pl.Float64,
+    "better": pl.String,
+}
 
 
 def check_correction(correction: str | None) -> None:
@@ -547,11 +562,14 @@ class ABTest(Printed):
         half = quantiles(np.maximum(n - 1, 1), self.level) * error
         return pl.DataFrame(
             {
-                "system": list(self.lists.systems), "lists": self.counts[:, 0], "rate": rate,
-                "low": np.maximum(rate - half, 0), "high": np.minimum(rate + half, 1),
+                "system": list(self.lists.systems),
+                "lists": self.counts[:, 0],
+                "rate": rate,
+                "low": np.maximum(rate - half, 0),
+                "high": np.minimum(rate + half, 1),
                 "true": self.lists.true(),
             }
-        )  # fmt: skip
+        )
 
     def pairs(self) -> pl.DataFrame:
         """Return a row per pair of systems.
@@ -572,25 +590,31 @@ class ABTest(Printed):
         points = base.mark_point(filled=True, size=70).encode(x="rate:Q", y=y)
         truth = base.mark_tick(color="#999999", thickness=3).encode(x="true:Q", y=y)
         return as_figure(
-            alt.layer(bars, points, truth), "A/B test", [*self.footer(), "grey: the true P@k"],
+            alt.layer(bars, points, truth),
+            "A/B test",
+            [*self.footer(), "grey: the true P@k"],
             self.table().to_dicts(),
-        )  # fmt: skip
+        )
 
     def footer(self) -> list[str]:
         """Say how the test was done."""
-        how = "every user was shown the list of every system" if self.census else (
-            f"{int(self.counts[:, 0].sum()):,} impressions, each of a random user and system"
-        )  # fmt: skip
+        how = (
+            "every user was shown the list of every system"
+            if self.census
+            else (f"{int(self.counts[:, 0].sum()):,} impressions, each of a random user and system")
+        )
         winners = _winners(len(self.lists.systems), self.level, self.correction)
         return [f"{how}; {self.feedback}; {self.level:.0%} intervals", winners, *self.lists.notes]
 
     def to_dict(self) -> dict[str, Any]:
         """Return both tables as plain values, for JSON."""
         return {
-            "level": self.level, "correction": self.correction,
-            "systems": self.table().to_dicts(), "pairs": self.pairs().to_dicts(),
+            "level": self.level,
+            "correction": self.correction,
+            "systems": self.table().to_dicts(),
+            "pairs": self.pairs().to_dicts(),
             "notes": self.footer(),
-        }  # fmt: skip
+        }
 
 
 @checked
@@ -768,16 +792,20 @@ class Interleaving(Printed):
         return [
             f"{self._title}: {self.impressions:,} impressions of random users; {self.feedback}; "
             f"{self.level:.0%} intervals",
-            _winners(len(self.lists.systems), self.level, self.correction), *self.lists.notes,
-        ]  # fmt: skip
+            _winners(len(self.lists.systems), self.level, self.correction),
+            *self.lists.notes,
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain values, for JSON."""
         return {
-            "method": self.method, "impressions": self.impressions, "level": self.level,
-            "correction": self.correction, "pairs": self.table().to_dicts(),
+            "method": self.method,
+            "impressions": self.impressions,
+            "level": self.level,
+            "correction": self.correction,
+            "pairs": self.table().to_dicts(),
             "notes": self.footer(),
-        }  # fmt: skip
+        }
 
 
 @checked
@@ -870,9 +898,17 @@ def multileave(
 
 
 def _merged(
-    world: World, systems: Systems | Shown, impressions: int, feedback: Feedback, method: str,
-    k: int | None, train: Ratings | None, level: float, correction: str | None, seed: int,
-) -> Interleaving:  # fmt: skip
+    world: World,
+    systems: Systems | Shown,
+    impressions: int,
+    feedback: Feedback,
+    method: str,
+    k: int | None,
+    train: Ratings | None,
+    level: float,
+    correction: str | None,
+    seed: int,
+) -> Interleaving:
     check_share("level", level)
     as_count("impressions", impressions)
     lists = top_lists(world, systems, k=k, train=train, seed=seed)
@@ -938,11 +974,15 @@ class Reuse(Printed):
             {
                 "system": list(self.lists.systems),
                 "took_part": [at < self.took_part for at in range(len(self.values))],
-                "judged": self.judged, "estimate": self.values.mean(axis=1),
-                "true": self.truth.mean(axis=1), "error": error, "low": low, "high": high,
+                "judged": self.judged,
+                "estimate": self.values.mean(axis=1),
+                "true": self.truth.mean(axis=1),
+                "error": error,
+                "low": low,
+                "high": high,
                 "condensed": self.liked_share,
             }
-        )  # fmt: skip
+        )
 
     def pairs(self) -> pl.DataFrame:
         """Return a row per pair of systems, as `ABTest.pairs`, with how many of both took part."""
@@ -962,9 +1002,12 @@ class Reuse(Printed):
         base = alt.Chart(alt.NamedData(name="rows"), width=320, height=320)
         x = alt.X("true:Q", title=f"true P@{self.lists.k}")
         points = base.mark_point(filled=True, size=80).encode(
-            x=x, y=alt.Y("estimate:Q"), color=alt.Color("role:N", title=None),
-            shape=alt.Shape("role:N", title=None), tooltip=["system:N", "judged:Q"],
-        )  # fmt: skip
+            x=x,
+            y=alt.Y("estimate:Q"),
+            color=alt.Color("role:N", title=None),
+            shape=alt.Shape("role:N", title=None),
+            tooltip=["system:N", "judged:Q"],
+        )
         line = base.mark_line(color="#999999", strokeDash=[4, 4]).encode(x=x, y="true:Q")
         return as_figure(alt.layer(line, points), "Judgments used again", self.footer(), rows)
 
@@ -973,16 +1016,20 @@ class Reuse(Printed):
         return [
             f"judgments of {self.users:,} users on the lists of {self.took_part} systems; "
             f"{self.feedback}; {self.level:.0%} intervals over users",
-            _winners(len(self.lists.systems), self.level, self.correction), *self.lists.notes,
-        ]  # fmt: skip
+            _winners(len(self.lists.systems), self.level, self.correction),
+            *self.lists.notes,
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return both tables as plain values, for JSON."""
         return {
-            "level": self.level, "correction": self.correction, "users": self.users,
-            "systems": self.table().to_dicts(), "pairs": self.pairs().to_dicts(),
+            "level": self.level,
+            "correction": self.correction,
+            "users": self.users,
+            "systems": self.table().to_dicts(),
+            "pairs": self.pairs().to_dicts(),
             "notes": self.footer(),
-        }  # fmt: skip
+        }
 
 
 @checked
@@ -1058,9 +1105,15 @@ def _judged_again(every: Shown, part: Shown, mark: U8, feedback: Feedback) -> Re
     with np.errstate(invalid="ignore"):
         share = clicked / judged
     return Reuse(
-        every, len(part.systems), feedback, int(came.size), judged / found[0].size,
-        np.count_nonzero(found == 2, axis=2) / every.k, every.per_user()[:, came], share,
-    )  # fmt: skip
+        every,
+        len(part.systems),
+        feedback,
+        int(came.size),
+        judged / found[0].size,
+        np.count_nonzero(found == 2, axis=2) / every.k,
+        every.per_user()[:, came],
+        share,
+    )
 
 
 def mean_and_interval(values: F64, level: float) -> tuple[F64, F64, F64]:

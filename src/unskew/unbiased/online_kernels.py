@@ -30,9 +30,18 @@ def below(bits: np.uint64, count: int) -> Any:
 
 @kernel
 def click(
-    state: np.uint64, size: int, item: I32, liked: U8, place: F64, if_liked: float, if_not: float,
-    engage: F64, keep: float, group: I32, clicked: U8,
-) -> Any:  # fmt: skip
+    state: np.uint64,
+    size: int,
+    item: I32,
+    liked: U8,
+    place: F64,
+    if_liked: float,
+    if_not: float,
+    engage: F64,
+    keep: float,
+    group: I32,
+    clicked: U8,
+) -> Any:
     """Let a user go through a list; mark what is clicked, and return how much that is."""
     count = 0
     for r in range(size):
@@ -54,9 +63,19 @@ def click(
 
 @kernel
 def ab_block(
-    lo: int, hi: int, key: np.uint64, item: I32, liked: U8, place: F64, if_liked: float,
-    if_not: float, engage: F64, keep: float, group: I32, out: I64,
-) -> None:  # fmt: skip
+    lo: int,
+    hi: int,
+    key: np.uint64,
+    item: I32,
+    liked: U8,
+    place: F64,
+    if_liked: float,
+    if_not: float,
+    engage: F64,
+    keep: float,
+    group: I32,
+    out: I64,
+) -> None:
     """Show each impression one system's list; add up lists, clicks and squared clicks."""
     systems, users, k = item.shape
     clicked = np.empty(k, np.uint8)
@@ -73,9 +92,19 @@ def ab_block(
 
 @kernel
 def log_block(
-    hi: int, key: np.uint64, census: bool, item: I32, liked: U8, place: F64, if_liked: float,
-    if_not: float, engage: F64, keep: float, group: I32, mark: U8,
-) -> None:  # fmt: skip
+    hi: int,
+    key: np.uint64,
+    census: bool,
+    item: I32,
+    liked: U8,
+    place: F64,
+    if_liked: float,
+    if_not: float,
+    engage: F64,
+    keep: float,
+    group: I32,
+    mark: U8,
+) -> None:
     """Mark what the impressions of `ab_block` showed and what was clicked.
 
     In a census impression n is that of user n // systems and system n modulo systems instead.
@@ -138,9 +167,19 @@ def team_draft(state: np.uint64, item: I32, u: int, mixed: I32, team: I32, sourc
 
 @kernel
 def team_block(
-    lo: int, hi: int, key: np.uint64, item: I32, liked: U8, place: F64, if_liked: float,
-    if_not: float, engage: F64, keep: float, group: I32, wins: I64,
-) -> None:  # fmt: skip
+    lo: int,
+    hi: int,
+    key: np.uint64,
+    item: I32,
+    liked: U8,
+    place: F64,
+    if_liked: float,
+    if_not: float,
+    engage: F64,
+    keep: float,
+    group: I32,
+    wins: I64,
+) -> None:
     """Count in how many impressions the team of one system got more clicks than that of another."""
     systems, users, k = item.shape
     mixed, team, source = np.empty(k, np.int32), np.empty(k, np.int32), np.empty(k, np.int32)
@@ -212,9 +251,19 @@ def balanced_credit(size: int, mixed: I32, clicked: U8, a: I32, b: I32) -> Any:
 
 @kernel
 def balanced_block(
-    lo: int, hi: int, key: np.uint64, item: I32, liked: U8, place: F64, if_liked: float,
-    if_not: float, engage: F64, keep: float, group: I32, wins: I64,
-) -> None:  # fmt: skip
+    lo: int,
+    hi: int,
+    key: np.uint64,
+    item: I32,
+    liked: U8,
+    place: F64,
+    if_liked: float,
+    if_not: float,
+    engage: F64,
+    keep: float,
+    group: I32,
+    wins: I64,
+) -> None:
     """Count in how many impressions one of two systems gets more clicks than the other."""
     _, users, k = item.shape
     mixed, truth, clicked = np.empty(k, np.int32), np.empty(k, np.uint8), np.empty(k, np.uint8)

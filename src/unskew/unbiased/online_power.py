@@ -142,10 +142,17 @@ class OnlineTests(Printed):
         """
         sign = pl.col("told") * pl.col("true")
         clear = pl.col("p") < 1 - self.level
-        return self._unequal().group_by([*KEYS, "a", "b"], maintain_order=True).agg(
-            pl.col("true").mean(), pl.col("told").mean(), (sign > 0).mean().alias("right"),
-            ((sign > 0) & clear).mean().alias("found"), ((sign < 0) & clear).mean().alias("wrong"),
-        )  # fmt: skip
+        return (
+            self._unequal()
+            .group_by([*KEYS, "a", "b"], maintain_order=True)
+            .agg(
+                pl.col("true").mean(),
+                pl.col("told").mean(),
+                (sign > 0).mean().alias("right"),
+                ((sign > 0) & clear).mean().alias("found"),
+                ((sign < 0) & clear).mean().alias("wrong"),
+            )
+        )
 
     def reuse(self) -> pl.DataFrame:
         """Return a row per world and feedback: judgments of an A/B test used for one left out.
@@ -183,11 +190,15 @@ class OnlineTests(Printed):
         table = self.table()
         words = [
             pl.concat_str(
-                pl.col(name).round(2), pl.lit(" ("), pl.col(f"{name}_low").round(2), pl.lit(" to "),
-                pl.col(f"{name}_high").round(2), pl.lit(")"),
+                pl.col(name).round(2),
+                pl.lit(" ("),
+                pl.col(f"{name}_low").round(2),
+                pl.lit(" to "),
+                pl.col(f"{name}_high").round(2),
+                pl.lit(")"),
             ).alias(name)
             for name in OUTCOMES
-        ]  # fmt: skip
+        ]
         return table.select(*KEYS, "pairs", *words)
 
     def figure(self) -> Figure:
@@ -212,9 +223,13 @@ class OnlineTests(Printed):
                     offline = row["impressions"] is None
                     for at in ends if offline else (row["impressions"],):
                         rows.append(
-                            {**{name: row[name] for name in columns}, "panel": title,
-                             "impressions": at, "kind": "offline" if offline else "online"}
-                        )  # fmt: skip
+                            {
+                                **{name: row[name] for name in columns},
+                                "panel": title,
+                                "impressions": at,
+                                "kind": "offline" if offline else "online",
+                            }
+                        )
         order = list(dict.fromkeys(row["panel"] for row in rows))
         base = alt.Chart(alt.NamedData(name="rows")).encode(
             x=alt.X("impressions:Q").scale(type="log"), color=alt.Color("test:N", sort=None)
@@ -248,11 +263,15 @@ class OnlineTests(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return the tables as plain values, for JSON."""
         return {
-            "k": self.k, "repeats": self.repeats, "level": self.level,
-            "tests": self.table().to_dicts(), "pairs": self.pairs().to_dicts(),
-            "needed": self.needed().to_dicts(), "reuse": self.reuse().to_dicts(),
+            "k": self.k,
+            "repeats": self.repeats,
+            "level": self.level,
+            "tests": self.table().to_dicts(),
+            "pairs": self.pairs().to_dicts(),
+            "needed": self.needed().to_dicts(),
+            "reuse": self.reuse().to_dicts(),
             "notes": self.footer(),
-        }  # fmt: skip
+        }
 
     def _unequal(self) -> pl.DataFrame:
         return self.rows.filter(pl.col("true") != 0)
@@ -422,12 +441,15 @@ class _Trial:
         half = self.lists.true((self.k + 1) // 2)
         return [
             {
-                "a": names[a], "b": names[b], "true": float(true[a] - true[b]),
-                "true_half": float(half[a] - half[b]), "told": float(verdict.told[at]),
+                "a": names[a],
+                "b": names[b],
+                "true": float(true[a] - true[b]),
+                "true_half": float(half[a] - half[b]),
+                "told": float(verdict.told[at]),
                 "p": float(verdict.p[at]),
             }
             for at, (a, b) in enumerate(pairs)
-        ]  # fmt: skip
+        ]
 
     def offline(self, designs: Designs) -> list[dict[str, Any]]:
         """Compare the systems by offline designs, user by user."""
@@ -468,14 +490,18 @@ class _Trial:
                 condensed = own["condensed"] - own["true"]
                 rows.append(
                     {
-                        "feedback": name, "left_out": left_out, "judged": own["judged"],
+                        "feedback": name,
+                        "left_out": left_out,
+                        "judged": own["judged"],
                         "error": own["error"],
                         "condensed_error": None if math.isnan(condensed) else condensed,
-                        "error_inside": table["error"][:-1].mean(), "wrong": int(outside.sum()),
-                        "against": outside.len(), "wrong_inside": int(inside.sum()),
+                        "error_inside": table["error"][:-1].mean(),
+                        "wrong": int(outside.sum()),
+                        "against": outside.len(),
+                        "wrong_inside": int(inside.sum()),
                         "inside": inside.len(),
                     }
-                )  # fmt: skip
+                )
         return rows
 
 

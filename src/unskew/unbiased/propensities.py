@@ -127,8 +127,11 @@ class Propensity:
 def propensity(
     train: object,
     test: object,
-    method: str | os.PathLike[str] | Mapping[Any, float] | Callable[[I32], F64] | object
-    = "popularity",
+    method: str
+    | os.PathLike[str]
+    | Mapping[Any, float]
+    | Callable[[I32], F64]
+    | object = "popularity",
     *,
     random: object = None,
     shown: object = None,
@@ -141,7 +144,7 @@ def propensity(
     liked: float | None = None,
     relevance: Relevance | str | None = None,
     seed: int = 0,
-) -> Propensity:  # fmt: skip
+) -> Propensity:
     """Estimate how likely each test judgment was to be made.
 
     Parameters
@@ -219,10 +222,17 @@ def propensity(
     _refuse_idle(
         str(method) if not given else "given",
         {
-            "random": random, "shown": shown, "exponent": exponent, "features": features,
-            "ridge": ridge, "alpha": alpha, "of": of, "liked": liked, "relevance": relevance,
+            "random": random,
+            "shown": shown,
+            "exponent": exponent,
+            "features": features,
+            "ridge": ridge,
+            "alpha": alpha,
+            "of": of,
+            "liked": liked,
+            "relevance": relevance,
         },
-    )  # fmt: skip
+    )
     model: _Model
     if given:
         model = _given(method, evidence)
@@ -247,9 +257,17 @@ def propensity(
         facts["test share"] = "by item" if isinstance(share, np.ndarray) else float(share)
     told = "items" if isinstance(share, np.ndarray) else float(share)
     return Propensity(
-        frozen(value), tests, model.name, frozen(observed), told, model.known, model.liked_only,
-        facts, calibration, tuple(notes),
-    )  # fmt: skip
+        frozen(value),
+        tests,
+        model.name,
+        frozen(observed),
+        told,
+        model.known,
+        model.liked_only,
+        facts,
+        calibration,
+        tuple(notes),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -801,10 +819,13 @@ def _calibrate(model: _Model, evidence: _Evidence, notes: list[str]) -> pl.DataF
         low, high = map(float, wilson(int(rated[mine].sum()), n))
         rows.append(
             {
-                "pairs": n, "predicted": float(predicted[mine].mean()), "found": share,
-                "low": low, "high": high,
+                "pairs": n,
+                "predicted": float(predicted[mine].mean()),
+                "found": share,
+                "low": low,
+                "high": high,
             }
-        )  # fmt: skip
+        )
     return pl.DataFrame(rows)
 
 

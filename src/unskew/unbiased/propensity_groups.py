@@ -87,14 +87,19 @@ class PropensityStrata(Printed):
         """
         rows = []
         for number, one in enumerate(self.strata, start=1):
-            facts = {"low": one.low, "high": one.high, "judgments": one.judgments,
-                     "liked": one.liked}  # fmt: skip
+            facts = {
+                "low": one.low,
+                "high": one.high,
+                "judgments": one.judgments,
+                "liked": one.liked,
+            }
             rows.append(self._line(str(number), facts, one.values))
         sums = {
-            "low": self.strata[0].low, "high": self.strata[-1].high,
+            "low": self.strata[0].low,
+            "high": self.strata[-1].high,
             "judgments": sum(one.judgments for one in self.strata),
             "liked": sum(one.liked for one in self.strata),
-        }  # fmt: skip
+        }
         rows.append(self._line("stratified", sums, self.stratified))
         rows.append(self._line("overall", sums, self.overall))
         return pl.DataFrame(rows, infer_schema_length=None)
@@ -148,9 +153,11 @@ class PropensityStrata(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         return {
-            "metric": self.metric, "strata": self.table().to_dicts(),
-            "paradoxes": [list(pair) for pair in self.paradoxes()], "notes": list(self.notes),
-        }  # fmt: skip
+            "metric": self.metric,
+            "strata": self.table().to_dicts(),
+            "paradoxes": [list(pair) for pair in self.paradoxes()],
+            "notes": list(self.notes),
+        }
 
     def __repr__(self) -> str:
         return f"PropensityStrata({self.metric}, {len(self.strata)} strata)"
@@ -240,10 +247,14 @@ def propensity_strata(
         values, users = _means(laid, mine, *how)
         parts.append(
             PropensityStratum(
-                float(chance[mine].min()), float(chance[mine].max()), int(mine.sum()),
-                int((laid.bench.judged.view.liked[mine] > 0).sum()), users, values,
+                float(chance[mine].min()),
+                float(chance[mine].max()),
+                int(mine.sum()),
+                int((laid.bench.judged.view.liked[mine] > 0).sum()),
+                users,
+                values,
             )
-        )  # fmt: skip
+        )
     return PropensityStrata(
         metric, tuple(laid.bench.matched), every, tuple(parts), wanted.better, truth, tuple(notes)
     )
@@ -337,8 +348,12 @@ class StratifiedRecall(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
-        return {"cutoff": self.cutoff, "mean": self.mean, "values": self.table().to_dicts(),
-                "flips": [list(flip) for flip in self.flips()]}  # fmt: skip
+        return {
+            "cutoff": self.cutoff,
+            "mean": self.mean,
+            "values": self.table().to_dicts(),
+            "flips": [list(flip) for flip in self.flips()],
+        }
 
     def shown(self) -> pl.DataFrame:
         """Return a row per system, a column per gamma."""

@@ -111,9 +111,14 @@ def expected_sampled(
 
 @checked
 def corrected_values(
-    metrics: Metrics, items: int, n: int, *, estimator: str = "trade-off", gamma: float = GAMMA,
+    metrics: Metrics,
+    items: int,
+    n: int,
+    *,
+    estimator: str = "trade-off",
+    gamma: float = GAMMA,
     replacement: bool = False,
-) -> F64:  # fmt: skip
+) -> F64:
     """Return what to count for each sampled rank 1 … n + 1 instead of the metric: a row each.
 
     Parameters
@@ -149,9 +154,13 @@ def corrected_values(
 
 
 def _corrections(
-    metrics: Sequence[Metric], items: int, n: int, estimators: Sequence[str], gamma: float,
+    metrics: Sequence[Metric],
+    items: int,
+    n: int,
+    estimators: Sequence[str],
+    gamma: float,
     replacement: bool,
-) -> F64:  # fmt: skip
+) -> F64:
     """Return estimators x metrics x sampled ranks."""
     _check_sample(items, n, replacement)
     _check_gamma(gamma)
@@ -181,9 +190,13 @@ def _check_gamma(gamma: float) -> None:
 
 
 def _fitted(
-    metrics: Sequence[Metric], items: int, n: int, estimators: Sequence[str], gamma: float,
+    metrics: Sequence[Metric],
+    items: int,
+    n: int,
+    estimators: Sequence[str],
+    gamma: float,
     replacement: bool,
-) -> dict[str, F64]:  # fmt: skip
+) -> dict[str, F64]:
     """Solve the least-squares problems of both, block by block of true ranks.
 
     With A = p(sampled | true), a row per true rank, and M the metric: minimise the mean of
@@ -296,9 +309,14 @@ class Sampled(Printed):
                 for e, estimator in enumerate(self.estimators):
                     at = (m, e, s)
                     numbers = (
-                        self.value[at], self.low[at], self.high[at], self.full[m, s],
-                        self.value[at] - self.full[m, s], self.gap_low[at], self.gap_high[at],
-                    )  # fmt: skip
+                        self.value[at],
+                        self.low[at],
+                        self.high[at],
+                        self.full[m, s],
+                        self.value[at] - self.full[m, s],
+                        self.gap_low[at],
+                        self.gap_high[at],
+                    )
                     rows.append((metric, system, estimator, *(float(x) for x in numbers)))
         names = ("value", "low", "high", "full", "gap", "gap_low", "gap_high")
         return _table(rows, ("metric", "system", "estimator"), names)
@@ -320,10 +338,14 @@ class Sampled(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         return {
-            "lists": self.lists, "users": self.users, "gamma": self.gamma, "level": self.level,
-            "values": self.table().to_dicts(), "agreement": self.agreement().to_dicts(),
+            "lists": self.lists,
+            "users": self.users,
+            "gamma": self.gamma,
+            "level": self.level,
+            "values": self.table().to_dicts(),
+            "agreement": self.agreement().to_dicts(),
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
     def figure(self, metric: str | None = None) -> Figure:
         """Draw one metric (the first unless named): each estimate against the full value."""
@@ -334,13 +356,16 @@ class Sampled(Printed):
             raise DataError("the full values are not known: give the true ranks")
         rows = [
             {
-                "system": system, "estimator": estimator, "full": float(self.full[m, s]),
-                "value": float(self.value[m, e, s]), "low": null(self.low[m, e, s]),
+                "system": system,
+                "estimator": estimator,
+                "full": float(self.full[m, s]),
+                "value": float(self.value[m, e, s]),
+                "low": null(self.low[m, e, s]),
                 "high": null(self.high[m, e, s]),
             }
             for s, system in enumerate(self.systems)
             for e, estimator in enumerate(self.estimators)
-        ]  # fmt: skip
+        ]
         base = alt.Chart(alt.NamedData(name="rows"), width=420, height=300)
         x = alt.X("full:Q", title=f"{self.metrics[m]} over all items")
         y = alt.Y("value:Q", title="estimate")
@@ -475,8 +500,9 @@ def sampled_metrics(
             raise DataError(f"users: {raw.size:,} given for {lists:,} lists: give one for each")
         owner = np.unique(raw, return_inverse=True)[1]
     how = _How(tuple(estimators), gamma, replacement, bootstrap, level, seed, threads)
-    return _sampled(names, wanted, given, full if true_ranks is not None else None, size, drawn,
-                    owner, how, ())  # fmt: skip
+    return _sampled(
+        names, wanted, given, full if true_ranks is not None else None, size, drawn, owner, how, ()
+    )
 
 
 @dataclass(frozen=True)
@@ -534,9 +560,16 @@ def _must_fit(name: str, ranks: F64, most: I64) -> None:
 
 
 def _sampled(
-    systems: tuple[str, ...], wanted: Mapping[str, Metric], ranks: F64, full: F64 | None,
-    items: I64, n: I64, owner: I64, how: _How, notes: Sequence[str],
-) -> Sampled:  # fmt: skip
+    systems: tuple[str, ...],
+    wanted: Mapping[str, Metric],
+    ranks: F64,
+    full: F64 | None,
+    items: I64,
+    n: I64,
+    owner: I64,
+    how: _How,
+    notes: Sequence[str],
+) -> Sampled:
     """Look every sampled rank up in the corrections of its list, and average."""
     metrics = list(wanted.values())
     users = int(owner.max()) + 1
@@ -547,9 +580,13 @@ def _sampled(
 
     def corrections(at: int) -> F64:
         return _corrections(
-            metrics, int(pairs[0, at]), int(pairs[1, at]), how.estimators, how.gamma,
+            metrics,
+            int(pairs[0, at]),
+            int(pairs[1, at]),
+            how.estimators,
+            how.gamma,
             how.replacement,
-        )  # fmt: skip
+        )
 
     tables = map_blocks(corrections, range(len(groups)), how.threads, size=1 << 20)
     values = np.empty((*columns[:2], ranks.shape[1]))
@@ -578,9 +615,13 @@ def _groups(kind: I64, many: int) -> list[I64]:
 
 
 def _averaged(
-    systems: tuple[str, ...], metrics: tuple[str, ...], sums: F64, counts: F64, how: _How,
+    systems: tuple[str, ...],
+    metrics: tuple[str, ...],
+    sums: F64,
+    counts: F64,
+    how: _How,
     notes: Sequence[str],
-) -> Sampled:  # fmt: skip
+) -> Sampled:
     """Average sums per user over all lists, and over draws of users."""
     mean = sums.sum(axis=0) / counts.sum()
     drawn = _drawn_means(sums, counts, how)
@@ -596,10 +637,24 @@ def _averaged(
             tau[..., 0] = _taus(mean[None])[0]
             tau[..., 1], tau[..., 2] = interval(_taus(drawn), how.level)
     return Sampled(
-        systems, metrics, how.estimators, value, low, high, full, gap_low, gap_high, tau,
-        distance, int(counts.sum()), counts.size, how.gamma, how.level, how.bootstrap,
+        systems,
+        metrics,
+        how.estimators,
+        value,
+        low,
+        high,
+        full,
+        gap_low,
+        gap_high,
+        tau,
+        distance,
+        int(counts.sum()),
+        counts.size,
+        how.gamma,
+        how.level,
+        how.bootstrap,
         tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def _drawn_means(sums: F64, counts: F64, how: _How) -> F64:
@@ -722,9 +777,16 @@ def correct_sampled(
             progress(at + 1, len(models))
     owner = np.unique(lists.user[keep], return_inverse=True)[1]
     return _sampled(
-        tuple(models), wanted, np.array(ranks), np.array(true) if full else None,
-        free[keep] + 1, drawn[keep], owner, how, notes,
-    )  # fmt: skip
+        tuple(models),
+        wanted,
+        np.array(ranks),
+        np.array(true) if full else None,
+        free[keep] + 1,
+        drawn[keep],
+        owner,
+        how,
+        notes,
+    )
 
 
 def _free(lists: TargetLists) -> I64:
@@ -770,9 +832,12 @@ class ExpectedSampled(Printed):
             for s, system in enumerate(self.systems)
         ]
         schema = {
-            "metric": pl.String, "n": pl.Int64, "system": pl.String, "expected": pl.Float64,
+            "metric": pl.String,
+            "n": pl.Int64,
+            "system": pl.String,
+            "expected": pl.Float64,
             "full": pl.Float64,
-        }  # fmt: skip
+        }
         return pl.DataFrame(rows, schema, orient="row")
 
     def figure(self, metric: str | None = None) -> Figure:

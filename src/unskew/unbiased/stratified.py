@@ -122,13 +122,20 @@ class StrataReport(Printed):
                     facts = asdict(stratum)
                     rows.append(
                         {
-                            "metric": metric, "system": system, "stratum": facts.pop("name"),
-                            **facts, "lists": int(self.lists[at]),
-                            "value": self.value[at], "low": self.low[at], "high": self.high[at],
-                            "contribution": self.contribution[at], "share": self.share[at],
-                            "share_low": self.share_low[at], "share_high": self.share_high[at],
+                            "metric": metric,
+                            "system": system,
+                            "stratum": facts.pop("name"),
+                            **facts,
+                            "lists": int(self.lists[at]),
+                            "value": self.value[at],
+                            "low": self.low[at],
+                            "high": self.high[at],
+                            "contribution": self.contribution[at],
+                            "share": self.share[at],
+                            "share_low": self.share_low[at],
+                            "share_high": self.share_high[at],
                         }
-                    )  # fmt: skip
+                    )
         table = pl.DataFrame(rows).with_columns(pl.selectors.float().fill_nan(None))
         bounds = ("least", "most")  # of counts as a rule, which have no decimals
         whole = [name for name in bounds if (table[name].drop_nulls() % 1 == 0).all()]
@@ -148,11 +155,16 @@ class StrataReport(Printed):
                 share, low, high = self.head_share[m, s].tolist()
                 rows.append(
                     (
-                        metric, system, means[system][metric].value,
-                        math.fsum(part[: self.head]), math.fsum(part[self.head :]),
-                        share, low, high,
+                        metric,
+                        system,
+                        means[system][metric].value,
+                        math.fsum(part[: self.head]),
+                        math.fsum(part[self.head :]),
+                        share,
+                        low,
+                        high,
                     )
-                )  # fmt: skip
+                )
         names = ("score", "head", "rest", "head_share", "low", "high")
         schema = {"metric": pl.String, "system": pl.String, **dict.fromkeys(names, pl.Float64)}
         table = pl.DataFrame(rows, schema, orient="row")
@@ -184,10 +196,15 @@ class StrataReport(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         return {
-            "by": self.by, "of": self.of, "level": self.level, "bootstrap": self.bootstrap,
-            "head": self.head, "strata": self.table().to_dicts(),
-            "heads": self.heads().to_dicts(), "notes": list(self.notes),
-        }  # fmt: skip
+            "by": self.by,
+            "of": self.of,
+            "level": self.level,
+            "bootstrap": self.bootstrap,
+            "head": self.head,
+            "strata": self.table().to_dicts(),
+            "heads": self.heads().to_dicts(),
+            "notes": list(self.notes),
+        }
 
     def figure(self, metric: str | None = None) -> Figure:
         """Draw one metric: its value in each stratum, and how the score is made up."""
@@ -200,9 +217,11 @@ class StrataReport(Printed):
             for t, name in enumerate(names):
                 at = (m, s, t)
                 numbers = {
-                    "value": self.value[at], "low": self.low[at], "high": self.high[at],
+                    "value": self.value[at],
+                    "low": self.low[at],
+                    "high": self.high[at],
                     "share": self.share[at],
-                }  # fmt: skip
+                }
                 known = {key: None if np.isnan(v) else float(v) for key, v in numbers.items()}
                 rows.append({"system": system, "stratum": name, "place": t, **known})
         title = f"stratum of {self.of} by {self.by}"
@@ -216,10 +235,12 @@ class StrataReport(Printed):
         shade = alt.Color("place:O").scale(scheme="blues", reverse=True).legend(None)
         parts = base.mark_bar(stroke="white", strokeWidth=1).encode(
             x=alt.X("share:Q", title="share of the score, first stratum on the left")
-            .axis(format="%").stack("zero"),
-            y=alt.Y("system:N", title=None).sort(list(self.systems)), color=shade,
+            .axis(format="%")
+            .stack("zero"),
+            y=alt.Y("system:N", title=None).sort(list(self.systems)),
+            color=shade,
             order=alt.Order("place:Q"),
-        )  # fmt: skip
+        )
         panels = [above] if np.isnan(self.share[m]).all() else [above, parts]
         chart = alt.vconcat(*panels, spacing=24).resolve_scale(color="independent")
         return as_figure(chart, f"{self.metrics[m]} by {self.by}", self._said(), rows)
@@ -363,9 +384,16 @@ def strata(
     wanted = labelled(metrics)
     _refuse_runs(wanted)
     how = _How(
-        users, undefined, ties, seed, depth, resolve(threads), memory_bytes(memory), bootstrap,
+        users,
+        undefined,
+        ties,
+        seed,
+        depth,
+        resolve(threads),
+        memory_bytes(memory),
+        bootstrap,
         level,
-    )  # fmt: skip
+    )
     laid = (
         _lay_lists(judgments, runs, wanted, how, (liked, above, relevance, train))
         if isinstance(judgments, TargetLists)
@@ -431,15 +459,27 @@ class _Laid:
         if self.stratum is not None:
             columns["stratum"] = pl.Series(self.stratum)
         return Scores(
-            self.labels, systems, self.user_ids, pl.DataFrame(columns), how.users, how.undefined,
-            self.labels, notes=self.notes, relevance=str(self.relevance), over=self.over,
-        )  # fmt: skip
+            self.labels,
+            systems,
+            self.user_ids,
+            pl.DataFrame(columns),
+            how.users,
+            how.undefined,
+            self.labels,
+            notes=self.notes,
+            relevance=str(self.relevance),
+            over=self.over,
+        )
 
 
 def _lay_runs(
-    judgments: object, runs: object, wanted: Mapping[str, Metric], how: _How, train: object,
+    judgments: object,
+    runs: object,
+    wanted: Mapping[str, Metric],
+    how: _How,
+    train: object,
     rules: tuple[float | None, float | None, Rule, Rule, Relevance | str | None],
-) -> _Laid:  # fmt: skip
+) -> _Laid:
     """Lay ready-made runs over test ratings."""
     liked, above, gain, loss, relevance = rules
     tests = read_ratings(judgments)
@@ -459,9 +499,12 @@ def _lay_runs(
 
 
 def _lay_lists(
-    lists: TargetLists, runs: object, wanted: Mapping[str, Metric], how: _How,
+    lists: TargetLists,
+    runs: object,
+    wanted: Mapping[str, Metric],
+    how: _How,
     given: tuple[object, ...],
-) -> _Laid:  # fmt: skip
+) -> _Laid:
     """Lay models, or runs made for them, over target lists."""
     for name, value in zip(("liked", "above", "relevance", "train"), given, strict=True):
         if value is not None:
@@ -479,9 +522,15 @@ def _lay_lists(
     notes = (*lists.notes, *remarks(bench, wanted, how.users))
     over = "strata" if lists.strata else "lists"
     return _Laid(
-        bench, lists.user, lists.tests.users, lists.relevance, over, notes,
-        lists.stratum if lists.strata else None, tuple(wanted),
-    )  # fmt: skip
+        bench,
+        lists.user,
+        lists.tests.users,
+        lists.relevance,
+        over,
+        notes,
+        lists.stratum if lists.strata else None,
+        tuple(wanted),
+    )
 
 
 def _refuse_runs(wanted: Mapping[str, Metric]) -> None:
@@ -518,9 +567,13 @@ class _Parts:
 
 
 def _parts_of(
-    laid: _Laid, whole: Scores, by: str | Mapping[Any, Any] | pl.DataFrame, of: str | None,
-    strata: int | None, equal: str | None,
-) -> _Parts:  # fmt: skip
+    laid: _Laid,
+    whole: Scores,
+    by: str | Mapping[Any, Any] | pl.DataFrame,
+    of: str | None,
+    strata: int | None,
+    equal: str | None,
+) -> _Parts:
     judged = laid.bench.judged
     if equal is not None and not (isinstance(by, str) and by == "popularity"):
         raise SettingError("equal=… says how to cut by popularity: leave it out here")
@@ -646,9 +699,14 @@ def _tagged(judgments: Ratings, name: str) -> _Parts:
 
 
 def _report(
-    laid: _Laid, whole: Scores, wanted: Mapping[str, Metric], parts: _Parts, how: _How, head: int,
+    laid: _Laid,
+    whole: Scores,
+    wanted: Mapping[str, Metric],
+    parts: _Parts,
+    how: _How,
+    head: int,
     progress: Progress | None,
-) -> StrataReport:  # fmt: skip
+) -> StrataReport:
     shape = (len(wanted), len(whole.systems), len(parts.names))
     value, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
     lists = np.zeros(shape, np.int64)
@@ -694,10 +752,26 @@ def _report(
     if not head:
         heads[:] = np.nan
     return StrataReport(
-        parts.by, parts.of, tuple(described), tuple(whole.systems), tuple(wanted), whole, value,
-        low, high, lists, contribution, share, share_low, share_high, head, heads, how.level,
-        how.bootstrap, tuple(dict.fromkeys(notes)),
-    )  # fmt: skip
+        parts.by,
+        parts.of,
+        tuple(described),
+        tuple(whole.systems),
+        tuple(wanted),
+        whole,
+        value,
+        low,
+        high,
+        lists,
+        contribution,
+        share,
+        share_low,
+        share_high,
+        head,
+        heads,
+        how.level,
+        how.bootstrap,
+        tuple(dict.fromkeys(notes)),
+    )
 
 
 def _describe(laid: _Laid, parts: _Parts, t: int) -> Stratum:
@@ -771,9 +845,13 @@ def _splits(metric: Metric) -> bool:
 
 
 def _contributions(
-    judged: Judged, part: Judged, matched: Matched, wanted: Mapping[str, Metric], how: _How,
+    judged: Judged,
+    part: Judged,
+    matched: Matched,
+    wanted: Mapping[str, Metric],
+    how: _How,
     whole: System,
-) -> System:  # fmt: skip
+) -> System:
     """Return what the hits of a stratum add to each list's value."""
     total = len(judged.lists)
     values = np.full((len(wanted), total), np.nan)
@@ -807,9 +885,15 @@ def _part(seen: Block, part: Judged, metric: Metric) -> F64:
         assert bottom is not None
         return ratio(_precisions(seen, view, metric.whole_cutoff), bottom)
     inside = replace(
-        seen, judged=part, view=view, scratch=Scratch(), shared={}, parts={}, _walks={},
+        seen,
+        judged=part,
+        view=view,
+        scratch=Scratch(),
+        shared={},
+        parts={},
+        _walks={},
         _derived={},
-    )  # fmt: skip
+    )
     own = metric.definition.compute(inside, metric.params, cutoffs)
     if bottom is None:
         return np.array(own[0])

@@ -69,9 +69,11 @@ class TargetSizes(Printed):
         their intervals.
         """
         columns: dict[str, Any] = {
-            "others": self.sizes, "ties": self.ties[:, 0], "zeros": self.ties[:, 1],
+            "others": self.sizes,
+            "ties": self.ties[:, 0],
+            "zeros": self.ties[:, 1],
             **{name: self.power[name] for name in ("DP", "median_p", "ratio")},
-        }  # fmt: skip
+        }
         for name, taus in (("tau_full", self.tau_full), ("tau_true", self.tau_true)):
             columns |= {name: taus[:, 0], f"{name}_low": taus[:, 1], f"{name}_high": taus[:, 2]}
         return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
@@ -119,9 +121,12 @@ class TargetSizes(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         return {
-            "metric": self.metric, "systems": list(self.systems), "users": self.users,
-            "sizes": self.table().to_dicts(), "notes": list(self.notes),
-        }  # fmt: skip
+            "metric": self.metric,
+            "systems": list(self.systems),
+            "users": self.users,
+            "sizes": self.table().to_dicts(),
+            "notes": list(self.notes),
+        }
 
     def footer(self) -> list[str]:
         """Return the lines that say how the numbers came about."""
@@ -232,13 +237,18 @@ def target_sizes(
     power = pl.concat(
         discriminative_power(
             compare(
-                scores, label, test=test, permutations=permutations, correction=None, seed=seed,
+                scores,
+                label,
+                test=test,
+                permutations=permutations,
+                correction=None,
+                seed=seed,
                 threads=threads,
             ),
             alpha=alpha,
         ).table()
         for scores in found.values()
-    )  # fmt: skip
+    )
     conditions, more = conditions_of(found, label)
     notes += more
     values = np.array([one.means for one in conditions])
@@ -251,10 +261,22 @@ def target_sizes(
     )
     ties = np.array([_ties(one.paired.complete(label)) for one in conditions])
     return TargetSizes(
-        label, conditions[0].systems, tuple(found), conditions[0].sign * values, ties, power,
-        tau_full, tau_true, found, len(conditions[0].paired), test, alpha, level, bootstrap,
+        label,
+        conditions[0].systems,
+        tuple(found),
+        conditions[0].sign * values,
+        ties,
+        power,
+        tau_full,
+        tau_true,
+        found,
+        len(conditions[0].paired),
+        test,
+        alpha,
+        level,
+        bootstrap,
         tuple(dict.fromkeys(notes)),
-    )  # fmt: skip
+    )
 
 
 def _truth(
@@ -278,9 +300,13 @@ def _tau_to(values: F64, reference: F64) -> F64:
 
 
 def _tau_intervals(
-    conditions: Sequence[Any], truth: F64 | None, draws: int, level: float, seed: int,
+    conditions: Sequence[Any],
+    truth: F64 | None,
+    draws: int,
+    level: float,
+    seed: int,
     threads: int | None,
-) -> list[tuple[F64, F64]]:  # fmt: skip
+) -> list[tuple[F64, F64]]:
     """Return the intervals of τ_b with all targets, drawn alike, and with the fixed truth."""
     count = len(conditions)
     if not draws:

@@ -287,10 +287,17 @@ class Seen:
             from unskew.unbiased import kernels
 
             shared[memo] = kernels.weighted_ideal(
-                judged.lists.user, judged.judgments.start, key, gain, key is gain,
+                judged.lists.user,
+                judged.judgments.start,
+                key,
+                gain,
+                key is gain,
                 self.columns.each,
-                frozen(np.cumsum(discount)), cutoffs, self.block.lo, self.block.hi,
-            )  # fmt: skip
+                frozen(np.cumsum(discount)),
+                cutoffs,
+                self.block.lo,
+                self.block.hi,
+            )
         return shared[memo]
 
     def precisions(self, cutoffs: I64) -> F64:
@@ -456,10 +463,19 @@ def _adg(seen: Seen, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
 
 
 _FORMS: dict[str, Callable[[Seen, Params, I64], Fraction]] = {
-    "P": _precision, "Recall": _recall, "F1": _f1, "DCG": _plain_dcg, "nDCG": _ndcg, "RBP": _rbp,
-    "SR": _stratified, "HLU": _half_life, "AP": _average_precision, "AUC": _auc, "ATOP": _atop,
+    "P": _precision,
+    "Recall": _recall,
+    "F1": _f1,
+    "DCG": _plain_dcg,
+    "nDCG": _ndcg,
+    "RBP": _rbp,
+    "SR": _stratified,
+    "HLU": _half_life,
+    "AP": _average_precision,
+    "AUC": _auc,
+    "ATOP": _atop,
     "ADG": _adg,
-}  # fmt: skip
+}
 """How each metric is added up."""
 
 

@@ -46,8 +46,15 @@ class Reach:
         """Return all as kernels take it."""
         drawn = [key_of(self.seed, self.stage(number)) for number in range(self.beta.size)]
         keys = np.array(drawn, np.uint64)
-        arrays = (self.activity, self.weight, self.user_group, self.item_group, self.group,
-                  self.beta, keys)  # fmt: skip
+        arrays = (
+            self.activity,
+            self.weight,
+            self.user_group,
+            self.item_group,
+            self.group,
+            self.beta,
+            keys,
+        )
         a, w, u, i, g, b, k = (frozen(one) for one in arrays)
         return a, w, u, i, g, b, k, float(self.if_liked), float(self.if_not)
 
@@ -209,10 +216,24 @@ class Simulated:
         def one(users: I32) -> tuple[F64, F64]:
             decided, weighted = np.zeros(_BINS), np.zeros(_BINS)
             kernels.weigh_tile(
-                frozen(users), activity, weights, user_group, item_group, group, beta, keys,
-                float(reach.if_liked), float(reach.if_not), *self._odds, self._keys[0],
-                *logs, top, _BINS / _RANGE, decided, weighted,
-            )  # fmt: skip
+                frozen(users),
+                activity,
+                weights,
+                user_group,
+                item_group,
+                group,
+                beta,
+                keys,
+                float(reach.if_liked),
+                float(reach.if_not),
+                *self._odds,
+                self._keys[0],
+                *logs,
+                top,
+                _BINS / _RANGE,
+                decided,
+                weighted,
+            )
             return decided, weighted
 
         parts = map_blocks(one, blocks, size=self._size)

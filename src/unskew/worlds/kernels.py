@@ -67,9 +67,18 @@ def chance_tile(users: I32, user: F64, item: F64, P: F64, Q: F64, out: F64) -> N
 
 @kernel
 def value_tile(
-    users: I32, user: F64, item: F64, P: F64, Q: F64, keys: U64,
-    low: F64, low_steps: F64, high: F64, high_steps: F64, out: F64,
-) -> None:  # fmt: skip
+    users: I32,
+    user: F64,
+    item: F64,
+    P: F64,
+    Q: F64,
+    keys: U64,
+    low: F64,
+    low_steps: F64,
+    high: F64,
+    high_steps: F64,
+    out: F64,
+) -> None:
     """Fill a row per user with ratings: a coin decides on liked, the prior on the value."""
     for row in range(users.size):
         u = users[row]
@@ -85,9 +94,19 @@ def value_tile(
 
 @kernel
 def values_of(
-    users: I32, items: I32, user: F64, item: F64, P: F64, Q: F64, keys: U64,
-    low: F64, low_steps: F64, high: F64, high_steps: F64, out: F64,
-) -> None:  # fmt: skip
+    users: I32,
+    items: I32,
+    user: F64,
+    item: F64,
+    P: F64,
+    Q: F64,
+    keys: U64,
+    low: F64,
+    low_steps: F64,
+    high: F64,
+    high_steps: F64,
+    out: F64,
+) -> None:
     """Write the ratings of some pairs."""
     for row in range(users.size):
         u, i = users[row], items[row]
@@ -111,11 +130,25 @@ def add_chances(users: I32, user: F64, item: F64, P: F64, Q: F64, total: F64) ->
 
 @kernel
 def observe_tile(
-    users: I32, activity: F64, weight: F64, user_group: I32, item_group: I32, group: F64,
-    beta: F64, round_keys: U64, if_liked: float, if_not: float,
-    user: F64, item: F64, P: F64, Q: F64, coin_key: np.uint64,
-    count: I32, found: I32, in_round: I8,
-) -> tuple[int, int]:  # fmt: skip
+    users: I32,
+    activity: F64,
+    weight: F64,
+    user_group: I32,
+    item_group: I32,
+    group: F64,
+    beta: F64,
+    round_keys: U64,
+    if_liked: float,
+    if_not: float,
+    user: F64,
+    item: F64,
+    P: F64,
+    Q: F64,
+    coin_key: np.uint64,
+    count: I32,
+    found: I32,
+    in_round: I8,
+) -> tuple[int, int]:
     """Draw which pairs are rated: discovered in one of the rounds, and then rated.
 
     Writes each user's number of rated items, these items, and in which round each was rated.
@@ -154,12 +187,29 @@ def observe_tile(
 
 @kernel
 def weigh_tile(
-    users: I32, activity: F64, weight: F64, user_group: I32, item_group: I32, group: F64,
-    beta: F64, round_keys: U64, if_liked: float, if_not: float,
-    user: F64, item: F64, P: F64, Q: F64, coin_key: np.uint64,
-    log_activity: F64, log_weight: F64, log_group: F64, top: float, per_bin: float,
-    decided: F64, weighted: F64,
-) -> None:  # fmt: skip
+    users: I32,
+    activity: F64,
+    weight: F64,
+    user_group: I32,
+    item_group: I32,
+    group: F64,
+    beta: F64,
+    round_keys: U64,
+    if_liked: float,
+    if_not: float,
+    user: F64,
+    item: F64,
+    P: F64,
+    Q: F64,
+    coin_key: np.uint64,
+    log_activity: F64,
+    log_weight: F64,
+    log_group: F64,
+    top: float,
+    per_bin: float,
+    decided: F64,
+    weighted: F64,
+) -> None:
     """Sum the decision d and s times d over pairs, in bins of the logarithm of their weight s.
 
     For the round after those in `beta`, whose weights stand in the last row of `weight`; pairs

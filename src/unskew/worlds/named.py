@@ -40,16 +40,30 @@ class NamedWorld(NamedTuple):
 
 
 def _shop(
-    *, p: float = 0.35, taste: float = 1.0, factors: int = 8, quality: float = 0.8,
-    generosity: float = 0.4, alpha: float = 1.4, agreement: float = 0.4, activity: float = 0.9,
-    groups: int = 8, strength: float = 0.6, if_liked: float = 1.0, if_not: float = 0.4,
+    *,
+    p: float = 0.35,
+    taste: float = 1.0,
+    factors: int = 8,
+    quality: float = 0.8,
+    generosity: float = 0.4,
+    alpha: float = 1.4,
+    agreement: float = 0.4,
+    activity: float = 0.9,
+    groups: int = 8,
+    strength: float = 0.6,
+    if_liked: float = 1.0,
+    if_not: float = 0.4,
     liked: float = 4,
-) -> tuple[Part, ...]:  # fmt: skip
+) -> tuple[Part, ...]:
     return (
-        *_liking(p, taste, factors, quality, liked), Generosity(generosity),
-        PopularityLaw(alpha), WithRelevance(agreement), Activity(activity),
-        Clustered(groups, groups, strength), ByRelevance(if_liked, if_not),
-    )  # fmt: skip
+        *_liking(p, taste, factors, quality, liked),
+        Generosity(generosity),
+        PopularityLaw(alpha),
+        WithRelevance(agreement),
+        Activity(activity),
+        Clustered(groups, groups, strength),
+        ByRelevance(if_liked, if_not),
+    )
 
 
 def _null(
@@ -69,62 +83,112 @@ def _uniform(
 
 
 def _relevance_only(
-    *, p: float = 0.35, taste: float = 1.0, factors: int = 8, quality: float = 0.8,
-    if_liked: float = 1.0, if_not: float = 0.2, liked: float = 4,
-) -> tuple[Part, ...]:  # fmt: skip
+    *,
+    p: float = 0.35,
+    taste: float = 1.0,
+    factors: int = 8,
+    quality: float = 0.8,
+    if_liked: float = 1.0,
+    if_not: float = 0.2,
+    liked: float = 4,
+) -> tuple[Part, ...]:
     decision = ByRelevance(if_liked, if_not)
     return *_liking(p, taste, factors, quality, liked), Uniform(), decision
 
 
 def _item_only(
-    *, p: float = 0.35, taste: float = 1.0, factors: int = 8, quality: float = 0.8,
-    spread: float = 1.2, liked: float = 4,
-) -> tuple[Part, ...]:  # fmt: skip
+    *,
+    p: float = 0.35,
+    taste: float = 1.0,
+    factors: int = 8,
+    quality: float = 0.8,
+    spread: float = 1.2,
+    liked: float = 4,
+) -> tuple[Part, ...]:
     return *_liking(p, taste, factors, quality, liked), ByItem(spread), Always()
 
 
 def _popular_good(
-    *, p: float = 0.35, taste: float = 1.0, factors: int = 8, quality: float = 0.8,
-    alpha: float = 1.4, agreement: float = 1.0, liked: float = 4,
-) -> tuple[Part, ...]:  # fmt: skip
+    *,
+    p: float = 0.35,
+    taste: float = 1.0,
+    factors: int = 8,
+    quality: float = 0.8,
+    alpha: float = 1.4,
+    agreement: float = 1.0,
+    liked: float = 4,
+) -> tuple[Part, ...]:
     law = (PopularityLaw(alpha), WithRelevance(agreement))
     return *_liking(p, taste, factors, quality, liked), *law, Always()
 
 
 def _inverted(
-    *, p: float = 0.35, taste: float = 1.0, factors: int = 8, quality: float = 0.8,
-    alpha: float = 1.4, agreement: float = 1.0, liked: float = 4,
-) -> tuple[Part, ...]:  # fmt: skip
+    *,
+    p: float = 0.35,
+    taste: float = 1.0,
+    factors: int = 8,
+    quality: float = 0.8,
+    alpha: float = 1.4,
+    agreement: float = 1.0,
+    liked: float = 4,
+) -> tuple[Part, ...]:
     law = (PopularityLaw(alpha), AgainstRelevance(agreement))
     return *_liking(p, taste, factors, quality, liked), *law, Always()
 
 
 def _clustered(
-    *, p: float = 0.5, user_groups: int = 10, item_groups: int = 10, strength: float = 0.9,
+    *,
+    p: float = 0.5,
+    user_groups: int = 10,
+    item_groups: int = 10,
+    strength: float = 0.9,
     liked: float = 4,
-) -> tuple[Part, ...]:  # fmt: skip
+) -> tuple[Part, ...]:
     return Iid(p), Stars(liked=liked), Clustered(user_groups, item_groups, strength), Always()
 
 
 def _ageing(
-    *, p: float = 0.35, taste: float = 1.0, factors: int = 8, quality: float = 0.4, by: float = 2.5,
-    fade: float = 0.5, activity: float = 0.9, liked: float = 4,
-) -> tuple[Part, ...]:  # fmt: skip
+    *,
+    p: float = 0.35,
+    taste: float = 1.0,
+    factors: int = 8,
+    quality: float = 0.4,
+    by: float = 2.5,
+    fade: float = 0.5,
+    activity: float = 0.9,
+    liked: float = 4,
+) -> tuple[Part, ...]:
     return (
-        *_liking(p, taste, factors, quality, liked), Rising(by), Ageing(fade), Activity(activity),
+        *_liking(p, taste, factors, quality, liked),
+        Rising(by),
+        Ageing(fade),
+        Activity(activity),
         Always(),
-    )  # fmt: skip
+    )
 
 
 def _feedback(
-    *, p: float = 0.35, taste: float = 1.0, factors: int = 8, quality: float = 0.8,
-    rounds: int = 5, shown: float = 0.1, strength: float = 1.0, spread: float = 0.5,
-    activity: float = 0.9, if_liked: float = 1.0, if_not: float = 0.4, liked: float = 4,
-) -> tuple[Part, ...]:  # fmt: skip
+    *,
+    p: float = 0.35,
+    taste: float = 1.0,
+    factors: int = 8,
+    quality: float = 0.8,
+    rounds: int = 5,
+    shown: float = 0.1,
+    strength: float = 1.0,
+    spread: float = 0.5,
+    activity: float = 0.9,
+    if_liked: float = 1.0,
+    if_not: float = 0.4,
+    liked: float = 4,
+) -> tuple[Part, ...]:
     return (
-        *_liking(p, taste, factors, quality, liked), ByItem(spread), Activity(activity),
-        Feedback(rounds, shown, strength), ByRelevance(if_liked, if_not),
-    )  # fmt: skip
+        *_liking(p, taste, factors, quality, liked),
+        ByItem(spread),
+        Activity(activity),
+        Feedback(rounds, shown, strength),
+        ByRelevance(if_liked, if_not),
+    )
 
 
 def _simulated_popularity(
@@ -136,46 +200,92 @@ def _simulated_popularity(
 
 WORLDS: dict[str, NamedWorld] = {
     "shop": NamedWorld(
-        _shop, "a realistic shop: tastes, quality, popularity, activity, clusters, liking",
-        "all five", 2_000, 1_000, 80_000,
+        _shop,
+        "a realistic shop: tastes, quality, popularity, activity, clusters, liking",
+        "all five",
+        2_000,
+        1_000,
+        80_000,
     ),
     "null": NamedWorld(
-        _null, "nobody has any taste, no item is better, yet some are popular",
-        "castells2018 7.1, Fig. 2", 2_000, 1_000, 80_000,
+        _null,
+        "nobody has any taste, no item is better, yet some are popular",
+        "castells2018 7.1, Fig. 2",
+        2_000,
+        1_000,
+        80_000,
     ),
     "uniform": NamedWorld(
-        _uniform, "ratings are missing at random", "castells2018 5.2", 2_000, 1_000, 80_000,
+        _uniform,
+        "ratings are missing at random",
+        "castells2018 5.2",
+        2_000,
+        1_000,
+        80_000,
     ),
     "relevance-only": NamedWorld(
-        _relevance_only, "rating depends on liking only, on no item", "mena2021 Lemma 2",
-        2_000, 1_000, 80_000,
+        _relevance_only,
+        "rating depends on liking only, on no item",
+        "mena2021 Lemma 2",
+        2_000,
+        1_000,
+        80_000,
     ),
     "item-only": NamedWorld(
-        _item_only, "rating depends on the item, liked or not", "mena2021 Lemma 3",
-        2_000, 1_000, 80_000,
+        _item_only,
+        "rating depends on the item, liked or not",
+        "mena2021 Lemma 3",
+        2_000,
+        1_000,
+        80_000,
     ),
     "popular-good": NamedWorld(
-        _popular_good, "the better an item, the more popular", "mena2021 Lemma 3 (a)",
-        2_000, 1_000, 80_000,
+        _popular_good,
+        "the better an item, the more popular",
+        "mena2021 Lemma 3 (a)",
+        2_000,
+        1_000,
+        80_000,
     ),
     "inverted": NamedWorld(
-        _inverted, "the worse an item, the more popular", "mena2021 8.5", 2_000, 1_000, 80_000,
+        _inverted,
+        "the worse an item, the more popular",
+        "mena2021 8.5",
+        2_000,
+        1_000,
+        80_000,
     ),
     "clustered": NamedWorld(
-        _clustered, "groups of users rate groups of items, whatever they like; items are equal",
-        "castells2018 Fig. 2", 2_000, 1_000, 80_000,
+        _clustered,
+        "groups of users rate groups of items, whatever they like; items are equal",
+        "castells2018 Fig. 2",
+        2_000,
+        1_000,
+        80_000,
     ),
     "ageing": NamedWorld(
-        _ageing, "new items are better, old ones have more ratings; with time", "mena2021 8.5",
-        2_000, 1_000, 80_000,
+        _ageing,
+        "new items are better, old ones have more ratings; with time",
+        "mena2021 8.5",
+        2_000,
+        1_000,
+        80_000,
     ),
     "feedback": NamedWorld(
-        _feedback, "a recommender shows what is rated most, in rounds; with time",
-        "castells2018 5.3.1", 2_000, 1_000, 80_000,
+        _feedback,
+        "a recommender shows what is rated most, in rounds; with time",
+        "castells2018 5.3.1",
+        2_000,
+        1_000,
+        80_000,
     ),
     "simulated-popularity": NamedWorld(
-        _simulated_popularity, "random ratings, exact counts per item by a law of popularity",
-        "bellogin2017 5.2, Fig. 5", 6_040, 3_706, 1_000_209,
+        _simulated_popularity,
+        "random ratings, exact counts per item by a law of popularity",
+        "bellogin2017 5.2, Fig. 5",
+        6_040,
+        3_706,
+        1_000_209,
     ),
-}  # fmt: skip
+}
 """Every world that has a name."""

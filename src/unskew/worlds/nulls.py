@@ -270,6 +270,11 @@ def forced_judgments(ratings: Ratings, density: float = 0.5, seed: int = 0) -> R
     parts = map_blocks(judged, range(0, users, block), size=users * items)
     user, item, value, familiar = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Ratings(
-        ratings.users, ratings.items, frozen(user.astype(np.int32)), frozen(item), frozen(value),
-        None, {FAMILIAR: pl.Series(familiar)},
-    )  # fmt: skip
+        ratings.users,
+        ratings.items,
+        frozen(user.astype(np.int32)),
+        frozen(item),
+        frozen(value),
+        None,
+        {FAMILIAR: pl.Series(familiar)},
+    )

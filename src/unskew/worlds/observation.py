@@ -277,8 +277,9 @@ class Clustered(ObservingPart):
     def groups(self, users: int, items: int, seed: int) -> tuple[I32, I32]:
         """Return the group of each user and of each item."""
         for what, count, groups in (
-            ("users", users, self.user_groups), ("items", items, self.item_groups),
-        ):  # fmt: skip
+            ("users", users, self.user_groups),
+            ("items", items, self.item_groups),
+        ):
             if groups > count:
                 raise SettingError(f"Clustered: {groups} groups of {what}, but only {count} {what}")
         return (

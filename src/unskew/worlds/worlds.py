@@ -66,10 +66,25 @@ P = TypeVar("P", bound=Part)
 PARTS: dict[str, type[Part]] = {
     part.__name__: part
     for part in (
-        Iid, Quality, Generosity, Rising, Tastes, Stars, Uniform, PopularityLaw, ByItem, Activity,
-        WithRelevance, AgainstRelevance, Clustered, Ageing, Feedback, ByRelevance, Always,
+        Iid,
+        Quality,
+        Generosity,
+        Rising,
+        Tastes,
+        Stars,
+        Uniform,
+        PopularityLaw,
+        ByItem,
+        Activity,
+        WithRelevance,
+        AgainstRelevance,
+        Clustered,
+        Ageing,
+        Feedback,
+        ByRelevance,
+        Always,
     )
-}  # fmt: skip
+}
 """Every part that a world can be put together from, by name."""
 
 OBSERVATIONS = ("same", "counts", "given")
@@ -88,10 +103,20 @@ _BEGIN = 1_577_836_800_000_000
 _SPAN = 3 * 365 * 86_400_000_000
 # Parts that exclude each other, or themselves twice.
 _ONE_OF: tuple[tuple[type[Part], ...], ...] = (
-    (Iid,), (Tastes,), (Quality,), (Generosity,), (Rising,), (Stars,),
-    (PopularityLaw,), (ByItem,), (Activity,), (Clustered,),
-    (WithRelevance, AgainstRelevance), (Ageing, Feedback), (ByRelevance, Always),
-)  # fmt: skip
+    (Iid,),
+    (Tastes,),
+    (Quality,),
+    (Generosity,),
+    (Rising,),
+    (Stars,),
+    (PopularityLaw,),
+    (ByItem,),
+    (Activity,),
+    (Clustered,),
+    (WithRelevance, AgainstRelevance),
+    (Ageing, Feedback),
+    (ByRelevance, Always),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,10 +233,17 @@ class World:
         _only(ObservingPart, observing, "observation")
         source = {"ratings": ratings.fingerprint, "observation": taken, "familiar": None}
         return cls(
-            name, _whole("seed", seed, None), ratings.users, ratings.items,
-            (*taste, stars, *observing), stars.scale, stars.liked, _whole("expected", total, 1),
-            positions=positions, source=source,
-        )  # fmt: skip
+            name,
+            _whole("seed", seed, None),
+            ratings.users,
+            ratings.items,
+            (*taste, stars, *observing),
+            stars.scale,
+            stars.liked,
+            _whole("expected", total, 1),
+            positions=positions,
+            source=source,
+        )
 
     @classmethod
     def of_matrix(
@@ -274,9 +306,17 @@ class World:
         lowest, highest = float(ratings.value.min()), float(ratings.value.max())
         source = {"ratings": ratings.fingerprint, "observation": "parts", "familiar": familiar}
         return cls(
-            name, _whole("seed", seed, None), ratings.users, ratings.items, parts,
-            (lowest, highest), float(liked), expected, known=ratings, source=source,
-        )  # fmt: skip
+            name,
+            _whole("seed", seed, None),
+            ratings.users,
+            ratings.items,
+            parts,
+            (lowest, highest),
+            float(liked),
+            expected,
+            known=ratings,
+            source=source,
+        )
 
     @classmethod
     def from_card(cls, card: Mapping[str, Any]) -> World:
@@ -383,9 +423,13 @@ class World:
     def dataset(self, random: float = 0.05) -> Dataset:
         """Return observed ratings and a random sample of this share as a `Dataset`."""
         return Dataset(
-            self.name, self.ratings, self.random(random), self.scale, self.liked,
+            self.name,
+            self.ratings,
+            self.random(random),
+            self.scale,
+            self.liked,
             notes=(f"simulated: {json.dumps(self._settings())}",),
-        )  # fmt: skip
+        )
 
     # What it is
 
@@ -437,10 +481,17 @@ class World:
             if not derived or getattr(part, "weights", None) is None
         ]
         return {
-            "world": FORMAT, "name": self.name, "seed": self.seed, "users": len(self.users),
-            "items": len(self.items), "expected": self.expected, "scale": list(self.scale),
-            "liked": self.liked, "parts": taken, "source": source,
-        }  # fmt: skip
+            "world": FORMAT,
+            "name": self.name,
+            "seed": self.seed,
+            "users": len(self.users),
+            "items": len(self.items),
+            "expected": self.expected,
+            "scale": list(self.scale),
+            "liked": self.liked,
+            "parts": taken,
+            "source": source,
+        }
 
     # How it is made
 
@@ -494,9 +545,16 @@ class World:
         decision = self._part(ByRelevance) or ByRelevance(1.0, 1.0)
         weights = self._item_weights()
         reach = Reach(
-            activity, np.empty((0, items)), user_group, item_group, group, np.empty(0),
-            decision.if_liked, decision.if_not, self.seed,
-        )  # fmt: skip
+            activity,
+            np.empty((0, items)),
+            user_group,
+            item_group,
+            group,
+            np.empty(0),
+            decision.if_liked,
+            decision.if_not,
+            self.seed,
+        )
         feedback = self._part(Feedback)
         rounds = 1 if feedback is None else feedback.rounds
         for number in range(rounds):
@@ -709,9 +767,15 @@ def _assembled(
     stars = next((part for part in parts if isinstance(part, Stars)), Stars())
     user_ids, item_ids = (Ids(pl.Series(np.arange(1, count + 1))) for count in (users, items))
     return World(
-        name, _whole("seed", seed, None), user_ids, item_ids, parts, stars.scale, stars.liked,
+        name,
+        _whole("seed", seed, None),
+        user_ids,
+        item_ids,
+        parts,
+        stars.scale,
+        stars.liked,
         ratings,
-    )  # fmt: skip
+    )
 
 
 def _as_parts(given: Any) -> tuple[Part, ...]:

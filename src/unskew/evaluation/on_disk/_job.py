@@ -99,8 +99,9 @@ class Workers:
         if self._context is not None:
             self._context.__exit__(*problem)
 
-    def do(self, function: Callable[[Any], None], tasks: list[Any], moved: Callable[[], None]
-           ) -> None:  # fmt: skip
+    def do(
+        self, function: Callable[[Any], None], tasks: list[Any], moved: Callable[[], None]
+    ) -> None:
         """Do all tasks; of those that fail raise the first, and start none after it."""
         if self.client is None:
             self._here(function, tasks, moved)
@@ -223,12 +224,18 @@ class Work:
         if not by_user:
             sync = hands.client is not None
             chunks = [
-                chunks_of(source, step, home / "parts" / f"{number:03d}", layout["parts"],
-                          job.user_kind, sync)
+                chunks_of(
+                    source,
+                    step,
+                    home / "parts" / f"{number:03d}",
+                    layout["parts"],
+                    job.user_kind,
+                    sync,
+                )
                 for number, (source, step) in enumerate(
                     zip(job.sources, layout["steps"], strict=True)
                 )
-            ]  # fmt: skip
+            ]
             paths = tuple(tuple(chunk.path for chunk in own) for own in chunks)
             job = replace(job, chunks=paths)
         job = replace(job, parts=layout["parts"])

@@ -90,12 +90,16 @@ class FileScores(Printed):
         """Return a row per system and metric: mean, standard error, users, undefined values."""
         rows = [
             {
-                "system": system, "metric": label, "mean": one.value, "error": one.error,
-                "users": one.users, "undefined": one.undefined,
+                "system": system,
+                "metric": label,
+                "mean": one.value,
+                "error": one.error,
+                "users": one.users,
+                "undefined": one.undefined,
             }
             for system, row in self.means.items()
             for label, one in row.items()
-        ]  # fmt: skip
+        ]
         return pl.DataFrame(rows, schema_overrides={"mean": pl.Float64, "error": pl.Float64})
 
     def per_user(self) -> pl.LazyFrame:
@@ -116,13 +120,16 @@ class FileScores(Printed):
 
         rows = [
             {
-                "system": system, "metric": label, "mean": one.value,
-                "low": one.value - 2 * one.error, "high": one.value + 2 * one.error,
+                "system": system,
+                "metric": label,
+                "mean": one.value,
+                "low": one.value - 2 * one.error,
+                "high": one.value + 2 * one.error,
             }
             for system, row in self.means.items()
             for label, one in row.items()
             if not math.isnan(one.value) and not math.isnan(one.error)
-        ]  # fmt: skip
+        ]
         base = alt.Chart(alt.NamedData("rows")).encode(y=alt.Y("system:N", title=None, sort=None))
         bars = base.mark_rule().encode(x=alt.X("low:Q", title=None), x2="high:Q")
         dots = base.mark_point(filled=True).encode(x="mean:Q")
@@ -139,9 +146,13 @@ class FileScores(Printed):
             for row in self.table().to_dicts()
         ]
         return {
-            "means": rows, "users": self.users, "undefined": self.undefined,
-            "relevance": self.relevance, "notes": list(self.notes), "card": dict(self.card),
-        }  # fmt: skip
+            "means": rows,
+            "users": self.users,
+            "undefined": self.undefined,
+            "relevance": self.relevance,
+            "notes": list(self.notes),
+            "card": dict(self.card),
+        }
 
     def footer(self) -> list[str]:
         """Return the lines that say how the means came about, and the notes."""
@@ -177,9 +188,15 @@ class FileScores(Printed):
         for system, label, *facts in table.iter_rows():
             means.setdefault(system, {})[label] = Estimate(*facts)
         return cls(
-            home, means, content["users"], content["undefined"], content["relevance"],
-            tuple(content["notes"]), content["card"], digests,
-        )  # fmt: skip
+            home,
+            means,
+            content["users"],
+            content["undefined"],
+            content["relevance"],
+            tuple(content["notes"]),
+            content["card"],
+            digests,
+        )
 
 
 def is_unchanged(home: Path, file: str, digests: Mapping[str, str]) -> bool:
@@ -300,10 +317,12 @@ def evaluate_files(
     {'mine': {'RR': 0.75, 'P@2': 0.5}}
     """
     for name, given, allowed in (
-        ("users", users, USERS), ("undefined", undefined, UNDEFINED),
-        ("duplicates", duplicates, DUPLICATES), ("repeated", repeated, ("error", "first")),
+        ("users", users, USERS),
+        ("undefined", undefined, UNDEFINED),
+        ("duplicates", duplicates, DUPLICATES),
+        ("repeated", repeated, ("error", "first")),
         ("nan", nan, ("error", "drop")),
-    ):  # fmt: skip
+    ):
         choose(name, given, allowed)
     if ties is not None:
         choose("ties", ties, TIES)
@@ -326,10 +345,19 @@ def evaluate_files(
             hands.count = max(1, min(hands.count, (memory_bytes(memory) - OWN) // (LEAST + held)))
         share = _share(memory, hands, (tests, *systems))
         job = Job(
-            tests, systems, labels, rule, users, undefined, depth, 0,
-            common_kind((tests, *systems), "user"), common_kind((tests, *systems), "item"),
-            str(Path(output).resolve()), share,
-        )  # fmt: skip
+            tests,
+            systems,
+            labels,
+            rule,
+            users,
+            undefined,
+            depth,
+            0,
+            common_kind((tests, *systems), "user"),
+            common_kind((tests, *systems), "item"),
+            str(Path(output).resolve()),
+            share,
+        )
         work = Work.open(job, by_user, hands)
         if work.is_finished:
             return FileScores.load(job.output)
@@ -365,9 +393,13 @@ def _supported(metrics: str | Metric | Iterable[str | Metric]) -> tuple[str, ...
 
 
 def _relevance(
-    tests: Source, liked: float | None, above: float | None, gain: Rule, loss: Rule,
+    tests: Source,
+    liked: float | None,
+    above: float | None,
+    gain: Rule,
+    loss: Rule,
     relevance: Relevance | str | None,
-) -> tuple[Relevance, list[str]]:  # fmt: skip
+) -> tuple[Relevance, list[str]]:
     """Return the rule by which ratings are taken, and a note where it had to be assumed."""
     for what, rule in (("gain", gain), ("loss", loss)):
         held = getattr(relevance, what, rule)
@@ -415,14 +447,16 @@ def _share(memory: int | str, hands: Workers, sources: Iterable[Source]) -> int:
     fewer = ", or fewer workers" if hands.threads > 1 else ""
     if room < LEAST:
         raise SettingError(
-            given, f" is too little for {hands.threads} workers in one process: give at least "
+            given,
+            f" is too little for {hands.threads} workers in one process: give at least "
             f"{least}MiB{fewer}",
-        )  # fmt: skip
+        )
     raise SettingError(
-        given, f" is too little for {path}: whoever reads a row of its largest row group holds "
+        given,
+        f" is too little for {path}: whoever reads a row of its largest row group holds "
         f"{held >> 20:,} MiB. Give at least {least + 1}MiB{fewer}, or write the file with smaller "
         f"row groups, as with write_parquet(…, row_group_size=250_000) of polars",
-    )  # fmt: skip
+    )
 
 
 def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileScores:
@@ -444,10 +478,14 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
     )
     write_table(scores.table(), work.home / MEANS, "parquet")
     content = {
-        "format": FORMAT, "users": job.users, "undefined": job.undefined, "relevance": rule,
-        "notes": told, "card": scores.card,
+        "format": FORMAT,
+        "users": job.users,
+        "undefined": job.undefined,
+        "relevance": rule,
+        "notes": told,
+        "card": scores.card,
         "digests": {**work.digests, MEANS: digest_of_file(work.home / MEANS)},
-    }  # fmt: skip
+    }
     write_sealed(work.home / "card.json", content)
     work.clear()
     for text in grave:

@@ -50,9 +50,17 @@ class _Compact:
     def __init__(self, content: bytes) -> None:
         self.content, self.at = content, 0
         self.readers: dict[int, Callable[[], Any]] = {
-            3: self.byte, 4: self.integer, 5: self.integer, 6: self.integer, 7: self.double,
-            8: self.text, 9: self.list, 10: self.list, 11: self.map, 12: self.struct,
-        }  # fmt: skip
+            3: self.byte,
+            4: self.integer,
+            5: self.integer,
+            6: self.integer,
+            7: self.double,
+            8: self.text,
+            9: self.list,
+            10: self.list,
+            11: self.map,
+            12: self.struct,
+        }
 
     def byte(self) -> int:
         self.at += 1

@@ -95,9 +95,14 @@ class Source:
             return Run(*ids, frozen(start), frozen(np.zeros(0, np.int32)))
         how, given = self.reading, dict[str, Any](self.columns)
         return read_run(
-            frame, **given, ties=how.ties, seed=how.seed, nan=how.nan,
-            duplicates=how.repeated, keep_scores=False,
-        )  # fmt: skip
+            frame,
+            **given,
+            ties=how.ties,
+            seed=how.seed,
+            nan=how.nan,
+            duplicates=how.repeated,
+            keep_scores=False,
+        )
 
     def _no_ids(self, role: str) -> Ids:
         return Ids(pl.Series(role, [], dtype=KIND[self.kinds[role]]))
@@ -122,9 +127,11 @@ class Source:
                 else part
                 for part in (str(first).removeprefix("frame: "), *more)
             ]
-            seen = "" if frame.height == self.rows[file] else (
-                f" (of rows {low + 1:,} to {low + frame.height:,})"
-            )  # fmt: skip
+            seen = (
+                ""
+                if frame.height == self.rows[file]
+                else (f" (of rows {low + 1:,} to {low + frame.height:,})")
+            )
             raise DataError(f"{self.files[file]}: ", *parts, seen) from None
 
     def places(self, wanted: Mapping[str, object], most: int = 2) -> str:
@@ -277,9 +284,12 @@ def _schema(path: str) -> dict[str, Any]:
 
 
 def _source(
-    name: str, is_run: bool, files: tuple[str, ...], columns: Mapping[str, str | None],
+    name: str,
+    is_run: bool,
+    files: tuple[str, ...],
+    columns: Mapping[str, str | None],
     reading: Reading,
-) -> Source:  # fmt: skip
+) -> Source:
     known = {role: column for role, column in columns.items() if column is not None}
     schemas = [_schema(path) for path in files]
     for path, schema in zip(files, schemas, strict=True):

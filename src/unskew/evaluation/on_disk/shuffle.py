@@ -45,8 +45,9 @@ class Chunk:
     """Whether to wait for the disk: only then is the file safe when the machine itself fails."""
 
 
-def chunks_of(source: Source, step: int, folder: Path, parts: int, kind: str,
-              sync: bool) -> list[Chunk]:  # fmt: skip
+def chunks_of(
+    source: Source, step: int, folder: Path, parts: int, kind: str, sync: bool
+) -> list[Chunk]:
     """Cut a source into chunks of at most `step` rows."""
     bounds = [
         (file, low, min(step, rows - low))

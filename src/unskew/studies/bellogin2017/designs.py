@@ -82,8 +82,9 @@ def plsa_first(lab: Lab, on: str) -> Measured:
     """Count in which share of the configurations pLSA is the best system."""
     orders = _orders(lab, on)
     first = [place(values, PLSA) == 1 for values in orders.values()]
-    return Measured(sum(first) / len(first), text=f"{sum(first)} of {len(first)}",
-                    note=_all_told(orders))  # fmt: skip
+    return Measured(
+        sum(first) / len(first), text=f"{sum(first)} of {len(first)}", note=_all_told(orders)
+    )
 
 
 def popularity_second(lab: Lab, on: str) -> Measured:
@@ -98,9 +99,10 @@ def mf_over_knn(lab: Lab, on: str) -> Measured:
     orders = _orders(lab, on)
     better = [values[MF] > values[KNN] for values in orders.values()]
     return Measured(
-        sum(better) / len(better), text=f"{sum(better)} of {len(better)}",
+        sum(better) / len(better),
+        text=f"{sum(better)} of {len(better)}",
         note="The paper gives no settings of either; ours were tuned by P@10.",
-    )  # fmt: skip
+    )
 
 
 def popularity_first_in_ar(lab: Lab, on: str) -> Measured:
@@ -222,10 +224,11 @@ def random_as_expected(lab: Lab, on: str) -> Measured:
     rho, approximate = (mean_of(table, name, design=AR) for name in ("rho", "sigma_delta"))
     seen = by_system(lab.table(configurations, on), design=AR, metric=P)[RANDOM]
     return Measured(
-        ratio(rho, approximate), text=f"ρ = {rho:.5f}, σδ = {approximate:.5f}",
+        ratio(rho, approximate),
+        text=f"ρ = {rho:.5f}, σδ = {approximate:.5f}",
         note=f"Random recommendation had {seen:.5f}. σδ is an approximation: active users have "
         "smaller target sets.",
-    )  # fmt: skip
+    )
 
 
 def one_relevant_random(lab: Lab, on: str) -> Measured:
@@ -285,13 +288,14 @@ def flat_in_density(lab: Lab, on: str) -> Measured:
     fixed = lab.table(sparser_fixed, on)
     back, without = (_change(fixed, removed) for removed in ("others", "left out"))
     return Measured(
-        moved, text=f"{moved:.1f} standard errors",
+        moved,
+        text=f"{moved:.1f} standard errors",
         note=f"From a tenth to all test ratings: {said}. With fewer test ratings the least popular "
         "items have none and are no candidates any more, which makes the others harder to beat. "
         "With the candidates of the whole test part, and expectations over all draws of others, a "
         f"tenth gives against all: {back}. Liked ratings that were removed are then among the "
         f"others, as not relevant; with these left out: {without}.",
-    )  # fmt: skip
+    )
 
 
 def _change(table: pl.DataFrame, removed: str) -> str:
@@ -325,10 +329,11 @@ def inverse_to_targets(lab: Lab, on: str) -> Measured:
     )
     worst = max(slopes.values(), key=lambda slope: abs(slope + 1))
     return Measured(
-        worst if falling else math.inf, text=f"{worst:.2f}",
+        worst if falling else math.inf,
+        text=f"{worst:.2f}",
         note=f"Exponents: {', '.join(f'{name} {slope:.2f}' for name, slope in slopes.items())}. "
         f"Random misses 1/t by {off:.1f} standard errors at the most.",
-    )  # fmt: skip
+    )
 
 
 def order_kept(lab: Lab, on: str) -> Measured:

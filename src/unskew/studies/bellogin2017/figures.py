@@ -48,9 +48,11 @@ from unskew.studies.lab import Lab
 from unskew.studies.paper import Exhibit
 
 PRINTED = {
-    (MOVIELENS, AR, "popularity"): "0.08", (LASTFM, AR, "popularity"): "0.35",
-    (MOVIELENS, ONE, "random"): "0.0100", (LASTFM, ONE, "random"): "0.0100",
-}  # fmt: skip
+    (MOVIELENS, AR, "popularity"): "0.08",
+    (LASTFM, AR, "popularity"): "0.35",
+    (MOVIELENS, ONE, "random"): "0.0100",
+    (LASTFM, ONE, "random"): "0.0100",
+}
 """Precision that the text prints (section 3.3 and Eq. 5); the bars of Fig. 2 have no numbers."""
 PRINTED_SIMULATED = {("popularity", 0.0): "0.0077", ("random", 0.0): "0.0100"}
 """1R precision that the text prints for simulated data (section 5.2)."""
@@ -64,9 +66,11 @@ TREC = (
 def means(frame: pl.DataFrame, *by: str) -> pl.DataFrame:
     """Return the mean over folds, and its least and largest fold."""
     return frame.group_by(*by, maintain_order=True).agg(
-        pl.col("value").mean(), pl.col("value").min().alias("low"),
-        pl.col("value").max().alias("high"), pl.col("random").mean(),
-    )  # fmt: skip
+        pl.col("value").mean(),
+        pl.col("value").min().alias("low"),
+        pl.col("value").max().alias("high"),
+        pl.col("random").mean(),
+    )
 
 
 def beside(frame: pl.DataFrame, row: str, column: str, value: str = "value") -> pl.DataFrame:
@@ -84,20 +88,34 @@ def figure_2(lab: Lab, on: str) -> list[Block]:
         )
     )
     figure = charts.bars(
-        shown, "system", "value", title="P@10 of systems under AR and 1R", panel="design",
-        low="low", high="high", up="P@10", notes=["whiskers: least and largest fold"],
-    )  # fmt: skip
+        shown,
+        "system",
+        "value",
+        title="P@10 of systems under AR and 1R",
+        panel="design",
+        low="low",
+        high="high",
+        up="P@10",
+        notes=["whiskers: least and largest fold"],
+    )
     pairs = lab.table(significance, on).select(
-        "design", "a", "b", "difference", "low", "high",
+        "design",
+        "a",
+        "b",
+        "difference",
+        "low",
+        "high",
         pl.col("p").fill_null(float("nan")).map_elements(p_value, pl.String),
-    )  # fmt: skip
+    )
     return [
         Picture(figure),
-        Grid("P@10, and what the paper prints",
-             said.select("design", "system", "value", "random", "printed"),
-             note="random: what a random order of the same targets is expected to score"),
+        Grid(
+            "P@10, and what the paper prints",
+            said.select("design", "system", "value", "random", "printed"),
+            note="random: what a random order of the same targets is expected to score",
+        ),
         Grid("Differences of P@10, and p by Wilcoxon's test", pairs),
-    ]  # fmt: skip
+    ]
 
 
 def figure_3(lab: Lab, on: str) -> list[Block]:
@@ -130,23 +148,44 @@ def figure_4(lab: Lab, on: str) -> list[Block]:
     return [
         Picture(
             charts.lines(
-                shares, "kept", "value", title="P@10 with fewer test ratings", by="system",
-                panel="design", across="share of test ratings kept", up="P@10", columns=2,
+                shares,
+                "kept",
+                "value",
+                title="P@10 with fewer test ratings",
+                by="system",
+                panel="design",
+                across="share of test ratings kept",
+                up="P@10",
+                columns=2,
             )
         ),
-        Grid("AR: P@10 by share of test ratings kept",
-             beside(shares.filter(pl.col("design") == AR), "kept", "system")),
-        Grid("1R: P@10 by share of test ratings kept",
-             beside(shares.filter(pl.col("design") == ONE), "kept", "system")),
+        Grid(
+            "AR: P@10 by share of test ratings kept",
+            beside(shares.filter(pl.col("design") == AR), "kept", "system"),
+        ),
+        Grid(
+            "1R: P@10 by share of test ratings kept",
+            beside(shares.filter(pl.col("design") == ONE), "kept", "system"),
+        ),
         Picture(
             charts.lines(
-                targets, "targets", "value", title="1RP@10 with larger target sets", by="system",
-                across="|T|", up="P@10", log_x=True, log_y=True,
+                targets,
+                "targets",
+                "value",
+                title="1RP@10 with larger target sets",
+                by="system",
+                across="|T|",
+                up="P@10",
+                log_x=True,
+                log_y=True,
             )
         ),
-        Grid("1R: P@10 by size of target sets", beside(targets, "targets", "system"),
-             note="Random is expected to have 1/|T|."),
-    ]  # fmt: skip
+        Grid(
+            "1R: P@10 by size of target sets",
+            beside(targets, "targets", "system"),
+            note="Random is expected to have 1/|T|.",
+        ),
+    ]
 
 
 def figure_5(lab: Lab, on: str) -> list[Block]:
@@ -164,28 +203,45 @@ def figure_5(lab: Lab, on: str) -> list[Block]:
     return [
         Picture(
             charts.lines(
-                curves.filter(simulated_only), "items", "share", by="of",
-                title="Simulated popularity: what the first items hold", across=across, up=up,
+                curves.filter(simulated_only),
+                "items",
+                "share",
+                by="of",
+                title="Simulated popularity: what the first items hold",
+                across=across,
+                up=up,
             )
         ),
         Picture(
             charts.lines(
-                table, "alpha", "value", title="P@10 on simulated data", by="system",
-                panel="design", across="skew α", up="P@10", columns=2,
+                table,
+                "alpha",
+                "value",
+                title="P@10 on simulated data",
+                by="system",
+                panel="design",
+                across="skew α",
+                up="P@10",
+                columns=2,
             )
         ),
         Grid("1R: P@10 by α", beside(one, "alpha", "system")),
-        Grid("1R at α = 0, and what the paper prints",
-             said.with_columns(printed=pl.Series(printed))),
+        Grid(
+            "1R at α = 0, and what the paper prints", said.with_columns(printed=pl.Series(printed))
+        ),
         Grid("AR: P@10 by α", beside(table.filter(pl.col("design") == AR), "alpha", "system")),
         Picture(
             charts.lines(
-                curves.filter(~simulated_only), "items", "share",
-                title=f"Liked ratings of {on}: what the first items hold", across=across, up=up,
+                curves.filter(~simulated_only),
+                "items",
+                "share",
+                title=f"Liked ratings of {on}: what the first items hold",
+                across=across,
+                up=up,
             )
         ),
         Words(f"The most liked item is liked by {100 * top:.1f} % of users here. {TREC}"),
-    ]  # fmt: skip
+    ]
 
 
 def figure_6(lab: Lab, on: str) -> list[Block]:
@@ -200,9 +256,13 @@ def figure_7(lab: Lab, on: str) -> list[Block]:
     """Draw the share of positive ratings over popularity."""
     table = lab.table(ratio_by_popularity, on)
     figure = charts.lines(
-        table, "segment", "ratio", title="Positive ratings by popularity",
-        across="segments of items, the most popular first", up="mean of |PR(i)| / |R(i)|",
-    )  # fmt: skip
+        table,
+        "segment",
+        "ratio",
+        title="Positive ratings by popularity",
+        across="segments of items, the most popular first",
+        up="mean of |PR(i)| / |R(i)|",
+    )
     tenths = table.with_columns(tenth=(pl.col("segment") - 1) * 10 // table.height + 1)
     grid = tenths.group_by("tenth", maintain_order=True).agg(
         pl.col("items").sum(), pl.col("ratings", "ratio").mean()
@@ -224,9 +284,16 @@ def figure_8(lab: Lab, on: str) -> list[Block]:
     for metric in (P, NDCG):
         shown = means(table.filter(pl.col("metric") == metric), "design", "system")
         figure = charts.bars(
-            shown, "system", "value", title=f"{metric} under the remedies", panel="design",
-            low="low", high="high", up=metric, columns=4,
-        )  # fmt: skip
+            shown,
+            "system",
+            "value",
+            title=f"{metric} under the remedies",
+            panel="design",
+            low="low",
+            high="high",
+            up=metric,
+            columns=4,
+        )
         chance = shown.group_by("design", maintain_order=True).agg(pl.col("random").first())
         grid = beside(shown, "design", "system").join(chance, on="design", suffix=", expected")
         blocks += [Picture(figure), Grid(f"{metric} by design and system", grid)]
@@ -234,8 +301,10 @@ def figure_8(lab: Lab, on: str) -> list[Block]:
         (pl.col("system") == "popularity") & pl.col("metric").is_in([P, NDCG, RECALL, AP, RR])
     )
     over = means(popular, "design", "metric").with_columns(pl.col("value") / pl.col("random"))
-    return [*blocks, Grid("Popularity by what random is expected to score",
-                          beside(over, "design", "metric"))]  # fmt: skip
+    return [
+        *blocks,
+        Grid("Popularity by what random is expected to score", beside(over, "design", "metric")),
+    ]
 
 
 def figure_9(lab: Lab, on: str) -> list[Block]:
@@ -248,57 +317,79 @@ def figure_9(lab: Lab, on: str) -> list[Block]:
             rows = rows.filter(pl.col("design") != ONE)
         shown = means(rows, "design", "system")
         figure = charts.bars(
-            shown, "system", "value", title=metric, panel="design", low="low", high="high",
+            shown,
+            "system",
+            "value",
+            title=metric,
+            panel="design",
+            low="low",
+            high="high",
             up=metric,
-        )  # fmt: skip
+        )
         blocks += [Picture(figure), Grid(metric, beside(shown, "system", "design"))]
     return blocks
 
 
 EXHIBITS: Sequence[Exhibit] = (
     Exhibit(
-        "Fig. 2", "Systems under AR and 1R",
+        "Fig. 2",
+        "Systems under AR and 1R",
         "The same systems and the same metric give other values, and another order, with every "
         "configuration of the experiment.",
-        figure_2, (MOVIELENS, LASTFM),
+        figure_2,
+        (MOVIELENS, LASTFM),
     ),
     Exhibit(
-        "Fig. 3", "1R precision and its bounds",
+        "Fig. 3",
+        "1R precision and its bounds",
         "1R precision is tied to AR precision: it lies between two bounds that close in as targets "
         "get many or test ratings few.",
-        figure_3, (MOVIELENS,),
+        figure_3,
+        (MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 4", "The sparsity bias",
+        "Fig. 4",
+        "The sparsity bias",
         "AR precision measures how many test ratings there are as much as the system; 1R precision "
         "measures how many targets there are.",
-        figure_4, (MOVIELENS,),
+        figure_4,
+        (MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 5", "Popularity, simulated and real",
+        "Fig. 5",
+        "Popularity, simulated and real",
         "Without any taste in the data, popularity is rewarded for the skew alone.",
-        figure_5, (MOVIELENS,),
+        figure_5,
+        (MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 6", "Ratings per item in both splits",
+        "Fig. 6",
+        "Ratings per item in both splits",
         "A random split tests popular items most; a uniform test gives each of its items the same "
         "number of test ratings.",
-        figure_6, (MOVIELENS,),
+        figure_6,
+        (MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 7", "Popular items are liked more often",
+        "Fig. 7",
+        "Popular items are liked more often",
         "What a uniform test leaves of popularity's advantage comes partly from here.",
-        figure_7, (MOVIELENS,),
+        figure_7,
+        (MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 8", "Remedies",
+        "Fig. 8",
+        "Remedies",
         "Percentiles and uniform tests take most of popularity's advantage away, and more than "
         "removing the most popular items does.",
-        figure_8, (MOVIELENS,),
+        figure_8,
+        (MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 9", "bpref, infAP and stratified recall",
+        "Fig. 9",
+        "bpref, infAP and stratified recall",
         "Metrics made for incomplete judgments change the order too, but not for popularity alone.",
-        figure_9, (MOVIELENS, LASTFM),
+        figure_9,
+        (MOVIELENS, LASTFM),
     ),
-)  # fmt: skip
+)

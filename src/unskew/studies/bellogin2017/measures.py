@@ -167,9 +167,15 @@ def rows_of(scores: Scores, **place: object) -> Iterator[Row]:
         for metric, mean in means.items():
             most = float(np.nanmax(scores.values(system, metric), initial=0.0))
             yield {
-                **place, "system": system, "metric": metric, "value": mean.value,
-                "random": chance[metric], "most": most, "lists": mean.users, "covered": covered,
-            }  # fmt: skip
+                **place,
+                "system": system,
+                "metric": metric,
+                "value": mean.value,
+                "random": chance[metric],
+                "most": most,
+                "lists": mean.users,
+                "covered": covered,
+            }
 
 
 # Systems under designs: Figs. 2, 8 and 9
@@ -239,9 +245,11 @@ def remedies(lab: Lab, on: str) -> pl.DataFrame:
 def uniform_designs(lab: Lab, on: str) -> pl.DataFrame:
     """Measure the uniform splits of Fig. 8: a row per design, repetition, system and metric."""
     designs = {
-        UAR: TestItems(), UAR_ALL: AllItems(), U1R: OneRelevant(OTHERS),
+        UAR: TestItems(),
+        UAR_ALL: AllItems(),
+        U1R: OneRelevant(OTHERS),
         U1R_ALL: OneRelevant(OTHERS, candidates="all"),
-    }  # fmt: skip
+    }
     if on == LASTFM:
         designs = {U1R: OneRelevant(OTHERS)}
     rows: list[Row] = []
@@ -365,11 +373,15 @@ def sparser_fixed(lab: Lab, on: str) -> pl.DataFrame:
             for removed, own in (("others", some.values(system, P)), ("left out", values[kept])):
                 rows.append(
                     {
-                        "removed": removed, "fold": number + 1, "system": system,
-                        "value": float(own.mean()), "whole": float(values.mean()), "error": left,
+                        "removed": removed,
+                        "fold": number + 1,
+                        "system": system,
+                        "value": float(own.mean()),
+                        "whole": float(values.mean()),
+                        "error": left,
                         "lists": int(kept.sum()),
                     }
-                )  # fmt: skip
+                )
     return pl.DataFrame(rows)
 
 
@@ -411,10 +423,16 @@ def bounds(lab: Lab, on: str) -> pl.DataFrame:
                 value = judged(same, {name: systems[name]}).means()[name][P]
                 rows.append(
                     {
-                        "along": along, "at": float(at), "fold": number + 1, "system": name,
-                        "low": low, "value": value.value, "high": high, "lists": value.users,
+                        "along": along,
+                        "at": float(at),
+                        "fold": number + 1,
+                        "system": name,
+                        "low": low,
+                        "value": value.value,
+                        "high": high,
+                        "lists": value.users,
                     }
-                )  # fmt: skip
+                )
     return pl.DataFrame(rows)
 
 
@@ -495,15 +513,21 @@ def counted(lab: Lab, on: str) -> pl.DataFrame:
     frame = pl.DataFrame({"popular": popular[rated], "ratio": good[rated] / popular[rated]})
     return listed(
         [
-            ("ratings", len(ratings)), ("users", len(ratings.users)),
-            ("items", len(ratings.items)), ("liked ratings", int(good.sum())),
+            ("ratings", len(ratings)),
+            ("users", len(ratings.users)),
+            ("items", len(ratings.items)),
+            ("liked ratings", int(good.sum())),
             ("liked share of the most liked item", good.max() / len(ratings.users)),
-            ("Spearman of popularity and positive ratio",
-             frame.select(pl.corr("popular", "ratio", method="spearman")).item()),
-            ("Pearson of popularity and positive ratio",
-             frame.select(pl.corr("popular", "ratio")).item()),
+            (
+                "Spearman of popularity and positive ratio",
+                frame.select(pl.corr("popular", "ratio", method="spearman")).item(),
+            ),
+            (
+                "Pearson of popularity and positive ratio",
+                frame.select(pl.corr("popular", "ratio")).item(),
+            ),
         ]
-    )  # fmt: skip
+    )
 
 
 @measurement("how many items a percentile has")
@@ -532,13 +556,14 @@ def uniform_facts(lab: Lab, on: str) -> pl.DataFrame:
     least = int(nearest["zeta_ratings"])
     return listed(
         [
-            ("test items", nearest["items"]), ("test ratings per item", nearest["per_item"]),
+            ("test items", nearest["items"]),
+            ("test ratings per item", nearest["per_item"]),
             ("test ratings per item, rounded down", floor["per_item"]),
             ("ratings of the least rated test item", least),
             ("test share", nearest["test_share"]),
             ("disjoint test sets", least // max(int(floor["per_item"]), 1)),
         ]
-    )  # fmt: skip
+    )
 
 
 @measurement("expected and observed precision of fixed rankings")
@@ -567,10 +592,13 @@ def fixed_rankings(lab: Lab, on: str) -> pl.DataFrame:
         seen = observed[name]
         rows.append(
             {
-                "ranking": name, "expected": exact, "by Eq. 3": paper,
-                "observed": float(np.mean(seen)), "folds": len(seen),
+                "ranking": name,
+                "expected": exact,
+                "by Eq. 3": paper,
+                "observed": float(np.mean(seen)),
+                "folds": len(seen),
             }
-        )  # fmt: skip
+        )
     return pl.DataFrame(rows)
 
 
@@ -583,11 +611,15 @@ def chance(lab: Lab, on: str) -> pl.DataFrame:
             found = sparsity(laid(shown(on)[design], split, rule(lab, on), lab.seed))
             rows.append(
                 {
-                    "design": design, "fold": number + 1, "rho": found.rho, "sigma": found.sigma,
-                    "delta": found.delta, "sigma_delta": found.sigma_delta,
+                    "design": design,
+                    "fold": number + 1,
+                    "rho": found.rho,
+                    "sigma": found.sigma,
+                    "delta": found.delta,
+                    "sigma_delta": found.sigma_delta,
                     "inverse_t": found.inverse_t,
                 }
-            )  # fmt: skip
+            )
     return pl.DataFrame(rows)
 
 
@@ -637,9 +669,10 @@ def weights(lab: Lab, on: str) -> pl.DataFrame:
         relevant = tested > 0
         rows.append(
             {
-                "fold": number + 1, "liked test items": int(relevant.sum()),
+                "fold": number + 1,
+                "liked test items": int(relevant.sum()),
                 "without a liked training rating": int((relevant & (trained == 0)).sum()),
                 "without any": int((relevant & (trained + tested == 0)).sum()),
             }
-        )  # fmt: skip
+        )
     return pl.DataFrame(rows)

@@ -89,10 +89,11 @@ def popularity_best(lab: Lab, on: str) -> Measured:
         for row in table.iter_rows(named=True)
     )
     return Measured(
-        ratio(own, best["expected"]), text=f"{own:.4f} against {best['expected']:.4f}",
+        ratio(own, best["expected"]),
+        text=f"{own:.4f} against {best['expected']:.4f}",
         note=f"Expected P@10: {said}. What counts is how many users like an item, and how many "
         "have not rated it, not how many have.",
-    )  # fmt: skip
+    )
 
 
 def equation_three(lab: Lab, on: str) -> Measured:
@@ -100,20 +101,22 @@ def equation_three(lab: Lab, on: str) -> Measured:
     row = only(lab.table(fixed_rankings, on), ranking=POPULAR).row(0, named=True)
     exact, paper, seen = row["expected"], row["by Eq. 3"], row["observed"]
     return Measured(
-        ratio(paper, exact), text=f"{paper:.4f} against {seen:.4f} observed",
+        ratio(paper, exact),
+        text=f"{paper:.4f} against {seen:.4f} observed",
         note=f"Exact: {exact:.5f}. Eq. 3 takes every item to be a target with equal probability, "
         "although popular items are those that are already in training.",
-    )  # fmt: skip
+    )
 
 
 def below_random_when_flat(lab: Lab, on: str) -> Measured:
     """Take popularity's 1RP@10 where all items are equally popular."""
-    row = only(
-        lab.table(simulated, on), design=ONE, metric=P, system=POPULAR, alpha=0.0
-    ).row(0, named=True)  # fmt: skip
+    row = only(lab.table(simulated, on), design=ONE, metric=P, system=POPULAR, alpha=0.0).row(
+        0, named=True
+    )
     value, error = row["value"], hit_error(row["value"], row["lists"])
-    return Measured(value, value - 2 * error, value + 2 * error,
-                    note=f"Random: {row['random']:.4f}.")  # fmt: skip
+    return Measured(
+        value, value - 2 * error, value + 2 * error, note=f"Random: {row['random']:.4f}."
+    )
 
 
 def _along_skew(lab: Lab, on: str, design: str, metric: str = P) -> dict[str, tuple[F64, F64]]:
@@ -130,8 +133,11 @@ def grows_with_skew(design: str) -> Callable[[Lab, str], Measured]:
     def check(lab: Lab, on: str) -> Measured:
         x, y = _along_skew(lab, on, design)[POPULAR]
         said = ", ".join(f"{value:.4f}" for value in y)
-        return Measured(kendall(x, y), text=f"τ = {kendall(x, y):.2f}",
-                        note=f"For α = {x[0]:g} to {x[-1]:g}: {said}.")  # fmt: skip
+        return Measured(
+            kendall(x, y),
+            text=f"τ = {kendall(x, y):.2f}",
+            note=f"For α = {x[0]:g} to {x[-1]:g}: {said}.",
+        )
 
     return check
 
@@ -155,10 +161,11 @@ def taste_stays_random(lab: Lab, on: str) -> Measured:
         f"{name} {', '.join(f'{value:.4f}' for value in curves[name][1])}" for name in (KNN, MF)
     )
     return Measured(
-        max(apart.values()), text=f"{100 * max(apart.values()):.0f} % from random",
+        max(apart.values()),
+        text=f"{100 * max(apart.values()):.0f} % from random",
         note=f"{said}. How much neighbours and item biases follow popularity depends on settings "
         "that the paper does not give.",
-    )  # fmt: skip
+    )
 
 
 def plsa_tracks_popularity(lab: Lab, on: str) -> Measured:
@@ -193,8 +200,9 @@ def positive_ratio_grows(lab: Lab, on: str) -> Measured:
     """Take Spearman's correlation between an item's ratings and the share of them that like it."""
     table = lab.table(counted, on)
     straight = fact(table, "Pearson of popularity and positive ratio")
-    return Measured(fact(table, "Spearman of popularity and positive ratio"),
-                    note=f"Pearson: {straight:.2f}.")  # fmt: skip
+    return Measured(
+        fact(table, "Spearman of popularity and positive ratio"), note=f"Pearson: {straight:.2f}."
+    )
 
 
 # Section 6: remedies
@@ -206,10 +214,11 @@ def test_ratings_per_item(lab: Lab, on: str) -> Measured:
     least = fact(table, "ratings of the least rated test item")
     floor = fact(table, "test ratings per item, rounded down")
     return Measured(
-        fact(table, "test ratings per item"), as_defined=floor,
+        fact(table, "test ratings per item"),
+        as_defined=floor,
         note=f"0.8 x {least:.0f} = {0.8 * least:.1f}, rounded to the nearest. The condition that "
         f"a fifth of an item's ratings stays in training needs {floor:.0f}.",
-    )  # fmt: skip
+    )
 
 
 def disjoint_tests(lab: Lab, on: str) -> Measured:
@@ -221,7 +230,7 @@ def disjoint_tests(lab: Lab, on: str) -> Measured:
         fact(table, "disjoint test sets"),
         note=f"Five need 5 x {eta:.0f} = {5 * eta:.0f} ratings, and there are {least:.0f}. "
         "Disjoint folds need ε ≥ 1 - 1/n, not 1/n.",
-    )  # fmt: skip
+    )
 
 
 def _remedied(lab: Lab, on: str, system: str, metric: str = P) -> dict[str, tuple[float, float]]:
@@ -260,14 +269,15 @@ def uniform_leaves_popularity_over_knn(lab: Lab, on: str) -> Measured:
         text=f"popularity {values[POPULAR]:.4f}, kNN {values[KNN]:.4f}",
         note=f"Popularity falls from {before:.4f} in AR. {told(values)}; random is expected to "
         f"have {mean_of(table, 'random', design=UAR, metric=P):.4f}.",
-    )  # fmt: skip
+    )
 
 
 def _fig_8(lab: Lab, on: str, metric: str = P) -> dict[str, dict[str, float]]:
     parts = (
-        (remedies, (AR_FIXED, PERCENTILES, HEADLESS)), (configurations, (ONE,)),
+        (remedies, (AR_FIXED, PERCENTILES, HEADLESS)),
+        (configurations, (ONE,)),
         (uniform_designs, (UAR, U1R, UAR_ALL)),
-    )  # fmt: skip
+    )
     return {
         design: by_system(lab.table(table, on), design=design, metric=metric)
         for table, designs in parts
@@ -284,9 +294,10 @@ def plsa_first_everywhere(lab: Lab, on: str) -> Measured:
         for design in (ONE, U1R, PERCENTILES)
     )
     return Measured(
-        len(first) / len(found), text=f"{len(first)} of {len(found)}",
+        len(first) / len(found),
+        text=f"{len(first)} of {len(found)}",
         note=f"pLSA is so many times as good as popularity: {apart}.",
-    )  # fmt: skip
+    )
 
 
 def all_items_keep_bias(lab: Lab, on: str) -> Measured:
@@ -296,9 +307,10 @@ def all_items_keep_bias(lab: Lab, on: str) -> Measured:
     least = min(ratio(over[UAR_ALL], over[UAR]), ratio(over[U1R_ALL], over[U1R]))
     said = ", ".join(f"{design} {value:.1f}" for design, value in over.items())
     return Measured(
-        least, note=f"Popularity by random: {said}. P@10: U1R {found[U1R][0]:.4f}, with all items "
+        least,
+        note=f"Popularity by random: {said}. P@10: U1R {found[U1R][0]:.4f}, with all items "
         f"{found[U1R_ALL][0]:.4f}.",
-    )  # fmt: skip
+    )
 
 
 def head_is_not_all(lab: Lab, on: str) -> Measured:
@@ -308,7 +320,7 @@ def head_is_not_all(lab: Lab, on: str) -> Measured:
     return Measured(
         ratio(over[HEADLESS], max(over[U1R], over[PERCENTILES])),
         text=f"{found[HEADLESS][0]:.4f}; U1R {found[U1R][0]:.4f}, P1R {found[PERCENTILES][0]:.4f}",
-    )  # fmt: skip
+    )
 
 
 def remedies_by_all_metrics(lab: Lab, on: str) -> Measured:
@@ -333,11 +345,14 @@ def constant_ratio_is_random(lab: Lab, on: str) -> Measured:
     ]
     value, low, high = max(above_chance(each) for each in rows.values())
     return Measured(
-        value, low, high, text=f"{'; '.join(said)}: x {value:.2f}",
+        value,
+        low,
+        high,
+        text=f"{'; '.join(said)}: x {value:.2f}",
         note="Popularity against random, where liking is a coin. An item's test ratings come from "
         "the users who did not train on it, and of popular items there are fewer: the chance to be "
         "judged is η / (|U| - |R(i)| + η), which grows with popularity.",
-    )  # fmt: skip
+    )
 
 
 def uniform_is_random(lab: Lab, on: str) -> Measured:
@@ -359,10 +374,11 @@ def short_percentile_lists(lab: Lab, on: str) -> Measured:
     short = mean_of(lab.table(remedies, on), "short", design=PERCENTILES, **where)
     lists = mean_of(lab.table(configurations, on), "lists", design=ONE, **where)
     return Measured(
-        short, text=f"{short:.0f} of {lists:.0f}",
+        short,
+        text=f"{short:.0f} of {lists:.0f}",
         note="What a user has in training is no target: for active users too little is left of a "
         "percentile. These lists are shorter here, each with its own 1/t.",
-    )  # fmt: skip
+    )
 
 
 def random_falls_with_candidates(lab: Lab, on: str) -> Measured:
@@ -400,7 +416,7 @@ def bpref_is_coverage(lab: Lab, on: str) -> Measured:
         float(rows["least"].to_numpy().min()),
         note=f"Means, which are the share of items that a system could rank: {said}. With the "
         "disliked items that are drawn among the others kept as judgments, it is below 1.",
-    )  # fmt: skip
+    )
 
 
 def stratified_zero_is_recall(lab: Lab, on: str) -> Measured:
@@ -464,7 +480,7 @@ def inferred_keeps_bias(lab: Lab, on: str) -> Measured:
         place(after, POPULAR) - place(before, POPULAR),
         note=f"infAP: {told(after, 3)}. With the disliked items that are drawn among the others "
         f"kept as judgments: {told(kept, 3)}.",
-    )  # fmt: skip
+    )
 
 
 def weights_known(lab: Lab, on: str) -> Measured:
@@ -476,4 +492,4 @@ def weights_known(lab: Lab, on: str) -> Measured:
         int(table["without any"].sum()),
         note=f"|PR(i)| counts training and test. By training alone {bare:.0f} of {every:.0f} liked "
         f"test items a fold ({len(folds(lab, on))} folds) would have none.",
-    )  # fmt: skip
+    )

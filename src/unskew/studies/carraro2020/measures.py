@@ -78,11 +78,15 @@ def statistics(lab: Lab, on: str) -> pl.DataFrame:
     chosen, random = parts_of(lab, on)
     both = summary(Dataset(on, chosen, random)).table()
     return both.select(
-        "part", "ratings", "users", "items",
+        "part",
+        "ratings",
+        "users",
+        "items",
         (pl.col("ratings") / pl.col("users")).alias("per user"),
         (pl.col("ratings") / pl.col("items")).alias("per item"),
-        "mean", (1 - pl.col("density")).alias("sparsity"),
-    )  # fmt: skip
+        "mean",
+        (1 - pl.col("density")).alias("sparsity"),
+    )
 
 
 @measurement("whether users and items are equally frequent")
@@ -133,10 +137,13 @@ def _repetition(number: int, overlap: str) -> Measurement:
     def repetition(lab: Lab, on: str) -> pl.DataFrame:
         liked = lab.threshold(on, paper=LIKED)
         found = intervention_study(
-            *parts_of(lab, on), _systems(lab, liked),
-            relevance=Relevance(liked=liked, gain="exponential"), repetitions=1, overlap=overlap,
+            *parts_of(lab, on),
+            _systems(lab, liked),
+            relevance=Relevance(liked=liked, gain="exponential"),
+            repetitions=1,
+            overlap=overlap,
             seed=seed_of(lab.seed, "carraro2020", number) % (1 << 31),
-        )  # fmt: skip
+        )
         told = {
             row["system"]: ", ".join(
                 f"{name}={value:g}"
@@ -146,10 +153,13 @@ def _repetition(number: int, overlap: str) -> Measurement:
             for row in found.chosen.iter_rows(named=True)
         }
         return found.rows.select(
-            pl.lit(number).alias("repetition"), "set", "system",
-            pl.col("system").replace_strict(told, default="").alias("settings"), "metric",
+            pl.lit(number).alias("repetition"),
+            "set",
+            "system",
+            pl.col("system").replace_strict(told, default="").alias("settings"),
+            "metric",
             pl.col("value").cast(pl.Float64).fill_null(math.nan),
-        )  # fmt: skip
+        )
 
     return replace(repetition, name=f"repetition_{number}_{overlap}")
 
@@ -186,15 +196,20 @@ def drawn(lab: Lab, on: str) -> pl.DataFrame:
             made = design.sample(held_out, train, learnt, seed=seed)
             facts = made.facts
             rows.append(
-                {"repetition": number, "set": design.kind, "held_out": facts["held_out"],
-                 "kept": facts["kept"], "items_to_random": _between_items(made.ratings, learnt)}
+                {
+                    "repetition": number,
+                    "set": design.kind,
+                    "held_out": facts["held_out"],
+                    "kept": facts["kept"],
+                    "items_to_random": _between_items(made.ratings, learnt),
+                }
                 | {
                     f"{of}_{measure}_{when}": facts[f"{of}_{measure}_{when}"]
                     for of in ("users", "items")
                     for measure in ("kl", "gini")
                     for when in ("before", "after")
                 }
-            )  # fmt: skip
+            )
     return pl.DataFrame(rows)
 
 

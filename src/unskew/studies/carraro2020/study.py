@@ -75,9 +75,11 @@ def table_2(lab: Lab, on: str) -> list[Block]:
         .pivot(on="system", index="repetition", values="settings")
     )
     return [
-        *grids, Picture(kept.figure()), *_noise(kept.table()["deviation"].drop_nulls().to_list()),
+        *grids,
+        Picture(kept.figure()),
+        *_noise(kept.table()["deviation"].drop_nulls().to_list()),
         Grid("Settings chosen by recall on the validation part", chosen, note=DOUBLED),
-    ]  # fmt: skip
+    ]
 
 
 def _noise(deviations: Sequence[float]) -> list[Block]:
@@ -182,26 +184,44 @@ def stand_in(seed: int) -> Dataset:
 
 EXHIBITS = (
     Exhibit(
-        "Table 1", "Data", "What both parts are, and whether the random one looks random: the "
-        "truth rests on that.", table_1, BOTH,
+        "Table 1",
+        "Data",
+        "What both parts are, and whether the random one looks random: the truth rests on that.",
+        table_1,
+        BOTH,
     ),
     Exhibit(
-        "Table 2", "Errors of test sets", "How far the recall on each test set is from that on "
-        "random ratings: what drawing a test set differently can mend.", table_2, BOTH,
+        "Table 2",
+        "Errors of test sets",
+        "How far the recall on each test set is from that on "
+        "random ratings: what drawing a test set differently can mend.",
+        table_2,
+        BOTH,
     ),
     Exhibit(
-        "Table 3", "Orders of systems", "Whether the test sets put the systems in the true order, "
-        "which is what an evaluation is for.", table_3, BOTH,
+        "Table 3",
+        "Orders of systems",
+        "Whether the test sets put the systems in the true order, "
+        "which is what an evaluation is for.",
+        table_3,
+        BOTH,
     ),
     Exhibit(
-        "Table 4", "Orders of systems without MF", "How much the order hangs on one system.",
-        table_4, BOTH,
+        "Table 4",
+        "Orders of systems without MF",
+        "How much the order hangs on one system.",
+        table_4,
+        BOTH,
     ),
     Exhibit(
-        "§4", "What interventions do to users and items", "Whether the test sets have users and "
-        "items as random ratings would, which is what they are drawn for.", interventions, BOTH,
+        "§4",
+        "What interventions do to users and items",
+        "Whether the test sets have users and "
+        "items as random ratings would, which is what they are drawn for.",
+        interventions,
+        BOTH,
     ),
-)  # fmt: skip
+)
 
 STUDY = Study(
     name="carraro2020",

@@ -101,12 +101,14 @@ def average_at_chance(lab: Lab, on: str) -> Measured:
     other = times_chance(table, "random", AVERAGE_OF_ONE)
     value = times_chance(table, "random", AVERAGE)
     return Measured(
-        value, row["ratio_low"], row["ratio_high"],
+        value,
+        row["ratio_low"],
+        row["ratio_high"],
         text=f"{value:.2g} times chance with the μ of other code, {other:.2g} with μ = 1",
         note="The paper does not state μ. That of the authors' earlier code is the mean number of "
         "ratings of an item, that of their later code 1"
         + (": with which rarely rated items lead, a bias against it." if other < 0.5 else "."),
-    )  # fmt: skip
+    )
 
 
 def _left(table: pl.DataFrame, design: str, random: pl.DataFrame, metric: str) -> float:
@@ -128,9 +130,12 @@ def _kept_bias(table: pl.DataFrame, design: str, random: pl.DataFrame, note: str
         f"random split: {value:.2g} left"
     )
     return Measured(
-        value, None if low is None else (low - 1) / before,
-        None if high is None else (high - 1) / before, text=text, note=note,
-    )  # fmt: skip
+        value,
+        None if low is None else (low - 1) / before,
+        None if high is None else (high - 1) / before,
+        text=text,
+        note=note,
+    )
 
 
 def flat_keeps_some(lab: Lab, on: str) -> Measured:
@@ -171,10 +176,12 @@ def forced_is_fair(lab: Lab, on: str) -> Measured:
     value, text = _at_chance(table, "forced")
     raw = times_chance(table, "forced-raw", "popularity")
     return Measured(
-        value, text=text, as_defined=_at_chance(table, "forced-raw")[0],
+        value,
+        text=text,
+        as_defined=_at_chance(table, "forced-raw")[0],
         note="The test judgments have to be thinned as in §5.2.2. As §7.1 alone describes them "
         f"(as defined), popularity scores {raw:.3g} times chance: a bias against popular items.",
-    )  # fmt: skip
+    )
 
 
 def fair_test_targets(lab: Lab, on: str) -> Measured:
@@ -279,12 +286,15 @@ def sparse_overlap(lab: Lab, _on: str) -> Measured:
     last = found["to-test"][-1]
     half = 1.96 * last["error"]
     return Measured(
-        last["ratio"], last["ratio"] - half, last["ratio"] + half, text=_overlap_text(found),
+        last["ratio"],
+        last["ratio"] - half,
+        last["ratio"] + half,
+        text=_overlap_text(found),
         note=f"At test densities {', '.join(f'{one:g}' for one in worlds.SPARSE)}: values shrink "
         "with the test, their ratio does not. An item is judged in proportion to "
         "1 / (1 − p(train|liked, i)(1 − density)): the bias is weak where training is sparse, not "
         "where the test is.",
-    )  # fmt: skip
+    )
 
 
 def overlap_of_data(lab: Lab, on: str) -> Measured:
@@ -297,7 +307,7 @@ def overlap_of_data(lab: Lab, on: str) -> Measured:
         float(factor[:CUTOFF].mean() / factor.mean()),
         note=f"The {CUTOFF} most rated items have {100 * rated:.0f} % of the users in training. "
         "How sparse training is decides, not how sparse the test is.",
-    )  # fmt: skip
+    )
 
 
 def thinning_is_even(_lab: Lab, _on: str) -> Measured:
@@ -349,9 +359,10 @@ def recall_is_fair_too(lab: Lab, _on: str) -> Measured:
     low, high = (cast("float", one) for one in other["recall ratio"].sort()[[0, -1]])
     text = ", ".join(f"{one:.3f}" for one in even["recall ratio"])
     return Measured(
-        cast("float", even["z"].abs().max()), text=f"estimate / truth {text}",
+        cast("float", even["z"].abs().max()),
+        text=f"estimate / truth {text}",
         note=f"With a random split of free ratings instead: {low:.2f} to {high:.2f}.",
-    )  # fmt: skip
+    )
 
 
 def recall_trends(lab: Lab, on: str) -> Measured:
@@ -438,11 +449,13 @@ def newcomers_lose(lab: Lab, _on: str) -> Measured:
     """Return the error of a system that is judged by a test in which it did not take part."""
     row = lab.table(worlds.reused).row(by_predicate=pl.col("feedback") == "forced", named=True)
     return Measured(
-        row["error"], row["error_low"], row["error_high"],
+        row["error"],
+        row["error_low"],
+        row["error_high"],
         note=f"Of its items {100 * row['judged']:.0f} % were judged; {100 * row['wrong']:.0f} % of "
         f"its comparisons come out wrong, {100 * row['wrong_inside']:.0f} % of those among "
         "participants.",
-    )  # fmt: skip
+    )
 
 
 def items_are_not_enough(lab: Lab, _on: str) -> Measured:
@@ -460,11 +473,14 @@ def items_are_not_enough(lab: Lab, _on: str) -> Measured:
         f"and {chance['observed']:.3f} observed: ratio {ratio:.2f}"
     )
     return Measured(
-        ratio, ratio * math.exp(-half), ratio * math.exp(half), text=text,
+        ratio,
+        ratio * math.exp(-half),
+        ratio * math.exp(half),
+        text=text,
         note="It suffices for non-personalised systems. For others the chance to be judged has to "
         "be the same for every pair of user and item; here it varies over pairs "
         f"(coefficient of variation {knn['spread over pairs']:.2f}), while all items are alike.",
-    )  # fmt: skip
+    )
 
 
 def all_items_and_test_targets(lab: Lab, _on: str) -> Measured:
@@ -478,13 +494,14 @@ def all_items_and_test_targets(lab: Lab, _on: str) -> Measured:
         f"truly {true_a:.2f} and {true_b:.2f}"
     )
     return Measured(
-        (seen_a - seen_b) * (true_a - true_b) > 0, text=text,
+        (seen_a - seen_b) * (true_a - true_b) > 0,
+        text=text,
         note="The paper does not say which truth it means. Test targets are fair for precision "
         "over the test items themselves, whose best order is by "
         "p(liked | tested, i). That differs from the order over all items where judging depends on "
         "liking, more so for some items than for others. In simulated worlds where all items are "
         f"alike in that, τ to the truth over all items is: {tau}.",
-    )  # fmt: skip
+    )
 
 
 def thinning_in_worlds(lab: Lab, _on: str) -> Measured:
@@ -494,12 +511,13 @@ def thinning_in_worlds(lab: Lab, _on: str) -> Measured:
     smooth = table.filter(pl.col("shares") == "smoothed")
     text = ", ".join(f"{row['world']} {row['kept']:.2g}" for row in counted.iter_rows(named=True))
     return Measured(
-        cast("float", counted["kept"].min()), text=text,
+        cast("float", counted["kept"].min()),
+        text=text,
         note="The paper says that no larger test set is fair, not how large it is. Where the few "
         "liked judgments of one item are all familiar, T = 1 and nothing is left. With smoothed "
         "shares (as many average judgments added as an item has liked ones) "
         f"at least {cast('float', smooth['kept'].min()):.2g} of the liked judgments stay.",
-    )  # fmt: skip
+    )
 
 
 def thinning_of_data(lab: Lab, on: str) -> Measured:
@@ -516,7 +534,8 @@ def printed_precision(_lab: Lab, _on: str) -> Measured:
     """Tell whether precision as printed is p(liked | recommended)."""
     right, printed = worlds.printed_precision()
     return Measured(
-        right == printed, text=f"p(liked | recommended) = {right}, the formula gives {printed}",
+        right == printed,
+        text=f"p(liked | recommended) = {right}, the formula gives {printed}",
         note="The denominators are swapped: P = |R∩ℛ| / |R| and Recall = |R∩ℛ| / |ℛ|. The "
         "probabilities beside them, and the estimates of §3.2, are right.",
-    )  # fmt: skip
+    )

@@ -112,10 +112,14 @@ def _null(lab: Lab, on: str, plans: Mapping[str, Plan], splits: int) -> pl.DataF
     """
     ratings, repeats = _ratings(lab, on), lab.amount("repeats")
     found = null_experiment(
-        ratings, plans, repeats=repeats, share=None if lab.own else SHARE,
-        store=lab.store.home, workers=lab.workers,
+        ratings,
+        plans,
+        repeats=repeats,
+        share=None if lab.own else SHARE,
+        store=lab.store.home,
+        workers=lab.workers,
         progress=lambda done, total: lab.told(f"{', '.join(plans)} ({on}): {done} of {total}"),
-    )  # fmt: skip
+    )
     lists = len(ratings.users) * splits * repeats
     return found.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
 
@@ -325,10 +329,14 @@ def _bins_of(strata: Strata, counts: I64) -> list[tuple[int, I64]]:
 def _spread(bins: str, number: int, counts: I64) -> dict[str, float | str | int]:
     mean, deviation = float(counts.mean()), float(counts.std())
     return {
-        "bins": bins, "bin": number, "items": counts.size, "judgments": int(counts.sum()),
-        "mean": mean, "deviation": deviation,
+        "bins": bins,
+        "bin": number,
+        "items": counts.size,
+        "judgments": int(counts.sum()),
+        "mean": mean,
+        "deviation": deviation,
         "coefficient": deviation / mean if mean > 0 else 0.0,
-    }  # fmt: skip
+    }
 
 
 @measurement("density of forced judgments")
@@ -346,10 +354,12 @@ def forced_density(lab: Lab, on: str) -> pl.DataFrame:
     error = np.sqrt(np.maximum((1 - trained) * chance * (1 - chance) / users, 1e-12))
     return pl.DataFrame(
         {
-            "item": np.arange(len(ratings.items)), "trained": trained, "density": density,
+            "item": np.arange(len(ratings.items)),
+            "trained": trained,
+            "density": density,
             "z": (density - DENSITY) / error,
         }
-    )  # fmt: skip
+    )
 
 
 @measurement("chance to be judged, by popularity")
@@ -366,8 +376,9 @@ def factors(lab: Lab, on: str) -> pl.DataFrame:
         for number, part in enumerate(np.array_split(order, BINS), 1):
             if part.size:
                 factor = float(found.factor[part].mean())
-                rows.append({"split": name, "tenth": number, "factor": factor,
-                             "over mean": factor / mean})  # fmt: skip
+                rows.append(
+                    {"split": name, "tenth": number, "factor": factor, "over mean": factor / mean}
+                )
     return pl.DataFrame(rows)
 
 
@@ -386,10 +397,12 @@ def overlap_factor(lab: Lab, on: str) -> pl.DataFrame:
     rated = item_counts(data.ratings)
     return pl.DataFrame(
         {
-            "item": np.arange(items), "rated": rated / users, "density": np.full(items, q),
+            "item": np.arange(items),
+            "rated": rated / users,
+            "density": np.full(items, q),
             "factor": q / (1 - rated / users * (1 - q)),
         }
-    ).sort("rated", descending=True, maintain_order=True)  # fmt: skip
+    ).sort("rated", descending=True, maintain_order=True)
 
 
 def thinned(judgments: Ratings, liked: float, seed: int) -> pl.DataFrame:

@@ -30,14 +30,18 @@ from unskew.studies.paper import STAND_IN, Exhibit, Study
 from unskew.worlds.worlds import world
 
 SHOWN = {
-    "random": "random split", "flat": "flat test", "slices": "popularity bins",
-    "forced": "forced judgments", "test-targets": "random split, test targets",
-}  # fmt: skip
+    "random": "random split",
+    "flat": "flat test",
+    "slices": "popularity bins",
+    "forced": "forced judgments",
+    "test-targets": "random split, test targets",
+}
 """The designs of Fig. 2, in its order."""
 OTHERS = {
-    "forced-raw": "forced judgments, not thinned", "percentiles": "bins of items, trained on all",
+    "forced-raw": "forced judgments, not thinned",
+    "percentiles": "bins of items, trained on all",
     "judgment-bins": "popularity bins, trained on all",
-}  # fmt: skip
+}
 
 
 def _gathered(lab: Lab, on: str, parts: Sequence[Measurement]) -> tuple[pl.DataFrame, list[str]]:
@@ -76,13 +80,20 @@ def figure_2(lab: Lab, on: str) -> list[Block]:
                 rows.append({**at, "data": "as they are", **real, "chance": row["real_random"]})
     frame = pl.DataFrame(rows, infer_schema_length=None)
     figure = bars(
-        frame, "system", "value", title=f"P@{CUTOFF} by design", by="data", panel="design",
-        low="low", high="high", up=f"P@{CUTOFF}",
+        frame,
+        "system",
+        "value",
+        title=f"P@{CUTOFF} by design",
+        by="data",
+        panel="design",
+        low="low",
+        high="high",
+        up=f"P@{CUTOFF}",
         notes=[f"{on}: relevance drawn anew, and as it is; whiskers: 95 % over repeats"],
-    )  # fmt: skip
-    wide = frame.with_columns(
-        pl.format("{}, {}", "design", "data").alias("design")
-    ).pivot("system", index="design", values="value")  # fmt: skip
+    )
+    wide = frame.with_columns(pl.format("{}, {}", "design", "data").alias("design")).pivot(
+        "system", index="design", values="value"
+    )
     note = (
         "The paper shows these as bars without numbers. Forced judgments exist on null data only."
     )
@@ -125,10 +136,15 @@ def factor_by_popularity(lab: Lab, on: str) -> list[Block]:
     """Draw how likely targets are to be judged, by popularity."""
     frame = lab.table(factors, on)
     figure = lines(
-        frame, "tenth", "over mean", by="split", title="Chance to be judged, over its mean",
-        across="tenth of the items, most popular first", up="over the mean of all items",
+        frame,
+        "tenth",
+        "over mean",
+        by="split",
+        title="Chance to be judged, over its mean",
+        across="tenth of the items, most popular first",
+        up="over the mean of all items",
         notes=[f"{on}; 1 everywhere if the design is fair to non-personalised systems"],
-    )  # fmt: skip
+    )
     return [Picture(figure)]
 
 
@@ -141,11 +157,19 @@ def overlap(lab: Lab, _on: str) -> list[Block]:
         (pl.col("ratio") + 1.96 * pl.col("error")).alias("high"),
     )
     figure = lines(
-        frame, "test density", "ratio", by="overlap", low="low", high="high", log_x=True,
-        zero=False, title="Popularity over chance, by where the overlap goes",
-        across="density of the forced test", up="P@10 / chance",
+        frame,
+        "test density",
+        "ratio",
+        by="overlap",
+        low="low",
+        high="high",
+        log_x=True,
+        zero=False,
+        title="Popularity over chance, by where the overlap goes",
+        across="density of the forced test",
+        up="P@10 / chance",
         notes=["a world in which nobody has any taste; whiskers: 95 %"],
-    )  # fmt: skip
+    )
     return [Picture(figure), Grid("Forced tests", frame.drop("low", "high"))]
 
 
@@ -156,11 +180,19 @@ def online(lab: Lab, _on: str) -> list[Block]:
         "feedback", "judged", "error", "error_inside", "wrong", "wrong_inside"
     )
     return [
-        Grid("Pairs of systems told right, found, and told wrong", tests, digits=2,
-             note="30,000 impressions. Trendy: popular items draw clicks, liked or not."),
-        Grid("A system left out, judged by what the test gathered", again, digits=3,
-             note="Inside: among those that took part."),
-    ]  # fmt: skip
+        Grid(
+            "Pairs of systems told right, found, and told wrong",
+            tests,
+            digits=2,
+            note="30,000 impressions. Trendy: popular items draw clicks, liked or not.",
+        ),
+        Grid(
+            "A system left out, judged by what the test gathered",
+            again,
+            digits=3,
+            note="Inside: among those that took part.",
+        ),
+    ]
 
 
 def stand_in(seed: int) -> Dataset:
@@ -184,27 +216,36 @@ STUDY = Study(
     },
     exhibits=(
         Exhibit(
-            "Fig. 2", "offline results on null data and on the data as they are",
+            "Fig. 2",
+            "offline results on null data and on the data as they are",
             "Where nobody has any taste all systems are equally good: whatever a design shows "
             "beyond that is made by the design.",
-            figure_2, ("ml-1m",),
+            figure_2,
+            ("ml-1m",),
         ),
         Exhibit(
-            "§7.2", "what each design makes of every system",
+            "§7.2",
+            "what each design makes of every system",
             "How many times chance each system scores where there is nothing to find.",
-            null_ratios, ("ml-1m",),
+            null_ratios,
+            ("ml-1m",),
         ),
         Exhibit(
-            "Eqs. 3, 4", "chance of a target to be judged, by popularity",
+            "Eqs. 3, 4",
+            "chance of a target to be judged, by popularity",
             "Why a random split favours popular items, and a flat test does so less.",
-            factor_by_popularity, ("ml-1m",),
+            factor_by_popularity,
+            ("ml-1m",),
         ),
         Exhibit(
-            "§5.2.1", "where judgments go that are both free and forced",
-            "Out of training they make a bias that does not fade with a sparser test.", overlap,
+            "§5.2.1",
+            "where judgments go that are both free and forced",
+            "Out of training they make a bias that does not fade with a sparser test.",
+            overlap,
         ),
         Exhibit(
-            "§5.3", "online tests",
+            "§5.3",
+            "online tests",
             "Free clicks compare systems fairly unless they follow fashion; judgments used again "
             "penalise newcomers.",
             online,
@@ -214,4 +255,4 @@ STUDY = Study(
     stand_in=stand_in,
     options={"yahoo-r3": {"common": True}},
     sizes={"yahoo-r3": (5_400, 1_000, 129_179)},
-)  # fmt: skip
+)

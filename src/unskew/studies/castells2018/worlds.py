@@ -42,8 +42,13 @@ from unskew.worlds.worlds import World, world
 CM100K = (1_054, 1_084, 103_584, 11_594)
 """Users, items, judgments and familiar judgments of CM100k."""
 FAMILIAR_WORLDS = (
-    "shop", "null", "relevance-only", "item-only", "popular-good", "inverted",
-)  # fmt: skip
+    "shop",
+    "null",
+    "relevance-only",
+    "item-only",
+    "popular-good",
+    "inverted",
+)
 """Worlds in which users know some items: by chance, by liking, by item."""
 SPARSE = (0.2, 0.02, 0.005)
 """Densities of forced tests."""
@@ -233,11 +238,14 @@ def overlap(lab: Lab, _on: str) -> pl.DataFrame:
             error = float(value.std()) / math.sqrt(value.size) / chance
             rows.append(
                 {
-                    "test density": density, "overlap": where, "chance": chance,
-                    "popularity": float(value.mean()), "ratio": float(value.mean()) / chance,
+                    "test density": density,
+                    "overlap": where,
+                    "chance": chance,
+                    "popularity": float(value.mean()),
+                    "ratio": float(value.mean()) / chance,
                     "error": error,
                 }
-            )  # fmt: skip
+            )
     return pl.DataFrame(rows)
 
 
@@ -246,16 +254,21 @@ def splits_with_test_targets(lab: Lab, _on: str) -> pl.DataFrame:
     """Null values of systems without taste, by split, over test targets."""
     made = world("ageing", users=lab.amount("users") // 20, items=200, seed=lab.seed, density=0.25)
     ways = {
-        "random": RandomSplit(test=0.2), "flat": FlatTest(10, min_ratings=20),
-        "per user": UserSplit(test=0.2), "temporal": TemporalSplit(),
-    }  # fmt: skip
+        "random": RandomSplit(test=0.2),
+        "flat": FlatTest(10, min_ratings=20),
+        "per user": UserSplit(test=0.2),
+        "temporal": TemporalSplit(),
+    }
     plan = castells2018_designs(_named(made.liked), ["random"], liked=made.liked, seed=lab.seed)
     one = replace(plan["random"], targets=TestTargets("fill"))
     repeats = lab.amount("repeats")
     found = null_experiment(
-        made.ratings, {name: replace(one, split=how) for name, how in ways.items()},
-        repeats=repeats, store=lab.store.home, workers=lab.workers,
-    )  # fmt: skip
+        made.ratings,
+        {name: replace(one, split=how) for name, how in ways.items()},
+        repeats=repeats,
+        store=lab.store.home,
+        workers=lab.workers,
+    )
     lists = len(made.users) * repeats
     return found.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
 
@@ -285,11 +298,15 @@ def recall_in_a_world(lab: Lab, _on: str) -> pl.DataFrame:
             error = math.sqrt(share * (1 - share) / hits[system])
             rows.append(
                 {
-                    "test": name, "system": system, "true recall": hits[system] / liked,
-                    "recall": found[system] / judged, "precision ratio": ratio,
-                    "recall ratio": ratio / share, "z": (ratio - share) / error,
+                    "test": name,
+                    "system": system,
+                    "true recall": hits[system] / liked,
+                    "recall": found[system] / judged,
+                    "precision ratio": ratio,
+                    "recall ratio": ratio / share,
+                    "z": (ratio - share) / error,
                 }
-            )  # fmt: skip
+            )
     return pl.DataFrame(rows)
 
 
@@ -314,9 +331,10 @@ def clustered(lab: Lab, _on: str) -> pl.DataFrame:
     found = truth(made, plan, bootstrap=0).table()
     spread = fairness(how.split(made.ratings, lab.seed)[0], propensity=made.observation)
     return found.select("system", "observed", "true", "error").with_columns(
-        pl.lit(len(made.users)).alias("users"), pl.lit(spread.spread).alias("spread over items"),
+        pl.lit(len(made.users)).alias("users"),
+        pl.lit(spread.spread).alias("spread over items"),
         pl.lit(spread.pair_spread).alias("spread over pairs"),
-    )  # fmt: skip
+    )
 
 
 @measurement("test targets and the truth")
@@ -327,9 +345,14 @@ def targets_and_truth(lab: Lab, _on: str) -> pl.DataFrame:
         made = world(name, users=lab.amount("users") // 40, items=200, seed=lab.seed, density=0.2)
         own = _named(made.liked) | {"kNN": UserKNN(k=50)}
         plan = Plan(
-            RandomSplit(test=0.2), [AllItems(), TestTargets("fill")], own,
-            Relevance(liked=made.liked), ("P@5",), users="all", seed=lab.seed,
-        )  # fmt: skip
+            RandomSplit(test=0.2),
+            [AllItems(), TestTargets("fill")],
+            own,
+            Relevance(liked=made.liked),
+            ("P@5",),
+            users="all",
+            seed=lab.seed,
+        )
         found = truth(made, plan, bootstrap=200).agreement()
         for row, targets in zip(found.iter_rows(named=True), ("full", "test"), strict=True):
             picked = {key: row[key] for key in ("tau", "low", "high", "swaps")}
@@ -352,9 +375,12 @@ def thinning_by_world(lab: Lab, _on: str) -> pl.DataFrame:
 
 
 _ONLINE: dict[str, Algorithm] = {
-    "random": Random(), "popularity": Popularity(), "average rating": AverageRating(),
-    "kNN": UserKNN(k=50), "PureSVD": PureSVD(factors=10),
-}  # fmt: skip
+    "random": Random(),
+    "popularity": Popularity(),
+    "average rating": AverageRating(),
+    "kNN": UserKNN(k=50),
+    "PureSVD": PureSVD(factors=10),
+}
 
 
 def _shop(lab: Lab) -> World:
@@ -376,9 +402,16 @@ def _tests(lab: Lab) -> OnlineTests:
 
     def done() -> OnlineTests:
         return online_tests(
-            _shop(lab), _ONLINE, 30_000, feedback, methods=("ab", "team-draft", "multileave"),
-            designs={}, k=5, repeats=lab.amount("worlds"), seed=lab.seed,
-        )  # fmt: skip
+            _shop(lab),
+            _ONLINE,
+            30_000,
+            feedback,
+            methods=("ab", "team-draft", "multileave"),
+            designs={},
+            k=5,
+            repeats=lab.amount("worlds"),
+            seed=lab.seed,
+        )
 
     return lab.once("online tests", "", done)
 

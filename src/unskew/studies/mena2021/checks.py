@@ -184,8 +184,11 @@ def popular_and_steep(lab: Lab, on: str) -> Measured:
     text = f"{agreeing:.1f} % agree, {steeper:.1f} % steeper"
     if lab.own:
         return Measured(min(agreeing, steeper), text=text)
-    return Measured(_furthest((agreeing, steeper), (69, 90)), text=text,
-                    note="Steeper than non-relevance, the condition of Lemma 3 (a).")  # fmt: skip
+    return Measured(
+        _furthest((agreeing, steeper), (69, 90)),
+        text=text,
+        note="Steeper than non-relevance, the condition of Lemma 3 (a).",
+    )
 
 
 def depends_on_item(lab: Lab, on: str) -> Measured:
@@ -222,8 +225,12 @@ def _furthest(found: Iterable[float], said: Iterable[float]) -> float:
 # Orders of systems
 
 
-def twins(table: pl.DataFrame, names: Sequence[str], judgments: str = "observed",
-          sets: Mapping[str, tuple[str, str]] = PAIRS) -> dict[str, Tau]:  # fmt: skip
+def twins(
+    table: pl.DataFrame,
+    names: Sequence[str],
+    judgments: str = "observed",
+    sets: Mapping[str, tuple[str, str]] = PAIRS,
+) -> dict[str, Tau]:
     """Return τ of each metric and its twin of false positives."""
     return {
         name: tau(table, (judgments, sets[name][0]), (judgments, sets[name][1])) for name in names
@@ -418,9 +425,7 @@ def weak_in_time(lab: Lab, on: str) -> Measured:
     found = twins(lab.table(temporal, on), list(PAIRS))
     far = max(abs(one.value) for one in found.values())
     meant = max(abs(one.meant) for one in found.values())
-    low, high = lab.table(temporal_spread, on).row(
-        by_predicate=pl.col("of") == "largest size"
-    )[1:]  # fmt: skip
+    low, high = lab.table(temporal_spread, on).row(by_predicate=pl.col("of") == "largest size")[1:]
     note = f"{MEANT}, and nDCG has the gains of the text. {_known_in_time(lab, on)}"
     return Measured(far, low, high, as_defined=meant, text=listed(found), note=note)
 
@@ -485,9 +490,7 @@ def _by_both(
     table: pl.DataFrame, tell: Callable[[Means, Means], Measured], judgments: str = "observed"
 ) -> Measured:
     """Tell something of the means of precision and anti-precision, if it is so of all folds."""
-    return steady(
-        table, lambda part: tell(*(means(part, judgments, one) for one in PAIRS["P"]))
-    )  # fmt: skip
+    return steady(table, lambda part: tell(*(means(part, judgments, one) for one in PAIRS["P"])))
 
 
 def opposite_ends(lab: Lab, on: str) -> Measured:
@@ -629,8 +632,12 @@ def _foretold(found: Margins) -> int:
 
 def fig_1(lab: Lab, _on: str) -> Measured:
     """Return how far τ of the released values are from those printed in Fig. 1."""
-    columns = [("precision_c", "antiprecision_c"), ("recall_c", "fallout_c"),
-               ("precision", "antiprecision"), ("recall", "fallout")]  # fmt: skip
+    columns = [
+        ("precision_c", "antiprecision_c"),
+        ("recall_c", "fallout_c"),
+        ("precision", "antiprecision"),
+        ("recall", "fallout"),
+    ]
     found = [released_tau(lab, *both) for both in columns]
     said = [*printed.CONDENSED.values(), *printed.OBSERVED["ml-1m"].values()]
     return Measured(_furthest(found, said), text=" / ".join(number(one, 2) for one in found))

@@ -39,11 +39,23 @@ from unskew.worlds.observation import AgainstRelevance
 from unskew.worlds.worlds import World, world
 
 NAMES = {
-    "wrmf": "WRMF", "gbpr": "GBPR", "plsa": "GPLSA", "eals": "EALS", "slim": "SLIM",
-    "ranksgd": "RSGD", "userknn": "UserKNN", "mostpopular": "Pop", "pnmf": "PNMF",
-    "itemknn": "ItemKNN", "listrankmf": "LRMF", "svdpp": "SVD++", "wbpr": "WBPR",
-    "smootheditemaverage": "Avg", "bpoissmf": "BPMF", "randomguess": "Rnd",
-}  # fmt: skip
+    "wrmf": "WRMF",
+    "gbpr": "GBPR",
+    "plsa": "GPLSA",
+    "eals": "EALS",
+    "slim": "SLIM",
+    "ranksgd": "RSGD",
+    "userknn": "UserKNN",
+    "mostpopular": "Pop",
+    "pnmf": "PNMF",
+    "itemknn": "ItemKNN",
+    "listrankmf": "LRMF",
+    "svdpp": "SVD++",
+    "wbpr": "WBPR",
+    "smootheditemaverage": "Avg",
+    "bpoissmf": "BPMF",
+    "randomguess": "Rnd",
+}
 """The sixteen systems: what the released results and what the figures call them."""
 BEST_P, BEST_ANTI, BEST_TRUE = "optimal P", "optimal anti-P", "optimal true"
 LEARNED = "BPMF, learned"
@@ -296,9 +308,15 @@ def plan(
         rule = Relevance(liked=liked, gain=GAINS, loss=LOSSES)
     both = isinstance(split, FamiliarTraining)
     return Plan(
-        split, TrainItems(), systems(liked, random), rule, metrics,
-        judgments=("observed", "true") if both else "test", draws=1, seed=seed,
-    )  # fmt: skip
+        split,
+        TrainItems(),
+        systems(liked, random),
+        rule,
+        metrics,
+        judgments=("observed", "true") if both else "test",
+        draws=1,
+        seed=seed,
+    )
 
 
 def procedures(lab: Lab, on: str, *differing: str) -> tuple[str, ...]:
@@ -314,9 +332,12 @@ def scores(lab: Lab, on: str) -> pl.DataFrame:
     parts = []
     for rule in procedures(lab, on, "yahoo-r3"):
         made = plan(
-            folds(lab, on), threshold(lab, on, rule), random=random,
-            mapped=on == "yahoo-r3" and rule == PUBLISHED, seed=lab.seed,
-        )  # fmt: skip
+            folds(lab, on),
+            threshold(lab, on, rule),
+            random=random,
+            mapped=on == "yahoo-r3" and rule == PUBLISHED,
+            seed=lab.seed,
+        )
         if lab.data(on).random is None:
             long = _of_results(lab.run(on, made))
         else:
@@ -327,8 +348,9 @@ def scores(lab: Lab, on: str) -> pl.DataFrame:
 
 
 KINDS = {
-    **dict.fromkeys(("judgments", "fold", "system", "metric"), pl.String), "mean": pl.Float64,
-}  # fmt: skip
+    **dict.fromkeys(("judgments", "fold", "system", "metric"), pl.String),
+    "mean": pl.Float64,
+}
 
 
 def _of_results(results: Results) -> pl.DataFrame:
@@ -389,10 +411,17 @@ def temporal(lab: Lab, on: str) -> pl.DataFrame:
         made = _temporal_plan(lab, on, rule)
         found: Scores = lab.run(on, made).scores()[0]
         rows = [
-            ("observed", "temporal", system, metric,
-             _in_time(found, system, metric, skip=name in SKIPPED))
-            for name, both in PAIRS.items() for metric in both for system in made.systems
-        ]  # fmt: skip
+            (
+                "observed",
+                "temporal",
+                system,
+                metric,
+                _in_time(found, system, metric, skip=name in SKIPPED),
+            )
+            for name, both in PAIRS.items()
+            for metric in both
+            for system in made.systems
+        ]
         long = pl.DataFrame(rows, schema=KINDS, orient="row")
         parts.append(long.select(pl.lit(rule).alias("rule"), pl.all()))
     return pl.concat(parts)
@@ -465,8 +494,9 @@ def turned(lab: Lab, on: str) -> pl.DataFrame:
     """
     if not on:
         upside = world("inverted", **extent(lab, "inverted"), seed=lab.seed)
-        made = plan(RandomSplit(folds=lab.amount("folds")), upside.liked, metrics=FULL,
-                    seed=lab.seed)  # fmt: skip
+        made = plan(
+            RandomSplit(folds=lab.amount("folds")), upside.liked, metrics=FULL, seed=lab.seed
+        )
         long = _of_truth(truth(upside, made, bootstrap=0))
     else:
         if not is_survey(lab, on):
@@ -477,8 +507,13 @@ def turned(lab: Lab, on: str) -> pl.DataFrame:
         )
         mark = pl.Series("familiar", shared_rows(asked, dealt.ratings))
         data = replace(asked, tags={**asked.tags, "familiar": mark})
-        made = plan(FamiliarTraining(folds=lab.amount("folds")), liked, random=asked, metrics=FULL,
-                    seed=lab.seed)  # fmt: skip
+        made = plan(
+            FamiliarTraining(folds=lab.amount("folds")),
+            liked,
+            random=asked,
+            metrics=FULL,
+            seed=lab.seed,
+        )
         lab.told(f"running {len(made.systems)} systems, familiarity dealt anew ({on})")
         long = _of_results(run(data, made, store=lab.store.home, workers=lab.workers))
     return long.select(pl.lit(PUBLISHED).alias("rule"), pl.all())
@@ -540,8 +575,9 @@ def half_width(values: Sequence[float]) -> float:
     return 0.0 if low is None or high is None else (high - low) / 2
 
 
-def place(scores_of: Mapping[str, float], name: str, among: Sequence[str], *, lowest: bool = False
-          ) -> int:  # fmt: skip
+def place(
+    scores_of: Mapping[str, float], name: str, among: Sequence[str], *, lowest: bool = False
+) -> int:
     """Return the place of a system, 1 for the highest value (or, `lowest`, the smallest)."""
     mine = scores_of[name]
     values = [scores_of[one] for one in among if one in scores_of]
@@ -559,8 +595,7 @@ def share(lab: Lab, on: str, what: str) -> float:
 
 def released(lab: Lab) -> pl.DataFrame:
     """Return the released values of ML-1M: the sixteen systems and both optimal rankings."""
-    names = {**NAMES, "optimalobservedprecision": BEST_P,
-             "optimalobservedantiprecision": BEST_ANTI}  # fmt: skip
+    names = {**NAMES, "optimalobservedprecision": BEST_P, "optimalobservedantiprecision": BEST_ANTI}
     table = lab.published(RELEASED_AT_10).filter(pl.col("algorithm").is_in(list(names)))
     return table.with_columns(system=pl.col("algorithm").replace_strict(names))
 

@@ -44,8 +44,12 @@ from unskew.studies.paper import STAND_IN, Exhibit, Study
 from unskew.worlds.worlds import world
 
 Blocks = Sequence[Block]
-WORDS = {"P": "P and anti-P", "Recall": "recall and fallout", "nDCG": "nDCG and nDCL",
-         "MRR": "MRR and anti-MRR"}  # fmt: skip
+WORDS = {
+    "P": "P and anti-P",
+    "Recall": "recall and fallout",
+    "nDCG": "nDCG and nDCL",
+    "MRR": "MRR and anti-MRR",
+}
 HITS = {"P": "P", "Recall": "recall", "nDCG": "nDCG", "MRR": "MRR"}
 FALSE = {"P": "anti-P", "Recall": "fallout", "nDCG": "nDCL", "MRR": "anti-MRR"}
 BPMF = "BPMF as published never learned, and is random here; as the text has it, it learns."
@@ -55,9 +59,12 @@ BPMF = "BPMF as published never learned, and is random here; as the text has it,
 
 
 def _drawn(
-    table: pl.DataFrame, across: tuple[str, str], up: tuple[str, str], title: str,
+    table: pl.DataFrame,
+    across: tuple[str, str],
+    up: tuple[str, str],
+    title: str,
     also: Sequence[str] = (),
-) -> Picture:  # fmt: skip
+) -> Picture:
     """Draw a point per system: judgments and metric across, and up."""
     x, y = means(table, *across), means(table, *up)
     names = [name for name in (*SIXTEEN, *also) if name in x]
@@ -76,27 +83,44 @@ def _beside(found: Mapping[str, Tau], said: Mapping[str, float], words: Mapping[
     """Set τ beside what is printed."""
     frame = pl.DataFrame(
         [
-            {"of": words[name], "printed": said.get(name), "measured": one.value, "low": one.low,
-             "high": one.high, "as the text has it": one.meant}
+            {
+                "of": words[name],
+                "printed": said.get(name),
+                "measured": one.value,
+                "low": one.low,
+                "high": one.high,
+                "as the text has it": one.meant,
+            }
             for name, one in found.items()
         ],
         schema_overrides=dict.fromkeys(("printed", "low", "high"), pl.Float64),
-    )  # fmt: skip
+    )
     return Grid("Kendall's τ of sixteen systems", frame, digits=2, note=BPMF)
 
 
 def _twins(
-    lab: Lab, on: str, what: Measurement, judgments: str, said: Mapping[str, float],
-    names: Sequence[str], title: str, also: Sequence[str] = (),
+    lab: Lab,
+    on: str,
+    what: Measurement,
+    judgments: str,
+    said: Mapping[str, float],
+    names: Sequence[str],
+    title: str,
+    also: Sequence[str] = (),
     sets: Mapping[str, tuple[str, str]] = PAIRS,
-) -> list[Block]:  # fmt: skip
+) -> list[Block]:
     """Draw metrics against their twins, and set τ beside what is printed."""
     table = lab.table(what, on)
     pictures = [
-        _drawn(table, (judgments, sets[name][0]), (judgments, sets[name][1]),
-               f"{title}: {WORDS[name]}", also if name == "P" else ())
+        _drawn(
+            table,
+            (judgments, sets[name][0]),
+            (judgments, sets[name][1]),
+            f"{title}: {WORDS[name]}",
+            also if name == "P" else (),
+        )
         for name in names
-    ]  # fmt: skip
+    ]
     return [*pictures, _beside(twins(table, names, judgments, sets), said, WORDS)]
 
 
@@ -104,10 +128,18 @@ def fig_1(lab: Lab, on: str) -> Blocks:
     """Draw true- against false-positive metrics on condensed and full rankings."""
     names = ("P", "Recall")
     return [
-        *_twins(lab, on, scores, "observed", printed.CONDENSED if on == ML else {}, names,
-                "Condensed rankings", sets=CONDENSED),
+        *_twins(
+            lab,
+            on,
+            scores,
+            "observed",
+            printed.CONDENSED if on == ML else {},
+            names,
+            "Condensed rankings",
+            sets=CONDENSED,
+        ),
         *_twins(lab, on, scores, "observed", printed.OBSERVED.get(on, {}), names, "Full rankings"),
-    ]  # fmt: skip
+    ]
 
 
 def fig_1_released(lab: Lab, _on: str) -> Blocks:
@@ -117,8 +149,10 @@ def fig_1_released(lab: Lab, _on: str) -> Blocks:
         ("Condensed rankings", "_c", printed.CONDENSED),
         ("Full rankings", "", printed.OBSERVED[ML]),
     ):
-        columns = {"P": (f"precision{end}", f"antiprecision{end}"),
-                   "Recall": (f"recall{end}", f"fallout{end}")}  # fmt: skip
+        columns = {
+            "P": (f"precision{end}", f"antiprecision{end}"),
+            "Recall": (f"recall{end}", f"fallout{end}"),
+        }
         table = released(lab).filter(pl.col("system").is_in(SIXTEEN))
         blocks += [
             Picture(_scattered(table.select("system", x=x, y=y), f"{title}: {WORDS[name]}", x, y))
@@ -134,8 +168,16 @@ def fig_1_released(lab: Lab, _on: str) -> Blocks:
 
 def fig_12(lab: Lab, on: str) -> Blocks:
     """Draw observed true- against false-positive metrics, and the systems' values."""
-    blocks = _twins(lab, on, scores, "observed", printed.OBSERVED.get(on, {}), ("P", "Recall"),
-                    "As observed", (BEST_P, BEST_ANTI))  # fmt: skip
+    blocks = _twins(
+        lab,
+        on,
+        scores,
+        "observed",
+        printed.OBSERVED.get(on, {}),
+        ("P", "Recall"),
+        "As observed",
+        (BEST_P, BEST_ANTI),
+    )
     more = _twins(lab, on, scores, "observed", {}, ("nDCG", "MRR"), "As observed: further metrics")
     return [*blocks, *more, _values(lab, on)]
 
@@ -150,9 +192,10 @@ def _values(lab: Lab, on: str) -> Grid:
     if on == ML:
         try:
             theirs = released(lab).select(
-                "system", pl.col("precision").alias("P@10, released"),
+                "system",
+                pl.col("precision").alias("P@10, released"),
                 pl.col("antiprecision").alias("anti-P@10, released"),
-            )  # fmt: skip
+            )
         except NotAtHandError:
             return Grid("Systems", rows)
         rows = rows.join(theirs, on="system", how="left", maintain_order="left")
@@ -164,16 +207,28 @@ def fig_13(lab: Lab, on: str) -> Blocks:
     random_part(lab, on)
     more = _twins(lab, on, scores, "true", {}, ("nDCG", "MRR"), "By the truth: further metrics")
     return [
-        *_twins(lab, on, scores, "true", printed.TRUE.get(on, {}), ("P", "Recall"), "By the truth",
-                (BEST_TRUE,)),
+        *_twins(
+            lab,
+            on,
+            scores,
+            "true",
+            printed.TRUE.get(on, {}),
+            ("P", "Recall"),
+            "By the truth",
+            (BEST_TRUE,),
+        ),
         *more,
-    ]  # fmt: skip
+    ]
 
 
 def _observed_and_true(
-    lab: Lab, on: str, what: Measurement, names: Sequence[str], hits: Mapping[str, float],
+    lab: Lab,
+    on: str,
+    what: Measurement,
+    names: Sequence[str],
+    hits: Mapping[str, float],
     false: Mapping[str, float],
-) -> Blocks:  # fmt: skip
+) -> Blocks:
     """Draw metrics and their twins as observed against the truth."""
     if on:
         random_part(lab, on)
@@ -236,8 +291,9 @@ def fig_5(lab: Lab, on: str) -> Blocks:
         frame = frame.with_columns(printed=pl.Series(printed.CASES[on]))
     lines = "; ".join(found.footer()[:3]) + "."
     blocks: list[Block] = [
-        Picture(found.figure()), Grid("Shares of item pairs (%)", frame, digits=2, note=lines),
-    ]  # fmt: skip
+        Picture(found.figure()),
+        Grid("Shares of item pairs (%)", frame, digits=2, note=lines),
+    ]
     return [*blocks, *_steepness(lab, on)] if on == ML else blocks
 
 
@@ -287,13 +343,26 @@ def fig_9(lab: Lab, on: str) -> Blocks:
     long = pl.concat(
         frame.select("case", pl.lit(label).alias("of"), pl.col(column).alias("percent"))
         for label, column in (
-            ("pairs", "share"), ("P consistent", "P"), ("anti-P consistent", "anti-P"),
+            ("pairs", "share"),
+            ("P consistent", "P"),
+            ("anti-P consistent", "anti-P"),
         )
-    )  # fmt: skip
-    figure = bars(long, "case", "percent", by="of", up="item pairs (%)",
-                  title="Popularity and relevance: which metrics are consistent")  # fmt: skip
-    said = {"observed P as the truth": 64.1, "observed anti-P as the truth": 42.1,
-            "Lemma 3, P": 81.2, "Lemma 3, anti-P": 75.3, "Lemma 2": 18.3}  # fmt: skip
+    )
+    figure = bars(
+        long,
+        "case",
+        "percent",
+        by="of",
+        up="item pairs (%)",
+        title="Popularity and relevance: which metrics are consistent",
+    )
+    said = {
+        "observed P as the truth": 64.1,
+        "observed anti-P as the truth": 42.1,
+        "Lemma 3, P": 81.2,
+        "Lemma 3, anti-P": 75.3,
+        "Lemma 2": 18.3,
+    }
     measured = [*found.consistent.values(), *found.lemma3.values(), found.lemma2]
     shares = pl.DataFrame(
         {
@@ -303,9 +372,10 @@ def fig_9(lab: Lab, on: str) -> Blocks:
         }
     )
     return [
-        Picture(figure), Grid("Shares of item pairs (%)", frame, digits=2),
+        Picture(figure),
+        Grid("Shares of item pairs (%)", frame, digits=2),
         Grid("What holds (% of item pairs)", shares, digits=2),
-    ]  # fmt: skip
+    ]
 
 
 def fig_10(lab: Lab, on: str) -> Blocks:
@@ -335,8 +405,15 @@ def fig_15(lab: Lab, on: str) -> Blocks:
     random_part(lab, on)
     table = lab.table(items, on).drop_nulls(["p_rel"]).head(MOST_ROWS)
     notes = [f"{table.height:,} items, liked from {threshold(lab, on):g}"]
-    figure = scatter(table, "p_train", "p_rel", title="Popularity and relevance",
-                     across="p(train|i)", up="p(rel|i)", notes=notes)  # fmt: skip
+    figure = scatter(
+        table,
+        "p_train",
+        "p_rel",
+        title="Popularity and relevance",
+        across="p(train|i)",
+        up="p(rel|i)",
+        notes=notes,
+    )
     return [Picture(figure)]
 
 
@@ -369,48 +446,139 @@ def lemma_tables(lab: Lab, _on: str) -> Blocks:
 
 
 EXHIBITS = (
-    Exhibit("Fig. 1 and 12", "released values", "Whether the released values of ML-1M give the "
-            "printed correlations.", fig_1_released, files=TABLE),
-    Exhibit("Fig. 1", "condensed and full rankings", "Metrics of hits and of false positives agree "
-            "once unjudged items are taken out, and disagree as they are commonly used.", fig_1,
-            (ML,)),
+    Exhibit(
+        "Fig. 1 and 12",
+        "released values",
+        "Whether the released values of ML-1M give the printed correlations.",
+        fig_1_released,
+        files=TABLE,
+    ),
+    Exhibit(
+        "Fig. 1",
+        "condensed and full rankings",
+        "Metrics of hits and of false positives agree "
+        "once unjudged items are taken out, and disagree as they are commonly used.",
+        fig_1,
+        (ML,),
+    ),
     Exhibit("Table 2", "the data", "What the study runs on.", table_2, (*ALL, "ml-100k")),
-    Exhibit("Fig. 2, 4 and 8", "toy examples", "The paper's examples worked through: printed, and "
-            "found here.", toy_figures("Fig. 2", "Fig. 4", "Fig. 8")),
-    Exhibit("Fig. 3", "agreement and steepness", "Four examples of two functions on two items.",
-            toy_figures("Fig. 3")),
-    Exhibit("Tables 3 and 4, App. B", "truth tables", "Whether each row of the lemmas holds on "
-            "exact tables, and what becomes of them in simulated data.", lemma_tables),
-    Exhibit("Fig. 5", "pairs of items as rated", "How often popularity decides that the best "
-            "orders for precision and anti-precision disagree.", fig_5, (ML,)),
-    Exhibit("Fig. 6", "popularity, ratings, optimal rankings", "Popularity is spread more unevenly "
-            "than ratings, so the two best orders oppose each other.", fig_6, (ML,)),
-    Exhibit("Fig. 7", "what the optimal rankings follow", "Both follow popularity, in opposite "
-            "directions, more than ratings.", fig_7, (ML,)),
-    Exhibit("Fig. 9", "pairs of items by the truth", "Which of the two metrics orders items as the "
-            "truth does, and whether Lemma 3 says so.", fig_9, (CM,)),
-    Exhibit("Fig. 10", "what being rated depends on", "Whether users rate what they like, or what "
-            "the item is.", fig_10, (CM,)),
-    Exhibit("Fig. 11", "how the data are split", "Observed and true evaluation share their "
-            "training data.", fig_11, KNOWN),
-    Exhibit("Fig. 12", "systems as observed", "Metrics of hits and of false positives disagree "
-            "about systems.", fig_12, ALL),
-    Exhibit("Fig. 13", "systems by the truth", "With unbiased test data they agree.", fig_13,
-            KNOWN),
-    Exhibit("Fig. 14", "observed and true", "Which metrics keep the true order of systems.", fig_14,
-            KNOWN),
-    Exhibit("Fig. 15", "popularity and relevance", "Whether popular items are the ones that users "
-            "like.", fig_15, KNOWN),
-    Exhibit("Fig. 16", "popularity against relevance", "Familiarity dealt anew, most to what is "
-            "liked least: now metrics of false positives are right.", fig_16, (CM,),
-            anywhere=False),
-    Exhibit("Fig. 16", "popularity against relevance, simulated", "The same in a built-in world "
-            "where the worse items are the more popular.", fig_16),
-    Exhibit("Fig. 17", "further metrics", "nDCG and MRR do as precision and recall, nDCL and "
-            "anti-MRR as anti-precision and fallout.", fig_17, KNOWN),
-    Exhibit("Fig. 18", "a split in time", "Metrics and their twins are related weakly once the "
-            "test comes after training.", fig_18, (ML, "ml-100k")),
-)  # fmt: skip
+    Exhibit(
+        "Fig. 2, 4 and 8",
+        "toy examples",
+        "The paper's examples worked through: printed, and found here.",
+        toy_figures("Fig. 2", "Fig. 4", "Fig. 8"),
+    ),
+    Exhibit(
+        "Fig. 3",
+        "agreement and steepness",
+        "Four examples of two functions on two items.",
+        toy_figures("Fig. 3"),
+    ),
+    Exhibit(
+        "Tables 3 and 4, App. B",
+        "truth tables",
+        "Whether each row of the lemmas holds on "
+        "exact tables, and what becomes of them in simulated data.",
+        lemma_tables,
+    ),
+    Exhibit(
+        "Fig. 5",
+        "pairs of items as rated",
+        "How often popularity decides that the best "
+        "orders for precision and anti-precision disagree.",
+        fig_5,
+        (ML,),
+    ),
+    Exhibit(
+        "Fig. 6",
+        "popularity, ratings, optimal rankings",
+        "Popularity is spread more unevenly "
+        "than ratings, so the two best orders oppose each other.",
+        fig_6,
+        (ML,),
+    ),
+    Exhibit(
+        "Fig. 7",
+        "what the optimal rankings follow",
+        "Both follow popularity, in opposite directions, more than ratings.",
+        fig_7,
+        (ML,),
+    ),
+    Exhibit(
+        "Fig. 9",
+        "pairs of items by the truth",
+        "Which of the two metrics orders items as the truth does, and whether Lemma 3 says so.",
+        fig_9,
+        (CM,),
+    ),
+    Exhibit(
+        "Fig. 10",
+        "what being rated depends on",
+        "Whether users rate what they like, or what the item is.",
+        fig_10,
+        (CM,),
+    ),
+    Exhibit(
+        "Fig. 11",
+        "how the data are split",
+        "Observed and true evaluation share their training data.",
+        fig_11,
+        KNOWN,
+    ),
+    Exhibit(
+        "Fig. 12",
+        "systems as observed",
+        "Metrics of hits and of false positives disagree about systems.",
+        fig_12,
+        ALL,
+    ),
+    Exhibit(
+        "Fig. 13", "systems by the truth", "With unbiased test data they agree.", fig_13, KNOWN
+    ),
+    Exhibit(
+        "Fig. 14",
+        "observed and true",
+        "Which metrics keep the true order of systems.",
+        fig_14,
+        KNOWN,
+    ),
+    Exhibit(
+        "Fig. 15",
+        "popularity and relevance",
+        "Whether popular items are the ones that users like.",
+        fig_15,
+        KNOWN,
+    ),
+    Exhibit(
+        "Fig. 16",
+        "popularity against relevance",
+        "Familiarity dealt anew, most to what is "
+        "liked least: now metrics of false positives are right.",
+        fig_16,
+        (CM,),
+        anywhere=False,
+    ),
+    Exhibit(
+        "Fig. 16",
+        "popularity against relevance, simulated",
+        "The same in a built-in world where the worse items are the more popular.",
+        fig_16,
+    ),
+    Exhibit(
+        "Fig. 17",
+        "further metrics",
+        "nDCG and MRR do as precision and recall, nDCL and anti-MRR as anti-precision and fallout.",
+        fig_17,
+        KNOWN,
+    ),
+    Exhibit(
+        "Fig. 18",
+        "a split in time",
+        "Metrics and their twins are related weakly once the test comes after training.",
+        fig_18,
+        (ML, "ml-100k"),
+    ),
+)
 
 
 def stand_in(seed: int) -> Dataset:

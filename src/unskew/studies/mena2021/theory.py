@@ -67,37 +67,82 @@ class Toy:
 FIG_4 = {"1": Toy("11100", "10..."), "2": Toy("10000", "00..."), "3": Toy("1110.", "..100")}
 FIG_8 = {"1a": Toy("11100", "10000"), "1b": Toy("11100", "10111")}
 PRINTED_4: dict[str, Numbers] = {
-    "1": {"P@1": (0.6, 0.2), "anti-P@1": (0.4, 0.2), "odds": (1, 0.25), "p(rel|train)": (0.6, 0.5),
-          "p(¬rel|train)": (0.4, 0.5), "phi_P": (0.6, 0.125), "phi_antiP": (-0.4, -0.125),
-          "decrement of odds": 0.75, "decrement of p(rel|train)": 0.167,
-          "decrement of p(¬rel|train)": 0.2, "agree": 0},
-    "2": {"P@1": (0.2, 0), "anti-P@1": (0.8, 0.4), "odds": (1, 0.25), "p(rel|train)": (0.2, 0),
-          "p(¬rel|train)": (0.8, 1), "phi_P": (0.2, 0), "phi_antiP": (-0.8, -0.25),
-          "decrement of odds": 0.75, "decrement of p(rel|train)": 1,
-          "decrement of p(¬rel|train)": 0.2, "agree": 0},
-    "3": {"P@1": (0.6, 0.2), "anti-P@1": (0.2, 0.4), "odds": (0.667, 0.429),
-          "p(rel|train)": (0.75, 0.333), "p(¬rel|train)": (0.25, 0.667), "phi_P": (0.5, 0.143),
-          "phi_antiP": (-0.167, -0.286), "decrement of odds": 0.357,
-          "decrement of p(rel|train)": 0.556, "decrement of p(¬rel|train)": 0.625, "agree": 1},
-}  # fmt: skip
+    "1": {
+        "P@1": (0.6, 0.2),
+        "anti-P@1": (0.4, 0.2),
+        "odds": (1, 0.25),
+        "p(rel|train)": (0.6, 0.5),
+        "p(¬rel|train)": (0.4, 0.5),
+        "phi_P": (0.6, 0.125),
+        "phi_antiP": (-0.4, -0.125),
+        "decrement of odds": 0.75,
+        "decrement of p(rel|train)": 0.167,
+        "decrement of p(¬rel|train)": 0.2,
+        "agree": 0,
+    },
+    "2": {
+        "P@1": (0.2, 0),
+        "anti-P@1": (0.8, 0.4),
+        "odds": (1, 0.25),
+        "p(rel|train)": (0.2, 0),
+        "p(¬rel|train)": (0.8, 1),
+        "phi_P": (0.2, 0),
+        "phi_antiP": (-0.8, -0.25),
+        "decrement of odds": 0.75,
+        "decrement of p(rel|train)": 1,
+        "decrement of p(¬rel|train)": 0.2,
+        "agree": 0,
+    },
+    "3": {
+        "P@1": (0.6, 0.2),
+        "anti-P@1": (0.2, 0.4),
+        "odds": (0.667, 0.429),
+        "p(rel|train)": (0.75, 0.333),
+        "p(¬rel|train)": (0.25, 0.667),
+        "phi_P": (0.5, 0.143),
+        "phi_antiP": (-0.167, -0.286),
+        "decrement of odds": 0.357,
+        "decrement of p(rel|train)": 0.556,
+        "decrement of p(¬rel|train)": 0.625,
+        "agree": 1,
+    },
+}
 PRINTED_8: dict[str, Numbers] = {
-    "1a": {"real P@1": (0.6, 0.2), "real anti-P@1": (0.4, 0.8), "P consistent": 1,
-           "anti-P consistent": 0},
-    "1b": {"real P@1": (0.6, 0.8), "real anti-P@1": (0.4, 0.2), "P consistent": 0,
-           "anti-P consistent": 1},
-}  # fmt: skip
+    "1a": {
+        "real P@1": (0.6, 0.2),
+        "real anti-P@1": (0.4, 0.8),
+        "P consistent": 1,
+        "anti-P consistent": 0,
+    },
+    "1b": {
+        "real P@1": (0.6, 0.8),
+        "real anti-P@1": (0.4, 0.2),
+        "P consistent": 0,
+        "anti-P consistent": 1,
+    },
+}
 FIG_2 = ItemCounts.known(rated=[4, 2], liked=[3, 1], relevant=[6, 4], users=10)
 PRINTED_2: Numbers = {
-    "p(rel|i)": (6 / 10, 4 / 10), "p(train|i)": (4 / 10, 2 / 10), "p(rel|train,i)": (3 / 4, 1 / 2),
-    "p(rel|¬train,i)": (3 / 6, 3 / 8), "p(rel,train|i)": (3 / 10, 1 / 10),
-    "p(train|rel,i)": (3 / 6, 1 / 4), "p(rel)": 10 / 20, "p(train)": 6 / 20,
-    "p(rel|train)": 4 / 6, "p(rel|¬train)": 6 / 14, "p(rel,train)": 4 / 20, "p(train|rel)": 4 / 10,
-}  # fmt: skip
+    "p(rel|i)": (6 / 10, 4 / 10),
+    "p(train|i)": (4 / 10, 2 / 10),
+    "p(rel|train,i)": (3 / 4, 1 / 2),
+    "p(rel|¬train,i)": (3 / 6, 3 / 8),
+    "p(rel,train|i)": (3 / 10, 1 / 10),
+    "p(train|rel,i)": (3 / 6, 1 / 4),
+    "p(rel)": 10 / 20,
+    "p(train)": 6 / 20,
+    "p(rel|train)": 4 / 6,
+    "p(rel|¬train)": 6 / 14,
+    "p(rel,train)": 4 / 20,
+    "p(train|rel)": 4 / 10,
+}
 """By item and over both; the test side is the same."""
 FIG_3 = {
-    "1": ((3, 1), (3, 2), True), "2": ((2, 1), (3, 2), True), "3": ((3, 1), (2, 3), False),
+    "1": ((3, 1), (3, 2), True),
+    "2": ((2, 1), (3, 2), True),
+    "3": ((3, 1), (2, 3), False),
     "4": ((2, 1), (2, 3), False),
-}  # fmt: skip
+}
 """f and g on two items, and whether they agree; f is the steeper in all four."""
 
 
@@ -106,13 +151,19 @@ def _fig_2() -> Numbers:
     rated, liked, users = (int(x.sum()) for x in (toy.rated, toy.liked, toy.users))
     relevant = round(float((toy.p_rel * toy.users).sum()))
     return {
-        "p(rel|i)": _pair(toy.p_rel), "p(train|i)": _pair(toy.p_train),
-        "p(rel|train,i)": _pair(toy.p_rel_train), "p(rel|¬train,i)": _pair(toy.p_rel_unrated),
-        "p(rel,train|i)": _pair(toy.liked / toy.users), "p(train|rel,i)": _pair(toy.p_train_rel),
-        "p(rel)": relevant / users, "p(train)": rated / users, "p(rel|train)": liked / rated,
-        "p(rel|¬train)": (relevant - liked) / (users - rated), "p(rel,train)": liked / users,
+        "p(rel|i)": _pair(toy.p_rel),
+        "p(train|i)": _pair(toy.p_train),
+        "p(rel|train,i)": _pair(toy.p_rel_train),
+        "p(rel|¬train,i)": _pair(toy.p_rel_unrated),
+        "p(rel,train|i)": _pair(toy.liked / toy.users),
+        "p(train|rel,i)": _pair(toy.p_train_rel),
+        "p(rel)": relevant / users,
+        "p(train)": rated / users,
+        "p(rel|train)": liked / rated,
+        "p(rel|¬train)": (relevant - liked) / (users - rated),
+        "p(rel,train)": liked / users,
         "p(train|rel)": liked / relevant,
-    }  # fmt: skip
+    }
 
 
 def _fig_3(f: Both, g: Both) -> Numbers:
@@ -124,22 +175,29 @@ def _fig_4(toy: Toy) -> Numbers:
     good, bad = _pair(counts.p_rel_train), _pair(1 - counts.p_rel_train)
     odds, hits, false = _pair(counts.odds), _pair(counts.phi_p), _pair(counts.phi_anti)
     return {
-        "P@1": toy.scored("P@1"), "anti-P@1": toy.scored("anti-P@1"), "odds": odds,
-        "p(rel|train)": good, "p(¬rel|train)": bad, "phi_P": hits, "phi_antiP": false,
+        "P@1": toy.scored("P@1"),
+        "anti-P@1": toy.scored("anti-P@1"),
+        "odds": odds,
+        "p(rel|train)": good,
+        "p(¬rel|train)": bad,
+        "phi_P": hits,
+        "phi_antiP": false,
         "decrement of odds": decrement_rate(*odds),
         "decrement of p(rel|train)": decrement_rate(*good),
-        "decrement of p(¬rel|train)": decrement_rate(*bad), "agree": agree(hits, false),
-    }  # fmt: skip
+        "decrement of p(¬rel|train)": decrement_rate(*bad),
+        "agree": agree(hits, false),
+    }
 
 
 def _fig_8(toy: Toy) -> Numbers:
     seen = FIG_4["1"]
     real, false = toy.scored("P@1"), toy.scored("anti-P@1")
     return {
-        "real P@1": real, "real anti-P@1": false,
+        "real P@1": real,
+        "real anti-P@1": false,
         "P consistent": agree(seen.scored("P@1"), real),
         "anti-P consistent": agree(seen.scored("anti-P@1"), false),
-    }  # fmt: skip
+    }
 
 
 def _pair(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Both:

@@ -105,14 +105,21 @@ def _curve(table: pl.DataFrame, columns: Mapping[str, str], title: str, across: 
     part = table.filter(pl.col("metric").is_in(list(names)))
     frame = part.select(
         pl.col("metric").replace_strict(names).alias("metric"),
-        removed=(100 * (1 - pl.col("share"))).round(6), tau="tau",
-    )  # fmt: skip
+        removed=(100 * (1 - pl.col("share"))).round(6),
+        tau="tau",
+    )
     order = pl.DataFrame({"metric": list(columns), "place": range(len(columns))})
     frame = frame.join(order, on="metric").sort("place", "removed").drop("place")
     return charts.lines(
-        frame, "removed", "tau", title=title, by="metric", across=across,
-        up="τ with the full test set", zero=False,
-    )  # fmt: skip
+        frame,
+        "removed",
+        "tau",
+        title=title,
+        by="metric",
+        across=across,
+        up="τ with the full test set",
+        zero=False,
+    )
 
 
 def _robustness(
@@ -138,9 +145,15 @@ def _power(evidence: Evidence, columns: Mapping[str, str], title: str) -> list[B
     last = curves.filter(pl.col("p") >= CURVE)["rank"].max() or curves["rank"].max()
     curves = curves.filter(pl.col("rank") <= last)
     figure = charts.lines(
-        curves, "rank", "p", title=title, by="metric", up="p", across="pairs, the largest p first",
+        curves,
+        "rank",
+        "p",
+        title=title,
+        by="metric",
+        up="p",
+        across="pairs, the largest p first",
         notes=found.footer(),
-    )  # fmt: skip
+    )
     once = (
         discriminative_power(chosen).table().select("metric", pl.col("DP").alias("DP as defined"))
     )
@@ -201,17 +214,35 @@ def _released(letter: str, name: str) -> tuple[Exhibit, ...]:
     results, pvalues, of = (results_file(name),), (pvalues_file(name),), f"released, {SETS[name]}"
     popular = _popular(SEVEN, "Metrics without popular items")
     return (
-        Exhibit(f"Fig. 5{letter}", f"metrics, {of}", FIG_5,
-                _of_released(_figure_5_as_released, name), files=results),
-        Exhibit(f"Fig. 7{letter}", f"metrics under popularity cuts, {of}", FIG_7,
-                _of_released(popular, name), files=results),
-        Exhibit(f"Fig. 8{letter}", f"discriminative power of metrics, {of}", FIG_8,
-                _of_released(lambda e: _power(e, SEVEN, "p-values by metric"), name),
-                files=pvalues),
-        Exhibit("Table 3", f"DP, {of}", TAB_3,
-                _of_released(lambda e: _table_3(e, "released p-values", name), name),
-                files=pvalues),
-    )  # fmt: skip
+        Exhibit(
+            f"Fig. 5{letter}",
+            f"metrics, {of}",
+            FIG_5,
+            _of_released(_figure_5_as_released, name),
+            files=results,
+        ),
+        Exhibit(
+            f"Fig. 7{letter}",
+            f"metrics under popularity cuts, {of}",
+            FIG_7,
+            _of_released(popular, name),
+            files=results,
+        ),
+        Exhibit(
+            f"Fig. 8{letter}",
+            f"discriminative power of metrics, {of}",
+            FIG_8,
+            _of_released(lambda e: _power(e, SEVEN, "p-values by metric"), name),
+            files=pvalues,
+        ),
+        Exhibit(
+            "Table 3",
+            f"DP, {of}",
+            TAB_3,
+            _of_released(lambda e: _table_3(e, "released p-values", name), name),
+            files=pvalues,
+        ),
+    )
 
 
 RESULTS, PVALUES = (results_file(ML),), (pvalues_file(ML),)
@@ -230,32 +261,88 @@ TAB_3 = "How surely each metric tells systems apart, in one number: the sum of a
 
 EXHIBITS = (
     Exhibit("Table 2", "data", "How large and how skewed the data are.", _tables, DATA),
-    Exhibit("Systems", "the 21 systems here and as released",
-            "How strong each system is: metrics can be compared only on systems that differ.",
-            _systems, DATA),
-    Exhibit("Fig. 1", "cutoffs of nDCG, released", FIG_1,
-            _of_released(lambda e: _taus(e, "released scores", NDCG, FIGURE_1,
-                                         "τ between cutoffs of nDCG")), files=RESULTS),
-    Exhibit("Fig. 1", "cutoffs of nDCG, our systems", FIG_1,
-            _of_own(_figure_1_of_ours, deep=True), DATA),
-    Exhibit("Fig. 2", "cutoffs under sparsity, our systems", FIG_2,
-            _of_own(_sparse(NDCG, "Cutoffs of nDCG under sparsity"), deep=True), DATA),
-    Exhibit("Fig. 3", "cutoffs under popularity cuts, released", FIG_3,
-            _of_released(_popular(NDCG, "Cutoffs of nDCG without popular items")), files=RESULTS),
-    Exhibit("Fig. 3", "cutoffs under popularity cuts, our systems", FIG_3,
-            _of_own(_popular(NDCG, "Cutoffs of nDCG without popular items"), deep=True), DATA),
-    Exhibit("Fig. 4", "discriminative power of cutoffs, released", FIG_4,
-            _of_released(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG")), files=PVALUES),
-    Exhibit("Fig. 4", "discriminative power of cutoffs, our systems", FIG_4,
-            _of_own(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG"), deep=True), DATA),
+    Exhibit(
+        "Systems",
+        "the 21 systems here and as released",
+        "How strong each system is: metrics can be compared only on systems that differ.",
+        _systems,
+        DATA,
+    ),
+    Exhibit(
+        "Fig. 1",
+        "cutoffs of nDCG, released",
+        FIG_1,
+        _of_released(
+            lambda e: _taus(e, "released scores", NDCG, FIGURE_1, "τ between cutoffs of nDCG")
+        ),
+        files=RESULTS,
+    ),
+    Exhibit(
+        "Fig. 1", "cutoffs of nDCG, our systems", FIG_1, _of_own(_figure_1_of_ours, deep=True), DATA
+    ),
+    Exhibit(
+        "Fig. 2",
+        "cutoffs under sparsity, our systems",
+        FIG_2,
+        _of_own(_sparse(NDCG, "Cutoffs of nDCG under sparsity"), deep=True),
+        DATA,
+    ),
+    Exhibit(
+        "Fig. 3",
+        "cutoffs under popularity cuts, released",
+        FIG_3,
+        _of_released(_popular(NDCG, "Cutoffs of nDCG without popular items")),
+        files=RESULTS,
+    ),
+    Exhibit(
+        "Fig. 3",
+        "cutoffs under popularity cuts, our systems",
+        FIG_3,
+        _of_own(_popular(NDCG, "Cutoffs of nDCG without popular items"), deep=True),
+        DATA,
+    ),
+    Exhibit(
+        "Fig. 4",
+        "discriminative power of cutoffs, released",
+        FIG_4,
+        _of_released(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG")),
+        files=PVALUES,
+    ),
+    Exhibit(
+        "Fig. 4",
+        "discriminative power of cutoffs, our systems",
+        FIG_4,
+        _of_own(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG"), deep=True),
+        DATA,
+    ),
     *(one for letter, name in zip("abc", SETS, strict=True) for one in _released(letter, name)),
     Exhibit("Fig. 5", "metrics, our systems", FIG_5, _of_own(_figure_5_of_ours), DATA),
-    Exhibit("Fig. 6", "metrics under sparsity, our systems", FIG_6,
-            _of_own(_sparse(SEVEN, "Metrics under sparsity")), DATA),
-    Exhibit("Fig. 7", "metrics under popularity cuts, our systems", FIG_7,
-            _of_own(_popular(SEVEN, "Metrics without popular items")), DATA),
-    Exhibit("Fig. 8", "discriminative power of metrics, our systems", FIG_8,
-            _of_own(lambda e: _power(e, SEVEN, "p-values by metric")), DATA),
-    Exhibit("Table 3", "DP, our systems", TAB_3,
-            _of_own(lambda own: _table_3(own, "our systems", own.on)), DATA),
-)  # fmt: skip
+    Exhibit(
+        "Fig. 6",
+        "metrics under sparsity, our systems",
+        FIG_6,
+        _of_own(_sparse(SEVEN, "Metrics under sparsity")),
+        DATA,
+    ),
+    Exhibit(
+        "Fig. 7",
+        "metrics under popularity cuts, our systems",
+        FIG_7,
+        _of_own(_popular(SEVEN, "Metrics without popular items")),
+        DATA,
+    ),
+    Exhibit(
+        "Fig. 8",
+        "discriminative power of metrics, our systems",
+        FIG_8,
+        _of_own(lambda e: _power(e, SEVEN, "p-values by metric")),
+        DATA,
+    ),
+    Exhibit(
+        "Table 3",
+        "DP, our systems",
+        TAB_3,
+        _of_own(lambda own: _table_3(own, "our systems", own.on)),
+        DATA,
+    ),
+)

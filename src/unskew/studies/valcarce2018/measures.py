@@ -38,9 +38,11 @@ LIKED = 4.0
 AUTHORS = "valcarce_test"
 """The tag of the authors' own split, where a file has it."""
 DESIGNS: dict[str, Targets] = {
-    "TestItems": TestItems(), "AllItems": AllItems(), "TestTargets": TestTargets(),
+    "TestItems": TestItems(),
+    "AllItems": AllItems(),
+    "TestTargets": TestTargets(),
     "OneRelevant": OneRelevant(),
-}  # fmt: skip
+}
 """What may be ranked for a user: the variants of Bellogín, Castells and Cantador (2011), but for
 items with training ratings, which are all items but for a few."""
 DESIGN_METRICS = ("nDCG@10", "P@10")
@@ -196,10 +198,15 @@ def _trained(lab: Lab, on: str, name: str, chosen: Chosen) -> dict[str, str]:
     """Train a system if the store lacks its lists or its means by design; return their keys."""
     split, rule = split_of(lab, on), relevance(lab, on)
     told = {
-        "kind": "study lists", "system": chosen.algorithm.describe(), "depth": DEPTH,
-        "train": split.train.fingerprint, "test": split.test.fingerprint, "seed": lab.seed,
-        "stages": dict(STAGES), "relevance": rule.describe(),
-    }  # fmt: skip
+        "kind": "study lists",
+        "system": chosen.algorithm.describe(),
+        "depth": DEPTH,
+        "train": split.train.fingerprint,
+        "test": split.test.fingerprint,
+        "seed": lab.seed,
+        "stages": dict(STAGES),
+        "relevance": rule.describe(),
+    }
     keys = {part: key_of({**told, "part": part}) for part in ("lists", "designs")}
     if all(map(lab.store.has, keys.values())):
         return keys
@@ -238,10 +245,14 @@ def sizes(lab: Lab, on: str) -> pl.DataFrame:
     part = summary(lab.data(on).ratings).parts[0]
     return pl.DataFrame(
         {
-            "data": [on], "users": [part.users], "items": [part.items], "ratings": [part.ratings],
-            "density": [100 * part.density], "gini": [part.gini],
+            "data": [on],
+            "users": [part.users],
+            "items": [part.items],
+            "ratings": [part.ratings],
+            "density": [100 * part.density],
+            "gini": [part.gini],
         }
-    )  # fmt: skip
+    )
 
 
 @measurement("means of the 21 systems")
@@ -265,9 +276,12 @@ def correlations(lab: Lab, on: str) -> pl.DataFrame:
     frames = []
     for group, columns in groups.items():
         found = agreement(
-            per_user(lab, on), list(columns.values()), bootstrap=lab.amount("bootstrap"),
-            permutations=1, seed=lab.seed,
-        )  # fmt: skip
+            per_user(lab, on),
+            list(columns.values()),
+            bootstrap=lab.amount("bootstrap"),
+            permutations=1,
+            seed=lab.seed,
+        )
         names = list(columns)
         rows = [
             (a, b, found.tau[i, j], found.low[i, j], found.high[i, j])
@@ -284,9 +298,14 @@ def sparsity(lab: Lab, on: str) -> pl.DataFrame:
     """Take test ratings away at random; τ with the full test set, per metric and share."""
     with quietly():
         found = robustness(
-            split_of(lab, on).test, runs(lab, on), COLUMNS, shares=(1.0, *SHARES["sparsity"]),
-            samples=lab.amount("samples"), relevance=relevance(lab, on), seed=lab.seed,
-        )  # fmt: skip
+            split_of(lab, on).test,
+            runs(lab, on),
+            COLUMNS,
+            shares=(1.0, *SHARES["sparsity"]),
+            samples=lab.amount("samples"),
+            relevance=relevance(lab, on),
+            seed=lab.seed,
+        )
     return found.table()
 
 
@@ -296,9 +315,13 @@ def popularity(lab: Lab, on: str) -> pl.DataFrame:
     split = split_of(lab, on)
     with quietly():
         found = robustness(
-            split.test, runs(lab, on), COLUMNS, to="popularity", train=split.train,
+            split.test,
+            runs(lab, on),
+            COLUMNS,
+            to="popularity",
+            train=split.train,
             relevance=relevance(lab, on),
-        )  # fmt: skip
+        )
     return found.table().select("metric", "share", "tau", "judgments", "users")
 
 
@@ -306,9 +329,13 @@ def popularity(lab: Lab, on: str) -> pl.DataFrame:
 def pvalues(lab: Lab, on: str) -> pl.DataFrame:
     """Test every pair of systems by every metric; p without +1, as the paper."""
     found = compare(
-        per_user(lab, on), list(COLUMNS), permutations=lab.amount("permutations"), plus_one=False,
-        correction=None, seed=lab.seed,
-    )  # fmt: skip
+        per_user(lab, on),
+        list(COLUMNS),
+        permutations=lab.amount("permutations"),
+        plus_one=False,
+        correction=None,
+        seed=lab.seed,
+    )
     tables = [
         found.table(metric).select(pl.lit(metric).alias("metric"), "a", "b", "difference", "p")
         for metric in COLUMNS
@@ -334,9 +361,11 @@ def gains(lab: Lab, on: str) -> pl.DataFrame:
     for gain in (rule.gain, *GAINS):
         with quietly():
             found = evaluate(
-                split_of(lab, on).test, runs(lab, on), ["nDCG"],
+                split_of(lab, on).test,
+                runs(lab, on),
+                ["nDCG"],
                 relevance=replace(rule, gain=gain),
-            )  # fmt: skip
+            )
         rows += [(gain, name, means["nDCG"]) for name, means in means_of(found).items()]
     return pl.DataFrame(rows, schema=["gain", "system", "mean"], orient="row")
 

@@ -128,9 +128,10 @@ def deep_above_09(several: Sequence[Evidence]) -> Measured:
     found = pl.concat(pairs)
     known = found["tau"].drop_nans()
     return Measured(
-        _share_above(found, 0.9), text=f"{_share_above(found, 0.9):.1%} of {found.height}",
+        _share_above(found, 0.9),
+        text=f"{_share_above(found, 0.9):.1%} of {found.height}",
         note=f"The smallest is {_number(known.min()):.3f}.",
-    )  # fmt: skip
+    )
 
 
 def taus_by_set(lab: Lab, names: Sequence[str]) -> tuple[dict[str, pl.DataFrame], Source]:
