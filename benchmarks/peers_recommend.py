@@ -65,7 +65,7 @@ class Sitting:
     """The data of all races, and a folder in which both sides leave what they learned."""
 
     split: us.Split
-    lists: us.TargetLists
+    lists: us.targets.TargetLists
     few: us.Ratings
     folder: Path
 
@@ -77,11 +77,14 @@ class Sitting:
         split = us.Split(ratings.take(~test), ratings.take(test))
         train = split.train
         np.savez(
-            folder / "train.npz", user=train.user, item=train.item, value=train.value,
+            folder / "train.npz",
+            user=train.user,
+            item=train.item,
+            value=train.value,
             shape=(len(train.users), len(train.items)),
-        )  # fmt: skip
+        )
         few = ratings.take(~test & (ratings.user < 300))
-        return cls(split, us.TestItems().lists(split, liked=4), few, folder)
+        return cls(split, us.targets.TestItems().lists(split, liked=4), few, folder)
 
     def peer(self, environment: str, job: str, blas: int, **settings: Any) -> dict:
         """Run a peer's job in its environment, with so many threads for its BLAS."""
@@ -140,37 +143,57 @@ def ranking_text(mean: dict[str, float]) -> str:
 
 def wrmf(sitting: Sitting, solver: str) -> Result:
     """64 factors, 15 iterations, λ = 0.1, α = 1."""
-    ours = us.WRMF(64, regularisation=0.1, iterations=15, alpha=1.0, solver=solver)
+    ours = us.recommend.WRMF(64, regularisation=0.1, iterations=15, alpha=1.0, solver=solver)
     return by_ranking(
-        sitting, ours, "als", factors=64, regularization=0.1, iterations=15, alpha=1.0,
-        use_cg=solver == "cg", num_threads=THREADS,
-    )  # fmt: skip
+        sitting,
+        ours,
+        "als",
+        factors=64,
+        regularization=0.1,
+        iterations=15,
+        alpha=1.0,
+        use_cg=solver == "cg",
+        num_threads=THREADS,
+    )
 
 
 def item_knn(sitting: Sitting) -> Result:
     """20 neighbours; implicit's K counts the item itself."""
-    return by_ranking(sitting, us.ItemKNN(20), "cosine", K=21, num_threads=THREADS)
+    return by_ranking(sitting, us.recommend.ItemKNN(20), "cosine", K=21, num_threads=THREADS)
 
 
 def bprmf(sitting: Sitting) -> Result:
     """100 factors, 20 epochs, η = 0.02, λ = 0.01, one thread."""
-    ours = us.BPRMF(100, 0.02, 0.01, 0.01, 0.01, epochs=20)
+    ours = us.recommend.BPRMF(100, 0.02, 0.01, 0.01, 0.01, epochs=20)
     return by_ranking(
-        sitting, ours, "bpr", factors=100, learning_rate=0.02, regularization=0.01,
-        iterations=20, num_threads=1,
-    )  # fmt: skip
+        sitting,
+        ours,
+        "bpr",
+        factors=100,
+        learning_rate=0.02,
+        regularization=0.01,
+        iterations=20,
+        num_threads=1,
+    )
 
 
 def slim(sitting: Sitting) -> Result:
     """l1 = 10, l2 = 1000, the peer at its default tolerance; ours solves all items, it some."""
-    algorithm = us.SLIM(l1=10.0, l2=1000.0, tolerance=1e-7)
+    algorithm = us.recommend.SLIM(l1=10.0, l2=1000.0, tolerance=1e-7)
     train = sitting.split.train
     rated = np.flatnonzero(np.bincount(train.item, minlength=len(train.items)))
     columns = np.random.default_rng(0).choice(rated, COLUMNS, replace=False)
     peer = partial(
-        sitting.peer, "sklearn", "elastic", 1, l1=algorithm.l1, l2=algorithm.l2, tolerance=1e-4,
-        columns=columns.tolist(), threads=THREADS,
-    )  # fmt: skip
+        sitting.peer,
+        "sklearn",
+        "elastic",
+        1,
+        l1=algorithm.l1,
+        l2=algorithm.l2,
+        tolerance=1e-4,
+        columns=columns.tolist(),
+        threads=THREADS,
+    )
     ours, theirs, model = sitting.turns(algorithm, peer)
     R = np.zeros((len(train.users), len(train.items)))
     R[train.user, train.item] = train.value
@@ -188,7 +211,7 @@ def learned_columns(model: Any, columns: np.ndarray) -> np.ndarray:
     return W[columns]
 
 
-def objective(R: np.ndarray, columns: np.ndarray, W: np.ndarray, slim: us.SLIM) -> float:
+def objective(R: np.ndarray, columns: np.ndarray, W: np.ndarray, slim: us.recommend.SLIM) -> float:
     """Return what SLIM minimises, summed over some items."""
     missed = R[:, columns] - R @ W.T
     return float(0.5 * (missed**2).sum() + 0.5 * slim.l2 * (W**2).sum() + slim.l1 * W.sum())
@@ -202,11 +225,13 @@ def plsa(sitting: Sitting) -> Result:
     mixture = np.load(sitting.folder / "mixture.npz")
     other = likelihood(train, mixture["theta"], mixture["phi"])
 
-    def measured(algorithm: us.PLSA) -> float:
+    def measured(algorithm: us.recommend.PLSA) -> float:
         model = algorithm.fit(train)
         return likelihood(train, model.user_factors, model.item_factors)
 
-    algorithm, mine = fewest(us.PLSA(topics), iterations, measured, lambda it: it >= other)
+    algorithm, mine = fewest(
+        us.recommend.PLSA(topics), iterations, measured, lambda it: it >= other
+    )
     ours, theirs, _ = sitting.turns(algorithm, peer, first)
     text = "log-likelihood {:.4f} after {} iterations".format
     return Result(
@@ -233,12 +258,14 @@ def lda(sitting: Sitting) -> Result:
     first = peer()
     other = first["perplexity"]
 
-    def measured(algorithm: us.LDA) -> float:
+    def measured(algorithm: us.recommend.LDA) -> float:
         topics = topics_of(algorithm, algorithm.fit(train), train)
         np.save(sitting.folder / "lamda.npy", topics)
         return run("perplexity")["perplexity"]
 
-    algorithm, mine = fewest(us.LDA(**settings), 4 * iterations, measured, lambda it: it <= other)
+    algorithm, mine = fewest(
+        us.recommend.LDA(**settings), 4 * iterations, measured, lambda it: it <= other
+    )
     ours, theirs, _ = sitting.turns(algorithm, peer, first["seconds"])
     text = "perplexity {:.1f} after {} iterations".format
     return Result(
@@ -246,7 +273,7 @@ def lda(sitting: Sitting) -> Result:
     )
 
 
-def topics_of(algorithm: us.LDA, model: Any, train: us.Ratings) -> np.ndarray:
+def topics_of(algorithm: us.recommend.LDA, model: Any, train: us.Ratings) -> np.ndarray:
     """Return λ, topics x rated items, from the means that a model keeps.
 
     A user's γ adds up to α K and her ratings; a topic's λ to β per rated item and to what all
@@ -290,11 +317,15 @@ class Race:
 
 RACES = {
     "wrmf-cg": Race(
-        "WRMF, 64 factors, conjugate gradients", "implicit ALS, use_cg=True", 1,
+        "WRMF, 64 factors, conjugate gradients",
+        "implicit ALS, use_cg=True",
+        1,
         lambda sitting: wrmf(sitting, "cg"),
     ),
     "wrmf-exact": Race(
-        "WRMF, 64 factors, exact", "implicit ALS, use_cg=False", 1,
+        "WRMF, 64 factors, exact",
+        "implicit ALS, use_cg=False",
+        1,
         lambda sitting: wrmf(sitting, "exact"),
     ),
     "item-knn": Race("ItemKNN, k = 20", "implicit CosineRecommender", 1, item_knn),
@@ -302,7 +333,7 @@ RACES = {
     "slim": Race("SLIM", "scikit-learn elastic net on the Gram matrix", 3, slim),
     "plsa": Race("pLSA, 50 topics", "scikit-learn NMF, Kullback-Leibler", 3, plsa),
     "lda": Race("LDA, 50 topics", "scikit-learn LDA, batch", 3, lda),
-}  # fmt: skip
+}
 
 
 def compete(name: str, sitting: Sitting) -> tuple[str, bool]:

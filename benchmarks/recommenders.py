@@ -34,24 +34,37 @@ def published(home: Path) -> dict[str, tuple[float, float]]:
 def methods() -> dict[str, tuple[Algorithm, bool]]:
     """Return every method of the papers once, and whether it learns from levels (mena2021)."""
     found: dict[str, tuple[Algorithm, bool]] = {}
-    for paper in (us.valcarce2018, us.mena2021, us.castells2018, us.carraro2020, us.bellogin2017):
+    for paper in (
+        us.recommend.preset("valcarce2018"),
+        us.recommend.preset("mena2021"),
+        us.recommend.preset("castells2018"),
+        us.recommend.preset("carraro2020"),
+        us.recommend.preset("bellogin2017"),
+    ):
         for chosen in paper().values():
-            found.setdefault(chosen.algorithm.name, (chosen.algorithm, paper is us.mena2021))
-    for one in (us.OptimalPrecision(), us.OptimalAntiPrecision(), us.GaussianPLSA(), us.EASE()):
+            found.setdefault(
+                chosen.algorithm.name, (chosen.algorithm, paper is us.recommend.preset("mena2021"))
+            )
+    for one in (
+        us.recommend.OptimalPrecision(),
+        us.recommend.OptimalAntiPrecision(),
+        us.recommend.GaussianPLSA(),
+        us.recommend.EASE(),
+    ):
         found.setdefault(one.name, (one, False))
     return found
 
 
 def train_all(split: us.Split, few: us.Ratings) -> None:
     """Train and rank every method on one split; print strength, time and memory."""
-    lists = us.AllItems().lists(split, liked=4)
-    levels = us.levels(split.train, liked=4)
+    lists = us.targets.AllItems().lists(split, liked=4)
+    levels = us.data.levels(split.train, liked=4)
     total = 0.0
     print("| method | settings | P@10 | nDCG@10 | train s | rank s |")
     print("|---|---|---:|---:|---:|---:|")
     for name, (one, on_levels) in methods().items():
         train = levels if on_levels else split.train
-        one.fit(us.levels(few, liked=4) if on_levels else few)
+        one.fit(us.data.levels(few, liked=4) if on_levels else few)
         begun = time.perf_counter()
         model = one.fit(train)
         fitted = time.perf_counter()
@@ -72,21 +85,21 @@ def main() -> None:
     ratings = us.read_ratings(home / "ml-1m/ratings.parquet", tags=["valcarce_test"])
     test = ratings.tags["valcarce_test"].to_numpy()
     split = us.Split(ratings.take(~test), ratings.take(test))
-    lists = us.TestItems().lists(split, liked=4)
+    lists = us.targets.TestItems().lists(split, liked=4)
     few = ratings.take(~test & (ratings.user < 300))
     if sys.argv[1:] == ["--all"]:
-        train_all(us.RandomSplit(test=0.2).split(ratings, seed=1)[0], few)
+        train_all(us.splits.Random(test=0.2).split(ratings, seed=1)[0], few)
         return
     theirs = published(home)
     wanted = sys.argv[1:] or list(theirs)
     total, ours = 0.0, {}
     print("| system | settings | nDCG | published | P@10 | published | train s | rank s |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
-    for name, chosen in us.valcarce2018().items():
+    for name, chosen in us.recommend.preset("valcarce2018").items():
         if name not in wanted:
             continue
         warm = us.Split(few, split.test.take(split.test.user < 0))
-        us.rank(chosen.fit(few), us.AllItems().lists(warm, liked=4), 100)
+        us.rank(chosen.fit(few), us.targets.AllItems().lists(warm, liked=4), 100)
         begun = time.perf_counter()
         model = chosen.fit(split.train)
         fitted = time.perf_counter()
@@ -105,7 +118,7 @@ def main() -> None:
         n for n in ours if all(o >= 0.97 * t for o, t in zip(ours[n], theirs[n], strict=True))
     ]
     close = [n for n in ours if abs(ours[n][0] / theirs[n][0] - 1) <= 0.15]
-    tau = us.kendall([ours[n][0] for n in close], [theirs[n][0] for n in close])
+    tau = us.stats.kendall([ours[n][0] for n in close], [theirs[n][0] for n in close])
     print(f"\n{total:.0f} s in all; {len(enough)} of {len(ours)} reach 97 % of both values")
     print(f"tau_b over the {len(close)} systems within 15 % of their published nDCG: {tau:.3f}")
 

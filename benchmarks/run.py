@@ -56,7 +56,7 @@ def top_k_ratio(scores: np.ndarray, k: int = 100) -> float:
     users, items = scores.shape
     nothing = us.read_ratings({"user": np.arange(users), "item": np.arange(users) % items})
     split = us.Split(nothing.take(nothing.user < 0), nothing)
-    lists = us.AllItems().lists(split, liked=1)
+    lists = us.targets.AllItems().lists(split, liked=1)
     ours, theirs = [], []
     us.rank(scores, lists, k, threads=1)
     for _ in range(5):

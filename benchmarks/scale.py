@@ -42,23 +42,28 @@ def made(users: int) -> Ratings:
 def measure(users: int) -> dict[str, float]:
     """Best of two of each, and the largest amount of memory, in MiB."""
     few = made(20_000)  # kernels are compiled here
-    split = us.RandomSplit(test=0.2).split(few)[0]
+    split = us.splits.Random(test=0.2).split(few)[0]
     designs = {
-        "TestItems": us.TestItems(), "OneRelevant 99": us.OneRelevant(99),
-        "Percentiles 99": us.Percentiles(99), "by popularity": us.OneRelevant(99, by="popularity"),
-    }  # fmt: skip
+        "TestItems": us.targets.TestItems(),
+        "OneRelevant 99": us.targets.OneRelevant(99),
+        "Percentiles 99": us.targets.Percentiles(99),
+        "by popularity": us.targets.OneRelevant(99, by="popularity"),
+    }
     ways = {
-        "RandomSplit": us.RandomSplit(test=0.2), "UserSplit": us.UserSplit(test=0.2),
-        "UniformTest": us.UniformTest(test=0.1),
-    }  # fmt: skip
+        "RandomSplit": us.splits.Random(test=0.2),
+        "UserSplit": us.splits.PerUser(test=0.2),
+        "UniformTest": us.splits.Uniform(test=0.1),
+    }
     for way in ways.values():
         way.split(few)
     for design in designs.values():
         design.lists(split, liked=4).block(0, 10)
     ratings = made(users)
-    result = {name: timing.seconds(lambda w=way: w.split(ratings), 2)["best"]
-              for name, way in ways.items()}  # fmt: skip
-    split = us.RandomSplit(test=0.2).split(ratings)[0]
+    result = {
+        name: timing.seconds(lambda w=way: w.split(ratings), 2)["best"]
+        for name, way in ways.items()
+    }
+    split = us.splits.Random(test=0.2).split(ratings)[0]
     for name, design in designs.items():
         took = timing.seconds(lambda d=design: d.lists(split, liked=4).block(0, 1000), 2)
         result[name] = took["best"]

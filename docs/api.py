@@ -13,10 +13,10 @@ Written from the docstrings by `docs/api.py`. Everything is reached as
 `import unskew as us`, then `us.evaluate(…)`, and loaded at its first use.
 """
 TITLES = {
+    "": "On top",
     "data": "Data",
     "splits": "Splits and interventions",
     "targets": "Target items",
-    "runs": "Ranked lists",
     "recommend": "Recommenders",
     "worlds": "Worlds",
     "judging": "Judging",
@@ -27,33 +27,29 @@ TITLES = {
     "unbiased": "Unbiased estimates",
     "experiment": "Experiments",
     "auditing": "Audit",
-    "studies": "Studies",
     "report": "Reports",
-    "engine": "Versions",
-    "errors": "Errors",
+    "studies": "Studies",
 }
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
 def page() -> str:
     """Return the page."""
-    groups: dict[str, list[str]] = {part: [] for part in TITLES}
-    for name in unskew.__all__:
-        groups[_part(name)].append(name)
     parts = [HEAD]
-    for part, names in groups.items():
-        parts.append(f"## {TITLES[part]}\n")
-        parts += [entry(name) for name in sorted(names, key=str.lower)]
+    for part, title in TITLES.items():
+        package = getattr(unskew, part) if part else unskew
+        things = {name: getattr(package, name) for name in package.__all__}
+        parts.append(f"## {title}\n")
+        parts += [
+            entry(f"{part}.{name}" if part else name, things[name])
+            for name in sorted(things, key=str.lower)
+            if not inspect.ismodule(things[name])
+        ]
     return "\n".join(parts)
 
 
-def _part(name: str) -> str:
-    return unskew._HOME[name].split(".")[1]
-
-
-def entry(name: str) -> str:
+def entry(name: str, thing: object) -> str:
     """Return what is said of a name: how it is called, and its docstring."""
-    thing = getattr(unskew, name)
     lines = [f"### {name}\n"]
     call = signature(name, thing)
     if call:

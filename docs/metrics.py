@@ -4,8 +4,8 @@ import inspect
 import sys
 from pathlib import Path
 
-from unskew.metrics import REGISTRY, parse
-from unskew.metrics.names import ALIASES
+from unskew.metrics.names import ALIASES, parse
+from unskew.metrics.registry import REGISTRY
 
 HEAD = """# Metrics
 

@@ -17,9 +17,15 @@ from unskew.recommend.registry import ALGORITHMS, algorithm, read_setting, setti
 
 EVERYONE = sorted(ALGORITHMS)
 ALIKE = {
-    "random", "popularity", "positive-popularity", "average-rating", "smoothed-average",
-    "optimal-precision", "optimal-anti-precision", "optimal-true",
-}  # fmt: skip
+    "random",
+    "popularity",
+    "positive-popularity",
+    "average-rating",
+    "smoothed-average",
+    "optimal-precision",
+    "optimal-anti-precision",
+    "optimal-true",
+}
 """Not personalised."""
 PERSONAL = [name for name in EVERYONE if name not in ALIKE]
 # What suits a few dozen users: fewer factors and neighbours than for thousands.
@@ -38,14 +44,20 @@ SMALL = {
     "hpf": {"factors": 2},
     "slim": {"l1": 0.1, "l2": 1.0},
     "ease": {"l2": 10.0},
-    "rw": {"k": 5}, "rsv": {"k": 5}, "chi2": {"k": 5}, "kld": {"k": 5},
-    "user-knn": {"k": 5}, "rm1": {"k": 5}, "rm2": {"k": 5}, "lm-wsr-ub": {"k": 5, "mu": 10.0},
+    "rw": {"k": 5},
+    "rsv": {"k": 5},
+    "chi2": {"k": 5},
+    "kld": {"k": 5},
+    "user-knn": {"k": 5},
+    "rm1": {"k": 5},
+    "rm2": {"k": 5},
+    "lm-wsr-ub": {"k": 5, "mu": 10.0},
     "lm-wsr-ib": {"k": 5, "mu": 10.0},
     "uir": {"background": 0.5},
     "librec-slim": {"l1": 0.01, "l2": 3.0},
     "svdpp": {"factors": 4, "learning_rate": 0.01},
     "list-rank-mf": {"regularisation": 0.001},
-}  # fmt: skip
+}
 
 
 def build(name, **more):
@@ -59,9 +71,10 @@ def ratings(rows, users=None, items=None):
     made = Ratings.of(pl.Series(user), pl.Series(item), pl.Series(value, dtype=pl.Float64))
     if users is None:
         return made
-    known = us.Ids(pl.Series(np.arange(users))), us.Ids(pl.Series(np.arange(items)))
-    tables = [ids.codes(own.values) for ids, own in zip(known, (made.users, made.items),
-                                                        strict=True)]  # fmt: skip
+    known = us.data.Ids(pl.Series(np.arange(users))), us.data.Ids(pl.Series(np.arange(items)))
+    tables = [
+        ids.codes(own.values) for ids, own in zip(known, (made.users, made.items), strict=True)
+    ]
     return made.recode(known[0], tables[0], known[1], tables[1])
 
 
@@ -90,7 +103,7 @@ def some_ratings(seed=1, users=40, items=30, each=8):
 def test_same_seed_same_bits_whatever_the_threads(name, monkeypatch):
     train = some_ratings(users=300, items=40)
     split = us.Split(train, train.take(train.user < 0))
-    lists = us.AllItems().lists(split, liked=1)
+    lists = us.targets.AllItems().lists(split, liked=1)
     results = []
     for threads in (1, 2, 2):
         monkeypatch.setattr("unskew.engine.threads.available", lambda n=threads: n)
@@ -130,9 +143,14 @@ def communities(name):
 # Regularised to the mean, a rating predictor cannot tell communities that rate alike: it predicts
 # how high a rating would be, not which item would be rated.
 PREDICT_RATINGS = {
-    "svd", "biased-mf", "nncosngbr-ub", "nncosngbr-ib", "gaussian-plsa",
-    "svdpp", "list-rank-mf",
-}  # fmt: skip
+    "svd",
+    "biased-mf",
+    "nncosngbr-ub",
+    "nncosngbr-ib",
+    "gaussian-plsa",
+    "svdpp",
+    "list-rank-mf",
+}
 
 
 @pytest.mark.parametrize("name", [n for n in PERSONAL if n not in PREDICT_RATINGS])
@@ -285,21 +303,29 @@ HAND = [(1, 7, 5.0), (1, 8, 2.0), (2, 7, 4.0), (2, 9, 3.0), (3, 7, 1.0), (3, 9, 
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
-        (us.Popularity(), [3, 1, 3]),
-        (us.PositivePopularity(), [2, 0, 2]),
-        (us.PositivePopularity(liked=5), [1, 0, 1]),
-        (us.AverageRating(), [10 / 3, 2, 4]),
-        (us.SmoothedAverage(mu=1), [(2 + 4 / 7) / 4, (4 / 7) / 2, (2 + 4 / 7) / 4]),
-        (us.SmoothedAverage(mu=0), [2 / 3, 0, 2 / 3]),
-        (us.SmoothedAverage(), [(2 + 4 / 3) / (3 + 7 / 3), (4 / 3) / (1 + 7 / 3),
-                                         (2 + 4 / 3) / (3 + 7 / 3)]),
-        (us.SmoothedAverage(1, "rating"), [(10 + 24 / 7) / 4, (2 + 24 / 7) / 2, (12 + 24 / 7) / 4]),
-        (us.SmoothedAverage(1, "levels"), [(3 + 6 / 7) / 4, (6 / 7) / 2, (3 + 6 / 7) / 4]),
-        (us.OptimalPrecision(), [2 / 1, 0 / 3, 2 / 1]),
-        (us.OptimalAntiPrecision(), [-1 / 1, -1 / 3, -1 / 1]),
+        (us.recommend.Popularity(), [3, 1, 3]),
+        (us.recommend.PositivePopularity(), [2, 0, 2]),
+        (us.recommend.PositivePopularity(liked=5), [1, 0, 1]),
+        (us.recommend.AverageRating(), [10 / 3, 2, 4]),
+        (us.recommend.SmoothedAverage(mu=1), [(2 + 4 / 7) / 4, (4 / 7) / 2, (2 + 4 / 7) / 4]),
+        (us.recommend.SmoothedAverage(mu=0), [2 / 3, 0, 2 / 3]),
+        (
+            us.recommend.SmoothedAverage(),
+            [(2 + 4 / 3) / (3 + 7 / 3), (4 / 3) / (1 + 7 / 3), (2 + 4 / 3) / (3 + 7 / 3)],
+        ),
+        (
+            us.recommend.SmoothedAverage(1, "rating"),
+            [(10 + 24 / 7) / 4, (2 + 24 / 7) / 2, (12 + 24 / 7) / 4],
+        ),
+        (
+            us.recommend.SmoothedAverage(1, "levels"),
+            [(3 + 6 / 7) / 4, (6 / 7) / 2, (3 + 6 / 7) / 4],
+        ),
+        (us.recommend.OptimalPrecision(), [2 / 1, 0 / 3, 2 / 1]),
+        (us.recommend.OptimalAntiPrecision(), [-1 / 1, -1 / 3, -1 / 1]),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_by_hand(chosen, expected):
     train = ratings(HAND)
     score = scores(chosen.fit(train), train)
@@ -309,22 +335,24 @@ def test_by_hand(chosen, expected):
 
 def test_the_oracle_by_hand():
     train, truth = ratings(HAND), ratings([(1, 7, 1.0), (2, 7, 5.0), (3, 8, 4.0), (4, 9, 2.0)])
-    restricted = us.OptimalTrue(truth=truth).fit(train)
+    restricted = us.recommend.OptimalTrue(truth=truth).fit(train)
     assert scores(restricted, train)[0] == pytest.approx([1 / 2, 1, 0])
-    whole = us.OptimalTrue(truth=truth, restricted=False).fit(train)
+    whole = us.recommend.OptimalTrue(truth=truth, restricted=False).fit(train)
     assert scores(whole, train)[0] == pytest.approx([1 / 1, 1 / 3, 0])
     with pytest.raises(us.SettingError, match="truth"):
-        us.OptimalTrue().fit(train)
+        us.recommend.OptimalTrue().fit(train)
     with pytest.raises(us.DataError, match="under the ids"):
-        us.OptimalTrue(truth=some_ratings()).fit(train)
+        us.recommend.OptimalTrue(truth=some_ratings()).fit(train)
 
 
 def test_items_without_ratings():
     """A count of 0 is a score; an average of nothing is none."""
     train = ratings(HAND).recode(
-        us.Ids(pl.Series([1, 2, 3, 4])), np.arange(4, dtype=np.int32),
-        us.Ids(pl.Series([6, 7, 8, 9])), np.arange(1, 4, dtype=np.int32),
-    )  # fmt: skip
-    assert scores(us.Popularity().fit(train), train)[0, 0] == 0
-    assert math.isnan(scores(us.AverageRating().fit(train), train)[0, 0])
-    assert scores(us.SmoothedAverage().fit(train), train)[0, 0] == pytest.approx(4 / 7)
+        us.data.Ids(pl.Series([1, 2, 3, 4])),
+        np.arange(4, dtype=np.int32),
+        us.data.Ids(pl.Series([6, 7, 8, 9])),
+        np.arange(1, 4, dtype=np.int32),
+    )
+    assert scores(us.recommend.Popularity().fit(train), train)[0, 0] == 0
+    assert math.isnan(scores(us.recommend.AverageRating().fit(train), train)[0, 0])
+    assert scores(us.recommend.SmoothedAverage().fit(train), train)[0, 0] == pytest.approx(4 / 7)

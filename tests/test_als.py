@@ -251,7 +251,7 @@ def test_mena2021_on_its_first_fold(name):
     test = movielens.tags["mena_fold"].to_numpy() == 1
     split = us.Split(movielens.take(~test), movielens.take(test))
     levels = replace(split.train, value=frozen(np.maximum(split.train.value - 3.0, 0.0)))
-    lists = us.TrainItems().lists(split, liked=4)
+    lists = us.targets.TrainItems().lists(split, liked=4)
     run = us.rank(MENA[name].fit(levels), lists, 10)
     ours = us.evaluate(lists, {name: run}, ["P@10", "anti-P@10"]).mean()[name]
     assert ours["P@10"] == pytest.approx(published["precision"], rel=0.05)

@@ -22,8 +22,18 @@ from unskew.experiment.plan import plan_of
 from unskew.report.document import Grid, Picture, Words
 from unskew.report.page import as_html
 
-SECTIONS = ["answer", "data", "designs", "decisions", "null", "good-and-bad", "metric", "unbiased",
-            "truth", "card"]  # fmt: skip
+SECTIONS = [
+    "answer",
+    "data",
+    "designs",
+    "decisions",
+    "null",
+    "good-and-bad",
+    "metric",
+    "unbiased",
+    "truth",
+    "card",
+]
 SMALL = {"repeats": 2, "permutations": 200}
 FEW = ["random", "popularity", "average-rating"]
 
@@ -58,8 +68,16 @@ def test_all_sections_are_there_and_say_something(found):
         assert section.blocks, section.key
         assert section.shows.endswith(".")
         assert section.page.endswith(".md")
-    for key in ("data", "designs", "decisions", "null", "good-and-bad", "metric", "unbiased",
-                "truth"):  # fmt: skip
+    for key in (
+        "data",
+        "designs",
+        "decisions",
+        "null",
+        "good-and-bad",
+        "metric",
+        "unbiased",
+        "truth",
+    ):
         assert blocks(found, key, Picture), key
         assert blocks(found, key, Grid), key
 
@@ -78,11 +96,26 @@ def test_no_figure_is_empty(found):
 
 
 def test_designs_are_those_of_the_issue_where_there_is_time():
-    assert list(designs.DESIGNS) == ["all-items", "test-items", "1r", "u1r", "p1r", "test-targets",
-                                    "skew", "wtd-h", "temporal"]  # fmt: skip
+    assert list(designs.DESIGNS) == [
+        "all-items",
+        "test-items",
+        "1r",
+        "u1r",
+        "p1r",
+        "test-targets",
+        "skew",
+        "wtd-h",
+        "temporal",
+    ]
     quick, default, thorough = (designs.LEVELS[name] for name in ("quick", "default", "thorough"))
-    assert quick.algorithms == ("random", "popularity", "average-rating", "user-knn", "puresvd",
-                                "wrmf")  # fmt: skip
+    assert quick.algorithms == (
+        "random",
+        "popularity",
+        "average-rating",
+        "user-knn",
+        "puresvd",
+        "wrmf",
+    )
     assert default.algorithms == (*quick.algorithms, "item-knn", "slim", "bprmf", "plsa")
     assert (quick.repeats, quick.permutations, quick.folds) == (3, 10_000, None)
     assert (default.repeats, default.permutations, default.folds) == (5, 100_000, None)
@@ -91,10 +124,13 @@ def test_designs_are_those_of_the_issue_where_there_is_time():
 
 def test_the_table_is_what_the_designs_gave(found, shop):
     plan = us.Plan(
-        us.RandomSplit(test=0.2), us.AllItems(), [us.Random(), us.Popularity()],
-        us.Relevance(liked=4), ["P@10"],
-    )  # fmt: skip
-    scores = us.run(shop.ratings, plan).scores()[0]
+        us.splits.Random(test=0.2),
+        us.targets.AllItems(),
+        [us.recommend.Random(), us.recommend.Popularity()],
+        us.Relevance(liked=4),
+        ["P@10"],
+    )
+    scores = us.run_plan(shop.ratings, plan).scores()[0]
     mine = found.table().filter(design="all-items", system="popularity").row(0, named=True)
     assert mine["value"] == scores.mean("P@10")["popularity"]
     assert mine["random"] == scores.random()["P@10"]
@@ -127,9 +163,12 @@ def test_the_truth_is_that_of_the_world(found, shop):
     from unskew.auditing.true_values import truth
 
     plan = us.Plan(
-        us.RandomSplit(test=0.2), us.AllItems(), [us.Popularity(), us.AverageRating()],
-        us.Relevance(liked=4), ["P@10"],
-    )  # fmt: skip
+        us.splits.Random(test=0.2),
+        us.targets.AllItems(),
+        [us.recommend.Popularity(), us.recommend.AverageRating()],
+        us.Relevance(liked=4),
+        ["P@10"],
+    )
     whole = truth(shop, plan, bootstrap=0).table()
     mine = found.truth.table().filter(design="all-items", metric="P@10")
     for name in ("popularity", "average-rating"):
@@ -143,9 +182,14 @@ def test_random_ratings_are_a_truth_too(shop):
     assert "randomly chosen items" in made.truth.meant
     assert made.data.table()["part"].to_list() == ["observed", "random"]
     other = audit(
-        shop.ratings, "quick", random=shop.random(0.2), liked=4, algorithms=FEW,
-        designs=["all-items", "u1r"], **SMALL,
-    )  # fmt: skip
+        shop.ratings,
+        "quick",
+        random=shop.random(0.2),
+        liked=4,
+        algorithms=FEW,
+        designs=["all-items", "u1r"],
+        **SMALL,
+    )
     assert other.truth.table().equals(made.truth.table())
 
 
@@ -155,13 +199,21 @@ def test_same_seed_same_bits_whatever_the_store(shop, tmp_path):
     kept = audit(shop, "quick", store=tmp_path / "kept", **how).document().to_json()
     stages = []
     again = audit(
-        shop, "quick", store=tmp_path / "kept", **how,
+        shop,
+        "quick",
+        store=tmp_path / "kept",
+        **how,
         progress=lambda stage, done, total: stages.append((stage, done, total)),
-    )  # fmt: skip
+    )
     assert once == kept == again.document().to_json()
     assert {stage for stage, _, _ in stages} == {
-        "reading", "designs", "null experiment", "lists", "conclusions", "diagnostics",
-    }  # fmt: skip
+        "reading",
+        "designs",
+        "null experiment",
+        "lists",
+        "conclusions",
+        "diagnostics",
+    }
     assert all(0 <= done <= total for _, done, total in stages)
     other = audit(shop, "quick", seed=1, **how)
     assert other.document().to_json() != once
@@ -174,7 +226,7 @@ def test_what_is_in_the_store_is_not_trained_again(shop, tmp_path, monkeypatch):
     def refuse(*_args, **_kwargs):
         raise AssertionError("trained again")
 
-    for kind in (us.Random, us.Popularity, us.AverageRating):
+    for kind in (us.recommend.Random, us.recommend.Popularity, us.recommend.AverageRating):
         monkeypatch.setattr(kind, "fit", refuse)
     again = audit(shop, "quick", **how)
     assert again.document().to_json() == first.document().to_json()
@@ -182,13 +234,20 @@ def test_what_is_in_the_store_is_not_trained_again(shop, tmp_path, monkeypatch):
 
 def test_a_plan_of_ones_own(shop):
     plan = us.Plan(
-        [us.RandomSplit(test=0.3), us.UniformTest()], [us.AllItems(), us.TestTargets()],
-        {"chance": us.Random(), "pop": us.Popularity()}, us.Relevance(liked=4), ["nDCG@5", "P@5"],
+        [us.splits.Random(test=0.3), us.splits.Uniform()],
+        [us.targets.AllItems(), us.targets.TestTargets()],
+        {"chance": us.recommend.Random(), "pop": us.recommend.Popularity()},
+        us.Relevance(liked=4),
+        ["nDCG@5", "P@5"],
         seed=4,
-    )  # fmt: skip
+    )
     made = audit(shop, plan, **SMALL)
-    assert list(made.designs) == ["random AllItems()", "random TestTargets()",
-                                  "uniform AllItems()", "uniform TestTargets()"]  # fmt: skip
+    assert list(made.designs) == [
+        "random AllItems()",
+        "random TestTargets()",
+        "uniform AllItems()",
+        "uniform TestTargets()",
+    ]
     assert made.metric == "nDCG@5"
     assert made.systems == ("chance", "pop")
     assert "unskew run plan.toml" in command(made)
@@ -196,9 +255,7 @@ def test_a_plan_of_ones_own(shop):
 
 
 def test_folds_are_averaged(shop):
-    made = audit(
-        shop, "thorough", algorithms=FEW, designs=["all-items", "u1r"], **SMALL
-    )  # fmt: skip
+    made = audit(shop, "thorough", algorithms=FEW, designs=["all-items", "u1r"], **SMALL)
     assert {name: len(parts) for name, parts in made.scores.items()} == {"all-items": 5, "u1r": 5}
     each = [part.mean("P@10")["popularity"] for part in made.scores["all-items"]]
     mine = made.table().filter(design="all-items", system="popularity")["value"][0]
@@ -259,8 +316,10 @@ def test_no_disagreement_is_not_called_one():
     rating = np.tile([5, 5, 1, 2], 30)
     test = {"user": user, "item": item, "rating": rating}
     liked = {u: [int(i) for i in item[4 * u : 4 * u + 2]] for u in range(30)}
-    runs = {"best": liked, "worst": {u: [int(i) for i in item[4 * u + 2 : 4 * u + 4]]
-                                     for u in range(30)}}  # fmt: skip
+    runs = {
+        "best": liked,
+        "worst": {u: [int(i) for i in item[4 * u + 2 : 4 * u + 4]] for u in range(30)},
+    }
     made = audit(judgments=test, runs=runs, plan="quick", liked=4, metric="P@2", **SMALL)
     text = str(made)
     assert "first under 3 of 3 designs" in text
@@ -284,7 +343,7 @@ def test_training_ratings_allow_more_designs():
 
 def leaky(shop):
     """Return test and training ratings, and lists: one of training items, one of half the users."""
-    split = next(iter(us.RandomSplit(test=0.2).each(shop.ratings, 1)))
+    split = next(iter(us.splits.Random(test=0.2).each(shop.ratings, 1)))
     test, train = split.test.to_polars(), split.train.to_polars()
     good = {
         user: test.filter(pl.col("user") == user)["item"].to_list()
@@ -333,8 +392,11 @@ def test_an_audit_of_lists_tells_what_evaluate_warns_of(shop):
 def test_an_audit_of_ratings_tells_what_was_counted(found):
     noted = {note for parts in found.scores.values() for part in parts for note in part.notes}
     assert any("could not be scored" in note for note in noted)
-    for words in ("could not be scored; they are in no list", "users with test data have no list",
-                  "fewer than the cutoff of"):  # fmt: skip
+    for words in (
+        "could not be scored; they are in no list",
+        "users with test data have no list",
+        "fewer than the cutoff of",
+    ):
         assert any(words in line for line in found.remarks)
         assert words in str(found)
         assert words in document_of(found).to_json()
@@ -353,7 +415,10 @@ def test_the_card_makes_it_again(found, shop):
 
 
 def test_labels_that_toml_must_escape():
-    names = {'a "quoted" one': us.Random(), "back\\slash\nline\x7f": us.Popularity()}
+    names = {
+        'a "quoted" one': us.recommend.Random(),
+        "back\\slash\nline\x7f": us.recommend.Popularity(),
+    }
     plan = us.Plan(algorithms=names)
     assert plan_of(tomllib.loads(plan_toml(plan)))[0] == plan
 
@@ -450,10 +515,11 @@ HOSTILE = {
     "none disliked": ({"user": USER, "item": ITEM, "rating": 4 + STARS % 2}, 4),
     "implicit": ({"user": USER, "item": ITEM}, None),
     "one moment": (
-        {"user": USER, "item": ITEM, "rating": STARS, "time": [5] * USER.size}, 4,
+        {"user": USER, "item": ITEM, "rating": STARS, "time": [5] * USER.size},
+        4,
     ),
     "tiny": ({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 3, 2], "rating": [5, 1, 4, 2, 5]}, 4),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -507,11 +573,9 @@ def test_many_systems():
     parts = sample(users=100, items=60)
     lists = parts.runs["personal"].drop("score")
     runs = {
-        f"<b>system {k}</b>": lists.with_columns(
-            rank=pl.col("rank").shuffle(seed=k).over("user")
-        )
+        f"<b>system {k}</b>": lists.with_columns(rank=pl.col("rank").shuffle(seed=k).over("user"))
         for k in range(200)
-    }  # fmt: skip
+    }
     made = audit(judgments=parts.test, runs=runs, plan="quick", liked=4, **SMALL)
     document = made.document()
     assert len(document.systems) == 200
@@ -525,8 +589,11 @@ def test_many_systems():
 def jester():
     """Return ratings from -10 to 10."""
     rng = np.random.default_rng(6)
-    rows = [(u, int(i), float(rng.uniform(-10, 10))) for u in range(40)
-            for i in rng.choice(25, 10, replace=False)]  # fmt: skip
+    rows = [
+        (u, int(i), float(rng.uniform(-10, 10)))
+        for u in range(40)
+        for i in rng.choice(25, 10, replace=False)
+    ]
     return pl.DataFrame(rows, ["user", "item", "rating"], orient="row")
 
 
@@ -551,9 +618,14 @@ def test_ratings_below_0_are_audited_with_a_stated_gain(tmp_path, capsys):
     assert found.relevance == us.Relevance(5, gain="binary")
     assert "wrmf" not in found.systems
     assert "needs ratings from 0 up" in found.skipped["system wrmf"]
-    plan = us.Plan(us.RandomSplit(test=0.2), us.AllItems(), [us.Random(), us.Popularity()],
-                   us.Relevance(5, gain="binary"), ["P@10", "nDCG@10"])  # fmt: skip
-    scores = us.run(us.read_ratings(jester()), plan).scores()[0]
+    plan = us.Plan(
+        us.splits.Random(test=0.2),
+        us.targets.AllItems(),
+        [us.recommend.Random(), us.recommend.Popularity()],
+        us.Relevance(5, gain="binary"),
+        ["P@10", "nDCG@10"],
+    )
+    scores = us.run_plan(us.read_ratings(jester()), plan).scores()[0]
     mine = found.scores["all-items"][0]
     for metric in ("P@10", "nDCG@10"):
         assert mine.mean(metric)["popularity"] == scores.mean(metric)["popularity"]
@@ -573,8 +645,11 @@ def test_ratings_below_0_are_audited_with_a_stated_gain(tmp_path, capsys):
 def test_gain_and_loss_reach_given_lists():
     test = {"user": [1, 1, 2, 2], "item": ["a", "b", "a", "c"], "rating": [5, 1, 2, 4]}
     runs = {"x": {1: ["b", "a"], 2: ["a", "c"]}, "y": {1: ["a"], 2: ["c"]}}
-    for rule in ({"liked": 4, "gain": {5: 9, 4: 1, 2: 0, 1: 0}, "loss": "binary"},
-                 {"above": 3, "gain": "levels"}, {"relevance": "carraro2020"}):  # fmt: skip
+    for rule in (
+        {"liked": 4, "gain": {5: 9, 4: 1, 2: 0, 1: 0}, "loss": "binary"},
+        {"above": 3, "gain": "levels"},
+        {"relevance": "carraro2020"},
+    ):
         found = audit(judgments=test, runs=runs, designs=["as-given"], **rule, **SMALL)
         with pytest.warns(us.DataWarning):
             scores = us.evaluate(test, runs, ["nDCG@10", "nDCL@10"], **rule)
@@ -584,13 +659,16 @@ def test_gain_and_loss_reach_given_lists():
 
 
 def test_data_errors_inside_tasks_are_one_line():
-    plan = us.Plan(algorithms=[us.Random(), us.WRMF()], relevance=us.Relevance(5, gain="binary"))
+    plan = us.Plan(
+        algorithms=[us.recommend.Random(), us.recommend.WRMF()],
+        relevance=us.Relevance(5, gain="binary"),
+    )
     with pytest.raises(us.DataError) as caught:
         audit(jester(), plan, **SMALL)
     said = r"wrmf on .* failed, with seed 0: wrmf: a confidence needs ratings from 0 up.*"
     assert re.fullmatch(said, str(caught.value))
     with pytest.raises(us.DataError) as caught:
-        us.run(us.read_ratings(jester()), plan)
+        us.run_plan(us.read_ratings(jester()), plan)
     assert "\n" not in str(caught.value)
 
 
@@ -609,17 +687,24 @@ def test_data_errors_inside_tasks_are_one_line():
         (lambda: audit(HOSTILE["tiny"][0], metric="Gini@10"), "orders no systems"),
         (lambda: audit(HOSTILE["tiny"][0], train={"user": [1], "item": [2]}), "train is for"),
         (lambda: audit(HOSTILE["tiny"][0], liked=4, relevance=us.Relevance(liked=4)), "not both"),
-        (lambda: audit(HOSTILE["tiny"][0], us.Plan(algorithms=[us.Random()]), designs=["1r"]),
-         "designs is in the plan"),
+        (
+            lambda: audit(
+                HOSTILE["tiny"][0], us.Plan(algorithms=[us.recommend.Random()]), designs=["1r"]
+            ),
+            "designs is in the plan",
+        ),
         (lambda: audit({"user": [1, 2], "item": [1, 2], "rating": [50, 10]}), "what counts as"),
         (lambda: audit(runs={"a": {1: [2]}}), "both judgments"),
         (lambda: made_up(data=HOSTILE["tiny"][0]), "data is for ratings"),
-        (lambda: made_up(plan=us.Plan(algorithms=[us.Random()])), "a plan is for ratings"),
+        (
+            lambda: made_up(plan=us.Plan(algorithms=[us.recommend.Random()])),
+            "a plan is for ratings",
+        ),
         (lambda: made_up(runs={"a": {1: ["a"]}}), "at least two"),
         (lambda: made_up(workers=2), "workers is for ratings"),
         (lambda: made_up(designs=["u1r"]), "unknown design 'u1r'"),
     ],
-)  # fmt: skip
+)
 def test_errors_say_what_to_do(call, says):
     with pytest.raises(us.UnskewError, match=says):
         call()
@@ -655,8 +740,18 @@ def call(tmp_path, monkeypatch):
 
 def test_audit_command(call, tmp_path, shop):
     shop.ratings.to_csv(tmp_path / "ratings.csv")
-    how = ["ratings.csv", "--quick", "--liked", "4", "--designs", "all-items,1r", "--algorithms",
-           "random, popularity", "--store", "kept"]  # fmt: skip
+    how = [
+        "ratings.csv",
+        "--quick",
+        "--liked",
+        "4",
+        "--designs",
+        "all-items,1r",
+        "--algorithms",
+        "random, popularity",
+        "--store",
+        "kept",
+    ]
     done = call("audit", *how)
     assert done.exit_code == 0
     assert "the best P@10 under the common design (all-items)" in done.stdout
@@ -666,15 +761,27 @@ def test_audit_command(call, tmp_path, shop):
     again = call("audit", *how, "--format", "json", "-o", "-", "--quiet")
     assert "(chance)" not in again.stdout
     assert json.loads(again.stdout[again.stdout.index("\n{") :])["systems"] == [
-        "random", "popularity",
-    ]  # fmt: skip
+        "random",
+        "popularity",
+    ]
 
 
 @pytest.mark.slow
 def test_audit_command_writes_figures(call, tmp_path, shop):
     shop.ratings.to_csv(tmp_path / "ratings.csv")
-    done = call("audit", "ratings.csv", "--quick", "--designs", "all-items,1r", "--algorithms",
-                "random,popularity", "--figures", "pictures", "--format", "markdown")  # fmt: skip
+    done = call(
+        "audit",
+        "ratings.csv",
+        "--quick",
+        "--designs",
+        "all-items,1r",
+        "--algorithms",
+        "random,popularity",
+        "--figures",
+        "pictures",
+        "--format",
+        "markdown",
+    )
     assert "its figures are in pictures" in done.stderr
     text = (tmp_path / "unskew-report.md").read_text()
     named = re.findall(r"\((pictures/[^)]*)\)", text)
@@ -687,8 +794,18 @@ def test_audit_command_on_lists(call, tmp_path):
     parts.test.write_csv(tmp_path / "test.csv")
     for name in ("popular", "personal"):
         parts.runs[name].write_csv(tmp_path / f"{name}.csv")
-    done = call("audit", "--judgments", "test.csv", "--run", "popular.csv", "--run",
-                "mine=personal.csv", "--quick", "-o", "lists.html")  # fmt: skip
+    done = call(
+        "audit",
+        "--judgments",
+        "test.csv",
+        "--run",
+        "popular.csv",
+        "--run",
+        "mine=personal.csv",
+        "--quick",
+        "-o",
+        "lists.html",
+    )
     assert done.exit_code == 0
     assert "as-given" in done.stdout
     assert "assumed: liked: ratings from 4 up" in done.stderr

@@ -65,13 +65,40 @@ def test_probabilities_of_figure_2():
 
 FIGURE_4 = [
     # a, b, odds, p(rel|train), p(¬rel|train), φ_P, φ_antiP, the case, do they disagree
-    ([1, 1, 1, 0, 0], [1, 0], (1, 0.25), (0.6, 0.5), (0.4, 0.5), (0.6, 0.125), (-0.4, -0.125),
-     "agree, steeper", True),
-    ([1, 0, 0, 0, 0], [0, 0], (1, 0.25), (0.2, 0), (0.8, 1), (0.2, 0), (-0.8, -0.25),
-     "agree, steeper", True),
-    ([1, 1, 1, 0], [1, 0, 0], (2 / 3, 3 / 7), (0.75, 1 / 3), (0.25, 2 / 3), (0.5, 1 / 7),
-     (-1 / 6, -2 / 7), "agree, not steeper", False),
-]  # fmt: skip
+    (
+        [1, 1, 1, 0, 0],
+        [1, 0],
+        (1, 0.25),
+        (0.6, 0.5),
+        (0.4, 0.5),
+        (0.6, 0.125),
+        (-0.4, -0.125),
+        "agree, steeper",
+        True,
+    ),
+    (
+        [1, 0, 0, 0, 0],
+        [0, 0],
+        (1, 0.25),
+        (0.2, 0),
+        (0.8, 1),
+        (0.2, 0),
+        (-0.8, -0.25),
+        "agree, steeper",
+        True,
+    ),
+    (
+        [1, 1, 1, 0],
+        [1, 0, 0],
+        (2 / 3, 3 / 7),
+        (0.75, 1 / 3),
+        (0.25, 2 / 3),
+        (0.5, 1 / 7),
+        (-1 / 6, -2 / 7),
+        "agree, not steeper",
+        False,
+    ),
+]
 RATES = [(0.75, 1 / 6, 0.2), (0.75, 1, 0.2), (5 / 14, 5 / 9, 5 / 8)]
 
 
@@ -92,8 +119,10 @@ def test_examples_of_figure_4(number, example):
     assert pairs.lemma1 == 1
     steeper = [rates[0] > other for other in rates[1:]]
     assert pairs.steeper == {
-        "relevance": steeper[0], "non-relevance": steeper[1], "both": all(steeper),
-    }  # fmt: skip
+        "relevance": steeper[0],
+        "non-relevance": steeper[1],
+        "both": all(steeper),
+    }
 
 
 @pytest.mark.parametrize(
@@ -148,8 +177,20 @@ def case_of(odds, rel):
 
 def plain(items):
     """Count everything over pairs of items (users, rated, liked, asked, asked_liked)."""
-    names = ("disagree", "ties", "rel", "nonrel", "both", "tied", "P", "anti", "two", "three_P",
-             "three_anti", "true_both")  # fmt: skip
+    names = (
+        "disagree",
+        "ties",
+        "rel",
+        "nonrel",
+        "both",
+        "tied",
+        "P",
+        "anti",
+        "two",
+        "three_P",
+        "three_anti",
+        "true_both",
+    )
     found = dict.fromkeys(names, 0)
     found |= {"cases": [0] * 4, "strict": [0] * 4, "true": [0] * 4}
     number = 0
@@ -172,9 +213,7 @@ def plain(items):
         found["nonrel"] += steeper(odds, nonrel)
         found["both"] += steeper(odds, rel) and steeper(odds, nonrel)
         truth = tuple(Fraction(q, a) for *_, a, q in pair)
-        whole = tuple(
-            (r + (u - n) * t) / u for (u, n, r, *_), t in zip(pair, truth, strict=True)
-        )  # fmt: skip
+        whole = tuple((r + (u - n) * t) / u for (u, n, r, *_), t in zip(pair, truth, strict=True))
         case = case_of(odds, whole)
         found["true"][case] += 1
         consistent = agree(phi, truth), agree(anti, truth)
@@ -190,7 +229,7 @@ def plain(items):
 
 def counts_from(items):
     columns = [np.array(column, np.int64) for column in zip(*items, strict=True)]
-    ids = us.Ids.number(pl.Series(np.arange(len(items))))[0]
+    ids = us.data.Ids.number(pl.Series(np.arange(len(items))))[0]
     return ItemCounts(ids, *columns)
 
 
@@ -437,8 +476,9 @@ def test_samples_come_near_within_their_error():
     assert exact.consistency_error > 0
     assert math.isnan(sampled.consistency_error)
     told = sampled.to_dict()["standard_error"]
-    assert told["disagree"] == pytest.approx(math.sqrt(
-        sampled.disagree * (1 - sampled.disagree) / 200_000))  # fmt: skip
+    assert told["disagree"] == pytest.approx(
+        math.sqrt(sampled.disagree * (1 - sampled.disagree) / 200_000)
+    )
 
 
 def test_many_different_items_are_sampled(monkeypatch):
@@ -452,7 +492,7 @@ def test_many_different_items_are_sampled(monkeypatch):
 def test_tau_equals_kendall(items):
     counts = counts_from(items)
     tau = item_pairs(counts).tau
-    plain_tau = us.kendall(counts.phi_p, counts.phi_anti)
+    plain_tau = us.stats.kendall(counts.phi_p, counts.phi_anti)
     assert tau == pytest.approx(plain_tau, nan_ok=True)
 
 
@@ -554,7 +594,7 @@ def test_the_order_of_rows_does_not_matter():
         (lambda: describe_bias(SEEN, liked=4).head(0), SettingError, "share=0"),
         (lambda: steepness.true_functions(ItemCounts.known([1], [1], 3)), DataError, "not known"),
     ],
-)  # fmt: skip
+)
 def test_errors_say_what_to_do(call, error, says):
     with pytest.raises(error, match=says):
         call()
@@ -564,7 +604,7 @@ SEEN = {"user": [1, 2, 3, 1], "item": ["a", "a", "b", "c"], "rating": [5, 2, 4, 
 
 
 def test_one_of_asked_and_asked_liked_is_not_enough():
-    ids = us.Ids.number(pl.Series([1]))[0]
+    ids = us.data.Ids.number(pl.Series([1]))[0]
     one = np.array([1])
     with pytest.raises(SettingError, match="belong together"):
         ItemCounts(ids, one * 3, one, one, one)
@@ -575,9 +615,10 @@ def test_one_of_asked_and_asked_liked_is_not_enough():
 
 def test_pairs_of_what_two_systems_recommend():
     seen = {
-        "user": [1, 2, 3, 1, 2, 1, 4], "item": [1, 1, 1, 2, 2, 3, 4],
+        "user": [1, 2, 3, 1, 2, 1, 4],
+        "item": [1, 1, 1, 2, 2, 3, 4],
         "rating": [5, 2, 4, 4, 1, 5, 5],
-    }  # fmt: skip
+    }
     a, b = {1: [4, 3], 2: [3, 1]}, {1: [2, 4], 2: [9, 1]}
     pairs = pairs_of_systems(seen, a, b, 1, liked=4)
     assert (pairs.items, pairs.unrated) == (3, 1)  # items 2, 3, 4, and the unknown 9
@@ -600,15 +641,18 @@ def test_optimal_rankings_are_those_of_the_recommenders():
     ratings = us.read_ratings({"user": user, "item": item, "rating": rng.integers(1, 6, 350)})
     table = optimal_rankings(ratings, liked=4).table()
     for algorithm, column in (
-        (us.OptimalPrecision(liked=4), "phi_P"), (us.OptimalAntiPrecision(liked=4), "phi_antiP"),
-    ):  # fmt: skip
+        (us.recommend.OptimalPrecision(liked=4), "phi_P"),
+        (us.recommend.OptimalAntiPrecision(liked=4), "phi_antiP"),
+    ):
         score = algorithm.fit(ratings).score(np.zeros(1, np.int32))[0]
         assert table[column].to_list() == score.tolist()
     best = table.sort("phi_P", descending=True)
     assert best["rank_P"].is_sorted()
     truth = us.read_ratings({"user": user + 100, "item": item, "rating": rng.integers(1, 6, 350)})
     common = optimal_rankings(ratings, liked=4, random=truth)
-    score = us.OptimalTrue(truth=truth, liked=4).fit(ratings).score(np.zeros(1, np.int32))[0]
+    score = (
+        us.recommend.OptimalTrue(truth=truth, liked=4).fit(ratings).score(np.zeros(1, np.int32))[0]
+    )
     assert common.table()["p_rel_unrated"].to_list() == score.tolist()
     assert "true order" in str(common)
 
@@ -620,7 +664,7 @@ def test_ranks_share_the_best_and_leave_out_what_has_no_score():
     assert found.table()["rank_P"].to_list() == [1, 1, 3]
     assert found.table()["rank_anti-P"].to_list() == [2, 2, 1]
     assert found.tau("P", "anti-P") == -1
-    ids = us.Ids.number(pl.Series([1, 2]))[0]
+    ids = us.data.Ids.number(pl.Series([1, 2]))[0]
     columns = ([5, 5], [2, 3], [1, 2], [0, 1], [0, 1])
     partly = optimal_rankings(ItemCounts(ids, *(np.array(column) for column in columns)))
     assert partly.table()["rank_true"].to_list() == [None, 1]
@@ -753,9 +797,11 @@ def test_the_lemma_of_systems(a, b):
 
 def test_margins_of_scores():
     test = {"user": [1, 1, 1, 2, 2, 3], "item": list("abcabd"), "rating": [5, 1, 4, 2, 5, 5]}
-    runs = {"x": {1: ["a", "b"], 2: ["a", "b"], 3: ["z", "a"]},
-            "y": {1: ["a", "z"], 2: ["b", "z"], 3: ["z", "y"]},
-            "z": {1: ["d", "z"], 2: ["r", "z"], 3: ["z", "y"]}}  # fmt: skip
+    runs = {
+        "x": {1: ["a", "b"], 2: ["a", "b"], 3: ["z", "a"]},
+        "y": {1: ["a", "z"], 2: ["b", "z"], 3: ["z", "y"]},
+        "z": {1: ["d", "z"], 2: ["r", "z"], 3: ["z", "y"]},
+    }
     scores = us.evaluate(test, runs, ["P@2", "anti-P@2", "Judged@2"], liked=4)
     split = margins(scores)
     assert split.k == 2
@@ -856,8 +902,9 @@ def test_pairs_command(files):
 
 def test_pairs_command_for_two_systems(files):
     runs = ["--run", files / "a.csv", "--run", files / "b.csv"]
-    found = json.loads(call("pairs", files / "seen.csv", "--liked", 4, *runs, "-k", 1,
-                            "--format", "json"))  # fmt: skip
+    found = json.loads(
+        call("pairs", files / "seen.csv", "--liked", 4, *runs, "-k", 1, "--format", "json")
+    )
     assert found["items"] == 4
     assert json.loads(call("pairs", files / "seen.csv", *runs, "--format", "json"))["items"] == 6
     with pytest.raises(SettingError, match="twice"):
@@ -867,8 +914,18 @@ def test_pairs_command_for_two_systems(files):
 
 
 def test_describe_command(files):
-    out = call("describe", files / "seen.csv", "--liked", 4, "--random", files / "random.csv",
-               "--figures", files / "figures", "--format", "json")  # fmt: skip
+    out = call(
+        "describe",
+        files / "seen.csv",
+        "--liked",
+        4,
+        "--random",
+        files / "random.csv",
+        "--figures",
+        files / "figures",
+        "--format",
+        "json",
+    )
     report = describe_bias(files / "seen.csv", liked=4, random=files / "random.csv")
     assert json.loads(out)["verdict"] == report.verdict.to_dict()
     assert json.loads(out)["dependence"] == report.dependence.to_dict()
@@ -962,9 +1019,11 @@ def test_system_lemma_on_published_systems():
     table = pl.read_csv(real_data("published/mena2021_ml-1m_at10.csv"))
     table = table.filter(~pl.col("algorithm").str.starts_with("optimal"))
     split = margins(
-        {name: both for name, *both in
-         table.select("algorithm", "precision", "antiprecision").iter_rows()}
-    )  # fmt: skip
+        {
+            name: both
+            for name, *both in table.select("algorithm", "precision", "antiprecision").iter_rows()
+        }
+    )
     assert len(split.values) == 16
     assert len(split.pairs) == 120
     assert all(pair.disagree == pair.foretold for pair in split.pairs)

@@ -184,14 +184,21 @@ def test_duplicates_nan_and_depth(tmp_path):
     test, lists = made(4)
     test = pl.concat([test, test.head(40).with_columns(pl.col("rating") % 5 + 1)])
     frame = pl.concat([lists["one"], lists["one"].head(30).with_columns(score=pl.lit(2.5))])
-    frame = frame.with_columns(pl.when(pl.col("item") == 3).then(np.nan).otherwise("score")
-                               .alias("score"))  # fmt: skip
+    frame = frame.with_columns(
+        pl.when(pl.col("item") == 3).then(np.nan).otherwise("score").alias("score")
+    )
     for duplicates in ("first", "last", "mean", "max"):
         home = tmp_path / duplicates
         found = evaluate_files(
-            *put_all(home, test, {"one": frame}), metrics, liked=4, duplicates=duplicates,
-            repeated="first", nan="drop", depth=7, output=home / "out",
-        )  # fmt: skip
+            *put_all(home, test, {"one": frame}),
+            metrics,
+            liked=4,
+            duplicates=duplicates,
+            repeated="first",
+            nan="drop",
+            depth=7,
+            output=home / "out",
+        )
         run = us.read_run(frame, duplicates="first", nan="drop")
         judged = us.read_ratings(test, duplicates=duplicates)
         same_bits(found, us.evaluate(judged, {"one": run}, metrics, liked=4, depth=7))
@@ -205,9 +212,13 @@ def test_named_columns_and_rules(tmp_path):
     rule = us.Relevance(above=2, gain="exponential", loss={1: 2, 2: 1, 3: 0, 4: 0, 5: 0})
     test_files, runs = put_all(tmp_path, test, {"one": frame})
     found = evaluate_files(
-        test_files, runs, ["nDCG@5", "nDCL@5"], relevance=rule, columns=columns,
+        test_files,
+        runs,
+        ["nDCG@5", "nDCL@5"],
+        relevance=rule,
+        columns=columns,
         output=tmp_path / "out",
-    )  # fmt: skip
+    )
     judged = us.read_ratings(test, user="a", item="b", rating="c")
     run = us.read_run(frame, user="a", item="b", score="d")
     same_bits(found, us.evaluate(judged, {"one": run}, ["nDCG@5", "nDCL@5"], relevance=rule))
@@ -241,9 +252,13 @@ def test_already_by_user(tmp_path):
             own = frame.filter(pl.col("user") % 4 == part)
             own.write_parquet(tmp_path / name / f"{part}.parquet")
     found = evaluate_files(
-        tmp_path / "test", {"one": tmp_path / "one", "two": tmp_path / "two"}, METRICS, liked=4,
-        by_user=True, output=tmp_path / "out",
-    )  # fmt: skip
+        tmp_path / "test",
+        {"one": tmp_path / "one", "two": tmp_path / "two"},
+        METRICS,
+        liked=4,
+        by_user=True,
+        output=tmp_path / "out",
+    )
     same_bits(found, us.evaluate(test, lists, METRICS, liked=4))
 
 
@@ -251,8 +266,9 @@ def test_a_run_may_be_called_judgments(tmp_path):
     test, lists = made(8)
     put(test, tmp_path / "test")
     put(lists["one"], tmp_path / "judgments")
-    found = evaluate_files(tmp_path / "test", tmp_path / "judgments", "P@5", liked=4,
-                           output=tmp_path / "out")  # fmt: skip
+    found = evaluate_files(
+        tmp_path / "test", tmp_path / "judgments", "P@5", liked=4, output=tmp_path / "out"
+    )
     same_bits(found, us.evaluate(test, {"judgments": lists["one"]}, "P@5", liked=4))
 
 
@@ -262,26 +278,34 @@ def test_files_folders_patterns(tmp_path):
     put(lists["one"], tmp_path / "one.v2")
     (tmp_path / "one.v2" / "_temporary").mkdir()
     (tmp_path / "one.v2" / "_temporary" / "x.parquet").write_text("not this one")
-    found = [str(Path(p).relative_to(tmp_path)) for p in
-             parquet.find_files("x", [tmp_path / "deep", str(tmp_path / "one.v2" / "[01].parquet")]
-                                 )]  # fmt: skip
+    found = [
+        str(Path(p).relative_to(tmp_path))
+        for p in parquet.find_files(
+            "x", [tmp_path / "deep", str(tmp_path / "one.v2" / "[01].parquet")]
+        )
+    ]
     assert found == [
-        "deep/test/day=1/0.parquet", "deep/test/day=1/1.parquet", "deep/test/day=1/2.parquet",
-        "one.v2/0.parquet", "one.v2/1.parquet",
-    ]  # fmt: skip
+        "deep/test/day=1/0.parquet",
+        "deep/test/day=1/1.parquet",
+        "deep/test/day=1/2.parquet",
+        "one.v2/0.parquet",
+        "one.v2/1.parquet",
+    ]
     assert parquet.source_name("logs/mine/*.parquet") == "mine"
     assert parquet.source_name("logs/mine.parquet") == "mine"
     assert parquet.source_name("logs/mine/") == "mine"
-    scores = evaluate_files(tmp_path / "deep", [tmp_path / "one.v2"], "P@5", liked=4,
-                            output=tmp_path / "out")  # fmt: skip
+    scores = evaluate_files(
+        tmp_path / "deep", [tmp_path / "one.v2"], "P@5", liked=4, output=tmp_path / "out"
+    )
     assert list(scores.mean()) == ["one"]
     same_bits(scores, us.evaluate(test, {"one": lists["one"]}, "P@5", liked=4))
 
 
 # Exact sums
 
-REALS = st.lists(st.one_of(st.just(float("nan")), st.floats(0, 1), st.floats(-1e6, 1e6)),
-                 min_size=1, max_size=30)  # fmt: skip
+REALS = st.lists(
+    st.one_of(st.just(float("nan")), st.floats(0, 1), st.floats(-1e6, 1e6)), min_size=1, max_size=30
+)
 
 
 @given(REALS, st.integers(0, 29), st.sampled_from(["zero", "skip"]))
@@ -395,8 +419,11 @@ def test_a_stopped_evaluation_goes_on(tmp_path, monkeypatch):
     assert len(set(judged)) == len(judged), "a part was done twice"
     same_bits(found, us.evaluate(test, lists, METRICS, liked=4))
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "card.json", "job.json", "means.parquet", "users",
-    ]  # fmt: skip
+        "card.json",
+        "job.json",
+        "means.parquet",
+        "users",
+    ]
     before = len(judged)
     again = evaluate_files(*paths, **how)
     assert len(judged) == before
@@ -539,8 +566,9 @@ def test_every_flip_of_a_spilled_piece_is_found(tmp_path):
         at = int(rng.integers(len(whole)))
         if at in counts:  # how many rows there are: only for the estimate of memory
             continue
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << int(rng.integers(8)))])
-                         + whole[at + 1 :])  # fmt: skip
+        path.write_bytes(
+            whole[:at] + bytes([whole[at] ^ (1 << int(rng.integers(8)))]) + whole[at + 1 :]
+        )
         if not shuffle.is_spilled(chunk):
             continue
         with pytest.raises(DataError, match="changed since it was written"):
@@ -736,9 +764,10 @@ def test_ranks_that_stand_twice_name_their_rows(tmp_path):
         ).drop("score")
         first = frame.filter(pl.col("rank") == 2).row(0)
         return frame.with_columns(
-            rank=pl.when((pl.col("user") == first[0]) & (pl.col("rank") == 2)).then(1)
+            rank=pl.when((pl.col("user") == first[0]) & (pl.col("rank") == 2))
+            .then(1)
             .otherwise("rank")
-        )  # fmt: skip
+        )
 
     text = broken(tmp_path, lists=ranked)
     assert "1 ranks stand twice in one list" in text
@@ -754,8 +783,9 @@ def test_no_items_in_common_is_a_zero_with_a_warning(tmp_path):
     test, lists = made(14)
     lists = {"one": lists["one"].with_columns(pl.col("item") + 1000)}
     with pytest.warns(us.DataWarning, match="one: no items in common with the judgments"):
-        found = evaluate_files(*put_all(tmp_path, test, lists), "P@5", liked=4,
-                               output=tmp_path / "out")  # fmt: skip
+        found = evaluate_files(
+            *put_all(tmp_path, test, lists), "P@5", liked=4, output=tmp_path / "out"
+        )
     with pytest.warns(us.DataWarning, match="one: no items in common with the judgments"):
         same_bits(found, us.evaluate(test, lists, "P@5", liked=4))
     assert found.mean() == {"one": {"P@5": 0.0}}
@@ -766,14 +796,25 @@ def test_a_common_item_beyond_parts_is_enough(tmp_path):
     """As in memory: items need not meet for one user, only at all."""
     test = pl.DataFrame({"user": [1, 2], "item": [1, 2], "rating": [5, 5]})
     lists = {"one": pl.DataFrame({"user": [1, 2], "item": [9, 1], "rank": [1, 1]})}
-    found = evaluate_files(*put_all(tmp_path, test, lists, 1), "P@1", liked=4,
-                           output=tmp_path / "out")  # fmt: skip
+    found = evaluate_files(
+        *put_all(tmp_path, test, lists, 1), "P@1", liked=4, output=tmp_path / "out"
+    )
     same_bits(found, us.evaluate(test, lists, "P@1", liked=4))
     for source in (parquet.run_source("one", tmp_path / "one", {}, parquet.Reading()),):
         job = _parts.Job(
-            parquet.judgments_source(tmp_path / "test", {}, parquet.Reading()), (source,), (),
-            us.Relevance(4), "all", "zero", None, 1, "integer", "integer", "", 0,
-        )  # fmt: skip
+            parquet.judgments_source(tmp_path / "test", {}, parquet.Reading()),
+            (source,),
+            (),
+            us.Relevance(4),
+            "all",
+            "zero",
+            None,
+            1,
+            "integer",
+            "integer",
+            "",
+            0,
+        )
         assert remarks.share_items(job, source)
 
 
@@ -859,8 +900,9 @@ def test_parts_that_do_not_fit_are_refused(tmp_path, monkeypatch):
     test, lists = made(17)
     monkeypatch.setattr(_job, "_PER_PART", 1e6)
     with pytest.raises(SettingError, match=r"by_user: part 1 .* needs about"):
-        evaluate_files(*put_all(tmp_path, test, lists), "P@5", liked=4, by_user=True,
-                       output=tmp_path / "out")  # fmt: skip
+        evaluate_files(
+            *put_all(tmp_path, test, lists), "P@5", liked=4, by_user=True, output=tmp_path / "out"
+        )
     monkeypatch.setattr(_job, "_PER_PART", 1e12)
     with pytest.raises(SettingError, match="give more memory"):
         evaluate_files(tmp_path / "test", tmp_path / "one", "P@5", liked=4, output=tmp_path / "out")
@@ -940,8 +982,22 @@ def call(capsys):
 def test_command(tmp_path, call):
     test, lists = made(19)
     test_files, runs = put_all(tmp_path, test, lists)
-    arguments = ["evaluate", "-j", test_files, "-r", runs["one"], "-r", f"b={runs['two']}",
-                 "-m", "P@5,RR", "--liked", 4, "--format", "json", "-q"]  # fmt: skip
+    arguments = [
+        "evaluate",
+        "-j",
+        test_files,
+        "-r",
+        runs["one"],
+        "-r",
+        f"b={runs['two']}",
+        "-m",
+        "P@5,RR",
+        "--liked",
+        4,
+        "--format",
+        "json",
+        "-q",
+    ]
     code, out, err = call(*arguments, "--on-disk", tmp_path / "out", "--memory", "1GiB")
     assert (code, err) == (0, "")
     expected = us.evaluate(test, {"one": lists["one"], "b": lists["two"]}, ["P@5", "RR"], liked=4)
@@ -957,8 +1013,9 @@ def test_command(tmp_path, call):
     code, out, _ = call(*arguments[:-3], "--format", "latex", "--on-disk", tmp_path / "o2")
     assert code == 0
     assert "\\begin{tabular}" in out
-    code, _, err = call("evaluate", "-j", test_files / "0.parquet", "-r", runs["one"] / "0.parquet",
-                        "--by-user")  # fmt: skip
+    code, _, err = call(
+        "evaluate", "-j", test_files / "0.parquet", "-r", runs["one"] / "0.parquet", "--by-user"
+    )
     assert code == 2
     assert "go with --on-disk" in err
 
@@ -989,10 +1046,15 @@ print(peak())
 
 def test_the_footer_tells_how_large_row_groups_are(tmp_path):
     rng = np.random.default_rng(0)
-    frame = pl.DataFrame({
-        "user": rng.integers(0, 9, 10_000), "score": rng.random(10_000),
-        "items": [[1, 2]] * 10_000, "note": ["x"] * 10_000, "flag": [True] * 10_000,
-    })  # fmt: skip
+    frame = pl.DataFrame(
+        {
+            "user": rng.integers(0, 9, 10_000),
+            "score": rng.random(10_000),
+            "items": [[1, 2]] * 10_000,
+            "note": ["x"] * 10_000,
+            "flag": [True] * 10_000,
+        }
+    )
     path = str(tmp_path / "a.parquet")
     sizes = []
     for rows in (10_000, 2500, 10):
@@ -1041,11 +1103,13 @@ def test_large_row_groups_need_memory(tmp_path, monkeypatch):
 def heavy_user(home, monkeypatch, rows=400):
     """Write a user with as many rows as all others together, who needs 2 GiB by our estimate."""
     light = np.arange(rows) % 100
-    run = pl.DataFrame({
-        "user": np.concatenate([light, np.full(rows, 777)]),
-        "item": np.concatenate([np.arange(rows), np.arange(rows)]),
-        "score": np.arange(2 * rows) / 7,
-    })  # fmt: skip
+    run = pl.DataFrame(
+        {
+            "user": np.concatenate([light, np.full(rows, 777)]),
+            "item": np.concatenate([np.arange(rows), np.arange(rows)]),
+            "score": np.arange(2 * rows) / 7,
+        }
+    )
     test = run.gather_every(7).select("user", "item", rating=pl.lit(5))
     run.write_parquet(home / "run.parquet")
     test.write_parquet(home / "test.parquet")
@@ -1099,8 +1163,8 @@ MEASURED = (
 import sys
 import unskew as us
 try:
-    us.evaluate_files(sys.argv[1], sys.argv[2], ["P@10", "nDCG@10"], liked=4, output=sys.argv[3],
-                      memory=sys.argv[4], workers=2)
+    us.evaluation.evaluate_files(sys.argv[1], sys.argv[2], ["P@10", "nDCG@10"],
+                      liked=4, output=sys.argv[3], memory=sys.argv[4], workers=2)
     print("done")
 except us.SettingError as problem:
     print("refused")
@@ -1116,9 +1180,12 @@ def test_row_groups_and_users_stay_within_the_bound(tmp_path):
     def measured(paths, memory, out):
         where = [str(path) for path in (*paths, tmp_path / out)]
         done = subprocess.run(
-            [sys.executable, "-c", MEASURED, *where, f"{memory}MiB"], capture_output=True,
-            text=True, timeout=600, check=True,
-        )  # fmt: skip
+            [sys.executable, "-c", MEASURED, *where, f"{memory}MiB"],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=True,
+        )
         outcome, peak = done.stdout.split()
         print(out, memory, outcome, peak)
         assert int(peak) <= memory
@@ -1153,6 +1220,8 @@ def test_memory_stays_within_the_bound(tmp_path):
     assert rows > 4 * (bound - big.OWN)
     held = subprocess.run(
         [sys.executable, "-c", MEASURE, str(tmp_path), str(tmp_path / "out"), str(bound), "1"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert int(held.stdout) < bound

@@ -388,9 +388,9 @@ def test_judgments_needed_errors():
     with pytest.raises(DataError, match="at least 2 systems"):
         judgments_needed(TEST, {"x": RUNS["x"]}, "P@3", liked=4)
     data = us.read_ratings({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "rating": [5, 1, 4, 5]})
-    split = us.RandomSplit(test=0.5).split(data)[0]
-    lists = us.AllItems().lists(split, liked=4)
-    model = us.Popularity().fit(split.train, 0)
+    split = us.splits.Random(test=0.5).split(data)[0]
+    lists = us.targets.AllItems().lists(split, liked=4)
+    model = us.recommend.Popularity().fit(split.train, 0)
     with pytest.raises(SettingError, match="ready-made lists"):
         judgments_needed(lists, {"a": model, "b": model}, "P@2")
 

@@ -246,7 +246,7 @@ def test_kuairand(home):
 
 
 def test_lastfm_plays_are_events(home):
-    from unskew.splits.events import EventSplit
+    from unskew.splits.events import TemporalEvents
 
     plays = [
         ("user_000001", "2009-05-01T09:17:36Z", "mb-1", 'The "A"', "", "Song"),
@@ -266,7 +266,7 @@ def test_lastfm_plays_are_events(home):
     assert data.notes[1].endswith("1 plays name no artist: left out")
     events = data.features["events"]
     assert events.height == 5
-    (split,) = EventSplit(test=0.4).split(events)
+    (split,) = TemporalEvents(test=0.4).split(events)
     assert split.facts["events_train"] == 3
     assert split.facts["pairs_seen_in_training"] == 1
     assert rows(split.test) == [("user_000002", "No Id", 1.0)]

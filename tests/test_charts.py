@@ -48,7 +48,7 @@ def some_split(seed=0):
     rng = np.random.default_rng(seed)
     user, item = np.nonzero(rng.random((60, 40)) < np.linspace(0.6, 0.05, 40))
     data = us.read_ratings({"user": user, "item": item, "rating": 1 + item % 5})
-    return us.RandomSplit().split(data, seed)[0]
+    return us.splits.Random().split(data, seed)[0]
 
 
 def evil_figure():
@@ -120,7 +120,7 @@ def test_axis_labels(top):
 
 def test_the_audit_of_a_split_draws_it():
     split = some_split()
-    audit = us.audit_split(split)
+    audit = us.splits.diagnose_split(split)
     figure = audit.figure()
     for part, ratings in zip(PARTS, (split.train, split.test), strict=True):
         steps = [row for row in rows(figure) if row["part"] == part]
@@ -132,12 +132,12 @@ def test_the_audit_of_a_split_draws_it():
 
 def test_what_is_drawn_stays_out_of_the_numbers():
     split = some_split()
-    audit = us.audit_split(split)
+    audit = us.splits.diagnose_split(split)
     assert "per_item" not in audit.describe()
     assert "per_item" not in audit.table()["what"]
     assert "per_item" not in repr(audit)
     again = SplitAudit(**json.loads(json.dumps(audit.describe())))
-    assert again == audit == us.audit_split(Split(split.train, split.test, split.label))
+    assert again == audit == us.splits.diagnose_split(Split(split.train, split.test, split.label))
     with pytest.raises(ValueError, match="read-only"):
         audit.per_item[0][0] = 1
     with pytest.raises(DataError, match="from a card, without the ratings of each item"):

@@ -60,9 +60,18 @@ class Farm:
         file = home / "scheduler.json"
         # Without --port 0 two schedulers of two test processes would meet.
         self.scheduler = self.begin(
-            "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
-            "--no-show", "--scheduler-file", file, "--idle-timeout", "600 s",
-        )  # fmt: skip
+            "dask_scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--no-show",
+            "--scheduler-file",
+            file,
+            "--idle-timeout",
+            "600 s",
+        )
         until(lambda: file.exists() and file.read_text().rstrip().endswith("}"))
         self.address = json.loads(file.read_text())["address"]
 
@@ -73,15 +82,26 @@ class Farm:
         with (self.home / f"{command}-{self.started}.log").open("wb") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", f"distributed.cli.{command}", *map(str, arguments)],
-                stdout=log, stderr=log, cwd=self.home, env=os.environ | {"PYTHONPATH": path},
-            )  # fmt: skip
+                stdout=log,
+                stderr=log,
+                cwd=self.home,
+                env=os.environ | {"PYTHONPATH": path},
+            )
 
     def add(self):
         """Start a worker, and do not wait until it has joined."""
         one = self.begin(
-            "dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard",
-            "--local-directory", self.home / "scratch", "--death-timeout", "60",
-        )  # fmt: skip
+            "dask_worker",
+            self.address,
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--no-dashboard",
+            "--local-directory",
+            self.home / "scratch",
+            "--death-timeout",
+            "60",
+        )
         self.workers.append(one)
 
     def have(self, count):
@@ -130,7 +150,7 @@ def farm(tmp_path_factory):
 def undisturbed(tmp_path_factory):
     """Return the files of the plan as one process makes them, and its table."""
     home = tmp_path_factory.mktemp("undisturbed") / "store"
-    done = us.run(WORLD, PLAN, store=home)
+    done = us.run_plan(WORLD, PLAN, store=home)
     return contents(home), done.table()
 
 
@@ -263,14 +283,14 @@ def test_same_bits_in_a_shared_store(farm, undisturbed, tmp_path, monkeypatch):
     monkeypatch.setattr(Store, "adopt", None)
     monkeypatch.chdir(tmp_path)  # a relative path, for workers that are elsewhere
     with connect(farm.address) as client:
-        done = us.run(WORLD, PLAN, store="s", cluster=client)
+        done = us.run_plan(WORLD, PLAN, store="s", cluster=client)
         assert contents("s") == undisturbed[0]
         assert done.table().equals(undisturbed[1])
         assert Store.open("s").verify() == []
         assert not list(Path("s").glob(".probe*"))
         until(lambda: all(kept == ([0, 0, 0], 0, 0) for kept in client.run(held).values()))
     seen = []
-    us.run(WORLD, PLAN, store="s", cluster=farm.address, progress=seen.append)
+    us.run_plan(WORLD, PLAN, store="s", cluster=farm.address, progress=seen.append)
     assert seen == []
 
 
@@ -284,7 +304,7 @@ def test_same_bits_where_workers_do_not_see_the_store(farm, undisturbed, tmp_pat
     monkeypatch.setattr(cluster, "_is_seen", hidden)
     monkeypatch.setattr(cluster, "InPlace", None)
     with connect(farm.address) as client:
-        us.run(WORLD, PLAN, store=tmp_path / "s", cluster=client)
+        us.run_plan(WORLD, PLAN, store=tmp_path / "s", cluster=client)
         assert contents(tmp_path / "s") == undisturbed[0]
         assert Store.open(tmp_path / "s").verify() == []
         until(lambda: all(kept == ([0, 0, 0], 0, 0) for kept in client.run(held).values()))
@@ -294,38 +314,50 @@ def test_same_bits_where_workers_do_not_see_the_store(farm, undisturbed, tmp_pat
 
 def test_same_bits_without_a_store_and_with_one_worker(farm, undisturbed):
     farm.have(1)
-    assert us.run(WORLD, PLAN, cluster=farm.address).table().equals(undisturbed[1])
+    assert us.run_plan(WORLD, PLAN, cluster=farm.address).table().equals(undisturbed[1])
 
 
 def test_functions_of_ones_own(farm, tmp_path):
     """With a version they are kept; without, they come back and are not."""
     farm.have(1)
-    systems = [us.Custom("kept", drawn, version=1), us.Custom("not kept", drawn)]
-    settings = {"split": us.RandomSplit(folds=2), "targets": us.TestItems(), "metrics": ["P@5"]}
+    systems = [
+        us.experiment.Custom("kept", drawn, version=1),
+        us.experiment.Custom("not kept", drawn),
+    ]
+    settings = {
+        "split": us.splits.Random(folds=2),
+        "targets": us.targets.TestItems(),
+        "metrics": ["P@5"],
+    }
     plan = Plan(algorithms=systems, **settings)
-    there = us.run(WORLD, plan, store=tmp_path / "s", cluster=farm.address)
-    assert there.table().equals(us.run(WORLD, plan).table())
+    there = us.run_plan(WORLD, plan, store=tmp_path / "s", cluster=farm.address)
+    assert there.table().equals(us.run_plan(WORLD, plan).table())
     assert len(results(tmp_path / "s")) == 4  # lists and the one with a version, two folds
 
-    flat = Plan(algorithms=[us.Custom("λ", lambda train, rng: drawn(train, rng))], **settings)
-    assert us.run(WORLD, flat, cluster=farm.address).table().height == 2
+    flat = Plan(
+        algorithms=[us.experiment.Custom("λ", lambda train, rng: drawn(train, rng))], **settings
+    )
+    assert us.run_plan(WORLD, flat, cluster=farm.address).table().height == 2
 
 
 def test_a_failed_task(farm, tmp_path):
     farm.have(1)
     plan = Plan(
-        us.RandomSplit(folds=2), us.TestItems(), seed=3, metrics=["P@5"],
-        algorithms=[us.Popularity(), us.Custom("broken", broken, version=1)],
-    )  # fmt: skip
+        us.splits.Random(folds=2),
+        us.targets.TestItems(),
+        seed=3,
+        metrics=["P@5"],
+        algorithms=[us.recommend.Popularity(), us.experiment.Custom("broken", broken, version=1)],
+    )
     where = {"store": tmp_path / "s", "cluster": farm.address}
-    done = us.run(WORLD, plan, keep_going=True, **where)
+    done = us.run_plan(WORLD, plan, keep_going=True, **where)
     assert set(done.failures) == {"broken on random, split 1", "broken on random, split 2"}
     assert "this one never works" in next(iter(done.failures.values()))
     assert len(results(tmp_path / "s")) == 4
     with pytest.raises(DataError, match="in an earlier run"):
-        us.run(WORLD, plan, **where)
+        us.run_plan(WORLD, plan, **where)
     with pytest.raises(DataError, match="this one never works"):
-        us.run(WORLD, plan, retry_failed=True, **where)
+        us.run_plan(WORLD, plan, retry_failed=True, **where)
 
 
 # What goes wrong
@@ -339,7 +371,7 @@ def test_a_killed_worker_changes_nothing(farm, undisturbed, tmp_path):
         if victim.poll() is None:
             end(victim)
 
-    us.run(WORLD, PLAN, store=tmp_path / "s", cluster=farm.address, progress=kill)
+    us.run_plan(WORLD, PLAN, store=tmp_path / "s", cluster=farm.address, progress=kill)
     assert victim.poll() is not None
     assert contents(tmp_path / "s") == undisturbed[0]
 
@@ -353,7 +385,7 @@ def test_a_killed_worker_changes_nothing_where_results_come_back(farm, undisturb
         if progress.done == 4 and victim.poll() is None:
             end(victim)
 
-    done = us.run(WORLD, PLAN, cluster=farm.address, progress=kill)
+    done = us.run_plan(WORLD, PLAN, cluster=farm.address, progress=kill)
     assert victim.poll() is not None
     assert done.table().equals(undisturbed[1])
 
@@ -389,7 +421,7 @@ def test_a_plan_waits_for_its_first_worker(farm, undisturbed):
     farm.have(0)
     farm.add()
     with pytest.warns(DataWarning, match="has no worker"):
-        done = us.run(WORLD, PLAN, cluster=farm.address)
+        done = us.run_plan(WORLD, PLAN, cluster=farm.address)
     assert done.table().equals(undisturbed[1])
 
 
@@ -402,16 +434,19 @@ def test_a_lost_scheduler_is_said_and_the_run_goes_on_later(undisturbed, tmp_pat
             pytest.raises(ClusterError, match=r"scheduler tcp://.* was lost; what was finished"),
             connect(farm.address) as client,
         ):
-            us.run(
-                WORLD, PLAN, store=tmp_path / "s", cluster=client,
+            us.run_plan(
+                WORLD,
+                PLAN,
+                store=tmp_path / "s",
+                cluster=client,
                 progress=lambda _: end(farm.scheduler),
-            )  # fmt: skip
+            )
     finally:
         farm.stop()
     kept = contents(tmp_path / "s")
     assert 0 < len(kept) < len(undisturbed[0])
     assert kept.items() <= undisturbed[0].items()
-    us.run(WORLD, PLAN, store=tmp_path / "s")
+    us.run_plan(WORLD, PLAN, store=tmp_path / "s")
     assert contents(tmp_path / "s") == undisturbed[0]
 
 
@@ -424,8 +459,11 @@ def test_a_stopped_command_leaves_no_process(how, tmp_path):
     store = tmp_path / "s"
     process = subprocess.Popen(
         [*command, "--store", str(store), "--cluster", "local:2"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     try:
         until(lambda: len(results(store)) > 3 or process.poll() is not None)
         assert process.poll() is None, process.communicate()[1]
@@ -602,23 +640,24 @@ def test_clients_that_cannot_be_used():
 
     with (
         LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0",
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address=":0",
             worker_dashboard_address=None,
         ) as inside,
         Client(inside, set_as_default=False) as client,
         pytest.raises(SettingError, match="threads of this process"),
         connect(client),
-    ):  # fmt: skip
+    ):
         pass
 
 
 def test_workers_or_a_cluster(call, tmp_path):
     with pytest.raises(SettingError, match="workers or a cluster, not both; got workers=2"):
-        us.run(WORLD, PLAN, workers=2, cluster="local:2")
+        us.run_plan(WORLD, PLAN, workers=2, cluster="local:2")
     (tmp_path / "plan.toml").write_text(TOML)
-    code, _, error = call(
-        "run", tmp_path / "plan.toml", "--workers", "2", "--cluster", "local:2"
-    )  # fmt: skip
+    code, _, error = call("run", tmp_path / "plan.toml", "--workers", "2", "--cluster", "local:2")
     assert code == 2
     assert "--workers or --cluster, not both" in error
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import unskew
-from unskew.metrics import REGISTRY
+from public import public_names
+from unskew.metrics.registry import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(
@@ -69,8 +70,8 @@ def test_links_between_pages_exist():
 
 
 def test_every_public_name_is_documented():
-    for name in unskew.__all__:
-        assert (getattr(unskew, name).__doc__ or "").strip(), name
+    for name, thing in public_names().items():
+        assert (thing.__doc__ or "").strip() or not callable(thing), name
 
 
 def test_versions(capsys):

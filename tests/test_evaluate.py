@@ -16,7 +16,7 @@ import unskew as us
 from unskew.data.ratings import Ids
 from unskew.evaluation.evaluate import memory_bytes
 from unskew.evaluation.scores import USERS, Scores, System, notes_of
-from unskew.metrics import REGISTRY
+from unskew.metrics.registry import REGISTRY
 
 TEST = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
 RUN = {1: [20, 10], 2: [30]}

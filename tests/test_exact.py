@@ -16,8 +16,23 @@ from unskew.evaluation.one_relevant import OF_RANK, expected_values
 from unskew.experiment.plan import plan_from_card
 from unskew.metrics.names import parse
 
-METRICS = ["P@1", "P@3", "Recall@2", "HitRate@3", "F1@3", "Rprec", "AP", "AP@2", "RR", "RR@3",
-           "nDCG", "nDCG@3", "DCG@2", "RBP(p=0.6)", "RBP@3"]  # fmt: skip
+METRICS = [
+    "P@1",
+    "P@3",
+    "Recall@2",
+    "HitRate@3",
+    "F1@3",
+    "Rprec",
+    "AP",
+    "AP@2",
+    "RR",
+    "RR@3",
+    "nDCG",
+    "nDCG@3",
+    "DCG@2",
+    "RBP(p=0.6)",
+    "RBP@3",
+]
 RULE = us.Relevance(liked=4, gain="liked-only")
 
 
@@ -26,7 +41,7 @@ def some_split(users=6, items=12, seed=0, density=0.6):
     user, item = np.nonzero(rng.random((users, items)) < density)
     rating = rng.integers(1, 6, user.size)
     data = us.read_ratings({"user": user, "item": item, "rating": rating})
-    return us.RandomSplit(test=0.5).split(data, seed=1)[0]
+    return us.splits.Random(test=0.5).split(data, seed=1)[0]
 
 
 def some_scores(split, seed=3):
@@ -40,7 +55,7 @@ def some_scores(split, seed=3):
 
 def enumerated(split, scores, others, metrics=METRICS, **design):
     """Return the mean over all draws of each list's others, every list judged by itself."""
-    whole = us.OneRelevant(others="all", **design).lists(split, RULE)
+    whole = us.targets.OneRelevant(others="all", **design).lists(split, RULE)
     table = whole.to_polars()
     users, items = split.test.users.values.to_list(), split.test.items.values.to_list()
     rated = {
@@ -73,15 +88,19 @@ def enumerated(split, scores, others, metrics=METRICS, **design):
 @pytest.mark.parametrize(
     "design",
     [
-        {"others": 3}, {"others": 1, "candidates": "all"}, {"others": 4, "fixed": "judged"},
-        {"others": 2, "candidates": "all", "strata": 2}, {"others": 50}, {"others": 0},
+        {"others": 3},
+        {"others": 1, "candidates": "all"},
+        {"others": 4, "fixed": "judged"},
+        {"others": 2, "candidates": "all", "strata": 2},
+        {"others": 50},
+        {"others": 0},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_expectations_are_those_of_all_draws(design):
     split = some_split()
     scores = some_scores(split)
-    lists = us.OneRelevant(exact=True, **design).lists(split, RULE)
+    lists = us.targets.OneRelevant(exact=True, **design).lists(split, RULE)
     found = us.evaluate(lists, {"m": scores}, METRICS)
     others = design.pop("others")
     want = enumerated(split, scores, others, **design)
@@ -100,7 +119,7 @@ def test_drawn_lists_have_this_mean(ties, shortfall):
     how = {"ties": ties, "seed": 5}
 
     def lists(seed, **exact):
-        design = us.OneRelevant(others=9, shortfall=shortfall, **exact)
+        design = us.targets.OneRelevant(others=9, shortfall=shortfall, **exact)
         made = design.lists(split, RULE, seed=seed)
         if shortfall == "fill":  # its seed also orders what could not be scored
             object.__setattr__(made, "seed", 0)
@@ -148,8 +167,8 @@ def _one_list(free, n):
     items = {"user": [1] * (free + 1), "item": list(range(free + 1))}
     test = us.read_ratings({"user": [1], "item": [0], "rating": [5]})
     known = us.read_ratings({"user": [2] * (free + 1), "item": items["item"]})
-    split = us.Given(test=test).split(known)[0]
-    return us.OneRelevant(others=n, candidates="all", exact=True).lists(split, RULE)
+    split = us.splits.Given(test=test).split(known)[0]
+    return us.targets.OneRelevant(others=n, candidates="all", exact=True).lists(split, RULE)
 
 
 def test_a_far_tail_is_not_lost():
@@ -169,14 +188,18 @@ def test_nothing_is_drawn_and_nothing_depends_on_seed_or_threads():
     scores = some_scores(split)
     one, other = (
         us.evaluate(
-            us.OneRelevant(20, exact=True).lists(split, RULE, seed=seed), {"m": scores}, METRICS,
+            us.targets.OneRelevant(20, exact=True).lists(split, RULE, seed=seed),
+            {"m": scores},
+            METRICS,
             threads=threads,
         )
         for seed, threads in ((1, 1), (2, 2))
-    )  # fmt: skip
+    )
     assert one.systems["m"].values.tobytes() == other.systems["m"].values.tobytes()
     assert one.chance.values.tobytes() == other.chance.values.tobytes()
-    drawn = us.evaluate(us.OneRelevant(20).lists(split, RULE, seed=1), {"m": scores}, METRICS)
+    drawn = us.evaluate(
+        us.targets.OneRelevant(20).lists(split, RULE, seed=1), {"m": scores}, METRICS
+    )
     assert one.lists["anchor"].equals(drawn.lists["anchor"])
     assert one.lists["targets"].equals(drawn.lists["targets"])
     for metric in METRICS:  # a random order has the same expectation either way
@@ -186,10 +209,10 @@ def test_nothing_is_drawn_and_nothing_depends_on_seed_or_threads():
 
 
 def test_card_label_and_note_say_exact(tmp_path):
-    design = us.OneRelevant(others=20, exact=True)
+    design = us.targets.OneRelevant(others=20, exact=True)
     assert repr(design) == "OneRelevant(others=20, exact=True)"
     assert eval(repr(design), vars(us)) == design
-    assert repr(us.Percentiles(others=5, strata=4, exact=True)) == (
+    assert repr(us.targets.Percentiles(others=5, strata=4, exact=True)) == (
         "Percentiles(others=5, strata=4, exact=True)"
     )
     split = some_split(users=40, items=60)
@@ -201,24 +224,32 @@ def test_card_label_and_note_say_exact(tmp_path):
     scores.save(tmp_path)
     assert us.Scores.load(tmp_path).mean() == scores.mean()
     # Cards, and so the keys of stored results, of all other designs are as they were.
-    assert "exact" not in us.OneRelevant(others=20).describe()
+    assert "exact" not in us.targets.OneRelevant(others=20).describe()
 
 
 def test_plans_files_and_stores_take_it(tmp_path):
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((40, 60)) < 0.4)
     data = us.read_ratings({"user": user, "item": item, "rating": rng.integers(1, 6, user.size)})
-    designs = [us.OneRelevant(10), us.OneRelevant(10, exact=True), us.Percentiles(5, 3, exact=True)]
+    designs = [
+        us.targets.OneRelevant(10),
+        us.targets.OneRelevant(10, exact=True),
+        us.targets.Percentiles(5, 3, exact=True),
+    ]
     plan = us.Plan(
-        us.RandomSplit(folds=2), designs, [us.Popularity(), us.AverageRating()], RULE,
-        ["P@3", "RR", "nDCG@5"], seed=4,
-    )  # fmt: skip
-    kept = us.run(data, plan, store=tmp_path / "store")
+        us.splits.Random(folds=2),
+        designs,
+        [us.recommend.Popularity(), us.recommend.AverageRating()],
+        RULE,
+        ["P@3", "RR", "nDCG@5"],
+        seed=4,
+    )
+    kept = us.run_plan(data, plan, store=tmp_path / "store")
     table = kept.table()
     assert table["targets"].unique(maintain_order=True).to_list() == [repr(one) for one in designs]
-    assert us.run(data, plan, store=tmp_path / "store", workers=2).table().equals(table)
-    split = us.RandomSplit(folds=2).split(data, 4)[0]
-    model = us.Popularity().fit(split.train)
+    assert us.run_plan(data, plan, store=tmp_path / "store", workers=2).table().equals(table)
+    split = us.splits.Random(folds=2).split(data, 4)[0]
+    model = us.recommend.Popularity().fit(split.train)
     alone = us.evaluate(designs[1].lists(split, RULE, seed=4), {"popularity": model}, plan.metrics)
     part = table.filter(targets=repr(designs[1]), system="popularity", fold="fold1")
     assert dict(part.select("metric", "mean").iter_rows()) == alone.mean()["popularity"]
@@ -245,7 +276,7 @@ name = "popularity"
     )
     read = us.read_plan(tmp_path / "plan.toml")[0]
     assert read.designs == (designs[1],)
-    rows = us.run(data, read).table().filter(fold="fold1")
+    rows = us.run_plan(data, read).table().filter(fold="fold1")
     assert dict(rows.select("metric", "mean").iter_rows()) == alone.mean()["popularity"]
 
 
@@ -261,24 +292,24 @@ name = "popularity"
 )
 def test_designs_that_have_no_expectation(settings, text):
     with pytest.raises(SettingError, match=text):
-        us.OneRelevant(**{"exact": True, **settings})
+        us.targets.OneRelevant(**{"exact": True, **settings})
 
 
 def test_all_relevant_items_have_no_exact():
     with pytest.raises(SettingError, match="beside one relevant item"):
-        us.AllItems(others=10, exact=True)
+        us.targets.AllItems(others=10, exact=True)
 
 
 def test_what_exact_lists_refuse(tmp_path):
     split = some_split()
     scores = some_scores(split)
-    graded = us.OneRelevant(3, exact=True).lists(split, liked=4)  # gain: the rating
+    graded = us.targets.OneRelevant(3, exact=True).lists(split, liked=4)  # gain: the rating
     for metric in ("nDCG@3", "DCG@3"):
         with pytest.raises(SettingError, match=r"not liked have a gain.*gain='liked-only'"):
             us.evaluate(graded, {"m": scores}, metric)
-    judged = us.OneRelevant(3, exact=True, fixed="judged").lists(split, liked=4)
+    judged = us.targets.OneRelevant(3, exact=True, fixed="judged").lists(split, liked=4)
     assert us.evaluate(judged, {"m": scores}, "nDCG@3").mean()["m"]["nDCG@3"] > 0
-    lists = us.OneRelevant(3, exact=True).lists(split, RULE)
+    lists = us.targets.OneRelevant(3, exact=True).lists(split, RULE)
     for metric, why in (
         ("anti-P@3", "looks at other judged items"),
         ("condensed-RR", "looks at other judged items"),
@@ -292,29 +323,29 @@ def test_what_exact_lists_refuse(tmp_path):
             us.evaluate(lists, {"m": scores}, metric)
     with pytest.raises(SettingError, match="leave depth"):
         us.evaluate(lists, {"m": scores}, "P@3", depth=2)
-    drawn = us.OneRelevant(3).lists(split, RULE)
+    drawn = us.targets.OneRelevant(3).lists(split, RULE)
     with pytest.raises(SettingError, match=r"m: exact=True needs to know .* give a model"):
         us.evaluate(lists, {"m": us.rank(scores, drawn, 3)}, "P@3")
     for refused in (
         lambda: us.rank(scores, lists),
-        lambda: us.ranks_of(scores, lists),
+        lambda: us.judging.ranks_of(scores, lists),
         lambda: lists.to_polars(),
-        lambda: us.save_targets(lists, tmp_path / "lists.parquet"),
+        lambda: us.targets.save_targets(lists, tmp_path / "lists.parquet"),
     ):
         with pytest.raises(SettingError, match="with exact=True no others are drawn"):
             refused()
     with pytest.raises(SettingError, match="exact"):
-        us.correct_sampled(lists, {"m": scores}, "Recall@3")
+        us.unbiased.correct_sampled(lists, {"m": scores}, "Recall@3")
     with pytest.raises(SettingError, match="with exact=True no others are drawn"):
-        us.strata(lists, {"m": scores}, "P@3", by="popularity")
+        us.unbiased.strata(lists, {"m": scores}, "P@3", by="popularity")
     with pytest.raises(DataError, match="asks for no list"):
-        us.OneRelevant(3, exact=True).lists(split, liked=6)
+        us.targets.OneRelevant(3, exact=True).lists(split, liked=6)
 
 
 def test_undefined_where_the_relevant_item_has_no_gain():
     split = some_split()
     rule = us.Relevance(liked=4, gain={1: 0, 2: 0, 3: 0, 4: 0, 5: 2})
-    lists = us.OneRelevant(3, exact=True).lists(split, rule)
+    lists = us.targets.OneRelevant(3, exact=True).lists(split, rule)
     scores = us.evaluate(lists, {"m": some_scores(split)}, ["nDCG@3", "DCG@3"])
     without = lists.judgments.value == 4
     assert without.any()

@@ -22,7 +22,7 @@ from unskew.evaluation.chance import (
     random_ranks,
 )
 from unskew.evaluation.chance import sparsity as sparsity_of
-from unskew.metrics import parse
+from unskew.metrics.names import parse
 from unskew.splits.registry import PROTOCOLS
 
 LIKED = 4
@@ -36,7 +36,7 @@ def ratings(rows):
 
 def split_of(train, test):
     """Make a split of two sets of rows; pairs may be in both."""
-    return us.Given(test=ratings(test), overlap="keep").split(ratings(train))[0]
+    return us.splits.Given(test=ratings(test), overlap="keep").split(ratings(train))[0]
 
 
 def chi_square_bound(degrees):
@@ -47,38 +47,107 @@ def chi_square_bound(degrees):
 
 # Every order of small lists
 
-TRAIN = [("a", 0, 5), ("a", 1, 2), ("b", 0, 4), ("b", 2, 4), ("c", 3, 5), ("d", 1, 4), ("d", 3, 1),
-         ("e", 4, 5), ("e", 0, 3)]  # fmt: skip
-TEST = [("a", 2, 5), ("a", 3, 4), ("a", 4, 1), ("a", 0, 5), ("a", 5, 5), ("a", 6, 2), ("b", 1, 2),
-        ("b", 3, 5), ("b", 4, 3), ("c", 0, 1), ("c", 2, 2), ("d", 0, 4), ("d", 2, 4), ("d", 4, 5),
-        ("d", 1, 3), ("e", 1, 4), ("e", 5, 4), ("f", 1, 4), ("f", 3, 2)]  # fmt: skip
+TRAIN = [
+    ("a", 0, 5),
+    ("a", 1, 2),
+    ("b", 0, 4),
+    ("b", 2, 4),
+    ("c", 3, 5),
+    ("d", 1, 4),
+    ("d", 3, 1),
+    ("e", 4, 5),
+    ("e", 0, 3),
+]
+TEST = [
+    ("a", 2, 5),
+    ("a", 3, 4),
+    ("a", 4, 1),
+    ("a", 0, 5),
+    ("a", 5, 5),
+    ("a", 6, 2),
+    ("b", 1, 2),
+    ("b", 3, 5),
+    ("b", 4, 3),
+    ("c", 0, 1),
+    ("c", 2, 2),
+    ("d", 0, 4),
+    ("d", 2, 4),
+    ("d", 4, 5),
+    ("d", 1, 3),
+    ("e", 1, 4),
+    ("e", 5, 4),
+    ("f", 1, 4),
+    ("f", 3, 2),
+]
 """Pairs in both parts (a and 0, d and 1), test items without training (5, 6), a user without
 liked items (c) and one without training (f)."""
 
 SMALL = [
-    us.TrainItems(),
-    us.Targets(candidates=(1, 2, 3, 4, 5)),
-    us.TrainItems(others=2),
-    us.TestItems(others=1),
-    us.OneRelevant(others=3),
-    us.OneRelevant(others=2, candidates="all", fixed="judged"),
-    us.TrainItems(strata=2),
-    us.Percentiles(others=1, strata=2),
-    us.TestTargets(),
-    us.UserFlat(1),
+    us.targets.TrainItems(),
+    us.targets.Targets(candidates=(1, 2, 3, 4, 5)),
+    us.targets.TrainItems(others=2),
+    us.targets.TestItems(others=1),
+    us.targets.OneRelevant(others=3),
+    us.targets.OneRelevant(others=2, candidates="all", fixed="judged"),
+    us.targets.TrainItems(strata=2),
+    us.targets.Percentiles(others=1, strata=2),
+    us.targets.TestTargets(),
+    us.targets.UserFlat(1),
 ]
 CUTOFFS = ("@1", "@2", "@3", "")
 FORMULAS = [
-    "P", "P(per=list)", "P(bound=upper)", "Recall", "Recall(per=min)", "F1", "F1(per=list)",
-    "HitRate", "AP", "AP(per=min)", "AP(per=k)", "AP(per=list)", "RR", "DCG",
-    "DCG(discount=original)", "nDCG", "nDCG(ideal=uncut)", "nDCG(discount=original)", "RBP",
-    "RBP(p=0.5)", "SR", "SR(gamma=0)", "SR(gamma=2)", "SR(mean=ratio)", "HLU", "HLU(mean=users)",
-    "HLU(weight=popularity,halflife=2)", "anti-P", "anti-Recall", "anti-F1", "anti-HitRate",
-    "anti-AP", "anti-RR", "anti-DCG", "anti-nDCG", "anti-nDCG(ideal=best)", "anti-RBP", "anti-SR",
-    "anti-HLU", "condensed-P", "condensed-Recall", "condensed-AP", "condensed-RR",
-    "condensed-nDCG", "condensed-HitRate", "condensed-RBP", "condensed-SR", "anti-condensed-P",
-    "anti-condensed-AP", "anti-condensed-RR", "anti-condensed-nDCG",
-]  # fmt: skip
+    "P",
+    "P(per=list)",
+    "P(bound=upper)",
+    "Recall",
+    "Recall(per=min)",
+    "F1",
+    "F1(per=list)",
+    "HitRate",
+    "AP",
+    "AP(per=min)",
+    "AP(per=k)",
+    "AP(per=list)",
+    "RR",
+    "DCG",
+    "DCG(discount=original)",
+    "nDCG",
+    "nDCG(ideal=uncut)",
+    "nDCG(discount=original)",
+    "RBP",
+    "RBP(p=0.5)",
+    "SR",
+    "SR(gamma=0)",
+    "SR(gamma=2)",
+    "SR(mean=ratio)",
+    "HLU",
+    "HLU(mean=users)",
+    "HLU(weight=popularity,halflife=2)",
+    "anti-P",
+    "anti-Recall",
+    "anti-F1",
+    "anti-HitRate",
+    "anti-AP",
+    "anti-RR",
+    "anti-DCG",
+    "anti-nDCG",
+    "anti-nDCG(ideal=best)",
+    "anti-RBP",
+    "anti-SR",
+    "anti-HLU",
+    "condensed-P",
+    "condensed-Recall",
+    "condensed-AP",
+    "condensed-RR",
+    "condensed-nDCG",
+    "condensed-HitRate",
+    "condensed-RBP",
+    "condensed-SR",
+    "anti-condensed-P",
+    "anti-condensed-AP",
+    "anti-condensed-RR",
+    "anti-condensed-nDCG",
+]
 CASES = [name + cut for name in FORMULAS for cut in CUTOFFS] + ["nDCG(ideal=full)@2"]
 ITEMS = [f"{name}@{k}" for name in ("ARP", "EPC", "Novelty", "Tail") for k in (1, 2)]
 OPEN = [f"{name}{cut}" for name in ("Rprec", "bpref", "infAP", "anti-bpref") for cut in ("@2", "")]
@@ -170,7 +239,7 @@ def test_the_expectation_is_the_mean_over_all_orders(design):
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_lists_cut_at_a_depth(depth):
-    lists = small_lists(us.TrainItems())
+    lists = small_lists(us.targets.TrainItems())
     labels = [one for one in [*CASES, *DESCRIBED] if "condensed" not in one]
     labels = [one for one in labels if (parse(one).cutoff or 1) <= depth and "ratio" not in one]
     labels = [one for one in labels if parse(one).name != "HLU"]
@@ -188,7 +257,9 @@ def test_lists_cut_at_a_depth(depth):
     "gain", ["levels", "liked-only", "binary", "exponential", {1: 0, 2: 3, 3: 1, 4: 0, 5: 2}]
 )
 def test_any_rule_for_gains(gain):
-    lists = small_lists(us.TrainItems(), us.Relevance(liked=LIKED, gain=gain, loss="binary"))
+    lists = small_lists(
+        us.targets.TrainItems(), us.Relevance(liked=LIKED, gain=gain, loss="binary")
+    )
     labels = ["nDCG@2", "DCG", "anti-nDCG@3", "anti-DCG@2", "nDCG"]
     scores = judge(lists, labels)
     for r, (targets, case) in enumerate(cases_of(lists)):
@@ -197,7 +268,9 @@ def test_any_rule_for_gains(gain):
             assert scores.chance.values[row][r] == pytest.approx(mean, abs=1e-12, nan_ok=True)
 
 
-@pytest.mark.parametrize("design", [us.AllItems(), us.OneRelevant(3), us.TrainItems(strata=2)])
+@pytest.mark.parametrize(
+    "design", [us.targets.AllItems(), us.targets.OneRelevant(3), us.targets.TrainItems(strata=2)]
+)
 def test_the_expectation_of_what_items_are_like(design):
     """By hand: items of a random list are like the targets, so their mean weight is expected."""
     lists = small_lists(design)
@@ -209,9 +282,11 @@ def test_the_expectation_of_what_items_are_like(design):
     tail = np.ones(count.size)
     tail[order[before < 0.8 * count.sum()]] = 0
     weight = {
-        "ARP": count, "EPC": 1 - count / users, "Novelty": -np.log2(np.maximum(count, 1) / users),
+        "ARP": count,
+        "EPC": 1 - count / users,
+        "Novelty": -np.log2(np.maximum(count, 1) / users),
         "Tail": tail,
-    }  # fmt: skip
+    }
     start, item = lists.block(0, len(lists))
     for row, label in enumerate(ITEMS):
         own = weight[parse(label).name]
@@ -226,7 +301,7 @@ def test_the_expectation_of_what_items_are_like(design):
 def test_what_has_no_closed_form_is_simulated():
     draws = 600
     labels = [*OPEN, "AUC@2", "AUC", "Coverage@2", "P@2"]
-    for design in (us.AllItems(), us.OneRelevant(others=3)):
+    for design in (us.targets.AllItems(), us.targets.OneRelevant(others=3)):
         lists = small_lists(design)
         scores = judge(lists, labels, draws=draws, seed=5)
         assert scores.simulated == {**dict.fromkeys(labels[:-1], draws), "Coverage@2": 2}
@@ -253,7 +328,7 @@ def test_what_has_no_closed_form_is_simulated():
 
 
 def test_condensed_lists_that_are_cut_are_simulated():
-    lists = small_lists(us.AllItems())
+    lists = small_lists(us.targets.AllItems())
     scores = judge(lists, ["condensed-P@2", "P@2"], depth=3, draws=50)
     assert scores.simulated == {"condensed-P@2": 50}
     for deep in (None, int(lists.size.max()), 100):  # what cuts nothing changes nothing
@@ -262,7 +337,7 @@ def test_condensed_lists_that_are_cut_are_simulated():
 
 
 def test_ratios_of_sums_are_simulated_with_their_denominators():
-    lists = small_lists(us.TrainItems())
+    lists = small_lists(us.targets.TrainItems())
     labels = ["condensed-HLU@2", "condensed-SR(mean=ratio)@2", "anti-condensed-HLU@1"]
     draws = 900
     scores = judge(lists, labels, depth=2, draws=draws)
@@ -277,7 +352,7 @@ def test_ratios_of_sums_are_simulated_with_their_denominators():
 
 
 def test_expectations_do_not_depend_on_the_systems():
-    lists = small_lists(us.AllItems())
+    lists = small_lists(us.targets.AllItems())
     labels = ["nDCG@3", "bpref", "Coverage@2"]
     one = us.evaluate(lists, {"m": np.arange(7.0)}, labels, seed=2)
     two = us.evaluate(lists, {"m": np.zeros(7), "o": np.ones(7)}, labels, seed=2)
@@ -298,7 +373,7 @@ def test_judged_items_fall_on_all_places_alike(items, judged):
     users = 6000
     test = [(u, i, 5) for u in range(users) for i in range(judged)]
     train = [(users, i, 3) for i in range(items)]
-    lists = us.AllItems().lists(split_of(train, test), liked=4)
+    lists = us.targets.AllItems().lists(split_of(train, test), liked=4)
     ranks = random_ranks(lists, seed=1)
     assert np.diff(ranks.start).tolist() == [judged] * users + [0]
     rank = ranks.rank.reshape(users, judged)
@@ -319,7 +394,7 @@ def test_judged_items_fall_on_all_places_alike(items, judged):
 
 
 def test_what_is_no_target_has_no_random_place():
-    lists = small_lists(us.TrainItems())
+    lists = small_lists(us.targets.TrainItems())
     ranks = random_ranks(lists)
     start, item = lists.block(0, len(lists))
     for r in range(len(lists)):
@@ -355,38 +430,42 @@ def random_part():
     rng = np.random.default_rng(18)
     user, item = np.nonzero(rng.random((36, 60)) < 0.15)
     return us.read_ratings(
-        {"user": user, "item": item, "rating": rng.integers(1, 6, user.size),
-         "time": rng.permutation(user.size)}
-    )  # fmt: skip
+        {
+            "user": user,
+            "item": item,
+            "rating": rng.integers(1, 6, user.size),
+            "time": rng.permutation(user.size),
+        }
+    )
 
 
 SPLITS = [
-    us.RandomSplit(),
-    us.RandomSplit(folds=3),
-    us.UserSplit(test=0.3),
-    us.LeaveOut(3),
-    us.TemporalSplit(test=0.3),
-    us.EventSplit(aggregate="sum"),
-    us.UniformTest(test=0.15),
-    us.FlatTest(t=3),
-    us.HeadRemoved(us.RandomSplit(test=0.4), share=0.2),
-    us.ForcedTest(random_part()),
-    us.FamiliarTraining(folds=3),
-    us.Given(column="fold"),
-    us.Given(test=random_part(), overlap="keep"),
+    us.splits.Random(),
+    us.splits.Random(folds=3),
+    us.splits.PerUser(test=0.3),
+    us.splits.LeaveOut(3),
+    us.splits.Temporal(test=0.3),
+    us.splits.TemporalEvents(aggregate="sum"),
+    us.splits.Uniform(test=0.15),
+    us.splits.Flat(t=3),
+    us.splits.HeadRemoved(us.splits.Random(test=0.4), share=0.2),
+    us.splits.Forced(random_part()),
+    us.splits.FamiliarTraining(folds=3),
+    us.splits.Given(column="fold"),
+    us.splits.Given(test=random_part(), overlap="keep"),
 ]
 TARGETS = [
-    us.AllItems(),
-    us.TestItems(),
-    us.TrainItems(),
-    us.TestItems(others=15),
-    us.OneRelevant(others=12),
-    us.OneRelevant(others=12, fresh=False),
-    us.OneRelevant(others=12, candidates="all", by="popularity"),
-    us.Percentiles(others=10, strata=4),
-    us.AllItems(strata=3),
-    us.TestTargets(),
-    us.UserFlat(12),
+    us.targets.AllItems(),
+    us.targets.TestItems(),
+    us.targets.TrainItems(),
+    us.targets.TestItems(others=15),
+    us.targets.OneRelevant(others=12),
+    us.targets.OneRelevant(others=12, fresh=False),
+    us.targets.OneRelevant(others=12, candidates="all", by="popularity"),
+    us.targets.Percentiles(others=10, strata=4),
+    us.targets.AllItems(strata=3),
+    us.targets.TestTargets(),
+    us.targets.UserFlat(12),
 ]
 RULE = ["P@10", "Recall@10", "nDCG@10", "RR@10", "AP@10", "HitRate@10", "anti-P@10"]
 
@@ -402,7 +481,7 @@ def deviations(lists, first_seed, seeds=24):
 
     A user's lists share the user's random scores, so that users are the independent parts.
     """
-    models = {str(s): us.Random().fit(lists.train, first_seed + s) for s in range(seeds)}
+    models = {str(s): us.recommend.Random().fit(lists.train, first_seed + s) for s in range(seeds)}
     scores = us.evaluate(lists, models, RULE, users="all")
     found = {}
     for row, label in enumerate(RULE):
@@ -441,7 +520,7 @@ def test_chance_meets_its_expectation_under_every_split_and_every_design():
 @pytest.mark.filterwarnings("ignore::unskew.DataWarning")
 def test_chance_meets_its_expectation(design):
     data = us.read_ratings(some_data(), tags=["familiar", "fold"])
-    lists = design.lists(us.RandomSplit().split(data)[0], liked=LIKED)
+    lists = design.lists(us.splits.Random().split(data)[0], liked=LIKED)
     for label, z in deviations(lists, first_seed=77).items():
         assert abs(z) <= 4.5, label
 
@@ -469,8 +548,8 @@ def test_one_relevant_precision_lies_within_its_bounds(seed, others, n, candidat
         [one for one, t, b in zip(rows, test, both, strict=True) if b or not t],
         [one for one, t in zip(rows, test, strict=True) if t],
     )
-    every_one = us.Targets(candidates=candidates, others=others)
-    single = us.OneRelevant(others=others, candidates=candidates, fresh=False)
+    every_one = us.targets.Targets(candidates=candidates, others=others)
+    single = us.targets.OneRelevant(others=others, candidates=candidates, fresh=False)
     try:
         one = single.lists(split, liked=LIKED, seed=seed)
     except DataError:
@@ -479,7 +558,7 @@ def test_one_relevant_precision_lies_within_its_bounds(seed, others, n, candidat
     table = np.array(
         [rng.permutation(len(split.train.items)) for _ in range(len(split.train.users))], float
     )
-    low, high = one_relevant_bounds(whole, us.ranks_of(table, whole), n)
+    low, high = one_relevant_bounds(whole, us.judging.ranks_of(table, whole), n)
     got = us.evaluate(one, {"m": table}, f"P@{n}", users="all").mean()["m"][f"P@{n}"]
     assert low - 1e-12 <= got <= high + 1e-12
     if len(set(one.user.tolist())) == len(one):
@@ -493,17 +572,17 @@ def test_the_bounds_by_hand():
     test = [("a", 1, 5), ("a", 2, 5), ("b", 2, 5)]
     split = split_of(train, test)
     table = np.array([[4, 3, 5, 2, 1, 0], [0, 9, 3, 2, 1, 0], [0.0, 0, 0, 0, 0, 0]])
-    lists = us.Targets(candidates=(1, 2, 3, 4, 5)).lists(split, liked=4)
-    ranks = us.ranks_of(table, lists)
+    lists = us.targets.Targets(candidates=(1, 2, 3, 4, 5)).lists(split, liked=4)
+    ranks = us.judging.ranks_of(table, lists)
     assert ranks.rank.tolist() == [2, 3, 1]
     # n=1: hits at rank 1 are one of three; within n + |PR(u)| - 1, a's rank 2 counts too.
     assert one_relevant_bounds(lists, ranks, 1) == pytest.approx((1 / 3, 2 / 3))
     assert one_relevant_bounds(lists, ranks, 2) == pytest.approx((2 / 6, 3 / 6))
-    one = us.OneRelevant(others="all", candidates=(1, 2, 3, 4, 5)).lists(split, liked=4)
+    one = us.targets.OneRelevant(others="all", candidates=(1, 2, 3, 4, 5)).lists(split, liked=4)
     # Alone among the others, both of a's liked items stand at rank 2.
-    assert us.ranks_of(table, one).rank.tolist() == [2, 2, 1]
+    assert us.judging.ranks_of(table, one).rank.tolist() == [2, 2, 1]
     with pytest.raises(SettingError, match="lists with all relevant items"):
-        one_relevant_bounds(one, us.ranks_of(table, one))
+        one_relevant_bounds(one, us.judging.ranks_of(table, one))
 
 
 # Fixed rankings
@@ -527,8 +606,18 @@ def brute_force(rows, order, n, sigma, candidates, users):
     return total
 
 
-ROWS = [(0, 0, 5), (0, 1, 2), (0, 3, 4), (1, 0, 4), (1, 1, 5), (1, 2, 5), (2, 0, 1), (2, 2, 4),
-        (3, 4, 5), (3, 0, 4)]  # fmt: skip
+ROWS = [
+    (0, 0, 5),
+    (0, 1, 2),
+    (0, 3, 4),
+    (1, 0, 4),
+    (1, 1, 5),
+    (1, 2, 5),
+    (2, 0, 1),
+    (2, 2, 4),
+    (3, 4, 5),
+    (3, 0, 4),
+]
 
 
 @pytest.mark.parametrize("candidates", ["all", "test"])
@@ -577,8 +666,8 @@ def test_the_mean_over_random_splits(candidates):
     popular = np.bincount(data.item, minlength=len(data.items)).astype(float)
     found = []
     for seed in range(60):
-        split = us.RandomSplit(0.2).split(data, seed)[0]
-        lists = us.Targets(candidates=candidates).lists(split, liked=LIKED)
+        split = us.splits.Random(0.2).split(data, seed)[0]
+        lists = us.targets.Targets(candidates=candidates).lists(split, liked=LIKED)
         found.append(us.evaluate(lists, {"m": popular}, "P@5", users="all").mean()["m"]["P@5"])
     exact = expected_precision(data, n=5, liked=LIKED, candidates=candidates)
     error = np.std(found, ddof=1) / math.sqrt(len(found))
@@ -606,7 +695,9 @@ def test_settings_of_fixed_orders():
 # Sparsity
 
 
-@pytest.mark.parametrize("design", [us.TrainItems(), us.AllItems(), us.TestItems(others=3)])
+@pytest.mark.parametrize(
+    "design", [us.targets.TrainItems(), us.targets.AllItems(), us.targets.TestItems(others=3)]
+)
 def test_density_is_what_chance_scores(design):
     lists = small_lists(design)
     found = sparsity_of(lists)
@@ -622,7 +713,9 @@ def test_density_is_what_chance_scores(design):
 
 
 def test_density_of_one_relevant_lists():
-    lists = us.OneRelevant(others=4, candidates="all").lists(split_of(TRAIN, TEST), liked=LIKED)
+    lists = us.targets.OneRelevant(others=4, candidates="all").lists(
+        split_of(TRAIN, TEST), liked=LIKED
+    )
     found = sparsity_of(lists)
     assert len(set(lists.size.tolist())) > 1
     assert found.inverse_t == pytest.approx(np.mean(1 / lists.size), abs=1e-15)
@@ -635,7 +728,7 @@ def test_density_of_one_relevant_lists():
 def test_density_by_hand():
     """Two users, four items each rates two of; one of each user's ratings is tested and liked."""
     split = split_of([(0, 0, 5), (1, 1, 1)], [(0, 1, 5), (1, 3, 5), (1, 2, 1)])
-    found = sparsity_of(us.AllItems().lists(split, liked=4))
+    found = sparsity_of(us.targets.AllItems().lists(split, liked=4))
     assert found.rho == pytest.approx(1 / 3)  # one of three targets for both
     assert found.sigma == pytest.approx(3 / 5)
     assert found.inverse_t == pytest.approx(1 / 3)
@@ -652,7 +745,7 @@ def test_fairness_of_a_random_split():
     counts = np.bincount(data.item, minlength=len(data.items))
     found = []
     for seed in range(40):
-        split = us.RandomSplit(0.25).split(data, seed)[0]
+        split = us.splits.Random(0.25).split(data, seed)[0]
         fair = fairness(split)
         tested = np.bincount(split.test.item, minlength=counts.size)
         trained = counts - tested
@@ -664,7 +757,7 @@ def test_fairness_of_a_random_split():
     # A ratio of counts, so its mean is off by what the bottom's own spread makes of it.
     z = (np.mean(found, axis=0) - theory) / (np.std(found, axis=0, ddof=1) / math.sqrt(40))
     assert np.abs(z).max() < 4.5
-    folds = us.RandomSplit(folds=4).split(data)[0]
+    folds = us.splits.Random(folds=4).split(data)[0]
     assert fairness(folds).expected == pytest.approx(theory, abs=1e-15)
     assert fair.spread > 0.5
     assert fair.towards_popular > 1.5
@@ -673,7 +766,7 @@ def test_fairness_of_a_random_split():
 
 def test_equal_numbers_of_test_ratings_are_fair_only_where_items_are_equally_popular():
     even = ratings([(u, (u + k) % 12, 4) for u in range(12) for k in range(5)])
-    for how in (us.FlatTest(t=2), us.UniformTest(test=0.2)):
+    for how in (us.splits.Flat(t=2), us.splits.Uniform(test=0.2)):
         split = how.split(even, 1)[0]
         fair = fairness(split)
         tested = np.bincount(split.test.item, minlength=12)
@@ -685,7 +778,7 @@ def test_equal_numbers_of_test_ratings_are_fair_only_where_items_are_equally_pop
         assert fair.towards_popular == pytest.approx(1)
     uneven = us.read_ratings(some_data().drop("familiar", "fold", "time"))
     counts = np.bincount(uneven.item, minlength=len(uneven.items))
-    fair = fairness(us.FlatTest(t=3, min_ratings=5).split(uneven, 1)[0])
+    fair = fairness(us.splits.Flat(t=3, min_ratings=5).split(uneven, 1)[0])
     kept = counts >= 5
     assert fair.factor[kept] == pytest.approx(3 / (36 - counts[kept] + 3))
     assert fair.expected[kept] == pytest.approx(fair.factor[kept])
@@ -693,7 +786,7 @@ def test_equal_numbers_of_test_ratings_are_fair_only_where_items_are_equally_pop
     order = np.argsort(counts[kept], kind="stable")
     assert (np.diff(fair.factor[kept][order]) >= 0).all()
     assert fair.towards_popular > 1.2
-    assert fairness(us.UserSplit().split(uneven)[0]).expected is None
+    assert fairness(us.splits.PerUser().split(uneven)[0]).expected is None
 
 
 def test_fairness_where_the_truth_is_known():
@@ -711,15 +804,18 @@ def test_fairness_where_the_truth_is_known():
     with pytest.raises(SettingError, match="either relevance or liked"):
         fairness(split, truth=world)
     known = split_of([(0, 0, 5), (1, 0, 4)], [(0, 1, 5)])
-    factor = fairness(known, truth=ratings([(0, 0, 5), (1, 0, 5), (0, 1, 5), (1, 1, 4)]),
-                      relevance=us.Relevance(liked=4)).factor  # fmt: skip
+    factor = fairness(
+        known,
+        truth=ratings([(0, 0, 5), (1, 0, 5), (0, 1, 5), (1, 1, 4)]),
+        relevance=us.Relevance(liked=4),
+    ).factor
     assert math.isnan(factor[0])  # everyone who likes it has it in training
     assert factor[1] == 1 / 2
 
 
 def test_fairness_over_pairs():
     data = us.read_ratings(some_data().drop("familiar", "fold", "time"))
-    split = us.RandomSplit(0.2, exact=True).split(data)[0]
+    split = us.splits.Random(0.2, exact=True).split(data)[0]
     items = len(data.items)
     same = fairness(split, propensity=lambda who: np.full((who.size, items), 0.3))
     assert same.pair_spread == pytest.approx(0, abs=1e-7)
@@ -751,13 +847,13 @@ def popularity_over_seeds(data, how, design, seeds=5):
     for seed in range(seeds):
         split = how.split(data, seed)[0]
         lists = design.lists(split, liked=5, seed=seed)
-        model = us.Popularity().fit(split.train)
+        model = us.recommend.Popularity().fit(split.train)
         found.append(us.evaluate(lists, {"m": model}, "P@10", users="all").mean()["m"]["P@10"])
     return found
 
 
-UNIFORM = us.UniformTest(test=0.2, epsilon=0.2)
-HEADLESS = us.HeadRemoved(us.RandomSplit(test=0.2), share=0.1)
+UNIFORM = us.splits.Uniform(test=0.2, epsilon=0.2)
+HEADLESS = us.splits.HeadRemoved(us.splits.Random(test=0.2), share=0.1)
 
 
 @pytest.mark.real
@@ -765,13 +861,13 @@ HEADLESS = us.HeadRemoved(us.RandomSplit(test=0.2), share=0.1)
 @pytest.mark.parametrize(
     ("how", "design", "wanted"),
     [
-        (us.RandomSplit(test=0.2), us.TestItems(), 0.0820),
-        (us.RandomSplit(test=0.2), us.OneRelevant(others=99), 0.0639),
-        (HEADLESS, us.OneRelevant(others=99), 0.0422),
-        (UNIFORM, us.OneRelevant(others=99), 0.0232),
-        (UNIFORM, us.OneRelevant(others=99, candidates="all"), 0.040),
-        (us.RandomSplit(test=0.2), us.Percentiles(), 0.0140),
-        (UNIFORM, us.TestItems(), 0.0247),
+        (us.splits.Random(test=0.2), us.targets.TestItems(), 0.0820),
+        (us.splits.Random(test=0.2), us.targets.OneRelevant(others=99), 0.0639),
+        (HEADLESS, us.targets.OneRelevant(others=99), 0.0422),
+        (UNIFORM, us.targets.OneRelevant(others=99), 0.0232),
+        (UNIFORM, us.targets.OneRelevant(others=99, candidates="all"), 0.040),
+        (us.splits.Random(test=0.2), us.targets.Percentiles(), 0.0140),
+        (UNIFORM, us.targets.TestItems(), 0.0247),
     ],
     ids=["AR", "1R", "1R-headless", "U1R", "U1R-all", "P1R", "UAR"],
 )
@@ -786,8 +882,8 @@ def test_the_expected_precision_of_popularity_on_ml1m(ml1m):
     popular = np.bincount(ml1m.item, minlength=len(ml1m.items)).astype(float)
     found = []
     for seed in range(20):
-        split = us.RandomSplit(test=0.2).split(ml1m, seed)[0]
-        lists = us.TestItems().lists(split, liked=5, seed=seed)
+        split = us.splits.Random(test=0.2).split(ml1m, seed)[0]
+        lists = us.targets.TestItems().lists(split, liked=5, seed=seed)
         scores = us.evaluate(lists, {"m": popular}, "P@10", users="all")
         found.append(scores.mean()["m"]["P@10"])
     exact = expected_precision(ml1m, liked=5)

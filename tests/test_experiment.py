@@ -34,20 +34,35 @@ from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import ALGORITHMS
 
 PLAN = Plan(
-    split=[us.RandomSplit(folds=2), us.UserSplit(0.3)],
-    targets=[us.AllItems(), us.OneRelevant(others=6), us.TestTargets("forgive")],
-    algorithms=[us.Popularity(), us.Random(), us.UserKNN(k=5), us.BPRMF(factors=3, epochs=3)],
+    split=[us.splits.Random(folds=2), us.splits.PerUser(0.3)],
+    targets=[
+        us.targets.AllItems(),
+        us.targets.OneRelevant(others=6),
+        us.targets.TestTargets("forgive"),
+    ],
+    algorithms=[
+        us.recommend.Popularity(),
+        us.recommend.Random(),
+        us.recommend.UserKNN(k=5),
+        us.recommend.BPRMF(factors=3, epochs=3),
+    ],
     metrics=["P@5", "nDCG@5", "anti-P@5", "bpref", "Coverage@5"],
-    interventions=[us.Full(), us.Skew()],
+    interventions=[us.splits.Full(), us.splits.Skew()],
     ties="random",
     draws=2,
     seed=11,
 )
-SMALL = Plan(us.RandomSplit(folds=3), us.TestItems(), [us.Popularity()], metrics=["P@5"], seed=3)
+SMALL = Plan(
+    us.splits.Random(folds=3),
+    us.targets.TestItems(),
+    [us.recommend.Popularity()],
+    metrics=["P@5"],
+    seed=3,
+)
 
 
 def popular(train, rng):
-    return us.Popularity().fit(train)
+    return us.recommend.Popularity().fit(train)
 
 
 def drawn(train, rng):
@@ -64,8 +79,16 @@ TWICE = [1, pytest.param(2, marks=pytest.mark.slow)]
 
 
 def plan(*systems, **settings):
-    return Plan(**{"split": us.RandomSplit(folds=3), "targets": us.TestItems(), "seed": 3,
-                   "metrics": ["P@5"], "algorithms": list(systems), **settings})  # fmt: skip
+    return Plan(
+        **{
+            "split": us.splits.Random(folds=3),
+            "targets": us.targets.TestItems(),
+            "seed": 3,
+            "metrics": ["P@5"],
+            "algorithms": list(systems),
+            **settings,
+        }
+    )
 
 
 @pytest.fixture
@@ -83,7 +106,7 @@ def call(capsys):
 def undisturbed(tmp_path_factory):
     """Return the files of the plan as one process makes them, and its table."""
     home = tmp_path_factory.mktemp("undisturbed") / "store"
-    done = us.run(WORLD, PLAN, store=home)
+    done = us.run_plan(WORLD, PLAN, store=home)
     return contents(home), done.table()
 
 
@@ -92,18 +115,18 @@ def undisturbed(tmp_path_factory):
 
 def test_a_second_run_does_nothing_and_gives_the_same(undisturbed, tmp_path):
     files, table = undisturbed
-    assert us.run(WORLD, PLAN).table().equals(table)
+    assert us.run_plan(WORLD, PLAN).table().equals(table)
     seen = []
-    us.run(WORLD, PLAN, store=tmp_path / "s")
+    us.run_plan(WORLD, PLAN, store=tmp_path / "s")
     assert contents(tmp_path / "s") == files
-    again = us.run(WORLD, PLAN, store=tmp_path / "s", progress=seen.append)
+    again = us.run_plan(WORLD, PLAN, store=tmp_path / "s", progress=seen.append)
     assert again.table().equals(table)
     assert seen == []
 
 
 def test_same_bits_in_two_processes(undisturbed, tmp_path):
     files, table = undisturbed
-    done = us.run(WORLD, PLAN, store=tmp_path / "s", workers=2)
+    done = us.run_plan(WORLD, PLAN, store=tmp_path / "s", workers=2)
     assert contents(tmp_path / "s") == files
     assert done.table().equals(table)
 
@@ -113,7 +136,7 @@ def test_same_bits_in_any_block_size(undisturbed, tmp_path, monkeypatch, items, 
     monkeypatch.setattr("unskew.targets.designs.BLOCK_ITEMS", items)
     monkeypatch.setattr("unskew.judging.shape.BLOCK", lists)
     monkeypatch.setattr("unskew.evaluation.scoring.BLOCK", lists)
-    done = us.run(WORLD, PLAN, store=tmp_path / "s")
+    done = us.run_plan(WORLD, PLAN, store=tmp_path / "s")
     assert contents(tmp_path / "s") == undisturbed[0]
     assert done.table().equals(undisturbed[1])
 
@@ -121,13 +144,18 @@ def test_same_bits_in_any_block_size(undisturbed, tmp_path, monkeypatch, items, 
 def test_same_bits_in_any_company(undisturbed, tmp_path):
     """A result is the same file whatever else the plan holds, and however it calls the system."""
     one = Plan(
-        split=us.UserSplit(0.3),
-        targets=us.OneRelevant(others=6),
-        algorithms={"renamed": us.BPRMF(factors=3, epochs=3)},
-        metrics=PLAN.metrics, interventions=[us.Skew()], ties="random", draws=2, seed=11,
-        users="all", undefined="skip",
-    )  # fmt: skip
-    us.run(WORLD, one, store=tmp_path / "s")
+        split=us.splits.PerUser(0.3),
+        targets=us.targets.OneRelevant(others=6),
+        algorithms={"renamed": us.recommend.BPRMF(factors=3, epochs=3)},
+        metrics=PLAN.metrics,
+        interventions=[us.splits.Skew()],
+        ties="random",
+        draws=2,
+        seed=11,
+        users="all",
+        undefined="skip",
+    )
+    us.run_plan(WORLD, one, store=tmp_path / "s")
     files = contents(tmp_path / "s")
     assert len(files) == 2
     assert files.items() <= undisturbed[0].items()
@@ -135,7 +163,7 @@ def test_same_bits_in_any_company(undisturbed, tmp_path):
 
 def test_rows_in_another_order(undisturbed, tmp_path):
     frame = WORLD.to_polars()[np.random.default_rng(1).permutation(len(WORLD))]
-    us.run(us.read_ratings(frame, tags=["familiar"]), PLAN, store=tmp_path / "s")
+    us.run_plan(us.read_ratings(frame, tags=["familiar"]), PLAN, store=tmp_path / "s")
     assert contents(tmp_path / "s") == undisturbed[0]
 
 
@@ -143,14 +171,16 @@ def test_another_seed_is_another_experiment(undisturbed, tmp_path):
     settings = {one: getattr(PLAN, one) for one in ("split", "targets", "metrics")}
     other = Plan(**settings, algorithms=PLAN.systems, seed=12)
     assert not keys_of(other, WORLD) & keys_of(PLAN, WORLD)
-    assert not us.run(WORLD, other).table().equals(undisturbed[1])
+    assert not us.run_plan(WORLD, other).table().equals(undisturbed[1])
 
 
 def test_results_agree_with_evaluate():
-    (split, *_) = us.RandomSplit(folds=3).split(WORLD, seed=3)
-    lists = us.TestItems().lists(split, liked=4, seed=3)
-    by_hand = us.evaluate(lists, {"popularity": us.Popularity().fit(split.train)}, ["P@5"])
-    part = next(iter(us.run(WORLD, SMALL)))
+    (split, *_) = us.splits.Random(folds=3).split(WORLD, seed=3)
+    lists = us.targets.TestItems().lists(split, liked=4, seed=3)
+    by_hand = us.evaluate(
+        lists, {"popularity": us.recommend.Popularity().fit(split.train)}, ["P@5"]
+    )
+    part = next(iter(us.run_plan(WORLD, SMALL)))
     assert part.fold == split.label
     assert part.scores.mean() == by_hand.mean()
 
@@ -159,7 +189,7 @@ def test_results_agree_with_evaluate():
 
 
 def test_a_card_is_enough_to_make_a_result_again(undisturbed, tmp_path):
-    us.run(WORLD, PLAN, store=tmp_path / "s")
+    us.run_plan(WORLD, PLAN, store=tmp_path / "s")
     store = Store.open(tmp_path / "s")
     entries = list(store.entries())
     wanted = random.Random(1).sample(entries, 8)
@@ -172,14 +202,14 @@ def test_a_card_is_enough_to_make_a_result_again(undisturbed, tmp_path):
         (view,) = again.views()
         key = result_key(again, card["data"], 0, card["fold"], view, card["system"])
         assert key == entry.key
-        us.run(WORLD, again, store=tmp_path / str(number))
+        us.run_plan(WORLD, again, store=tmp_path / str(number))
         assert Store.open(tmp_path / str(number)).path(key).read_bytes() == (
             store.path(entry.key).read_bytes()
         )
 
 
 def test_the_card_of_scores(undisturbed):
-    part = next(iter(us.run(WORLD, PLAN)))
+    part = next(iter(us.run_plan(WORLD, PLAN)))
     assert plan_from_card(part.scores.card) == PLAN
     assert part.scores.card["fold"] == 0
     assert "numpy" in part.scores.card["versions"]
@@ -223,8 +253,11 @@ def start(folder, *more, plan="plan.toml", store="store"):
     arguments = ["run", folder / plan, "--store", folder / store, "--format", "csv", *more]
     return subprocess.Popen(
         [sys.executable, "-c", COMMAND, *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def wait_for(condition, seconds=60.0):
@@ -336,10 +369,11 @@ def slow(train, rng):
     time.sleep(300)
 
 if __name__ == "__main__":
-    systems = [us.Popularity(), us.Random(), us.Custom("slow", slow), us.Custom("too", slow)]
-    plan = us.Plan(us.RandomSplit(test=0.3), us.TestItems(), systems, metrics=["P@5"])
+    systems = [us.recommend.Popularity(), us.recommend.Random(), us.experiment.Custom("slow", slow)]
+    systems.append(us.experiment.Custom("too", slow))
+    plan = us.Plan(us.splits.Random(test=0.3), us.targets.TestItems(), systems, metrics=["P@5"])
     ratings = us.read_ratings(sys.argv[1])
-    us.run(ratings, plan, store=sys.argv[3], workers=2)
+    us.run_plan(ratings, plan, store=sys.argv[3], workers=2)
 """
 
 
@@ -351,10 +385,18 @@ def test_no_worker_stays_behind(bench, tmp_path, how):
     (tmp_path / "script.py").write_text(SCRIPT)
     begun = tmp_path / "begun"
     process = subprocess.Popen(
-        [sys.executable, str(tmp_path / "script.py"), str(bench[0] / "ratings.csv"), str(begun),
-         str(tmp_path / "store")],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            str(tmp_path / "script.py"),
+            str(bench[0] / "ratings.csv"),
+            str(begun),
+            str(tmp_path / "store"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     wait_for(lambda: begun.exists() or process.poll() is not None)
     below = children(process.pid)
     assert len(below) >= 2
@@ -395,10 +437,10 @@ def test_interrupted(bench, workers):
 
 @pytest.mark.slow
 def test_a_killed_worker_is_told(tmp_path):
-    seen = plan(us.Custom("dies", die, 1), us.Popularity())
+    seen = plan(us.experiment.Custom("dies", die, 1), us.recommend.Popularity())
     with pytest.raises(DataError, match="a worker process was killed"):
-        us.run(WORLD, seen, store=tmp_path / "s", workers=2)
-    assert us.run(WORLD, plan(us.Popularity()), store=tmp_path / "s").failures == {}
+        us.run_plan(WORLD, seen, store=tmp_path / "s", workers=2)
+    assert us.run_plan(WORLD, plan(us.recommend.Popularity()), store=tmp_path / "s").failures == {}
 
 
 def die(train, rng):
@@ -457,7 +499,7 @@ def test_a_vanished_result_is_an_error(tmp_path, monkeypatch, kept):
     """Nothing that is absent counts as not wanted: a run never returns a part of its results."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     store = tmp_path / "store" if kept else None
-    made = plan(us.Popularity(), us.Random())
+    made = plan(us.recommend.Popularity(), us.recommend.Random())
 
     def remove(progress):
         if progress.done == 4:
@@ -465,17 +507,17 @@ def test_a_vanished_result_is_an_error(tmp_path, monkeypatch, kept):
                 path.unlink()
 
     with pytest.raises(StoreError, match=r"lists on random, split 1: its result \w+ was there and"):
-        us.run(WORLD, made, store=store, progress=remove)
+        us.run_plan(WORLD, made, store=store, progress=remove)
     if kept:  # what is left is not done again, and the next run is whole
         assert results(store)
-        assert us.run(WORLD, made, store=store).table().height == 6 * len(made.metrics)
+        assert us.run_plan(WORLD, made, store=store).table().height == 6 * len(made.metrics)
     assert not list(tmp_path.glob("unskew-*"))
 
 
 def test_collected_by_another_plan(bench, tmp_path, monkeypatch, capsys):
     """`unskew store gc` with another plan, while a run goes on: exit code 1, nothing printed."""
     home = tmp_path / "store"
-    other = plan(us.Random(), seed=99)
+    other = plan(us.recommend.Random(), seed=99)
 
     def forget_now():
         Store.open(home).gc(keys_of(other, WORLD))
@@ -491,12 +533,16 @@ def test_collected_by_another_plan(bench, tmp_path, monkeypatch, capsys):
 
 
 def test_failures_of_protocols_of_one_name_stay_apart():
-    splits = [us.RandomSplit(test=0.2), us.RandomSplit(test=0.4)]
-    made = Plan(splits, us.TestItems(), [us.Custom("broken", broken), us.Popularity()],
-                metrics=["P@5"])  # fmt: skip
-    done = us.run(WORLD, made, keep_going=True)
+    splits = [us.splits.Random(test=0.2), us.splits.Random(test=0.4)]
+    made = Plan(
+        splits,
+        us.targets.TestItems(),
+        [us.experiment.Custom("broken", broken), us.recommend.Popularity()],
+        metrics=["P@5"],
+    )
+    done = us.run_plan(WORLD, made, keep_going=True)
     assert len(done.failures) == 2
-    assert all("RandomSplit(test=0." in label for label in done.failures)
+    assert all("Random(test=0." in label for label in done.failures)
 
 
 # Failures
@@ -509,24 +555,24 @@ def faulty(counts, broken_size):
         counts.append(len(train))
         if len(train) == broken_size:
             raise ValueError("no luck with this fold")
-        return us.Popularity().fit(train)
+        return us.recommend.Popularity().fit(train)
 
     return fit
 
 
 @pytest.fixture
 def sizes():
-    found = [len(split.train) for split in us.RandomSplit(folds=3).split(WORLD, seed=3)]
+    found = [len(split.train) for split in us.splits.Random(folds=3).split(WORLD, seed=3)]
     assert len(set(found)) == 3
     return found
 
 
 def test_a_failure_is_told_and_kept(tmp_path, sizes):
     counts: list = []
-    mine = us.Custom("mine", faulty(counts, sizes[1]), version=1)
-    made = plan(us.Popularity(), mine, us.Random())
+    mine = us.experiment.Custom("mine", faulty(counts, sizes[1]), version=1)
+    made = plan(us.recommend.Popularity(), mine, us.recommend.Random())
     with pytest.raises(DataError) as told:
-        us.run(WORLD, made, store=tmp_path / "s")
+        us.run_plan(WORLD, made, store=tmp_path / "s")
     text = str(told.value)
     assert "mine on random, split 2 failed, with seed 3" in text
     assert "no luck with this fold" in text
@@ -535,11 +581,11 @@ def test_a_failure_is_told_and_kept(tmp_path, sizes):
     assert counts == sizes[:2]
 
     with pytest.raises(DataError, match=r"in an earlier run \(try again with retry_failed\)"):
-        us.run(WORLD, made, store=tmp_path / "s")
+        us.run_plan(WORLD, made, store=tmp_path / "s")
     assert counts == sizes[:2]  # not tried again
 
     seen: list = []
-    done = us.run(WORLD, made, store=tmp_path / "s", keep_going=True, progress=seen.append)
+    done = us.run_plan(WORLD, made, store=tmp_path / "s", keep_going=True, progress=seen.append)
     assert counts == sizes  # the third fold, but not the second
     assert list(done.failures) == ["mine on random, split 2"]
     assert "no luck" in done.failures["mine on random, split 2"]
@@ -547,11 +593,18 @@ def test_a_failure_is_told_and_kept(tmp_path, sizes):
     assert (seen[-1].done + seen[-1].failed, seen[-1].total) == (12, 12)
     assert "1 tasks failed: mine on random, split 2" in str(done)
     per_fold = done.table().group_by("fold", maintain_order=True).agg("system")["system"].to_list()
-    assert per_fold == [["popularity", "mine", "random"], ["popularity", "random"],
-                        ["popularity", "mine", "random"]]  # fmt: skip
+    assert per_fold == [
+        ["popularity", "mine", "random"],
+        ["popularity", "random"],
+        ["popularity", "mine", "random"],
+    ]
 
-    cured = plan(us.Popularity(), us.Custom("mine", popular, version=1), us.Random())
-    done = us.run(WORLD, cured, store=tmp_path / "s", retry_failed=True)
+    cured = plan(
+        us.recommend.Popularity(),
+        us.experiment.Custom("mine", popular, version=1),
+        us.recommend.Random(),
+    )
+    done = us.run_plan(WORLD, cured, store=tmp_path / "s", retry_failed=True)
     assert done.failures == {}
     assert done.table().height == 9
     assert Store.open(tmp_path / "s").failures() == {}
@@ -559,29 +612,32 @@ def test_a_failure_is_told_and_kept(tmp_path, sizes):
 
 def test_a_failure_after_some_results_is_remembered(tmp_path):
     """Its first targets are judged before it fails: what is left is still the same task."""
-    made = plan(us.Popularity(), metrics=["P@5"], targets=[us.TestItems(), us.AllItems(others=29,
-                shortage="error")])  # fmt: skip
+    made = plan(
+        us.recommend.Popularity(),
+        metrics=["P@5"],
+        targets=[us.targets.TestItems(), us.targets.AllItems(others=29, shortage="error")],
+    )
     with pytest.raises(DataError, match="lists on random, split 1 failed, with seed 3: others=29"):
-        us.run(WORLD, made, store=tmp_path / "s")
+        us.run_plan(WORLD, made, store=tmp_path / "s")
     assert results(tmp_path / "s")
     with pytest.raises(DataError, match="in an earlier run"):
-        us.run(WORLD, made, store=tmp_path / "s")
+        us.run_plan(WORLD, made, store=tmp_path / "s")
 
 
 @pytest.mark.parametrize("workers", TWICE)
 def test_others_go_on(tmp_path, workers):
-    made = plan(us.Custom("broken", broken, 1), us.Popularity())
-    done = us.run(WORLD, made, store=tmp_path / "s", keep_going=True, workers=workers)
+    made = plan(us.experiment.Custom("broken", broken, 1), us.recommend.Popularity())
+    done = us.run_plan(WORLD, made, store=tmp_path / "s", keep_going=True, workers=workers)
     assert len(done.failures) == 3
     assert all("this one never works" in text for text in done.failures.values())
-    assert done.table().equals(us.run(WORLD, plan(us.Popularity())).table())
+    assert done.table().equals(us.run_plan(WORLD, plan(us.recommend.Popularity())).table())
     with pytest.raises(DataError, match="never works"):
-        us.run(WORLD, made, workers=workers)
+        us.run_plan(WORLD, made, workers=workers)
 
 
 def test_when_nothing_works():
     with pytest.raises(DataError, match="no task was finished"):
-        us.run(WORLD, plan(us.Custom("broken", broken)), keep_going=True)
+        us.run_plan(WORLD, plan(us.experiment.Custom("broken", broken)), keep_going=True)
 
 
 # Functions of one's own
@@ -589,29 +645,33 @@ def test_when_nothing_works():
 
 def test_without_a_version_nothing_is_kept(tmp_path, sizes):
     counts: list = []
-    made = plan(us.Popularity(), us.Custom("mine", faulty(counts, -1)))
+    made = plan(us.recommend.Popularity(), us.experiment.Custom("mine", faulty(counts, -1)))
     for times in (1, 2):
-        done = us.run(WORLD, made, store=tmp_path / "s")
+        done = us.run_plan(WORLD, made, store=tmp_path / "s")
         assert counts == sizes * times
         assert done.table().height == 6
     assert len(results(tmp_path / "s")) == 6  # lists and popularity
     assert not any(e.card["system"] == "mine" for e in Store.open(tmp_path / "s").entries())
     # Another function of that name is another: nothing of the old one comes back, nor failures.
-    other = plan(us.Popularity(), us.Custom("mine", broken))
+    other = plan(us.recommend.Popularity(), us.experiment.Custom("mine", broken))
     for _ in range(2):
-        done = us.run(WORLD, other, store=tmp_path / "s", keep_going=True)
+        done = us.run_plan(WORLD, other, store=tmp_path / "s", keep_going=True)
         assert set(done.table()["system"]) == {"popularity"}
     assert Store.open(tmp_path / "s").failures() == {}
-    done = us.run(WORLD, made, store=tmp_path / "s")
+    done = us.run_plan(WORLD, made, store=tmp_path / "s")
     assert done.failures == {}
 
 
 def test_with_a_version_results_are_kept(tmp_path, sizes):
     counts: list = []
     for _ in range(2):
-        us.run(WORLD, plan(us.Custom("mine", faulty(counts, -1), 1)), store=tmp_path / "s")
+        us.run_plan(
+            WORLD, plan(us.experiment.Custom("mine", faulty(counts, -1), 1)), store=tmp_path / "s"
+        )
     assert counts == sizes
-    us.run(WORLD, plan(us.Custom("mine", faulty(counts, -1), 2)), store=tmp_path / "s")
+    us.run_plan(
+        WORLD, plan(us.experiment.Custom("mine", faulty(counts, -1), 2)), store=tmp_path / "s"
+    )
     assert counts == sizes * 2
 
 
@@ -620,39 +680,43 @@ def test_own_gains_are_not_kept(tmp_path):
     tables = []
     for factor in (1.0, 2.0):
         rule = us.Relevance(liked=4, gain=lambda value, by=factor: value**by)
-        made = plan(us.Popularity(), relevance=rule, metrics=["DCG@5"])
-        tables.append(us.run(WORLD, made, store=tmp_path / "s").table())
+        made = plan(us.recommend.Popularity(), relevance=rule, metrics=["DCG@5"])
+        tables.append(us.run_plan(WORLD, made, store=tmp_path / "s").table())
     assert not tables[0].equals(tables[1])
     assert not results(tmp_path / "s")
 
 
 @pytest.mark.slow
 def test_custom_in_two_processes(tmp_path):
-    made = plan(us.Custom("mine", drawn, 1), us.Custom("fresh", popular))
-    one = us.run(WORLD, made, store=tmp_path / "1")
-    two = us.run(WORLD, made, store=tmp_path / "2", workers=2)
+    made = plan(us.experiment.Custom("mine", drawn, 1), us.experiment.Custom("fresh", popular))
+    one = us.run_plan(WORLD, made, store=tmp_path / "1")
+    two = us.run_plan(WORLD, made, store=tmp_path / "2", workers=2)
     assert one.table().equals(two.table())
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
-    same = us.run(WORLD, plan(us.Popularity())).table()["mean"]
+    same = us.run_plan(WORLD, plan(us.recommend.Popularity())).table()["mean"]
     assert one.table().filter(system="fresh")["mean"].equals(same)
 
 
 def test_lambdas_need_one_process():
-    made = plan(us.Custom("mine", lambda train, rng: us.Popularity().fit(train)), us.Random())
+    made = plan(
+        us.experiment.Custom("mine", lambda train, rng: us.recommend.Popularity().fit(train)),
+        us.recommend.Random(),
+    )
     with pytest.raises(SettingError, match=r"mine: several workers cannot share its function.*top"):
-        us.run(WORLD, made, workers=2)
-    assert us.run(WORLD, made).table().height == 6
+        us.run_plan(WORLD, made, workers=2)
+    assert us.run_plan(WORLD, made).table().height == 6
 
 
 def test_functions_of_a_session_need_one_process():
     code = (
         "import unskew as us\n"
-        "def mine(train, rng): return us.Popularity().fit(train)\n"
+        "def mine(train, rng): return us.recommend.Popularity().fit(train)\n"
         "rows = [(u, (u + 3 * n) % 17, 1 + n % 5) for u in range(20) for n in range(6)]\n"
         "ratings = us.read_ratings(dict(zip(('user', 'item', 'rating'), zip(*rows))))\n"
-        "plan = us.Plan(algorithms=[us.Custom('mine', mine), us.Random()], metrics='P@5')\n"
+        "systems = [us.experiment.Custom('mine', mine), us.recommend.Random()]\n"
+        "plan = us.Plan(algorithms=systems, metrics='P@5')\n"
         "try:\n"
-        "    us.run(ratings, plan, workers=2)\n"
+        "    us.run_plan(ratings, plan, workers=2)\n"
         "except us.SettingError as problem:\n"
         "    print(problem)\n"
     )
@@ -666,30 +730,30 @@ def test_functions_of_a_session_need_one_process():
 def test_training_is_shared(tmp_path, monkeypatch, sizes):
     counts: list = []
     laid: list = []
-    real = us.Targets.lists
+    real = us.targets.Targets.lists
 
     def lists(self, *arguments, **settings):
         laid.append(self)
         return real(self, *arguments, **settings)
 
-    monkeypatch.setattr(us.Targets, "lists", lists)
+    monkeypatch.setattr(us.targets.Targets, "lists", lists)
     made = plan(
-        us.Custom("mine", faulty(counts, -1), 1),
-        us.Popularity(),
-        targets=[us.AllItems(), us.TestItems(), us.OneRelevant(others=5)],
-        interventions=[us.Full(), us.Skew(), us.Reg()],
+        us.experiment.Custom("mine", faulty(counts, -1), 1),
+        us.recommend.Popularity(),
+        targets=[us.targets.AllItems(), us.targets.TestItems(), us.targets.OneRelevant(others=5)],
+        interventions=[us.splits.Full(), us.splits.Skew(), us.splits.Reg()],
         metrics=["P@5", "nDCG@5", "bpref"],
     )
-    us.run(WORLD, made, store=tmp_path / "s")
+    us.run_plan(WORLD, made, store=tmp_path / "s")
     assert counts == sizes  # once per split
     assert len(laid) == 3 * 9  # and lists once per split and design, for all systems
     more = plan(
-        us.Custom("mine", faulty(counts, -1), 1),
-        targets=[us.AllItems(), us.TestItems(), us.UserFlat(5)],
+        us.experiment.Custom("mine", faulty(counts, -1), 1),
+        targets=[us.targets.AllItems(), us.targets.TestItems(), us.targets.UserFlat(5)],
         metrics=["P@5", "nDCG@5", "bpref"],
-        interventions=[us.Full()],
+        interventions=[us.splits.Full()],
     )
-    us.run(WORLD, more, store=tmp_path / "s")
+    us.run_plan(WORLD, more, store=tmp_path / "s")
     assert counts == sizes * 2
     assert len(laid) == 3 * 10  # only what is new
 
@@ -697,10 +761,11 @@ def test_training_is_shared(tmp_path, monkeypatch, sizes):
 def test_judgments_of_a_split(tmp_path, sizes):
     counts: list = []
     made = plan(
-        us.Custom("mine", faulty(counts, -1), 1), split=us.FamiliarTraining("familiar"),
+        us.experiment.Custom("mine", faulty(counts, -1), 1),
+        split=us.splits.FamiliarTraining("familiar"),
         judgments=["observed", "true"],
-    )  # fmt: skip
-    done = us.run(WORLD, made)
+    )
+    done = us.run_plan(WORLD, made)
     folds = len({part.fold for part in done})
     assert len(counts) == folds
     assert len(done) == 2 * folds
@@ -712,7 +777,7 @@ def test_judgments_of_a_split(tmp_path, sizes):
 def test_memory_of_a_process_is_given_back(tmp_path):
     from unskew.experiment import task
 
-    us.run(WORLD, PLAN, store=tmp_path / "s")
+    us.run_plan(WORLD, PLAN, store=tmp_path / "s")
     assert not any(one.cache_info().currsize for one in (task._ratings, task._split, task._lists))
 
 
@@ -721,25 +786,39 @@ def test_memory_of_a_process_is_given_back(tmp_path):
 
 def test_alike_designs_stay_apart():
     made = plan(
-        us.Popularity(),
-        split=[us.RandomSplit(test=0.2), us.RandomSplit(test=0.4)],
-        interventions=[us.Full(), us.Skew(size=0.3), us.Skew(size=0.6)],
+        us.recommend.Popularity(),
+        split=[us.splits.Random(test=0.2), us.splits.Random(test=0.4)],
+        interventions=[us.splits.Full(), us.splits.Skew(size=0.3), us.splits.Skew(size=0.6)],
     )
-    done = us.run(WORLD, made)
+    done = us.run_plan(WORLD, made)
     assert done.table().select("split", "intervention").n_unique() == 6
-    assert set(done.table()["intervention"]) == {"full", repr(us.Skew(0.3)), repr(us.Skew(0.6))}
-    assert len(done.scores(split=repr(us.RandomSplit(test=0.4)), intervention="full")) == 1
+    assert set(done.table()["intervention"]) == {
+        "full",
+        repr(us.splits.Skew(0.3)),
+        repr(us.splits.Skew(0.6)),
+    }
+    assert len(done.scores(split=repr(us.splits.Random(test=0.4)), intervention="full")) == 1
     with pytest.raises(SettingError, match="2 designs fit"):
         done.scores(intervention="full")
     assert done.summary().height == 6 * 2
 
 
 def test_the_shape_of_results():
-    done = us.run(WORLD, SMALL)
+    done = us.run_plan(WORLD, SMALL)
     assert (len(done), len(list(done))) == (3, 3)
     table = done.table()
-    assert table.columns == ["targets", "split", "judgments", "intervention", "fold", "system",
-                             "metric", "mean", "users", "random"]  # fmt: skip
+    assert table.columns == [
+        "targets",
+        "split",
+        "judgments",
+        "intervention",
+        "fold",
+        "system",
+        "metric",
+        "mean",
+        "users",
+        "random",
+    ]
     means = [scores.mean("P@5")["popularity"] for scores in done.scores()]
     assert table["mean"].to_list() == means
     summary = done.summary()
@@ -750,10 +829,10 @@ def test_the_shape_of_results():
 
 
 def test_notes_are_those_of_the_users_asked_for(tmp_path):
-    nobody = us.Custom("nobody", nothing_scored, 1)
+    nobody = us.experiment.Custom("nobody", nothing_scored, 1)
     said = {}
     for users in ("with-test", "both"):
-        done = us.run(WORLD, plan(nobody, users=users), store=tmp_path / "s")
+        done = us.run_plan(WORLD, plan(nobody, users=users), store=tmp_path / "s")
         said[users] = " ".join(next(iter(done)).scores.notes)
     assert "they score 0" in said["with-test"]
     assert "left out of the means" in said["both"]
@@ -766,9 +845,9 @@ def nothing_scored(train, rng):
 def test_data_in_other_forms(tmp_path):
     frame = WORLD.to_polars().select("user", "item", "rating")
     frame.write_csv(tmp_path / "r.csv")
-    expected = us.run(us.read_ratings(frame), SMALL).table()
+    expected = us.run_plan(us.read_ratings(frame), SMALL).table()
     for data in (frame, tmp_path / "r.csv", frame.to_dict(as_series=False)):
-        assert us.run(data, SMALL).table().equals(expected)
+        assert us.run_plan(data, SMALL).table().equals(expected)
 
 
 # Execute
@@ -888,13 +967,18 @@ def test_random_search_is_the_same_again(hill):
 
 def test_trials_are_kept(hill, tmp_path):
     seen: list = []
-    settings = {"relevance": LIKED, "store": tmp_path / "s", "progress": seen.append,
-                "validation": us.UserSplit(0.25), "targets": us.AllItems()}  # fmt: skip
+    settings = {
+        "relevance": LIKED,
+        "store": tmp_path / "s",
+        "progress": seen.append,
+        "validation": us.splits.PerUser(0.25),
+        "targets": us.targets.AllItems(),
+    }
     for _ in range(2):
-        us.tune(us.UserKNN(), {"k": [2, 4]}, hill, "P@5", **settings)
+        us.tune(us.recommend.UserKNN(), {"k": [2, 4]}, hill, "P@5", **settings)
     assert len(seen) == 3
     assert len(results(tmp_path / "s")) == 3
-    us.tune(us.UserKNN(), {"k": [2, 4, 6]}, hill, "P@5", **settings)
+    us.tune(us.recommend.UserKNN(), {"k": [2, 4, 6]}, hill, "P@5", **settings)
     assert len(seen) == 4
 
 
@@ -929,11 +1013,14 @@ def test_validation_of_its_own_never_leaks(hill):
         ({"place": "abc"}, {}, "grid must be a mapping to a list, got"),
         ({"place": [1]}, {"trials": 0}, "trials must be at least 1"),
         ({"place": [1]}, {"metric": "Pp@5"}, "unknown metric"),
-        ({"place": [1]}, {"relevance": us.Relevance(liked=6), "users": "with-relevant"},
-         "undefined for every trial: is anything liked"),
+        (
+            {"place": [1]},
+            {"relevance": us.Relevance(liked=6), "users": "with-relevant"},
+            "undefined for every trial: is anything liked",
+        ),
         ({"place": [1]}, {"users": "some"}, "unknown users"),
     ],
-)  # fmt: skip
+)
 def test_tuning_errors(hill, grid, more, message):
     settings = {"metric": "P@5", "relevance": LIKED, **more}
     with pytest.raises((SettingError, DataError), match=message):
@@ -946,13 +1033,15 @@ def test_tuning_errors(hill, grid, more, message):
 @pytest.mark.slow
 def test_a_finished_plan_is_cheap(tmp_path):
     """A thousand tasks: ten folds of 99 systems, and the lists."""
-    systems = {f"knn {k}": us.UserKNN(k=k) for k in range(1, 100)}
-    made = plan(*[], algorithms=systems, split=us.RandomSplit(folds=10), metrics=["P@5", "nDCG@5"])
+    systems = {f"knn {k}": us.recommend.UserKNN(k=k) for k in range(1, 100)}
+    made = plan(
+        *[], algorithms=systems, split=us.splits.Random(folds=10), metrics=["P@5", "nDCG@5"]
+    )
     begun = time.perf_counter()
-    first = us.run(WORLD, made, store=tmp_path / "s")
+    first = us.run_plan(WORLD, made, store=tmp_path / "s")
     spent = time.perf_counter() - begun
     begun = time.perf_counter()
-    again = us.run(WORLD, made, store=tmp_path / "s")
+    again = us.run_plan(WORLD, made, store=tmp_path / "s")
     more = time.perf_counter() - begun
     print(f"1,000 tasks in {spent:.1f} s, again in {more:.2f} s")
     assert again.table().equals(first.table())
@@ -968,9 +1057,17 @@ THIRTY = [
     for k in (5, 10, 20)
 ] + ["bpref@100", "EPC@10", "Gini@10"]
 TEN = [
-    "random", "popularity", "positive-popularity", "average-rating", "smoothed-average",
-    "optimal-precision", "optimal-anti-precision", "uir", "puresvd", "ease",
-]  # fmt: skip
+    "random",
+    "popularity",
+    "positive-popularity",
+    "average-rating",
+    "smoothed-average",
+    "optimal-precision",
+    "optimal-anti-precision",
+    "uir",
+    "puresvd",
+    "ease",
+]
 
 
 @pytest.mark.real
@@ -979,13 +1076,21 @@ def test_movielens(ml1m_path, tmp_path):
     """Five folds, six targets, ten algorithms, thirty metrics; one fold of it is done here."""
     ratings = us.read_ratings(ml1m_path)
     made = Plan(
-        us.RandomSplit(folds=5),
-        [us.AllItems(), us.TestItems(), us.TrainItems(), us.OneRelevant(others=99),
-         us.TestTargets(), us.UserFlat(100)],
+        us.splits.Random(folds=5),
+        [
+            us.targets.AllItems(),
+            us.targets.TestItems(),
+            us.targets.TrainItems(),
+            us.targets.OneRelevant(others=99),
+            us.targets.TestTargets(),
+            us.targets.UserFlat(100),
+        ],
         [ALGORITHMS[name]() for name in TEN],
-        metrics=THIRTY, draws=2, seed=7,
-    )  # fmt: skip
-    told = us.outline(made, ratings, store=tmp_path / "s", estimate=False)
+        metrics=THIRTY,
+        draws=2,
+        seed=7,
+    )
+    told = us.experiment.outline(made, ratings, store=tmp_path / "s", estimate=False)
     assert (told.tasks, told.results, told.metrics) == (55, 330, 30)
     assert "55 tasks, 0 of them done; 330 results" in str(told)
 
@@ -1012,4 +1117,4 @@ def test_movielens(ml1m_path, tmp_path):
     perform(task)
     forget()
     assert other.path(entry.key).read_bytes() == store.path(entry.key).read_bytes()
-    assert us.outline(made, ratings, store=tmp_path / "s", estimate=False).done == 11
+    assert us.experiment.outline(made, ratings, store=tmp_path / "s", estimate=False).done == 11

@@ -21,11 +21,22 @@ OTHERS = {
     "store ls": ["store"],
     "store verify": ["store"],
     "store gc": ["store"],
-    "audit": ["test.csv", "--quick", "--liked", "4", "--algorithms", "random,popularity",
-              "--designs", "all-items", "-o", "audit.json", "-q"],
+    "audit": [
+        "test.csv",
+        "--quick",
+        "--liked",
+        "4",
+        "--algorithms",
+        "random,popularity",
+        "--designs",
+        "all-items",
+        "-o",
+        "audit.json",
+        "-q",
+    ],
     "study run": ["mena2021", "--stand-in", "--claims", "3-05", "-q", "-o", "study.json"],
     "demo": ["-q", "-o", "demo.json"],
-}  # fmt: skip
+}
 WRITES = {
     **{name: [*given, "-o", "out", "--force"] for name, given in FOLDERS.items()},
     **{name: [*given, "-o", "out.csv"] for name, given in LISTS.items()},
@@ -120,14 +131,18 @@ def test_the_whole_walk(at_home, command):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: us.RandomSplit(folds=2**63 - 1),
-        lambda: us.RandomSplit(folds=10**9),
-        lambda: us.UniformTest(test=0.2, repetitions=10**9),
-        lambda: us.FamiliarTraining(folds=10**9),
-        lambda: us.WRMF(iterations=10**9),
-        lambda: us.BPRMF(epochs=10**9),
-        lambda: us.Plan(us.RandomSplit(), [us.AllItems()], [us.Popularity()], draws=10**9),
-        lambda: us.Plan(us.RandomSplit(), [us.AllItems()], [us.Popularity()], seed=2**63),
+        lambda: us.splits.Random(folds=2**63 - 1),
+        lambda: us.splits.Random(folds=10**9),
+        lambda: us.splits.Uniform(test=0.2, repetitions=10**9),
+        lambda: us.splits.FamiliarTraining(folds=10**9),
+        lambda: us.recommend.WRMF(iterations=10**9),
+        lambda: us.recommend.BPRMF(epochs=10**9),
+        lambda: us.Plan(
+            us.splits.Random(), [us.targets.AllItems()], [us.recommend.Popularity()], draws=10**9
+        ),
+        lambda: us.Plan(
+            us.splits.Random(), [us.targets.AllItems()], [us.recommend.Popularity()], seed=2**63
+        ),
     ],
 )
 def test_amounts_that_would_never_end(make):
@@ -140,8 +155,8 @@ def test_amounts_that_would_never_end(make):
     [
         lambda scores: us.compare(scores, permutations=10**9),
         lambda scores: us.compare(scores, resamples=10**9, interval="bca"),
-        lambda scores: us.power(scores, samples=10**9),
-        lambda scores: us.swap_rate(scores, samples=2**63),
+        lambda scores: us.stats.power(scores, samples=10**9),
+        lambda scores: us.stats.swap_rate(scores, samples=2**63),
     ],
 )
 def test_draws_that_would_never_end(home, work):

@@ -290,8 +290,8 @@ def test_parts_of_a_message():
         ("it does not go with per_user=True", "it does not go with --per-user"),
         ("(random=…)", "(--random …)"),
         (
-            "take RandomSplit(test=…) or f(x, by='rank')",
-            "take RandomSplit(test=…) or f(x, by='rank')",
+            "take Random(test=…) or f(x, by='rank')",
+            "take Random(test=…) or f(x, by='rank')",
         ),
         ("say other=… or a.by='rank'", "say other=… or a.by='rank'"),
     ],

@@ -27,12 +27,38 @@ TEST = {"user": [1, 1, 1, 2, 2], "item": ["a", "b", "c", "a", "d"], "rating": [5
 RUNS = {"x": {1: ["a", "d", "c"], 2: ["b", "d"]}, "y": {1: ["b", "c"], 2: ["d", "a", "c"]}}
 CHANCE = {"a": 0.5, "b": 0.8, "c": 0.25, "d": 0.2}
 EVERY = [
-    "P@3", "P(per=list)@3", "P", "Recall@3", "Recall(per=min)@2", "F1@3", "F1(per=list)@3", "DCG@3",
-    "DCG(discount=original)@3", "nDCG@3", "nDCG", "nDCG(ideal=uncut)@3", "nDCG(ideal=full)@3",
-    "nDCG(discount=original)@3", "RBP@3", "RBP(p=0.5)", "AP@3", "AP(per=min)@3", "AP(per=k)@3",
-    "AP(per=list)@3", "AUC", "AUC@3", "SR(gamma=2)@3", "HLU(mean=users)@3", "anti-P@3",
-    "anti-Recall@3", "nDCL@3", "nDCL(ideal=best)@3", "DCL@3", "anti-RBP@3", "anti-AP@3",
-]  # fmt: skip
+    "P@3",
+    "P(per=list)@3",
+    "P",
+    "Recall@3",
+    "Recall(per=min)@2",
+    "F1@3",
+    "F1(per=list)@3",
+    "DCG@3",
+    "DCG(discount=original)@3",
+    "nDCG@3",
+    "nDCG",
+    "nDCG(ideal=uncut)@3",
+    "nDCG(ideal=full)@3",
+    "nDCG(discount=original)@3",
+    "RBP@3",
+    "RBP(p=0.5)",
+    "AP@3",
+    "AP(per=min)@3",
+    "AP(per=k)@3",
+    "AP(per=list)@3",
+    "AUC",
+    "AUC@3",
+    "SR(gamma=2)@3",
+    "HLU(mean=users)@3",
+    "anti-P@3",
+    "anti-Recall@3",
+    "nDCL@3",
+    "nDCL(ideal=best)@3",
+    "DCL@3",
+    "anti-RBP@3",
+    "anti-AP@3",
+]
 
 
 # Without weights: what evaluate gives
@@ -44,10 +70,25 @@ def test_where_every_pair_was_sure_to_be_judged_nothing_changes(seed):
     tests = as_ratings({u: {i: max(g, 0) for i, g in own.items()} for u, own in qrels.items()})
     items = [f"i{i}" for i in range(12)]
     runs = {"mine": {u: sorted(own, key=lambda i: (-own[i], i)) for u, own in run.items()}}
-    made = estimate(tests, runs, EVERY, propensity=dict.fromkeys(items, 1.0), items=items,
-                    relevance=us.Relevance(liked=3), users="all", resamples=0)  # fmt: skip
-    plain = us.evaluate(tests, runs, EVERY, relevance=us.Relevance(liked=3), items=items,
-                        users="all", undefined="skip")  # fmt: skip
+    made = estimate(
+        tests,
+        runs,
+        EVERY,
+        propensity=dict.fromkeys(items, 1.0),
+        items=items,
+        relevance=us.Relevance(liked=3),
+        users="all",
+        resamples=0,
+    )
+    plain = us.evaluate(
+        tests,
+        runs,
+        EVERY,
+        relevance=us.Relevance(liked=3),
+        items=items,
+        users="all",
+        undefined="skip",
+    )
     for label in EVERY:
         one, expected = made["mine", label], plain.mean()["mine"][label]
         for value in (one.naive, one.ips):
@@ -79,9 +120,7 @@ def twin(name, items, k, good, gain, w, targets):
     if name == "ADG":
         return sum(x * log2(r) for r, x, _ in found), total
     if name == "AP":
-        return sum(
-            x / r * (1 + sum(y for s, y, _ in found if s < r)) for r, x, _ in found
-        ), total  # fmt: skip
+        return sum(x / r * (1 + sum(y for s, y, _ in found if s < r)) for r, x, _ in found), total
     place = {i: r for r, i in enumerate(top, 1)}
     last = (len(top) + targets + 1) / 2
     below = sum(w[i] * (targets - place.get(i, last)) for i in good)
@@ -108,8 +147,17 @@ def test_plain_twins(name, mean, anti):
     )
     k = None if name in ("ATOP", "AUC") else 4
     label = f"{'anti-' * anti}{name}" + ("" if k is None else f"@{k}")
-    made = estimate(tests, {"r": runs}, label, propensity=chance, items=items, liked=4, mean=mean,
-                    gain="levels", resamples=0)["r", label]  # fmt: skip
+    made = estimate(
+        tests,
+        {"r": runs},
+        label,
+        propensity=chance,
+        items=items,
+        liked=4,
+        mean=mean,
+        gain="levels",
+        resamples=0,
+    )["r", label]
     tops, bottoms, sums = [], [], []
     for u in range(8):
         own = {i: r for v, i, r in rows if v == u}
@@ -135,15 +183,30 @@ def test_plain_twins(name, mean, anti):
 def test_ideal_gains_fill_as_many_ranks_as_they_weigh():
     """A judgment with weight 2 stands for two items: two ranks of the ideal list."""
     test = {"user": [1, 1], "item": ["a", "b"], "rating": [5, 4]}
-    made = estimate(test, {"r": {1: ["b", "a", "c"]}}, ["nDCG@3", "nDCG@2"], gain="levels", liked=4,
-                    propensity={"a": 0.5, "b": 2 / 3}, resamples=0)  # fmt: skip
+    made = estimate(
+        test,
+        {"r": {1: ["b", "a", "c"]}},
+        ["nDCG@3", "nDCG@2"],
+        gain="levels",
+        liked=4,
+        propensity={"a": 0.5, "b": 2 / 3},
+        resamples=0,
+    )
     d = [log2(r) for r in (1, 2, 3)]
     top = 1.5 * 1 * d[0] + 2 * 2 * d[1]
     # Two of gain 2, then one of gain 1, of which 1.5 would fit if the list were longer.
     assert made["r", "nDCG@3"].snips == pytest.approx(top / (2 * d[0] + 2 * d[1] + d[2]))
     assert made["r", "nDCG@2"].snips == pytest.approx(top / (2 * d[0] + 2 * d[1]))
-    whole = estimate(test, {"r": {1: ["b", "a"]}}, "nDCG", gain="levels", liked=4,
-                     propensity={"a": 0.5, "b": 1.0}, items=list("abc"), resamples=0)  # fmt: skip
+    whole = estimate(
+        test,
+        {"r": {1: ["b", "a"]}},
+        "nDCG",
+        gain="levels",
+        liked=4,
+        propensity={"a": 0.5, "b": 1.0},
+        items=list("abc"),
+        resamples=0,
+    )
     assert whole["r", "nDCG"].snips == pytest.approx(
         (1 * d[0] + 4 * d[1]) / (2 * d[0] + 2 * d[1] + d[2])
     )
@@ -189,8 +252,15 @@ def test_up_to_a_factor_there_is_no_ips():
     assert made["x", "Recall@2"].ips == made["x", "Recall@2"].snips
     # Fractions whose divisor is not in proportion to the weights have no scale either.
     loose = ["F1@2", "AP@2", "nDCG@2", "HLU@2", "Recall(per=min)@2", "AUC"]
-    made = estimate(TEST, RUNS, [*loose, "SR@2", "ADG@2", "ATOP", "Recall@2"], weights=[1] * 5,
-                    liked=4, resamples=0, items=list("abcde"))  # fmt: skip
+    made = estimate(
+        TEST,
+        RUNS,
+        [*loose, "SR@2", "ADG@2", "ATOP", "Recall@2"],
+        weights=[1] * 5,
+        liked=4,
+        resamples=0,
+        items=list("abcde"),
+    )
     for label in made.metrics:
         value = made["x", label]
         assert math.isnan(value.ips) == (label in [*loose, "DCG@2"]), label
@@ -212,8 +282,10 @@ def test_propensities_of_liked_ratings_give_ratios_of_liked_ones_only():
         given = label in ("Recall@2", "SR@2", "ADG@2")
         assert math.isnan(made["x", label].snips) != given, label
         assert math.isnan(made["x", label].ips) != given, label
-    assert any("DCG@2, anti-P@2, anti-Recall@2 have no estimate: the weights hold for liked" in note
-               for note in made.notes)  # fmt: skip
+    assert any(
+        "DCG@2, anti-P@2, anti-Recall@2 have no estimate: the weights hold for liked" in note
+        for note in made.notes
+    )
     # DCG by gains of liked judgments only lacks a scale, but disliked ones do not enter.
     binary = estimate(TEST, RUNS, "DCG@2", propensity=relative, liked=4, gain="binary", resamples=0)
     assert not any("disliked ones count too" in note for note in binary.notes)
@@ -231,8 +303,9 @@ def test_each_model_of_propensities_says_what_it_holds_for():
     }
     for name, one in kinds.items():
         assert (one.known, one.liked_only) == (True, False), name
-        made = estimate(TEST, RUNS, ["P@2", "anti-P@2", "DCG@2"], propensity=one, liked=4,
-                        resamples=0)  # fmt: skip
+        made = estimate(
+            TEST, RUNS, ["P@2", "anti-P@2", "DCG@2"], propensity=one, liked=4, resamples=0
+        )
         for label in made.metrics:
             assert not math.isnan(made["x", label].snips), (name, label)
 
@@ -248,16 +321,16 @@ def test_with_liked_judgments_only_there_is_nothing_to_normalise_by():
 def test_weights_of_an_intervention():
     train = us.read_ratings({"user": [1, 2, 3, 3], "item": ["d", "c", "a", "b"], "rating": [5] * 4})
     tests = us.read_ratings(TEST)
-    made = us.Skew().weigh(tests, train, method="hajek")
+    made = us.splits.Skew().weigh(tests, train, method="hajek")
     by_hand = estimate(TEST, RUNS, "Recall@2", weights=made.weight, liked=4, resamples=0)
     given = estimate(TEST, RUNS, "Recall@2", weights=made, liked=4, resamples=0)
     assert given["x", "Recall@2"] == by_hand["x", "Recall@2"]
-    for design, method in ((us.WtdH(), "inclusion"), (us.Skew(), "raking")):
+    for design, method in ((us.splits.WtdH(), "inclusion"), (us.splits.Skew(), "raking")):
         weighed = design.weigh(tests, train, method=method)
         estimate(TEST, RUNS, "Recall@2", weights=weighed, liked=4, resamples=0)
     with pytest.raises(SettingError, match="drawn, not weighted"):
-        estimate(TEST, RUNS, "P@2", weights=us.Reg().sample(tests), liked=4)
-    few = us.Full().weigh(tests.take(tests.user == 0))
+        estimate(TEST, RUNS, "P@2", weights=us.splits.Reg().sample(tests), liked=4)
+    few = us.splits.Full().weigh(tests.take(tests.user == 0))
     with pytest.raises(DataError, match=r"2 of 5 judgments have no weight.*user 2, item 'a'"):
         estimate(TEST, RUNS, "P@2", weights=few, liked=4)
 
@@ -380,7 +453,7 @@ def of_chances(rate, share, users=200):
     runs = {"r": {u: ["a"] for u in range(users)}}
     return lambda p, **how: estimate(test, runs, "P@1", propensity={"a": p}, liked=4, **how)[
         "r", "P@1"
-    ]  # fmt: skip
+    ]
 
 
 def test_which_estimates_are_usable():
@@ -445,9 +518,10 @@ def test_metrics_without_a_weighted_form_are_refused(name):
 
 def test_other_refusals():
     for label, why in {
-        "Coverage@5": "items of the lists", "condensed-P@5": "condensed list",
+        "Coverage@5": "items of the lists",
+        "condensed-P@5": "condensed list",
         "P(bound=upper)@5": "bounds need no",
-    }.items():  # fmt: skip
+    }.items():
         with pytest.raises(SettingError, match=why):
             estimands(label)
     with pytest.raises(UnknownName):
@@ -461,23 +535,27 @@ def test_other_refusals():
 
 def test_errors():
     for settings, message in [
-        ({"mean": "median"}, "mean"), ({"users": "some"}, "users"),
+        ({"mean": "median"}, "mean"),
+        ({"users": "some"}, "users"),
         ({"resamples": -1}, "resamples"),
-        ({"level": 1.0}, "level"), ({"weights": [1.0] * 5, "propensity": CHANCE}, "not both"),
+        ({"level": 1.0}, "level"),
+        ({"weights": [1.0] * 5, "propensity": CHANCE}, "not both"),
         ({"weights": [1.0] * 5, "random": TEST}, "random"),
         ({"propensity": propensity(None, TEST), "random": TEST}, "random"),
         ({"relevance": us.Relevance(liked=4), "liked": 4}, "not both"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(SettingError, match=message):
             estimate(TEST, RUNS, "P@2", **{"liked": 4, **settings})
     for settings, message in [
         ({"weights": [1.0] * 4}, "one per judgment"),
         ({"weights": [1, -1, 1, 1, 1]}, "from 0 to 1e.12.*got -1, user 1, item 'b'"),
-        ({"weights": [0.0] * 5}, "only 0"), ({"weights": [math.inf] * 5}, "got inf"),
-        ({"weights": [1e300] * 5}, "got 1e.300"), ({"weights": [math.nan] * 5}, "got nan"),
+        ({"weights": [0.0] * 5}, "only 0"),
+        ({"weights": [math.inf] * 5}, "got inf"),
+        ({"weights": [1e300] * 5}, "got 1e.300"),
+        ({"weights": [math.nan] * 5}, "got nan"),
         ({"propensity": {"a": 0.0, "b": 1, "c": 1, "d": 1}}, "from 1e-12 to 1"),
         ({"propensity": {"a": 0.5}}, "have no propensity"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(DataError, match=message):
             estimate(TEST, RUNS, "P@2", liked=4, **settings)
     tests = us.read_ratings(TEST)
@@ -486,8 +564,15 @@ def test_errors():
     with pytest.raises(DataError, match="only 2 targets"):
         _too_long()
     with pytest.warns(DataWarning, match="1 judgments are of pairs in training"):
-        estimate(TEST, {"x": RUNS["x"]}, "P@2", liked=4, resamples=0, propensity=CHANCE,
-                 train={"user": [1, 3], "item": ["b", "a"], "rating": [1, 4]})  # fmt: skip
+        estimate(
+            TEST,
+            {"x": RUNS["x"]},
+            "P@2",
+            liked=4,
+            resamples=0,
+            propensity=CHANCE,
+            train={"user": [1, 3], "item": ["b", "a"], "rating": [1, 4]},
+        )
 
 
 def _too_long():
@@ -509,18 +594,25 @@ def test_target_lists_and_models():
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((30, 20)) < 0.4)
     data = us.read_ratings({"user": user, "item": item, "rating": rng.integers(1, 6, user.size)})
-    split = us.RandomSplit(test=0.3).split(data)[0]
-    lists = us.AllItems().lists(split, liked=4)
-    algorithms = {"pop": us.Popularity(), "random": us.Random()}
+    split = us.splits.Random(test=0.3).split(data)[0]
+    lists = us.targets.AllItems().lists(split, liked=4)
+    algorithms = {"pop": us.recommend.Popularity(), "random": us.recommend.Random()}
     models = {name: one.fit(split.train, 0) for name, one in algorithms.items()}
     made = estimate(lists, models, ["P@5", "Recall@5", "AUC"], resamples=50)
     ready = {name: us.rank(model, lists, 20) for name, model in models.items()}
-    again = estimate(split.test, ready, ["P@5", "Recall@5", "AUC"], train=split.train, liked=4,
-                     resamples=50, items=data.items.values)  # fmt: skip
+    again = estimate(
+        split.test,
+        ready,
+        ["P@5", "Recall@5", "AUC"],
+        train=split.train,
+        liked=4,
+        resamples=50,
+        items=data.items.values,
+    )
     for key, one in made.values.items():
         assert one.snips == pytest.approx(again.values[key].snips, rel=1e-9), key
     with pytest.raises(SettingError, match="one list per user"):
-        estimate(us.OneRelevant(others=5).lists(split, liked=4), models, "P@5")
+        estimate(us.targets.OneRelevant(others=5).lists(split, liked=4), models, "P@5")
     with pytest.raises(SettingError, match="know their train"):
         estimate(lists, models, "P@5", train=split.train)
 
@@ -614,8 +706,9 @@ def test_ips_is_unbiased():
     draws: dict = {(s, m): [] for s in runs for m in labels}
     for _ in range(150):
         frame, own = observe(taste, chance, rng)
-        made = estimate(frame, runs, SUMS, propensity=own, liked=4, users="all", resamples=0,
-                        items=range(items))  # fmt: skip
+        made = estimate(
+            frame, runs, SUMS, propensity=own, liked=4, users="all", resamples=0, items=range(items)
+        )
         for s in runs:
             for m in SUMS:
                 draws[s, m].append(made[s, m].ips)
@@ -671,8 +764,14 @@ def test_snips_gets_closer_with_users():
             user, item = np.nonzero(np.ones_like(taste))
             whole = {"user": user, "item": item, "rating": np.where(taste[user, item], 5, 2)}
             frame, own = observe(taste, chance, rng)
-            how = {"liked": 4, "gain": "binary", "resamples": 0, "mean": "ratio", "users": "all",
-                   "items": range(items)}  # fmt: skip
+            how = {
+                "liked": 4,
+                "gain": "binary",
+                "resamples": 0,
+                "mean": "ratio",
+                "users": "all",
+                "items": range(items),
+            }
             sure = dict.fromkeys(range(items), 1.0)
             true = estimate(whole, runs, labels, propensity=sure, **how)
             made = estimate(frame, runs, labels, propensity=own, **how)
@@ -685,24 +784,36 @@ def test_snips_gets_closer_with_users():
 
 
 def recommended(world, split, algorithms, depth=10):
-    lists = us.AllItems().lists(split, liked=world.liked)
+    lists = us.targets.AllItems().lists(split, liked=world.liked)
     return {name: us.rank(one.fit(split.train), lists, depth) for name, one in algorithms.items()}
 
 
-SIMPLE = {"random": us.Random(), "popularity": us.Popularity(), "average": us.AverageRating()}
+SIMPLE = {
+    "random": us.recommend.Random(),
+    "popularity": us.recommend.Popularity(),
+    "average": us.recommend.AverageRating(),
+}
 
 
 def from_random_ratings(kind, users, seed, labels=("P@10", "anti-P@10", "DCG@10")):
     """Return IPS, SNIPS and the truth in a world, with propensities fitted from a random sample."""
     world = us.world(kind, users=users, items=120, seed=seed, density=0.15)
-    split = us.RandomSplit(test=0.3).split(world.ratings, seed=1)[0]
+    split = us.splits.Random(test=0.3).split(world.ratings, seed=1)[0]
     runs = recommended(world, split, SIMPLE)
     truth = us.evaluate(world.truth(), runs, labels, liked=world.liked, users="with-list").mean()
-    made = estimate(split.test, runs, labels, random=world.random(0.1), train=split.train,
-                    items=world.items.values, liked=world.liked, resamples=0)  # fmt: skip
+    made = estimate(
+        split.test,
+        runs,
+        labels,
+        random=world.random(0.1),
+        train=split.train,
+        items=world.items.values,
+        liked=world.liked,
+        resamples=0,
+    )
     return np.array(
         [[made[s, m].ips, made[s, m].snips, truth[s][m]] for s in runs for m in labels]
-    ).T  # fmt: skip
+    ).T
 
 
 def test_propensities_from_random_ratings_normalise_what_they_weigh():
@@ -749,8 +860,16 @@ def test_estimates_from_random_ratings_get_closer():
             for p in (chance, 0.1):  # what users chose to rate, and a random sample
                 user, item = np.nonzero(rng.random(taste.shape) < p)
                 parts.append({"user": user, "item": item, "rating": value[user, item]})
-            made = estimate(parts[0], runs, labels, random=parts[1], liked=4, resamples=0,
-                            users="all", items=range(items))  # fmt: skip
+            made = estimate(
+                parts[0],
+                runs,
+                labels,
+                random=parts[1],
+                liked=4,
+                resamples=0,
+                users="all",
+                items=range(items),
+            )
             found.append(
                 [
                     [
@@ -782,8 +901,18 @@ def graded_world(rng, users, items=40):
     return whole, frame, own, {"a": as_lists(order)}
 
 
-RIGHT = ["P@5", "DCG@5", "nDCG(ideal=full)@5", "RBP@5", "Recall@5", "SR@5", "ADG@5", "ATOP", "AP@5",
-         "AUC"]  # fmt: skip
+RIGHT = [
+    "P@5",
+    "DCG@5",
+    "nDCG(ideal=full)@5",
+    "RBP@5",
+    "Recall@5",
+    "SR@5",
+    "ADG@5",
+    "ATOP",
+    "AP@5",
+    "AUC",
+]
 BIASED = ["nDCG@5", "nDCG(ideal=uncut)@5", "HLU@5", "F1@5", "Recall(per=min)@5", "AP(per=k)@5"]
 
 
@@ -825,11 +954,16 @@ def test_ndcg_in_a_world():
     away: dict = {label: [] for label in labels}
     for seed in range(20):
         world = us.world("shop", users=800, items=100, seed=seed, density=0.2)
-        split = us.RandomSplit(test=0.3).split(world.ratings, seed=1)[0]
-        runs = recommended(world, split, {"average": us.AverageRating()})
+        split = us.splits.Random(test=0.3).split(world.ratings, seed=1)[0]
+        runs = recommended(world, split, {"average": us.recommend.AverageRating()})
         exact = propensity(split.train, split.test, world.observation, of="observed")
-        how = {"liked": world.liked, "resamples": 0, "mean": "ratio", "train": split.train,
-               "items": world.items.values}  # fmt: skip
+        how = {
+            "liked": world.liked,
+            "resamples": 0,
+            "mean": "ratio",
+            "train": split.train,
+            "items": world.items.values,
+        }
         everything = world.truth()
         outside = everything.take(~shared_rows(everything, split.train))
         sure = dict.fromkeys(world.items.values.to_list(), 1.0)
@@ -860,8 +994,16 @@ def test_intervals_of_ips_and_snips_hold_the_truth_as_often_as_stated():
         spread = np.exp(rng.normal(0, 0.7, (1, items)))
         chance = np.clip(0.1 * spread * (1 + taste), 0.002, 0.95)
         frame, own = observe(taste, chance, rng)
-        one = estimate(frame, {"a": as_lists(top(taste))}, "P@5", propensity=own, liked=4,
-                       users="all", items=range(items), resamples=300)["a", "P@5"]  # fmt: skip
+        one = estimate(
+            frame,
+            {"a": as_lists(top(taste))},
+            "P@5",
+            propensity=own,
+            liked=4,
+            users="all",
+            items=range(items),
+            resamples=300,
+        )["a", "P@5"]
         assert one.usable
         for name in inside:
             low, high = getattr(one, f"{name}_interval")
@@ -890,8 +1032,15 @@ def test_only_the_chance_outside_training_is_right():
         chances = {"right": sigma * p / (1 - (1 - sigma) * p), "wrong": sigma * p}
         for name, value in chances.items():
             own = {"user": user, "item": item, "propensity": value[user, item]}
-            made = estimate(frame, {"r": dict(enumerate(order))}, f"P@{k}", propensity=own,
-                            liked=4, resamples=0, users="all")  # fmt: skip
+            made = estimate(
+                frame,
+                {"r": dict(enumerate(order))},
+                f"P@{k}",
+                propensity=own,
+                liked=4,
+                resamples=0,
+                users="all",
+            )
             found[name].append(made["r", f"P@{k}"].ips)
     away = np.array(found["right"]) - true
     assert abs(away.mean()) / (away.std(ddof=1) / math.sqrt(away.size)) <= 4.5
@@ -905,17 +1054,25 @@ def test_where_judgments_cluster_only_chances_of_pairs_are_right():
     found: dict = {"pairs": [], "items": []}
     for seed in range(10):
         world = us.world("clustered", users=500, items=150, seed=seed)
-        split = us.RandomSplit(test=0.3).split(world.ratings, seed=1)[0]
-        lists = us.AllItems().lists(split, liked=world.liked)
-        runs = {"knn": us.rank(us.UserKNN(k=30).fit(split.train), lists, 10)}
+        split = us.splits.Random(test=0.3).split(world.ratings, seed=1)[0]
+        lists = us.targets.AllItems().lists(split, liked=world.liked)
+        runs = {"knn": us.rank(us.recommend.UserKNN(k=30).fit(split.train), lists, 10)}
         true = us.evaluate(world.truth(), runs, "P@10", liked=world.liked, users="with-list")
         chances = {
             "pairs": propensity(split.train, split.test, world.observation, of="observed"),
             "items": propensity(split.train, split.test),
         }
         for name, chance in chances.items():
-            made = estimate(split.test, runs, "P@10", propensity=chance, train=split.train,
-                            items=world.items.values, liked=world.liked, resamples=0)  # fmt: skip
+            made = estimate(
+                split.test,
+                runs,
+                "P@10",
+                propensity=chance,
+                train=split.train,
+                items=world.items.values,
+                liked=world.liked,
+                resamples=0,
+            )
             found[name].append(made["knn", "P@10"].ips - true.mean("P@10")["knn"])
     z = {
         name: np.mean(away) / (np.std(away, ddof=1) / math.sqrt(10)) for name, away in found.items()
@@ -935,23 +1092,49 @@ def test_cost():
     )
     runs = {}
     for name in "abcd":
-        cells = pl.DataFrame({
-            "user": np.repeat(np.arange(users), 50), "item": rng.integers(0, items, users * 50),
-        })  # fmt: skip
+        cells = pl.DataFrame(
+            {
+                "user": np.repeat(np.arange(users), 50),
+                "item": rng.integers(0, items, users * 50),
+            }
+        )
         cells = cells.unique(maintain_order=True)
         runs[name] = us.read_run(
             cells.with_columns(rank=pl.int_range(1, pl.len() + 1).over("user"))
         )
-    labels = [f"{m}@{k}" for m in ("P", "Recall", "nDCG", "DCG", "AP", "RBP", "AUC", "F1", "SR",
-                                   "anti-P", "anti-Recall") for k in (5, 10)]  # fmt: skip
+    labels = [
+        f"{m}@{k}"
+        for m in (
+            "P",
+            "Recall",
+            "nDCG",
+            "DCG",
+            "AP",
+            "RBP",
+            "AUC",
+            "F1",
+            "SR",
+            "anti-P",
+            "anti-Recall",
+        )
+        for k in (5, 10)
+    ]
     chance = propensity(None, tests)
     times: dict = {"plain": [], "weighted": []}
     for _ in range(5):
         start = time.process_time()
         us.evaluate(tests, runs, labels, liked=4, threads=1, items=range(items)).mean()
         middle = time.process_time()
-        estimate(tests, runs, labels, propensity=chance, liked=4, resamples=0, threads=1,
-                 items=range(items))  # fmt: skip
+        estimate(
+            tests,
+            runs,
+            labels,
+            propensity=chance,
+            liked=4,
+            resamples=0,
+            threads=1,
+            items=range(items),
+        )
         times["plain"].append(middle - start)
         times["weighted"].append(time.process_time() - middle)
     assert min(times["weighted"]) <= 2 * min(times["plain"]), times
@@ -960,8 +1143,16 @@ def test_cost():
 # Real data
 
 
-COAT = ("Random", "Popularity", "PositivePopularity", "AverageRating", "UserKNN", "ItemKNN",
-        "PureSVD", "WRMF")  # fmt: skip
+COAT = (
+    "Random",
+    "Popularity",
+    "PositivePopularity",
+    "AverageRating",
+    "UserKNN",
+    "ItemKNN",
+    "PureSVD",
+    "WRMF",
+)
 
 
 def coat_errors(splits=10):
@@ -978,17 +1169,22 @@ def coat_errors(splits=10):
     biased, drawn = under_one_numbering(*parts)
     rule, metric = us.Relevance(above=3), "Recall@10"
     algorithms = [
-        us.Random(), us.Popularity(), us.PositivePopularity(liked=4), us.AverageRating(),
-        us.UserKNN(k=50), us.ItemKNN(k=50), us.PureSVD(factors=20),
-        us.WRMF(factors=20, regularisation=10.0),
-    ]  # fmt: skip
+        us.recommend.Random(),
+        us.recommend.Popularity(),
+        us.recommend.PositivePopularity(liked=4),
+        us.recommend.AverageRating(),
+        us.recommend.UserKNN(k=50),
+        us.recommend.ItemKNN(k=50),
+        us.recommend.PureSVD(factors=20),
+        us.recommend.WRMF(factors=20, regularisation=10.0),
+    ]
     found: dict = {}
     for seed in range(splits):
-        split = us.RandomSplit(test=0.4).split(biased, seed=seed)[0]
-        other = us.RandomSplit(test=0.7).split(drawn, seed=100 + seed)[0]
+        split = us.splits.Random(test=0.4).split(biased, seed=seed)[0]
+        other = us.splits.Random(test=0.7).split(drawn, seed=100 + seed)[0]
         train, held, some = split.train, split.test, other.train
         truth = other.test.take(~shared_rows(other.test, train))
-        lists = us.AllItems().lists(split, rule)
+        lists = us.targets.AllItems().lists(split, rule)
         runs = {
             name: us.rank(one.fit(train, seed), lists, 50)
             for name, one in zip(COAT, algorithms, strict=True)
@@ -999,17 +1195,27 @@ def coat_errors(splits=10):
             return np.array([means.mean(metric)[name] for name in COAT])
 
         def weighted(runs=runs, held=held, train=train, **how):
-            made = estimate(held, runs, metric, relevance=rule, train=train, resamples=0,
-                            items=range(300), **how)  # fmt: skip
+            made = estimate(
+                held,
+                runs,
+                metric,
+                relevance=rule,
+                train=train,
+                resamples=0,
+                items=range(300),
+                **how,
+            )
             return np.array([made[name, metric].snips for name in COAT])
 
         values = {
             "naive": plain(held),
-            "SKEW": plain(us.Skew().sample(held, train, seed=seed).ratings),
-            "WTD": plain(us.Wtd().sample(held, train, some, seed=seed).ratings),
-            "WTD_H": plain(us.WtdH().sample(held, train, seed=seed).ratings),
-            "WTD_H, weights": weighted(weights=us.WtdH(exponent=1).weigh(held, train)),
-            "raking, weights": weighted(weights=us.WtdH().weigh(held, train, method="raking")),
+            "SKEW": plain(us.splits.Skew().sample(held, train, seed=seed).ratings),
+            "WTD": plain(us.splits.Wtd().sample(held, train, some, seed=seed).ratings),
+            "WTD_H": plain(us.splits.WtdH().sample(held, train, seed=seed).ratings),
+            "WTD_H, weights": weighted(weights=us.splits.WtdH(exponent=1).weigh(held, train)),
+            "raking, weights": weighted(
+                weights=us.splits.WtdH().weigh(held, train, method="raking")
+            ),
             "SNIPS, popularity": weighted(propensity=propensity(train, held)),
             "SNIPS, popularity fitted": weighted(
                 propensity=propensity(train, held, random=some, relevance=rule)
@@ -1066,8 +1272,17 @@ def files(tmp_path):
 
 
 def run(files, *more):
-    base = ["estimate", "-j", str(files / "test.csv"), "-r", str(files / "x.csv"),
-            "-r", str(files / "y.csv"), "--liked", "4"]  # fmt: skip
+    base = [
+        "estimate",
+        "-j",
+        str(files / "test.csv"),
+        "-r",
+        str(files / "x.csv"),
+        "-r",
+        str(files / "y.csv"),
+        "--liked",
+        "4",
+    ]
     return CliRunner().invoke(command(), [*base, *more], catch_exceptions=False)
 
 
@@ -1083,11 +1298,21 @@ def test_the_command(files):
     assert run(files, *with_file, "--format", "markdown").stdout.startswith("| system |")
     run(files, *with_file, "--figure", str(files / "f.json"))
     assert (files / "f.json").exists()
-    popular = run(files, "--train", str(files / "train.csv"), "-m", "P@2", "--clip", "90%",
-                  "--test-share", "0.5")  # fmt: skip
+    popular = run(
+        files,
+        "--train",
+        str(files / "train.csv"),
+        "-m",
+        "P@2",
+        "--clip",
+        "90%",
+        "--test-share",
+        "0.5",
+    )
     assert "popularity" in popular.stdout
-    drawn = run(files, "--random", str(files / "train.csv"), "--propensity", "naive-bayes",
-                "-m", "P@2")  # fmt: skip
+    drawn = run(
+        files, "--random", str(files / "train.csv"), "--propensity", "naive-bayes", "-m", "P@2"
+    )
     assert "naive-bayes" in drawn.stdout
     fitted = run(files, "--random", str(files / "train.csv"), "-m", "P@2")
     assert "exponent and scale fitted" in fitted.stdout

@@ -13,15 +13,20 @@ EXPECTED = {
     "inverted": (False, True),  # Lemma 3: on the item, and popular items are the worse ones
 }
 SYSTEMS = [
-    us.Random(), us.Popularity(), us.AverageRating(), us.SmoothedAverage(mu=5),
-    us.PositivePopularity(), us.OptimalPrecision(), us.OptimalAntiPrecision(),
-]  # fmt: skip
+    us.recommend.Random(),
+    us.recommend.Popularity(),
+    us.recommend.AverageRating(),
+    us.recommend.SmoothedAverage(mu=5),
+    us.recommend.PositivePopularity(),
+    us.recommend.OptimalPrecision(),
+    us.recommend.OptimalAntiPrecision(),
+]
 
 
 @pytest.mark.parametrize("seed", [3, 4])
 @pytest.mark.parametrize("name", EXPECTED)
 def test_pairs_of_items_side_with_the_lemma(name, seed):
-    told = us.item_pairs(us.world(name, seed=seed)).to_dict()["truth"]
+    told = us.bias.item_pairs(us.world(name, seed=seed)).to_dict()["truth"]
     shares = told["consistent"]["P"], told["consistent"]["anti-P"]
     for share, agrees in zip(shares, EXPECTED[name], strict=True):
         z = (share - 0.5) / told["consistency_error"]
@@ -31,6 +36,6 @@ def test_pairs_of_items_side_with_the_lemma(name, seed):
 @pytest.mark.parametrize("name", ["popular-good", "inverted"])
 def test_systems_side_with_the_lemma(name):
     plan = us.Plan(algorithms=SYSTEMS, metrics=["P@10", "anti-P@10"], seed=1)
-    taus = us.truth(us.world(name, seed=3), plan, bootstrap=0).agreement()["tau"].to_list()
+    taus = us.auditing.truth(us.world(name, seed=3), plan, bootstrap=0).agreement()["tau"].to_list()
     for tau, agrees in zip(taus, EXPECTED[name], strict=True):
         assert (tau > 0.5) if agrees else (tau < -0.5), (name, taus)

@@ -38,7 +38,11 @@ def fold():
     split = us.Split(movielens.take(~test), movielens.take(test))
     train = replace(split.train, value=frozen(np.maximum(split.train.value - 3.0, 0.0)))
     table = pl.read_csv(real_data("published/mena2021_ml-1m_at10.csv")).to_dicts()
-    return train, us.TrainItems().lists(split, liked=4), {row["algorithm"]: row for row in table}
+    return (
+        train,
+        us.targets.TrainItems().lists(split, liked=4),
+        {row["algorithm"]: row for row in table},
+    )
 
 
 def measured(algorithm, fold, metrics=("P@10", "anti-P@10")):
@@ -56,10 +60,14 @@ def test_near_the_published_values(fold, name):
 
 
 DEFAULTS = {
-    "wrmf": us.WRMF(), "plsa": us.PLSA(), "eals": us.EALS(), "pnmf": us.PNMF(),
-    "listrankmf": ListRankMF(), "smootheditemaverage": us.SmoothedAverage(liked=1),
+    "wrmf": us.recommend.WRMF(),
+    "plsa": us.recommend.PLSA(),
+    "eals": us.recommend.EALS(),
+    "pnmf": us.recommend.PNMF(),
+    "listrankmf": ListRankMF(),
+    "smootheditemaverage": us.recommend.SmoothedAverage(liked=1),
     "wbpr": WBPR(),
-}  # fmt: skip
+}
 """Where the settings of the paper are not the default; liked is a level from 1 up."""
 
 
@@ -86,7 +94,7 @@ def test_slim_leaves_nobody_without_a_list(fold):
 
 
 def test_defaults_are_those_of_the_paper_or_checked_here():
-    for name, chosen in us.mena2021().items():
+    for name, chosen in us.recommend.preset("mena2021").items():
         default = type(chosen.algorithm)()
         assert default == chosen.algorithm or name in DEFAULTS
 

@@ -14,8 +14,9 @@ from scipy.special import expi
 import plain
 import unskew as us
 from conftest import as_ratings, random_case
-from unskew.metrics import REGISTRY, parse
 from unskew.metrics.block import sum_of_discounts
+from unskew.metrics.names import parse
+from unskew.metrics.registry import REGISTRY
 from unskew.runs import read_run
 
 LIKED = 3

@@ -19,7 +19,7 @@ from unskew.auditing.null_designs import (
     DESIGNS,
     ForcedNull,
     Slices,
-    castells2018_designs,
+    published_designs,
     simple_systems,
 )
 from unskew.auditing.operating import Planted, differences, operating_characteristics
@@ -177,15 +177,19 @@ def test_a_forced_split_trains_on_familiar_pairs_and_tests_on_liked_others():
     assert {(u, i) for u, i in zip(fair.test.user, fair.test.item, strict=True)} < pairs
     assert fair.label == "forced-null"
     assert fair.design == {
-        "protocol": "forced-null", "density": 0.5, "liked": 4.0, "fair": True, "seed": 3,
-    }  # fmt: skip
+        "protocol": "forced-null",
+        "density": 0.5,
+        "liked": 4.0,
+        "fair": True,
+        "seed": 3,
+    }
 
 
 @pytest.mark.parametrize("by", ["items", "judgments"])
 def test_slices_train_and_test_on_their_own_items(by):
     ratings = some_ratings(60, 40)
-    whole = us.RandomSplit(test=0.3).split(ratings, 4)[0]
-    parts = Slices(us.RandomSplit(test=0.3), 4, by).split(ratings, 4)
+    whole = us.splits.Random(test=0.3).split(ratings, 4)[0]
+    parts = Slices(us.splits.Random(test=0.3), 4, by).split(ratings, 4)
     seen = [set(part.train.item) | set(part.test.item) for part in parts]
     for place, one in enumerate(seen):
         assert all(one.isdisjoint(other) for other in seen[:place])
@@ -202,13 +206,15 @@ def test_what_designs_refuse():
     with pytest.raises(us.UnskewError, match="density"):
         ForcedNull(density=0)
     with pytest.raises(us.UnknownName, match="forced"):
-        castells2018_designs(designs=["force"])
+        published_designs(designs=["force"])
     with pytest.raises(us.SettingError, match="at least one"):
-        castells2018_designs(designs=[])
+        published_designs(designs=[])
 
 
 def test_designs_of_castells2018():
-    plans = castells2018_designs([us.Popularity(), us.UserKNN(k=50)], list(DESIGNS), liked=3)
+    plans = published_designs(
+        [us.recommend.Popularity(), us.recommend.UserKNN(k=50)], list(DESIGNS), liked=3
+    )
     assert list(plans) == list(DESIGNS)
     assert plans["test-targets"].systems["user-knn k=50"].k is None
     assert plans["random"].systems["user-knn k=50"].k == 50
@@ -222,26 +228,30 @@ def test_designs_of_castells2018():
 def test_every_number_is_that_of_a_run():
     ratings, repeats = some_ratings(60, 30), 3
     plan = us.Plan(
-        us.RandomSplit(folds=2), [us.AllItems(), us.TestTargets()],
-        [us.Popularity(), us.AverageRating()], metrics=["P@3", "anti-P@3"], users="all", seed=5,
-    )  # fmt: skip
+        us.splits.Random(folds=2),
+        [us.targets.AllItems(), us.targets.TestTargets()],
+        [us.recommend.Popularity(), us.recommend.AverageRating()],
+        metrics=["P@3", "anti-P@3"],
+        users="all",
+        seed=5,
+    )
     found = null_experiment(ratings, plan, "iid", repeats)
-    data = {("real", 0): us.run(ratings, plan)}
+    data = {("real", 0): us.run_plan(ratings, plan)}
     for repeat in range(repeats):
         seed = key_of(5, "null", "iid", repeat) % (1 << 31)
-        data["iid", repeat] = us.run(redraw(ratings, "iid", seed), replace(plan, seed=seed))
+        data["iid", repeat] = us.run_plan(redraw(ratings, "iid", seed), replace(plan, seed=seed))
     assert found.rows.height == 4 * 2 * 2 * 2
     for row in found.rows.iter_rows(named=True):
-        own = data[row["data"], row["repeat"]].table().filter(
-            targets=row["design"], system=row["system"], metric=row["metric"]
-        )  # fmt: skip
+        own = (
+            data[row["data"], row["repeat"]]
+            .table()
+            .filter(targets=row["design"], system=row["system"], metric=row["metric"])
+        )
         assert own.height == 2
         assert row["value"] == pytest.approx(own["mean"].mean(), rel=1e-12)
         assert row["random"] == pytest.approx(own["random"].mean(), rel=1e-12)
     for row in found.table().iter_rows(named=True):
-        part = found.rows.filter(
-            design=row["design"], system=row["system"], metric=row["metric"]
-        )  # fmt: skip
+        part = found.rows.filter(design=row["design"], system=row["system"], metric=row["metric"])
         real, null = part.filter(data="real"), part.filter(data="iid")
         values = null["value"].to_numpy()
         assert row["null_value"] == pytest.approx(values.mean())
@@ -258,7 +268,7 @@ def test_every_number_is_that_of_a_run():
 
 def test_plans_that_share_a_split_are_run_as_one():
     ratings = some_ratings(60, 30)
-    both = castells2018_designs(designs=["random", "test-targets", "flat"], metrics=["P@3"])
+    both = published_designs(designs=["random", "test-targets", "flat"], metrics=["P@3"])
     together = null_experiment(ratings, both, repeats=2)
     for name in both:
         alone = null_experiment(ratings, {name: both[name]}, repeats=2).table()
@@ -267,13 +277,13 @@ def test_plans_that_share_a_split_are_run_as_one():
 
 def test_what_is_stored_is_not_done_again(tmp_path, monkeypatch):
     ratings = some_ratings(40, 20)
-    plan = us.Plan(algorithms=[us.Popularity()], metrics=["P@3"])
+    plan = us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@3"])
     first = null_experiment(ratings, plan, ["iid", "within-item"], 2, store=tmp_path)
 
     def fail(self, train, rng):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(us.Popularity, "_fit", fail)
+    monkeypatch.setattr(us.recommend.Popularity, "_fit", fail)
     again = null_experiment(ratings, plan, ["iid", "within-item"], 2, store=tmp_path)
     assert again.rows.equals(first.rows)
     with pytest.raises(us.DataError, match="trained again"):
@@ -284,9 +294,12 @@ def test_designs_for_null_data_only_have_no_real_value():
     ratings = some_ratings(80, 25)
     moved = []
     found = null_experiment(
-        ratings, castells2018_designs(designs=["forced"], metrics=["P@3"]), ["iid", "within-user"],
-        2, progress=lambda done, total: moved.append((done, total)),
-    )  # fmt: skip
+        ratings,
+        published_designs(designs=["forced"], metrics=["P@3"]),
+        ["iid", "within-user"],
+        2,
+        progress=lambda done, total: moved.append((done, total)),
+    )
     table = found.table()
     assert table["real"].null_count() == table.height
     assert set(table["null"]) == {"iid"}
@@ -315,7 +328,9 @@ def test_one_repeat_has_no_interval():
     assert interval([0.5], 0.95) == (0.5, None, None)
     assert interval([], 0.95) == (None, None, None)
     found = null_experiment(
-        some_ratings(40, 20), us.Plan(algorithms=[us.Popularity()], metrics=["P@3"]), repeats=1
+        some_ratings(40, 20),
+        us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@3"]),
+        repeats=1,
     ).table()
     assert found["low"].null_count() == 1
     assert found["null_share"].null_count() == 0
@@ -328,9 +343,15 @@ def test_liked_is_the_threshold_of_every_plan():
         rule = us.Relevance(**rules)
         return {
             name: us.Plan(
-                targets=[targets], algorithms=[us.Popularity()], metrics=["P@3"], relevance=rule
+                targets=[targets],
+                algorithms=[us.recommend.Popularity()],
+                metrics=["P@3"],
+                relevance=rule,
             )
-            for name, targets in (("all", us.AllItems()), ("test", us.TestTargets()))
+            for name, targets in (
+                ("all", us.targets.AllItems()),
+                ("test", us.targets.TestTargets()),
+            )
         }
 
     asked = null_experiment(ratings, plans(above=2), repeats=2, liked=5)
@@ -353,18 +374,26 @@ def test_liked_is_the_threshold_of_every_plan():
         ({"plan": {}}, "plans by name"),
         ({"plan": {"a": "b"}}, "plan must be Plan or a mapping to Plan"),
         (
-            {"plan": us.Plan(algorithms=[us.Popularity()], relevance=us.Relevance(above=3)),
-             "share": 0.5},
+            {
+                "plan": us.Plan(
+                    algorithms=[us.recommend.Popularity()], relevance=us.Relevance(above=3)
+                ),
+                "share": 0.5,
+            },
             "liked",
         ),
         (
-            {"plan": us.Plan([us.RandomSplit(), ForcedNull()], algorithms=[us.Popularity()])},
+            {
+                "plan": us.Plan(
+                    [us.splits.Random(), ForcedNull()], algorithms=[us.recommend.Popularity()]
+                )
+            },
             "null data only",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_the_experiment_refuses(change, told):
-    settings = {"plan": us.Plan(algorithms=[us.Popularity()], metrics=["P@3"]), **change}
+    settings = {"plan": us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@3"]), **change}
     with pytest.raises(us.UnskewError, match=told):
         null_experiment(some_ratings(), **settings)
 
@@ -387,9 +416,12 @@ def test_planted_systems_go_from_chance_to_the_truth():
 def test_differences_are_those_of_a_paired_t_test():
     stats = pytest.importorskip("scipy.stats")
     shop = skewed()
-    split = us.RandomSplit().split(shop.ratings, 1)[0]
-    lists = us.AllItems().lists(split, liked=4)
-    models = {"a": us.Popularity().fit(split.train), "b": us.Random().fit(split.train)}
+    split = us.splits.Random().split(shop.ratings, 1)[0]
+    lists = us.targets.AllItems().lists(split, liked=4)
+    models = {
+        "a": us.recommend.Popularity().fit(split.train),
+        "b": us.recommend.Random().fit(split.train),
+    }
     scores = us.evaluate(lists, models, "P@5")
     found = differences([scores], "P@5", [("a", "b"), ("b", "a")])
     keep = scores.averaged("a")
@@ -402,14 +434,19 @@ def test_differences_are_those_of_a_paired_t_test():
 
 
 def test_operating_characteristics_of_a_fair_and_an_unfair_protocol():
-    plans = castells2018_designs(
-        [us.Random(), us.Popularity()], ["random", "test-targets"], metrics=["P@3", "anti-P@3"]
+    plans = published_designs(
+        [us.recommend.Random(), us.recommend.Popularity()],
+        ["random", "test-targets"],
+        metrics=["P@3", "anti-P@3"],
     )
     moved = []
     found = operating_characteristics(
-        {"shop": skewed(300)}, plans, strengths=[0.3, 1], repeats=4,
+        {"shop": skewed(300)},
+        plans,
+        strengths=[0.3, 1],
+        repeats=4,
         progress=lambda done, total: moved.append((done, total)),
-    )  # fmt: skip
+    )
     table = {(row["design"], row["metric"]): row for row in found.table().iter_rows(named=True)}
     assert table["random", "P@3"]["false_winners"] == 1.0
     assert table["test-targets", "P@3"]["false_winners"] <= 0.5
@@ -437,11 +474,11 @@ def test_operating_characteristics_of_a_fair_and_an_unfair_protocol():
         ({"strengths": []}, "strengths"),
         ({"strengths": [2]}, "strengths"),
         ({"plan": us.Plan(ForcedNull(), algorithms=simple_systems())}, "null data only"),
-        ({"plan": us.Plan(algorithms=[us.Random()])}, "two systems"),
+        ({"plan": us.Plan(algorithms=[us.recommend.Random()])}, "two systems"),
     ],
 )
 def test_what_operating_characteristics_refuse(change, told):
-    plan = us.Plan(algorithms=[us.Random(), us.Popularity()], metrics=["P@3"])
+    plan = us.Plan(algorithms=[us.recommend.Random(), us.recommend.Popularity()], metrics=["P@3"])
     settings = {"worlds": skewed(40, 20), "plan": plan, **change}
     with pytest.raises(us.UnskewError, match=told):
         operating_characteristics(**settings)
@@ -462,11 +499,31 @@ def command(*arguments):
 def test_command(tmp_path):
     some_ratings(60, 30).to_csv(tmp_path / "ratings.csv")
     done = command(
-        "null", tmp_path / "ratings.csv", "--liked", 4, "--repeats", 2, "-m", "P@3", "-a",
-        "popularity", "-a", "user-knn:k=5,power=2", "--designs", "random, test-targets",
-        "--null", "iid", "--null", "within-item", "--format", "json", "--figure",
-        tmp_path / "null.json", "--store", tmp_path / "store",
-    )  # fmt: skip
+        "null",
+        tmp_path / "ratings.csv",
+        "--liked",
+        4,
+        "--repeats",
+        2,
+        "-m",
+        "P@3",
+        "-a",
+        "popularity",
+        "-a",
+        "user-knn:k=5,power=2",
+        "--designs",
+        "random, test-targets",
+        "--null",
+        "iid",
+        "--null",
+        "within-item",
+        "--format",
+        "json",
+        "--figure",
+        tmp_path / "null.json",
+        "--store",
+        tmp_path / "store",
+    )
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["nulls"] == ["iid", "within-item"]
@@ -494,10 +551,10 @@ def test_overlap_out_of_training_favours_popular_items_however_sparse_the_test()
     for density in (0.2, 0.02, 0.005):
         ratio = {}
         for overlap in ("to-test", "to-training"):
-            split = us.ForcedTest(null.random(density, seed=1), overlap).split(ratings, 1)[0]
-            lists = us.AllItems().lists(split, liked=null.liked)
+            split = us.splits.Forced(null.random(density, seed=1), overlap).split(ratings, 1)[0]
+            lists = us.targets.AllItems().lists(split, liked=null.liked)
             scores = us.evaluate(
-                lists, {"pop": us.Popularity().fit(split.train)}, "P@10", users="all"
+                lists, {"pop": us.recommend.Popularity().fit(split.train)}, "P@10", users="all"
             )
             chance = scores.random()["P@10"]
             value = scores.values("pop", "P@10")
@@ -513,7 +570,7 @@ def test_overlap_out_of_training_favours_popular_items_however_sparse_the_test()
 def test_null_experiment_on_movielens(ml1m_path):
     """castells2018 figure 2: popularity against random, by design (P@10 over all users)."""
     ratings = us.read_ratings(ml1m_path)
-    plans = castells2018_designs(seed=1)
+    plans = published_designs(seed=1)
     found = null_experiment(ratings, plans, repeats=3, share=0.57).table()
     at = {(row["design"], row["system"]): row for row in found.iter_rows(named=True)}
     assert at["random", "popularity"]["ratio"] == pytest.approx(19.4, abs=1.5)
@@ -534,7 +591,7 @@ def test_null_experiment_on_movielens(ml1m_path):
 def test_forced_judgments_on_movielens(ml1m_path):
     """castells2018 section 7.2: no bias with the sampling of 5.2.2, one against popular without."""
     ratings = us.read_ratings(ml1m_path)
-    plans = castells2018_designs(designs=["forced", "forced-raw"], seed=1)
+    plans = published_designs(designs=["forced", "forced-raw"], seed=1)
     found = null_experiment(ratings, plans, repeats=1, share=0.57).table()
     at = {(row["design"], row["system"]): row for row in found.iter_rows(named=True)}
     for system in ("random", "popularity", "positive-popularity", "smoothed-average"):

@@ -18,7 +18,7 @@ from unskew.stats.corrections import correct
 from unskew.unbiased import online
 from unskew.unbiased.online import (
     Clicks,
-    Forced,
+    ForcedExposure,
     Shown,
     ab_counts,
     ab_test,
@@ -35,7 +35,7 @@ from unskew.unbiased.online import (
 )
 from unskew.unbiased.online_power import OnlineTests, online_tests, share_interval
 
-SYSTEMS = [us.Random(), us.Popularity(), us.AverageRating()]
+SYSTEMS = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ BEHAVIOURS = [
     Clicks(),
     Clicks(position=0.5, if_not=0.2, engagement=0.6, trend="random"),
     Clicks(position=0, if_liked=0.9, redundancy=0.7, groups=3),
-    Forced(),
+    ForcedExposure(),
 ]
 
 
@@ -261,7 +261,7 @@ def test_random_clicks_fool_balanced_interleaving_but_not_team_draft():
 def test_a_list_shown_by_hand_counts_clicks():
     world = us.world("null", users=2, items=4, ratings=2)
     lists = made([[[0, 1], [2, -1]], [[3, 2], [1, 0]]], [[[1, 0], [1, 0]], [[0, 1], [0, 0]]])
-    test = ab_test(world, lists, None, Forced())
+    test = ab_test(world, lists, None, ForcedExposure())
     assert test.counts.tolist() == [[2, 2, 2], [2, 1, 1]]
     assert test.rates().tolist() == [0.5, 0.25]
     assert lists.true().tolist() == [0.5, 0.25]
@@ -378,9 +378,9 @@ def test_what_cannot_be_shown(shop, shown):
     with pytest.raises(SettingError, match="60 items"):
         top_lists(shop, SYSTEMS, k=61)
     with pytest.raises(SettingError, match="mapping"):
-        top_lists(shop, [us.Random(), us.Random()])
+        top_lists(shop, [us.recommend.Random(), us.recommend.Random()])
     with pytest.raises(SettingError, match="a list of Algorithm"):
-        top_lists(shop, us.Random())
+        top_lists(shop, us.recommend.Random())
     with pytest.raises(SettingError, match="at least one"):
         top_lists(shop, {})
     with pytest.raises(SettingError, match="leave k, train out"):
@@ -396,7 +396,7 @@ def test_what_cannot_be_shown(shop, shown):
 
 
 def test_forced_feedback_to_everyone_gives_the_true_precision_exactly(shop, shown):
-    test = ab_test(shop, shown, None, Forced())
+    test = ab_test(shop, shown, None, ForcedExposure())
     assert (test.rates() == shown.true()).all()
     assert test.counts[:, 0].tolist() == [120] * 3
     mine = stats.ttest_rel(shown.per_user()[0], shown.per_user()[1])
@@ -404,7 +404,7 @@ def test_forced_feedback_to_everyone_gives_the_true_precision_exactly(shop, show
 
 
 def test_forced_feedback_of_some_is_unbiased(shop, shown):
-    test = ab_test(shop, shown, 30_000, Forced(), seed=5)
+    test = ab_test(shop, shown, 30_000, ForcedExposure(), seed=5)
     _, rate, error = mean_clicks(test.counts, 5)
     assert (np.abs(rate - shown.true()) / error < 4.5).all()
 
@@ -454,7 +454,7 @@ def test_verdicts_without_any_spread():
 
 def test_equal_systems_show_no_preference(shop, shown):
     twins = Shown(("a", "b"), frozen(shown.item[[1, 1]]), frozen(shown.liked[[1, 1]]))
-    for feedback in (Clicks(), Clicks(engagement=0.5), Forced()):
+    for feedback in (Clicks(), Clicks(engagement=0.5), ForcedExposure()):
         for method in ("team-draft", "balanced"):
             row = (
                 interleave(shop, twins, 20_000, feedback, method=method).table().row(0, named=True)
@@ -500,7 +500,7 @@ def test_engagement_makes_interleaving_err_and_forced_feedback_not():
     for test in tests:
         assert test(honest)["winner"].to_list() == ["a"]
         assert test(trendy)["winner"].to_list() == ["b"]
-        assert test(Forced())["winner"].to_list() == ["a"]
+        assert test(ForcedExposure())["winner"].to_list() == ["a"]
         assert test(trendy)["better"].to_list() == ["a"]
 
 
@@ -728,8 +728,8 @@ def test_worlds_by_name_and_designs_by_name(shop):
     found = online_tests(
         {"one": shop, "two": us.world("inverted", users=80, items=40)}, SYSTEMS[:2], 100,
         methods=["team-draft"], repeats=1, k=4, progress=lambda *at: calls.append(at),
-        designs={"strata": (us.RandomSplit(), us.AllItems(strata=2)),
-                 "folds": (us.RandomSplit(folds=2), us.OneRelevant(others=10))},
+        designs={"strata": (us.splits.Random(), us.targets.AllItems(strata=2)),
+                 "folds": (us.splits.Random(folds=2), us.targets.OneRelevant(others=10))},
     )  # fmt: skip
     assert calls == [(1, 2), (2, 2)]
     assert found.table()["world"].unique(maintain_order=True).to_list() == ["one", "two"]
@@ -745,17 +745,17 @@ def test_what_cannot_be_tried(shop):
 
     refused("worlds", "shop", SYSTEMS)
     refused("worlds", {}, SYSTEMS)
-    refused("at least two", shop, [us.Random()])
-    refused("mine is no algorithm", shop, {"mine": np.zeros(60), "b": us.Random()})
+    refused("at least two", shop, [us.recommend.Random()])
+    refused("mine is no algorithm", shop, {"mine": np.zeros(60), "b": us.recommend.Random()})
     refused("must rise", shop, SYSTEMS, [100, 50])
     refused("must rise", shop, SYSTEMS, [])
     refused("impressions", shop, SYSTEMS, 0)
-    refused("feedback", shop, SYSTEMS, 10, Forced())
+    refused("feedback", shop, SYSTEMS, 10, ForcedExposure())
     refused("another name", shop, SYSTEMS, 10, {"forced": Clicks()})
     refused("team-draft", shop, SYSTEMS, 10, methods=["team"])
     refused("at least one method", shop, SYSTEMS, 10, methods=[], designs={})
-    refused("AllItems", shop, SYSTEMS, 10, designs={"x": us.AllItems()})
-    refused("null data", shop, SYSTEMS, 10, designs={"x": (ForcedNull(), us.AllItems())})
+    refused("AllItems", shop, SYSTEMS, 10, designs={"x": us.targets.AllItems()})
+    refused("null data", shop, SYSTEMS, 10, designs={"x": (ForcedNull(), us.targets.AllItems())})
     refused("repeats", shop, SYSTEMS, 10, repeats=0)
     refused("level", shop, SYSTEMS, 10, level=0)
     refused("k must", shop, SYSTEMS, 10, k=0)
@@ -868,7 +868,7 @@ def test_an_ab_test_of_equal_systems_errs_as_often_as_it_says(shop):
 
 @pytest.mark.slow
 def test_forced_feedback_is_unbiased_cell_by_cell(shop, shown):
-    behaviour = Forced().behaviour(shop, 5)
+    behaviour = ForcedExposure().behaviour(shop, 5)
     rates = np.array(
         [mean_clicks(ab_counts(shown, behaviour, seed, 0, 500), 5)[1] for seed in range(500)]
     )

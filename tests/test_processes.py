@@ -21,13 +21,14 @@ import sys
 import unskew as us
 
 def mine(train, rng):
-    return us.Popularity().fit(train)
+    return us.recommend.Popularity().fit(train)
 
 if __name__ == "__main__":
     rows = {"user": [1, 1, 2, 2, 3, 3], "item": [7, 8, 7, 9, 8, 9], "rating": [5] * 6}
-    plan = us.Plan(us.RandomSplit(folds=2), algorithms=[us.Random(), us.Custom("mine", mine)],
+    systems = [us.recommend.Random(), us.experiment.Custom("mine", mine)]
+    plan = us.Plan(us.splits.Random(folds=2), algorithms=systems,
                    metrics=["P@1"], relevance=us.Relevance(liked=4))
-    print(us.run(rows, plan, **{sys.argv[1]: eval(sys.argv[2])}).table().height)
+    print(us.run_plan(rows, plan, **{sys.argv[1]: eval(sys.argv[2])}).table().height)
 """
 
 
@@ -54,9 +55,13 @@ def test_workers_run_no_code_of_the_working_folder(trap, tmp_path, setting, valu
     script.write_text(SCRIPT)
     done = subprocess.run(
         [sys.executable, str(script), setting, value],
-        cwd=trap, env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True,
-        timeout=120, check=False,
-    )  # fmt: skip
+        cwd=trap,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.stdout == "4\n", done.stderr
     assert not is_sprung(trap), (tmp_path / "sprung").read_text()
 
@@ -81,9 +86,13 @@ def test_workers_have_the_usual_path_again():
     )
     for flags, expected in (([], "[None, None]\nNone\n"), (["-P"], "['1', '1']\nNone\n")):
         done = subprocess.run(
-            [sys.executable, *flags, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+            [sys.executable, *flags, "-c", code],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         assert done.stdout == expected, done.stderr
 
 
@@ -138,9 +147,13 @@ except unskew.errors.UnskewError as problem:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs the size of a process")
 def test_a_library_that_finds_no_room_is_not_called_missing():
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED], env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", LIMITED],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert "the compiler cannot be loaded" in done.stdout, done.stderr
     assert "MiB of addresses (ulimit -v)" in done.stdout
 
@@ -167,7 +180,7 @@ rows = {"user": [1, 1, 2, 2, 3, 3], "item": [7, 8, 7, 9, 8, 9], "rating": [5, 4,
 lists = {"mine": {1: [7, 9], 2: [9, 8], 3: [8, 7]}}
 text = {**rows, "user": ["a", "a", "b", "b", "c", "c"]}
 ratings = us.read_ratings(rows)
-plan = us.Plan(us.RandomSplit(), algorithms=[us.Popularity()], metrics=["P@1"])
+plan = us.Plan(us.splits.Random(), algorithms=[us.recommend.Popularity()], metrics=["P@1"])
 
 def use():
     us.read_ratings(text)
@@ -177,14 +190,14 @@ ACTIONS = {
     "read_ratings": lambda: us.read_ratings(text),
     "read_run": lambda: us.read_run({**text, "score": rows["rating"]}),
     "evaluate": use,
-    "fit": lambda: us.UserKNN(k=2).fit(ratings),
-    "split": lambda: us.RandomSplit().split(ratings),
-    "run": lambda: us.run(ratings, plan),
+    "fit": lambda: us.recommend.UserKNN(k=2).fit(ratings),
+    "split": lambda: us.splits.Random().split(ratings),
+    "run": lambda: us.run_plan(ratings, plan),
     "compare": lambda: us.compare(scores, "P@1"),
     "mean": lambda: scores.mean(),
     "save": lambda: scores.save(sys.argv[2]),
     "audit": lambda: us.audit(ratings, liked=4, plan="quick"),
-    "describe": lambda: us.describe_bias(ratings, liked=4),
+    "describe": lambda: us.bias.describe_bias(ratings, liked=4),
     "world": lambda: us.world("shop"),
 }
 
@@ -225,7 +238,10 @@ else:
 def test_a_fork_after_use_is_refused_and_never_hangs(tmp_path, when, expected):
     done = subprocess.run(
         [sys.executable, "-c", FORKED, when, str(tmp_path / "saved")],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True,
-        timeout=900, check=False,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
     assert done.stdout == f"{expected}\n", done.stderr

@@ -24,7 +24,7 @@ def valcarce(movielens):
     table = pl.read_csv(real_data("published/valcarce2018_ml-1m_results.csv"))
     rows = table.filter(pl.col("Percentage") == 1.0).select("Recommender", "ndcg", "P_10").rows()
     theirs = {name.removeprefix("run-").removesuffix("-ml-1M"): values for name, *values in rows}
-    return split, us.TestItems().lists(split, liked=4), theirs
+    return split, us.targets.TestItems().lists(split, liked=4), theirs
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def measured(valcarce):
 
     @cache
     def of(name):
-        run = us.rank(us.valcarce2018()[name].fit(split.train), lists, 100)
+        run = us.rank(us.recommend.preset("valcarce2018")[name].fit(split.train), lists, 100)
         return tuple(us.evaluate(lists, {name: run}, ["nDCG", "P@10"]).mean()[name].values())
 
     return of
@@ -47,7 +47,7 @@ SAME = {"RW", "RSV", "CHI2", "KLD", "PureSVD", "UIR", "Pop", "HT"}
 ABOVE = {"NNCosNgbr-UB": (2.55, 2.54), "NNCosNgbr-IB": (2.79, 6.16), "SVD": (1.18, 1.09)}
 
 
-@pytest.mark.parametrize("name", us.valcarce2018())
+@pytest.mark.parametrize("name", us.recommend.preset("valcarce2018"))
 def test_as_good_as_published(valcarce, measured, name):
     theirs = valcarce[2][name]
     for at, (value, published) in enumerate(zip(measured(name), theirs, strict=True)):
@@ -61,8 +61,14 @@ def test_as_good_as_published(valcarce, measured, name):
             assert 0.97 <= value / published <= 1.04
 
 
-DEFAULTS = {name: type(chosen.algorithm)() for name, chosen in us.valcarce2018().items()}
-OTHERS = [name for name in DEFAULTS if DEFAULTS[name] != us.valcarce2018()[name].algorithm]
+DEFAULTS = {
+    name: type(chosen.algorithm)() for name, chosen in us.recommend.preset("valcarce2018").items()
+}
+OTHERS = [
+    name
+    for name in DEFAULTS
+    if DEFAULTS[name] != us.recommend.preset("valcarce2018")[name].algorithm
+]
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -77,10 +83,10 @@ def test_defaults_are_as_good_as_published(valcarce, name):
 
 def test_the_order_of_all_21_and_of_the_18_selected_by_the_outcome(valcarce, measured):
     theirs = {name: published[0] for name, published in valcarce[2].items()}
-    ours = {name: measured(name)[0] for name in us.valcarce2018()}
+    ours = {name: measured(name)[0] for name in us.recommend.preset("valcarce2018")}
 
     def tau(names):
-        return us.kendall([ours[name] for name in names], [theirs[name] for name in names])
+        return us.stats.kendall([ours[name] for name in names], [theirs[name] for name in names])
 
     near = [name for name in ours if abs(ours[name] / theirs[name] - 1) <= 0.15]
     assert set(ours) - set(near) == set(ABOVE)
@@ -89,11 +95,11 @@ def test_the_order_of_all_21_and_of_the_18_selected_by_the_outcome(valcarce, mea
 
 
 MENA = {
-    "mostpopular": us.Popularity(),
-    "smootheditemaverage": us.SmoothedAverage(mu=1, of="levels"),
-    "optimalobservedprecision": us.OptimalPrecision(),
-    "optimalobservedantiprecision": us.OptimalAntiPrecision(),
-    "randomguess": us.Random(),
+    "mostpopular": us.recommend.Popularity(),
+    "smootheditemaverage": us.recommend.SmoothedAverage(mu=1, of="levels"),
+    "optimalobservedprecision": us.recommend.OptimalPrecision(),
+    "optimalobservedantiprecision": us.recommend.OptimalAntiPrecision(),
+    "randomguess": us.recommend.Random(),
 }
 
 
@@ -104,10 +110,13 @@ def test_the_baselines_of_mena2021(movielens):
     }
     fold = movielens.tags["mena_fold"].to_numpy()
     plan = us.Plan(
-        us.Given(column="mena_fold"), us.TrainItems(), MENA, us.Relevance(liked=4),
+        us.splits.Given(column="mena_fold"),
+        us.targets.TrainItems(),
+        MENA,
+        us.Relevance(liked=4),
         ["Recall@10", "P@10", "Fallout@10", "anti-P@10"],
-    )  # fmt: skip
-    results = us.run(movielens, plan)
+    )
+    results = us.run_plan(movielens, plan)
     assert len(results) == len(np.unique(fold)) == 5
     for system, row in zip(*_means(results), strict=True):
         for metric, name in zip(

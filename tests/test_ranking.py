@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import unskew as us
 from unskew import DataError, SettingError
 from unskew.engine.rng import draw
-from unskew.metrics import REGISTRY, parse
+from unskew.metrics.names import parse
+from unskew.metrics.registry import REGISTRY
 from unskew.targets import designs as targets_module
 from unskew.ties import own_number
 
@@ -27,7 +28,7 @@ def split_of(train, test):
         us.read_ratings(dict(zip(("user", "item", "rating"), zip(*part, strict=True), strict=True)))
         for part in (train, test)
     ]
-    return us.Given(test=parts[1], overlap="keep").split(parts[0])[0]
+    return us.splits.Given(test=parts[1], overlap="keep").split(parts[0])[0]
 
 
 @cache
@@ -54,18 +55,18 @@ def some_split(seed=0, users=8, items=30, share=0.25, text=False):
 
 
 DESIGNS = [
-    us.AllItems(),
-    us.TestItems(),
-    us.Targets(candidates=(2, 6, 8, 20, 22, 24, 30, 44)),
-    us.AllItems(strata=3),
-    us.AllItems(others=7),
-    us.AllItems(others=3, strata=2),
-    us.OneRelevant(others=6),
-    us.OneRelevant(others="all"),
-    us.OneRelevant(others=4, fresh=False, candidates="all"),
-    us.Percentiles(others=3, strata=3),
-    us.TestTargets(),
-    us.UserFlat(5),
+    us.targets.AllItems(),
+    us.targets.TestItems(),
+    us.targets.Targets(candidates=(2, 6, 8, 20, 22, 24, 30, 44)),
+    us.targets.AllItems(strata=3),
+    us.targets.AllItems(others=7),
+    us.targets.AllItems(others=3, strata=2),
+    us.targets.OneRelevant(others=6),
+    us.targets.OneRelevant(others="all"),
+    us.targets.OneRelevant(others=4, fresh=False, candidates="all"),
+    us.targets.Percentiles(others=3, strata=3),
+    us.targets.TestTargets(),
+    us.targets.UserFlat(5),
 ]
 every = pytest.mark.parametrize("design", DESIGNS, ids=repr)
 
@@ -107,7 +108,7 @@ def check(table, lists, k, ties="id", seed=0):
         shown = run.score[run.start[r] : run.start[r + 1]]
         wanted = np.asarray(table[lists.user[r]], np.float64)[order[:k]]
         assert shown.tolist() == wanted.tolist()
-    ranks = us.ranks_of(table, lists, ties=ties, seed=seed)
+    ranks = us.judging.ranks_of(table, lists, ties=ties, seed=seed)
     judged = lists.judgments
     for r, order in enumerate(orders):
         mine = judged.item[judged.start[r] : judged.start[r + 1]].tolist()
@@ -151,7 +152,7 @@ def test_orders_equal_lexsort(design, data):
 def test_the_best_of_many_items(kind, ties):
     """Long rows, where a sample says which entries can be among the best."""
     split = some_split(3, users=5, items=3000, share=0.02)
-    lists = us.AllItems().lists(split, liked=LIKED)
+    lists = us.targets.AllItems().lists(split, liked=LIKED)
     users, items = shape_of(lists)
     rng = np.random.default_rng(1)
     table = rng.normal(size=(users, items))
@@ -174,7 +175,7 @@ def test_a_sample_that_misleads():
     from unskew.judging import rank_kernels
 
     split = some_split(3, users=5, items=6000, share=0.01)
-    lists = us.AllItems().lists(split, liked=LIKED)
+    lists = us.targets.AllItems().lists(split, liked=LIKED)
     users, items = shape_of(lists)
     row = np.random.default_rng(0).permutation(items).astype(np.float64)
     seen = (np.arange(rank_kernels.SAMPLE) * (items / rank_kernels.SAMPLE)).astype(np.int64)
@@ -205,7 +206,7 @@ def test_random_ties_are_reproducible(design):
 @pytest.mark.parametrize("text", [False, True])
 def test_random_ties_are_those_of_a_run_that_is_read(text):
     split = some_split(2, text=text)
-    lists = us.AllItems().lists(split, liked=LIKED)
+    lists = us.targets.AllItems().lists(split, liked=LIKED)
     rng = np.random.default_rng(0)
     table = rng.integers(0, 3, shape_of(lists)).astype(np.float64)
     mine = us.rank(table, lists, 100, ties="random", seed=6)
@@ -220,8 +221,8 @@ def test_random_ties_are_those_of_a_run_that_is_read(text):
 def test_random_ties_do_not_depend_on_other_items():
     split = some_split(2)
     few = (2, 6, 8, 20, 22, 24, 30, 44)
-    whole = us.AllItems().lists(split, liked=LIKED)
-    part = us.Targets(candidates=few).lists(split, liked=LIKED)
+    whole = us.targets.AllItems().lists(split, liked=LIKED)
+    part = us.targets.Targets(candidates=few).lists(split, liked=LIKED)
     table = np.zeros(shape_of(whole))
     long, short = (
         us.rank(table, lists, 100, ties="random", seed=3).to_polars() for lists in (whole, part)
@@ -245,8 +246,12 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch):
     rng = np.random.default_rng(5)
     user, item = np.nonzero(rng.random((700, 110)) < 0.1)
     data = us.read_ratings({"user": user, "item": item, "rating": rng.integers(1, 6, user.size)})
-    split = us.RandomSplit().split(data)[0]
-    for design in (us.AllItems(), us.OneRelevant(others=20), us.AllItems(strata=3)):
+    split = us.splits.Random().split(data)[0]
+    for design in (
+        us.targets.AllItems(),
+        us.targets.OneRelevant(others=20),
+        us.targets.AllItems(strata=3),
+    ):
         lists = design.lists(split, liked=LIKED)
         users, items = shape_of(lists)
         assert users * items > 1 << 16
@@ -256,13 +261,19 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch):
         for number, given_number in ((1, None), (2, None), (1, 2), (2, 1), (5, None)):
             monkeypatch.setattr("unskew.engine.threads.available", lambda number=number: number)
             run = us.rank(model, lists, 10, threads=given_number)
-            ranks = us.ranks_of(model, lists, threads=given_number)
+            ranks = us.judging.ranks_of(model, lists, threads=given_number)
             means = us.evaluate(lists, {"m": model}, ["nDCG@10", "ARP@5"], threads=given_number)
             found.append(
-                (run.item.tobytes(), run.score.tobytes(), ranks.rank.tobytes(),
-                 ranks.judgment.tobytes(), ranks.start.tobytes(), str(means.mean()),
-                 str(means.random()))
-            )  # fmt: skip
+                (
+                    run.item.tobytes(),
+                    run.score.tobytes(),
+                    ranks.rank.tobytes(),
+                    ranks.judgment.tobytes(),
+                    ranks.start.tobytes(),
+                    str(means.mean()),
+                    str(means.random()),
+                )
+            )
         assert all(one == found[0] for one in found[1:])
 
 
@@ -274,7 +285,7 @@ def test_the_same_whatever_the_blocks_of_lists(design, monkeypatch):
     for most in (1 << 22, 1, 9, 64):
         monkeypatch.setattr(targets_module, "BLOCK_ITEMS", most)
         fresh = design.lists(some_split(), liked=LIKED, seed=1)
-        run, ranks = us.rank(model, fresh, 6), us.ranks_of(model, fresh)
+        run, ranks = us.rank(model, fresh, 6), us.judging.ranks_of(model, fresh)
         parts = run.item, run.start, run.score, *(getattr(ranks, one) for one in ranks.__dict__)
         found.append([part.tolist() for part in parts])
     assert all(one == found[0] for one in found[1:])
@@ -287,23 +298,24 @@ def gaps():
     """Return lists of two users with five targets each, and scores of which some are missing."""
     train = [("a", 0, 3), ("b", 0, 3), ("c", 1, 3)]
     test = [("a", 1, 5), ("a", 4, 5), ("b", 2, 5), ("b", 3, 1)]
-    table = np.array([[9, 1, 2, np.nan, np.nan, 3], [9, np.nan, 1, np.nan, np.nan, np.nan],
-                      [9, 9, 9, 9, 9, 9.0]])  # fmt: skip
+    table = np.array(
+        [[9, 1, 2, np.nan, np.nan, 3], [9, np.nan, 1, np.nan, np.nan, np.nan], [9, 9, 9, 9, 9, 9.0]]
+    )
     return split_of([*train, ("c", 5, 1)], test), table
 
 
 def test_missing_items_count_as_not_liked():
     split, table = gaps()
-    for design in (us.AllItems(), us.AllItems(others=3)):
+    for design in (us.targets.AllItems(), us.targets.AllItems(others=3)):
         lists = design.lists(split, liked=4)
         scores = us.evaluate(lists, {"m": table}, ["P@3", "Recall@3"])
         # a: 5, 2, 1 (2 and 5 may be left undrawn); b: 2 and nothing else.
         assert scores.values("m", "P@3").tolist()[:2] == [1 / 3, 1 / 3]
         assert scores.values("m", "Recall@3").tolist()[:2] == [0.5, 1.0]
     said = "6 of 14 targets could not be scored; they are in no list"
-    whole = us.AllItems().lists(split, liked=4)
+    whole = us.targets.AllItems().lists(split, liked=4)
     assert f"m: {said}" in us.evaluate(whole, {"m": table}, "P@3").notes
-    run = us.rank(table, us.AllItems().lists(split, liked=4), 10)
+    run = us.rank(table, us.targets.AllItems().lists(split, liked=4), 10)
     assert run.to_polars().filter(user="a")["item"].to_list() == [5, 2, 1]
     assert run.to_polars().filter(user="b")["item"].to_list() == [2]
     assert run.notes == (said,)
@@ -311,7 +323,7 @@ def test_missing_items_count_as_not_liked():
 
 def test_precision_can_forgive_missing_items():
     split, table = gaps()
-    lists = us.AllItems(shortfall="forgive").lists(split, liked=4)
+    lists = us.targets.AllItems(shortfall="forgive").lists(split, liked=4)
     scores = us.evaluate(lists, {"m": table}, ["P@4", "F1@4", "Recall@4"])
     assert scores.values("m", "P@4").tolist()[:2] == pytest.approx([1 / 3, 1])
     assert scores.values("m", "F1@4").tolist()[:2] == pytest.approx([2 / 5, 1])
@@ -320,7 +332,9 @@ def test_precision_can_forgive_missing_items():
     assert scores.values("m", "P@4").tolist() == asked.values("m", "P(per=list)@4").tolist()
 
 
-@pytest.mark.parametrize("design", [us.AllItems(), us.AllItems(others=4), us.TestTargets()])
+@pytest.mark.parametrize(
+    "design", [us.targets.AllItems(), us.targets.AllItems(others=4), us.targets.TestTargets()]
+)
 def test_missing_items_can_be_filled_up_in_random_order(design):
     split, table = gaps()
     table[0, 5] = -math.inf  # the worst score, but a score
@@ -339,7 +353,7 @@ def test_missing_items_can_be_filled_up_in_random_order(design):
             assert known.tolist() == sorted(known.tolist(), reverse=True)
             assert np.all(np.diff(table[r, got[known]]) < 0)
         orders.add(tuple(run.item[run.start[1] : run.start[2]].tolist()))
-        ranks = us.ranks_of(table, lists)
+        ranks = us.judging.ranks_of(table, lists)
         assert ranks.scored.tolist() == lists.size.tolist()
         assert ranks.unscored.sum() == 0
         deep = us.evaluate(lists, {"m": run}, ["AP", "nDCG"])
@@ -352,12 +366,12 @@ def test_missing_items_can_be_filled_up_in_random_order(design):
 def test_the_worst_score_is_a_score():
     split, table = gaps()
     table[:2, 2] = -math.inf
-    for design in (us.AllItems(), us.AllItems(others=10)):
+    for design in (us.targets.AllItems(), us.targets.AllItems(others=10)):
         lists = design.lists(split, liked=4)
         run = us.rank(table, lists, 10)
         assert run.to_polars().filter(user="a")["item"].to_list() == [5, 1, 2]
         assert run.notes == ("6 of 14 targets could not be scored; they are in no list",)
-        assert us.ranks_of(table, lists).unscored.tolist() == [2, 4, 0]
+        assert us.judging.ranks_of(table, lists).unscored.tolist() == [2, 4, 0]
 
 
 # What may be a model
@@ -372,30 +386,38 @@ class Scorer:
 
 
 def test_what_counts_as_a_model():
-    lists = some_lists(us.AllItems())
+    lists = some_lists(us.targets.AllItems())
     users, items = shape_of(lists)
     one = np.random.default_rng(0).normal(size=items)
     table = np.tile(one, (users, 1))
     runs = [
         us.rank(thing, lists, 5).item.tolist()
-        for thing in (one, table, Scorer(table), lambda who: table[who], one.astype(np.float32),
-                      table.astype(np.float32), Scorer((table * 2**40).astype(np.int64)))
-    ]  # fmt: skip
+        for thing in (
+            one,
+            table,
+            Scorer(table),
+            lambda who: table[who],
+            one.astype(np.float32),
+            table.astype(np.float32),
+            Scorer((table * 2**40).astype(np.int64)),
+        )
+    ]
     assert all(run == runs[0] for run in runs[1:])
-    popular = us.rank(us.Popularity().fit(lists.train), lists, 5)
+    popular = us.rank(us.recommend.Popularity().fit(lists.train), lists, 5)
     counts = np.bincount(lists.train.item, minlength=items).astype(float)
     assert popular.item.tolist() == us.rank(counts, lists, 5).item.tolist()
     chance = [
-        us.rank(us.Random().fit(lists.train, seed), lists, 5).item.tolist() for seed in (1, 1, 2)
+        us.rank(us.recommend.Random().fit(lists.train, seed), lists, 5).item.tolist()
+        for seed in (1, 1, 2)
     ]
     assert chance[0] == chance[1] != chance[2]
 
 
 def test_what_cannot_rank():
-    lists = some_lists(us.AllItems())
+    lists = some_lists(us.targets.AllItems())
     users, items = shape_of(lists)
     with pytest.raises(DataError, match=r"Popularity\(\) is not fitted yet: give Popularity\(…\)"):
-        us.rank(us.Popularity(), lists)
+        us.rank(us.recommend.Popularity(), lists)
     with pytest.raises(
         DataError, match=rf"shape \(4,\) fit neither {items} items nor {users} users"
     ):
@@ -409,7 +431,7 @@ def test_what_cannot_rank():
     with pytest.raises(
         DataError, match=rf"ByFunction.score gave .*\(3,\) .*{users} users and {items}"
     ):
-        us.ranks_of(lambda who: np.zeros(3), lists)
+        us.judging.ranks_of(lambda who: np.zeros(3), lists)
     with pytest.raises(DataError, match=r"Scorer.score gave an array of shape"):
         us.rank(Scorer(np.zeros((users, items + 1))), lists)
     with pytest.raises(SettingError, match="depth must be at least 1, got 0"):
@@ -429,8 +451,14 @@ def test_what_cannot_rank():
 LABELS = [f"{name}@{k}" for name in REGISTRY for k in (1, 3)]
 LABELS += [f"anti-{name}@3" for name, entry in REGISTRY.items() if entry.anti]
 LABELS += [f"condensed-{name}@2" for name, entry in REGISTRY.items() if entry.of == "judged"]
-LABELS += ["P(per=list)@3", "SR(mean=ratio)@3", "HLU(mean=users)@3", "nDCG(ideal=uncut)@2",
-           "AP(per=min)@3", "infAP(pool=all)@3"]  # fmt: skip
+LABELS += [
+    "P(per=list)@3",
+    "SR(mean=ratio)@3",
+    "HLU(mean=users)@3",
+    "nDCG(ideal=uncut)@2",
+    "AP(per=min)@3",
+    "infAP(pool=all)@3",
+]
 
 
 def same(first, second, labels=LABELS):
@@ -461,7 +489,7 @@ def test_a_model_scores_as_the_run_of_its_whole_order(design, depth):
 
 
 def test_lists_are_cut_at_the_depth_for_every_kind_of_metric():
-    lists = some_lists(us.AllItems())
+    lists = some_lists(us.targets.AllItems())
     table = np.random.default_rng(0).random(shape_of(lists))
     cut = us.evaluate(lists, {"m": table}, ["ARP@3", "Coverage@3", "P@3"])
     with pytest.warns(us.DataWarning, match="at most 3 items"):
@@ -477,7 +505,7 @@ def test_lists_of_all_items_score_as_test_ratings_do():
     shared = {(u, i) for u, i in zip(split.train.user, split.train.item, strict=True)}
     mine = [(u, i) not in shared for u, i in zip(split.test.user, split.test.item, strict=True)]
     split = replace(split, test=split.test.take(np.array(mine)))
-    lists = us.AllItems().lists(split, liked=LIKED)
+    lists = us.targets.AllItems().lists(split, liked=LIKED)
     table = rng.random(shape_of(lists))
     run = us.rank(table, lists, 1000)
     listed = us.evaluate(lists, {"m": table}, LABELS)
@@ -496,12 +524,15 @@ def test_tables_of_other_tools_are_taken_under_either_kind_of_ids(text):
     kind = str if text else int
     user, item = np.nonzero(rng.random((14, 25)) < 0.4)
     data = us.read_ratings(
-        {"user": [kind(u) for u in user], "item": [kind(i) for i in item],
-         "rating": rng.integers(1, 6, user.size)}
-    )  # fmt: skip
-    split = us.RandomSplit(0.4).split(data)[0]
+        {
+            "user": [kind(u) for u in user],
+            "item": [kind(i) for i in item],
+            "rating": rng.integers(1, 6, user.size),
+        }
+    )
+    split = us.splits.Random(0.4).split(data)[0]
     other = pl.Int64 if text else pl.String
-    for design in (us.AllItems(), us.OneRelevant(others=5)):
+    for design in (us.targets.AllItems(), us.targets.OneRelevant(others=5)):
         lists = design.lists(split, liked=LIKED)
         table = rng.random(shape_of(lists))
         frame = us.rank(table, lists, 30).to_polars()
@@ -515,7 +546,7 @@ def test_tables_of_other_tools_are_taken_under_either_kind_of_ids(text):
 
 def test_a_run_keeps_its_notes_and_needs_no_rule_for_ties():
     split, table = gaps()
-    lists = us.AllItems().lists(split, liked=4)
+    lists = us.targets.AllItems().lists(split, liked=4)
     run = us.rank(table, lists, 10)
     scores = us.evaluate(lists, {"m": run}, "P@1", ties="trec")
     assert run.notes[0] in scores.notes
@@ -523,7 +554,7 @@ def test_a_run_keeps_its_notes_and_needs_no_rule_for_ties():
 
 def test_runs_that_were_not_made_for_the_lists():
     split, _ = gaps()
-    lists = us.AllItems().lists(split, liked=4)
+    lists = us.targets.AllItems().lists(split, liked=4)
     good = {"a": [1, 2], "b": [2, 1], "c": [0]}
     scores = us.evaluate(lists, {"mine": good}, ["P@1"])
     assert scores.values("mine", "P@1").tolist() == [1, 1, 0]
@@ -533,21 +564,21 @@ def test_runs_that_were_not_made_for_the_lists():
         us.evaluate(lists, {"mine": {**good, "z": [1]}}, ["P@1"])
     with pytest.raises(DataError, match="mine: recommends items that are in no target list"):
         us.evaluate(lists, {"mine": {**good, "b": [2, 777]}}, ["P@1"])
-    one = us.OneRelevant(others=1, candidates="test").lists(split, liked=4, seed=1)
+    one = us.targets.OneRelevant(others=1, candidates="test").lists(split, liked=4, seed=1)
     start, item = one.block(0, 3)
     names = [one.tests.items.raw(item[start[r] : start[r + 1]]).to_list() for r in range(3)]
     fine = us.evaluate(one, {"mine": dict(enumerate(names))}, ["RR"])
     assert fine.lists.height == 3
     with pytest.raises(DataError, match="mine: list 1 holds item"):
         us.evaluate(one, {"mine": {0: names[0], 1: [3, 2, 5]}}, ["RR"])
-    other = us.AllItems(strata=2).lists(split, liked=4)
+    other = us.targets.AllItems(strata=2).lists(split, liked=4)
     with pytest.raises(DataError, match="lists were not asked for, the first: 6"):
         us.evaluate(other, {"mine": {6: [1]}}, ["RR"])
 
 
 def test_a_run_may_leave_lists_out():
     split, _ = gaps()
-    lists = us.AllItems().lists(split, liked=4)
+    lists = us.targets.AllItems().lists(split, liked=4)
     scores = us.evaluate(lists, {"mine": {"b": [2]}}, ["P@1"])
     assert scores.values("mine", "P@1").tolist() == [0, 1, 0]
     assert scores.mean("P@1") == {"mine": 0.5}
@@ -565,7 +596,7 @@ def exact_mean(values):
 @pytest.mark.parametrize("undefined", ["zero", "skip"])
 @pytest.mark.parametrize("users", ["with-test", "with-relevant", "all", "with-train"])
 def test_means_over_lists_users_and_strata(users, undefined):
-    lists = us.AllItems(strata=4).lists(some_split(1, users=20), liked=LIKED)
+    lists = us.targets.AllItems(strata=4).lists(some_split(1, users=20), liked=LIKED)
     table = np.random.default_rng(2).random(shape_of(lists))
     scores = us.evaluate(lists, {"m": table}, ["nDCG@3", "Recall@3", "P@3"])
     assert scores.over == "strata"
@@ -608,7 +639,7 @@ def test_means_over_users_by_hand():
     """Two lists of one user and one of another: 1/2 and 0, and 1."""
     train = [("a", 9, 3), ("b", 9, 3), ("c", 7, 1), ("c", 8, 1)]
     test = [("a", 1, 5), ("a", 2, 5), ("b", 2, 5)]
-    lists = us.OneRelevant(others="all", candidates=(1, 2, 7, 8)).lists(
+    lists = us.targets.OneRelevant(others="all", candidates=(1, 2, 7, 8)).lists(
         split_of(train, test), liked=4
     )
     # Of a's others 7 and 8, 7 stands above 1 and both above 2; b meets 1, 7, 8.
@@ -628,7 +659,7 @@ def test_means_over_users_by_hand():
 
 
 def test_ratios_of_sums_over_lists_and_users():
-    lists = some_lists(us.AllItems())
+    lists = some_lists(us.targets.AllItems())
     table = np.random.default_rng(2).random(shape_of(lists))
     scores = us.evaluate(lists, {"m": table}, ["SR(mean=ratio)@5", "SR@5"])
     frame = scores.per_user().filter(pl.Series(scores.averaged("m")))
@@ -640,12 +671,14 @@ def test_ratios_of_sums_over_lists_and_users():
 
 
 def test_what_is_saved_is_read_again(tmp_path):
-    lists = some_lists(us.Percentiles(others=3, strata=3))
+    lists = some_lists(us.targets.Percentiles(others=3, strata=3))
     table = np.random.default_rng(2).random(shape_of(lists))
     scores = us.evaluate(
-        lists, {"m": table, "pop": us.Popularity().fit(lists.train)},
-        ["P@3", "nDCG@2", "bpref@3", "SR(mean=ratio)@3", "Coverage@2", "ARP@2"], draws=3,
-    )  # fmt: skip
+        lists,
+        {"m": table, "pop": us.recommend.Popularity().fit(lists.train)},
+        ["P@3", "nDCG@2", "bpref@3", "SR(mean=ratio)@3", "Coverage@2", "ARP@2"],
+        draws=3,
+    )
     scores.save(tmp_path)
     again = us.Scores.load(tmp_path)
     assert again.over == "strata"

@@ -34,9 +34,18 @@ def recommend(home, *more, output="run.parquet"):
 def test_recommend_then_evaluate(files, capsys):
     test = files / "test.parquet"
     code = recommend(
-        files, "--test", test, "--targets", "test-items", "-a", "user-knn", "--set", "k=10",
-        "--depth", 20,
-    )  # fmt: skip
+        files,
+        "--test",
+        test,
+        "--targets",
+        "test-items",
+        "-a",
+        "user-knn",
+        "--set",
+        "k=10",
+        "--depth",
+        20,
+    )
     out = capsys.readouterr().out
     assert code == 0
     assert "UserKNN(k=10" in out
@@ -47,9 +56,20 @@ def test_recommend_then_evaluate(files, capsys):
     assert table.join(train, on=["user", "item"]).is_empty()
     assert set(table["item"]) <= set(pl.read_parquet(test)["item"])
     code = run(
-        "evaluate", "-j", test, "-r", files / "run.parquet", "--train", files / "train.csv",
-        "--targets", "test-items", "--liked", 4, "-m", "P@5,nDCG@5,bpref",
-    )  # fmt: skip
+        "evaluate",
+        "-j",
+        test,
+        "-r",
+        files / "run.parquet",
+        "--train",
+        files / "train.csv",
+        "--targets",
+        "test-items",
+        "--liked",
+        4,
+        "-m",
+        "P@5,nDCG@5,bpref",
+    )
     out = capsys.readouterr().out
     assert code == 0
     assert "(random)" in out
@@ -57,8 +77,19 @@ def test_recommend_then_evaluate(files, capsys):
 
 
 def test_a_saved_model_gives_the_same_lists(files, capsys):
-    assert recommend(files, "-a", "puresvd", "-s", "factors=3", "--save-model",
-                     files / "svd.model", output="fresh.csv") == 0  # fmt: skip
+    assert (
+        recommend(
+            files,
+            "-a",
+            "puresvd",
+            "-s",
+            "factors=3",
+            "--save-model",
+            files / "svd.model",
+            output="fresh.csv",
+        )
+        == 0
+    )
     assert recommend(files, "--model", files / "svd.model", output="loaded.csv") == 0
     assert "svd.model: 60 lists" in capsys.readouterr().out
     assert (files / "fresh.csv").read_bytes() == (files / "loaded.csv").read_bytes()
@@ -77,8 +108,8 @@ def test_same_seed_same_file(files):
 def test_the_command_gives_what_python_gives(files):
     assert recommend(files, "-a", "popularity", "-q", output="p.trec") == 0
     train = us.read_ratings(files / "train.csv")
-    lists = us.AllItems().lists(us.Split(train, train.take(train.user < 0)), liked=1)
-    ours = us.rank(us.Popularity().fit(train), lists, 100).to_polars()
+    lists = us.targets.AllItems().lists(us.Split(train, train.take(train.user < 0)), liked=1)
+    ours = us.rank(us.recommend.Popularity().fit(train), lists, 100).to_polars()
     theirs = us.read_run(files / "p.trec").to_polars()
     assert theirs["item"].cast(pl.String).to_list() == ours["item"].cast(pl.String).to_list()
 
@@ -122,14 +153,14 @@ def test_algorithms_are_listed_and_explained(capsys):
 
 def split_of(files):
     train, test = (us.read_ratings(files / name) for name in ("train.csv", "test.parquet"))
-    users = us.Given(test=test, overlap="error").split(train)[0]
+    users = us.splits.Given(test=test, overlap="error").split(train)[0]
     return users, train, test
 
 
 def test_targets_of_evaluate_are_those_of_the_lists(files):
     split, train, test = split_of(files)
-    lists = us.TestItems().lists(split, liked=4)
-    run = us.rank(us.Popularity().fit(split.train), lists, 10)
+    lists = us.targets.TestItems().lists(split, liked=4)
+    run = us.rank(us.recommend.Popularity().fit(split.train), lists, 10)
     a = us.evaluate(test, {"p": run}, ["P@10", "RR"], liked=4, train=train, targets="test-items")
     b = us.evaluate(lists, {"p": run}, ["P@10", "RR"])
     assert a.mean() == b.mean()
@@ -143,8 +174,8 @@ def test_targets_of_evaluate_are_those_of_the_lists(files):
 def test_chance_stops_where_the_runs_stop(files):
     """A run of depth 5 is not compared with chance at full depth."""
     split, _, _ = split_of(files)
-    lists = us.AllItems().lists(split, liked=4)
-    model = us.Popularity().fit(split.train)
+    lists = us.targets.AllItems().lists(split, liked=4)
+    model = us.recommend.Popularity().fit(split.train)
     short = us.evaluate(lists, {"p": us.rank(model, lists, 5)}, ["Recall"])
     full = us.evaluate(lists, {"p": model}, ["Recall"])
     assert full.random()["Recall"] == pytest.approx(full.mean("Recall")["p"])
@@ -154,7 +185,9 @@ def test_chance_stops_where_the_runs_stop(files):
 def test_designs_with_several_lists_are_refused(files):
     _, train, test = split_of(files)
     with pytest.raises(us.SettingError, match="several lists per user"):
-        us.evaluate(test, {"p": {1: [2]}}, "P@1", liked=4, train=train, targets=us.OneRelevant(5))
+        us.evaluate(
+            test, {"p": {1: [2]}}, "P@1", liked=4, train=train, targets=us.targets.OneRelevant(5)
+        )
     with pytest.raises(us.SettingError, match="leave items"):
         us.evaluate(
             test, {"p": {1: [2]}}, "P@1", liked=4, train=train, targets="all-items", items=[1, 2]
@@ -166,27 +199,31 @@ def test_designs_with_several_lists_are_refused(files):
 
 @pytest.mark.parametrize(
     "design",
-    [us.OneRelevant(others=5), us.Percentiles(others=3, strata=4), us.TestItems(others=7)],
+    [
+        us.targets.OneRelevant(others=5),
+        us.targets.Percentiles(others=3, strata=4),
+        us.targets.TestItems(others=7),
+    ],
     ids=repr,
 )
 def test_saved_lists_are_the_same_lists(files, tmp_path, monkeypatch, design):
     monkeypatch.setattr("unskew.targets.designs.BLOCK_ITEMS", 100)  # several files
     split, _, _ = split_of(files)
     lists = design.lists(split, liked=4, seed=5)
-    us.save_targets(lists, tmp_path / "lists")
-    again = us.read_targets(tmp_path / "lists", split, liked=4)
+    us.targets.save_targets(lists, tmp_path / "lists")
+    again = us.targets.read_targets(tmp_path / "lists", split, liked=4)
     kept = np.flatnonzero(lists.size)
     assert again.user.tolist() == lists.user[kept].tolist()
     assert again.anchor.tolist() == lists.anchor[kept].tolist()
     assert again.stratum.tolist() == lists.stratum[kept].tolist()
     assert again.block(0, len(again))[1].tolist() == lists.block(0, len(lists))[1].tolist()
-    model = us.Popularity().fit(split.train)
+    model = us.recommend.Popularity().fit(split.train)
     metrics = ["P@3", "RR", "anti-P@3"]
     one, two = (us.evaluate(some, {"p": model}, metrics) for some in (lists, again))
     assert one.mean() == two.mean()
     assert one.random() == two.random()
     with pytest.raises(us.DataError, match="not empty"):
-        us.save_targets(lists, tmp_path / "lists")
+        us.targets.save_targets(lists, tmp_path / "lists")
 
 
 def test_lists_of_ones_own(files):
@@ -196,13 +233,15 @@ def test_lists_of_ones_own(files):
     rated = split.train.item[split.train.start[split.test.user[0]]]
     other = [i for i in range(1, 51) if i not in (item, split.train.items.values[int(rated)])]
     free = [
-        i for i in other
-        if split.train.items.codes([i])[0] not in split.train.item[
+        i
+        for i in other
+        if split.train.items.codes([i])[0]
+        not in split.train.item[
             split.train.start[split.test.user[0]] : split.train.start[split.test.user[0] + 1]
         ]
-    ]  # fmt: skip
+    ]
     table = {"user": [user] * 3, "item": [item, *free[:2]]}
-    lists = us.read_targets(table, split, liked=1)
+    lists = us.targets.read_targets(table, split, liked=1)
     assert len(lists) == 1
     assert us.evaluate(lists, {"mine": {user: [item]}}, "P@1").mean("P@1") == {"mine": 1.0}
     known = split.train.items.values[int(rated)]
@@ -214,23 +253,26 @@ def test_lists_of_ones_own(files):
     }
     for message, rows in wrong.items():
         with pytest.raises(us.DataError, match=message):
-            us.read_targets(rows, split, liked=1)
+            us.targets.read_targets(rows, split, liked=1)
     with pytest.raises(us.DataError, match="belongs to two users"):
-        us.read_targets(
+        us.targets.read_targets(
             {"list": [0, 0], "user": split.test.users.values[:2].to_list(), "item": free[:2]},
-            split, liked=1,
-        )  # fmt: skip
+            split,
+            liked=1,
+        )
 
 
 def test_damaged_lists_are_refused(files, tmp_path):
     split, _, _ = split_of(files)
-    us.save_targets(us.OneRelevant(others=5).lists(split, liked=4), tmp_path / "lists")
+    us.targets.save_targets(
+        us.targets.OneRelevant(others=5).lists(split, liked=4), tmp_path / "lists"
+    )
     (tmp_path / "lists" / "part-00000.parquet").write_bytes(b"PAR1")
     with pytest.raises(us.DataError, match="cannot be read"):
-        us.read_targets(tmp_path / "lists", split, liked=4)
+        us.targets.read_targets(tmp_path / "lists", split, liked=4)
     (tmp_path / "lists" / "card.json").unlink()
     with pytest.raises(us.DataError, match="no saved targets here"):
-        us.read_targets(tmp_path / "lists", split, liked=4)
+        us.targets.read_targets(tmp_path / "lists", split, liked=4)
 
 
 # Models of other libraries
@@ -248,7 +290,7 @@ class Elsewhere:
 def test_factors_of_other_libraries(files):
     split, _, _ = split_of(files)
     model = Elsewhere(len(split.train.users), len(split.train.items))
-    lists = us.AllItems().lists(split, liked=4)
+    lists = us.targets.AllItems().lists(split, liked=4)
     table = model.user_factors @ model.item_factors.T
     table[np.diff(split.train.start) == 0] = np.nan
     scores = us.evaluate(lists, {"theirs": model, "ours": table}, ["P@5", "RR"])

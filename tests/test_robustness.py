@@ -78,7 +78,7 @@ def test_a_sparse_sample_is_what_sparsity_sample_gives(data, users, per):
     ratings = us.read_ratings(test)
     for s, share in enumerate(result.shares):
         for n in range(2):
-            sample = us.sparsity_sample(ratings, share, 3 + n, per=per)
+            sample = us.splits.sparsity_sample(ratings, share, 3 + n, per=per)
             scores = us.evaluate(sample, runs, metrics, liked=4, train=train, users=users)
             want = evaluated(sample, runs, metrics, train=train, users=users)
             assert result.means[:, s, n] == pytest.approx(want, abs=1e-12)
@@ -96,7 +96,7 @@ def test_a_cut_is_what_popularity_cut_gives(data, users):
     )
     both = under_one_numbering(us.read_ratings(train), us.read_ratings(test))
     for s, share in enumerate(result.shares):
-        cut = us.popularity_cut(*both, share)
+        cut = us.splits.popularity_cut(*both, share)
         want = evaluated(cut, runs, metrics, train=train, users=users)
         assert result.means[:, s, 0] == pytest.approx(want, abs=1e-12)
         assert result.judgments[s, 0] == len(cut)
@@ -108,7 +108,7 @@ def test_undefined_values_can_be_left_out(data):
     result = robustness(
         test, runs, metrics, shares=[0.3], samples=1, liked=4, undefined="skip", seed=1
     )
-    sample = us.sparsity_sample(us.read_ratings(test), 0.3, 1)
+    sample = us.splits.sparsity_sample(us.read_ratings(test), 0.3, 1)
     want = evaluated(sample, runs, metrics, undefined="skip")
     assert result.means[:, 0, 0] == pytest.approx(want, abs=1e-12)
 
@@ -124,7 +124,7 @@ def test_pooled_items_and_other_ids_than_the_runs():
     }
     result = robustness(test, runs, ["P@5", "nDCG@5"], shares=[0.5], samples=3, liked=4)
     for n in range(3):
-        sample = us.sparsity_sample(us.read_ratings(test), 0.5, n)
+        sample = us.splits.sparsity_sample(us.read_ratings(test), 0.5, n)
         want = evaluated(sample, runs, ["P@5", "nDCG@5"])
         assert result.means[:, 0, n] == pytest.approx(want, abs=1e-12)
 
@@ -140,7 +140,7 @@ def test_integers_against_text_ids():
     }
     result = robustness(test, lists, "P@5", shares=[0.5], samples=2, liked=4)
     for n in range(2):
-        sample = us.sparsity_sample(us.read_ratings(test), 0.5, n)
+        sample = us.splits.sparsity_sample(us.read_ratings(test), 0.5, n)
         want = evaluated(sample, lists, ["P@5"])
         assert result.means[:, 0, n] == pytest.approx(want, abs=1e-12)
 
@@ -277,7 +277,7 @@ def test_clear_errors(data):
 def test_target_lists_are_refused(data):
     train, test, runs = data
     both = under_one_numbering(us.read_ratings(train), us.read_ratings(test))
-    lists = us.TestItems().lists(Split(*both), liked=4)
+    lists = us.targets.TestItems().lists(Split(*both), liked=4)
     with pytest.raises(SettingError, match="not target lists"):
         robustness(lists, runs, "P@5")
 
@@ -354,10 +354,10 @@ def ml1m():
     train = us.read_ratings(frame.filter(~pl.col("valcarce_test")).select(columns))
     test = us.read_ratings(frame.filter("valcarce_test").select(columns))
     both = under_one_numbering(train, test)
-    lists = us.TestItems().lists(Split(*both), liked=4)
+    lists = us.targets.TestItems().lists(Split(*both), liked=4)
     runs = {
-        "Pop": us.rank(us.Popularity().fit(both[0], 0), lists, 100),
-        "Avg": us.rank(us.AverageRating().fit(both[0], 0), lists, 100),
+        "Pop": us.rank(us.recommend.Popularity().fit(both[0], 0), lists, 100),
+        "Avg": us.rank(us.recommend.AverageRating().fit(both[0], 0), lists, 100),
     }
     return train, test, runs
 
@@ -522,7 +522,7 @@ def test_a_thousand_samples_are_quick():
     ours = (time.thread_time() - begun) / 100
     begun = time.thread_time()
     for n in range(5):
-        us.evaluate(us.sparsity_sample(ratings, 0.5, n), lists, metrics, **settings).mean()
+        us.evaluate(us.splits.sparsity_sample(ratings, 0.5, n), lists, metrics, **settings).mean()
     plain = (time.thread_time() - begun) / 5
     assert not math.isnan(ours)
     assert ours * 5 < plain

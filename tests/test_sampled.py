@@ -27,8 +27,21 @@ from unskew.unbiased.sampled import (
 )
 from unskew.unbiased.target_numbers import target_sizes
 
-LABELS = ["P@3", "Recall@3", "HitRate@2", "F1@3", "Rprec", "AP", "AP@3", "RR@4", "DCG@3", "nDCG",
-          "RBP@4", "RBP(p=0.5)", "AUC"]  # fmt: skip
+LABELS = [
+    "P@3",
+    "Recall@3",
+    "HitRate@2",
+    "F1@3",
+    "Rprec",
+    "AP",
+    "AP@3",
+    "RR@4",
+    "DCG@3",
+    "nDCG",
+    "RBP@4",
+    "RBP(p=0.5)",
+    "AUC",
+]
 
 
 # Metrics of one rank
@@ -53,11 +66,14 @@ def test_metrics_of_one_rank_are_what_evaluate_says():
 @pytest.mark.parametrize(
     ("metric", "why"),
     [
-        ("bpref", "no metric of the rank"), ("anti-P@3", "other judged items"),
-        ("condensed-RR", "other judged items"), ("P", "needs a cutoff"),
-        ("nDCG(ideal=full)@3", "settings"), ("Coverage@3", "no metric of the rank"),
+        ("bpref", "no metric of the rank"),
+        ("anti-P@3", "other judged items"),
+        ("condensed-RR", "other judged items"),
+        ("P", "needs a cutoff"),
+        ("nDCG(ideal=full)@3", "settings"),
+        ("Coverage@3", "no metric of the rank"),
     ],
-)  # fmt: skip
+)
 def test_metrics_of_more_than_one_rank_are_refused(metric, why):
     with pytest.raises(SettingError, match=why):
         value_at(metric, [1], 5)
@@ -72,9 +88,10 @@ def test_distribution_by_enumeration(replacement):
     for rank in range(1, items + 1):
         others = [at for at in range(1, items + 1) if at != rank]
         draws = (
-            itertools.product(others, repeat=n) if replacement
+            itertools.product(others, repeat=n)
+            if replacement
             else itertools.combinations(others, n)
-        )  # fmt: skip
+        )
         seen = np.bincount([sum(at < rank for at in draw) for draw in draws], minlength=n + 1)
         want = seen / seen.sum()
         found = rank_distribution(rank, items, n, replacement=replacement)[0]
@@ -165,9 +182,11 @@ def loss(x, chance, truth, gamma):
 
 @settings(max_examples=30)
 @given(
-    st.sampled_from(["Recall@5", "nDCG@5", "AP"]), st.floats(0.001, 2.0), st.booleans(),
+    st.sampled_from(["Recall@5", "nDCG@5", "AP"]),
+    st.floats(0.001, 2.0),
+    st.booleans(),
     st.integers(0, 1000),
-)  # fmt: skip
+)
 def test_trade_off_is_the_minimum(label, gamma, replacement, seed):
     items, n = 60, 12
     ranks = np.arange(1, items + 1)
@@ -238,9 +257,15 @@ def draw_ranks(true, items, n, seed):
 def test_sampled_metrics_by_hand():
     ranks = {"a": [1, 3, 2], "b": [2, 2, np.nan]}
     found = sampled_metrics(
-        ranks, ["Recall@1", "RR"], items=101, n=4, estimators=["plain", "rank"],
-        true_ranks={"a": [1, 60, 20], "b": [2, 25, np.nan]}, users=[5, 5, 9], bootstrap=100,
-    )  # fmt: skip
+        ranks,
+        ["Recall@1", "RR"],
+        items=101,
+        n=4,
+        estimators=["plain", "rank"],
+        true_ranks={"a": [1, 60, 20], "b": [2, 25, np.nan]},
+        users=[5, 5, 9],
+        bootstrap=100,
+    )
     assert found.value[0, 0].tolist() == pytest.approx([1 / 3, 0])
     assert found.value[1, 0].tolist() == pytest.approx([(1 + 1 / 3 + 1 / 2) / 3, 1 / 3])
     assert found.value[1, 1].tolist() == pytest.approx([(1 + 1 / 51 + 1 / 26) / 3, 2 / 26 / 3])
@@ -258,14 +283,14 @@ def test_sampled_metrics_by_hand():
 
 def test_lists_may_differ_in_size():
     """Each list is corrected with its own N and n."""
-    found = sampled_metrics([2, 2], "RR", items=[11, 101], n=[5, 4], estimators=["rank"],
-                            bootstrap=0)  # fmt: skip
+    found = sampled_metrics(
+        [2, 2], "RR", items=[11, 101], n=[5, 4], estimators=["rank"], bootstrap=0
+    )
     assert found.value[0, 0, 0] == pytest.approx((1 / 3 + 1 / 26) / 2)
-    apart = [
-        corrected_values("nDCG@3", items, n)[0][1] for items, n in ((11, 5), (101, 4))
-    ]  # fmt: skip
-    mixed = sampled_metrics([2, 2], "nDCG@3", items=[11, 101], n=[5, 4], bootstrap=0,
-                            estimators=["trade-off"])  # fmt: skip
+    apart = [corrected_values("nDCG@3", items, n)[0][1] for items, n in ((11, 5), (101, 4))]
+    mixed = sampled_metrics(
+        [2, 2], "nDCG@3", items=[11, 101], n=[5, 4], bootstrap=0, estimators=["trade-off"]
+    )
     assert mixed.value[0, 0, 0] == pytest.approx(np.mean(apart))
 
 
@@ -301,8 +326,9 @@ def test_means_are_as_expected_in_simulation():
     items, n, lists = 500, 40, 20_000
     true = 1 + np.floor(items * rng.random(lists) ** 3).astype(int)
     seen = draw_ranks(true, items, n, 4)
-    found = sampled_metrics(seen, ["Recall@10", "nDCG@10", "AUC"], items=items, n=n,
-                            true_ranks=true, bootstrap=0)  # fmt: skip
+    found = sampled_metrics(
+        seen, ["Recall@10", "nDCG@10", "AUC"], items=items, n=n, true_ranks=true, bootstrap=0
+    )
     chance = rank_distribution(true, items, n)
     for m, label in enumerate(found.metrics):
         for e, name in enumerate(ESTIMATORS):
@@ -322,8 +348,9 @@ def test_corrections_come_nearer():
         for name, power in (("weak", 1.5), ("good", 3.0), ("strong", 5.0))
     }
     seen = {name: draw_ranks(ranks, items, n, at) for at, (name, ranks) in enumerate(true.items())}
-    found = sampled_metrics(seen, ["Recall@10", "nDCG@10", "AP"], items=items, n=n,
-                            true_ranks=true, bootstrap=100)  # fmt: skip
+    found = sampled_metrics(
+        seen, ["Recall@10", "nDCG@10", "AP"], items=items, n=n, true_ranks=true, bootstrap=100
+    )
     plain, rank, _, trade = (found.distance[:, at, 0] for at in range(4))
     assert (trade < rank).all()
     assert (rank < plain).all()
@@ -353,8 +380,10 @@ def test_without_true_ranks_nothing_is_said_of_them():
 def test_expected_metrics():
     ranks = {"steady": [100, 100, np.nan], "bold": [10, 400, 999]}
     found = expected_metrics(ranks, ["Recall@10", "AUC"], items=1_000, sizes=[1, 20, 999, 5_000])
-    want = [expected_sampled("Recall@10", np.array([10, 400, 999]), 1_000, n).mean()
-            for n in (1, 20, 999)]  # fmt: skip
+    want = [
+        expected_sampled("Recall@10", np.array([10, 400, 999]), 1_000, n).mean()
+        for n in (1, 20, 999)
+    ]
     assert found.value[0, :3, 1] == pytest.approx(want)
     assert found.value[0, 2] == pytest.approx(found.full[0])
     assert found.value[0, 3] == pytest.approx(found.full[0])  # more than there are: all of them
@@ -383,7 +412,7 @@ def split():
     user, item = np.nonzero(rng.random((60, 80)) < 0.35)
     rating = rng.integers(1, 6, user.size)
     data = us.read_ratings({"user": user, "item": item, "rating": rating})
-    return us.RandomSplit(test=0.4).split(data, seed=1)[0]
+    return us.splits.Random(test=0.4).split(data, seed=1)[0]
 
 
 @pytest.fixture(scope="module")
@@ -394,21 +423,23 @@ def models(split):
     noise = rng.normal(size=(60, 80))
     good = np.round(liked + 2 * noise, 1)  # with ties
     blind = np.where(rng.random((60, 80)) < 0.1, np.nan, noise)
-    return {"good": good, "pop": us.Popularity().fit(split.train), "blind": blind}
+    return {"good": good, "pop": us.recommend.Popularity().fit(split.train), "blind": blind}
 
 
 @pytest.mark.parametrize("ties", ["id", "random"])
 @pytest.mark.parametrize(
     "design",
     [
-        {"candidates": "all"}, {"candidates": "test", "fixed": "judged"},
-        {"candidates": "all", "strata": 4}, {"candidates": "all", "shortfall": "fill"},
+        {"candidates": "all"},
+        {"candidates": "test", "fixed": "judged"},
+        {"candidates": "all", "strata": 4},
+        {"candidates": "all", "shortfall": "fill"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_full_ranks_are_those_of_lists_with_all_others(split, models, ties, design):
-    lists = us.OneRelevant(others=10, **design).lists(split, liked=4, seed=3)
-    whole = us.OneRelevant(others="all", **design).lists(split, liked=4, seed=3)
+    lists = us.targets.OneRelevant(others=10, **design).lists(split, liked=4, seed=3)
+    whole = us.targets.OneRelevant(others="all", **design).lists(split, liked=4, seed=3)
     free = sampled._free(lists)
     assert np.array_equal(whole.size, free + 1)
     for model in models.values():
@@ -419,11 +450,11 @@ def test_full_ranks_are_those_of_lists_with_all_others(split, models, ties, desi
 
 
 def test_correct_sampled(split, models):
-    lists = us.OneRelevant(others=10, candidates="all").lists(split, liked=4, seed=3)
+    lists = us.targets.OneRelevant(others=10, candidates="all").lists(split, liked=4, seed=3)
     labels = ["Recall@3", "RR", "P@3", "AUC"]
     found = correct_sampled(lists, models, labels, bootstrap=200)
     scores = us.evaluate(lists, models, labels[:3])
-    whole = us.OneRelevant(others="all", candidates="all").lists(split, liked=4, seed=3)
+    whole = us.targets.OneRelevant(others="all", candidates="all").lists(split, liked=4, seed=3)
     full = us.evaluate(whole, models, labels[:3])
     for m, label in enumerate(labels[:3]):
         assert found.value[m, 0].tolist() == pytest.approx(list(scores.mean(label).values()))
@@ -437,13 +468,13 @@ def test_correct_sampled(split, models):
     assert np.array_equal(bare.value, found.value)
     assert np.isnan(bare.full).all()
     assert repr(bare) == f"Sampled(3 systems, 4 metrics, {len(lists):,} lists)"
-    strata = us.Percentiles(others=5, strata=4).lists(split, liked=4, seed=3)
+    strata = us.targets.Percentiles(others=5, strata=4).lists(split, liked=4, seed=3)
     assert correct_sampled(strata, models, "RR", bootstrap=0).lists == len(strata)
 
 
 def test_short_lists_are_corrected_with_what_they_have(split, models):
     """Lists that hold all candidates need no correction by expectation: plain equals full."""
-    lists = us.OneRelevant(others=500, candidates="all").lists(split, liked=4, seed=3)
+    lists = us.targets.OneRelevant(others=500, candidates="all").lists(split, liked=4, seed=3)
     found = correct_sampled(lists, {"pop": models["pop"]}, ["Recall@5", "AP"], bootstrap=0)
     assert found.value[:, 0] == pytest.approx(found.full)
     assert found.value[:, 1] == pytest.approx(found.full)
@@ -452,17 +483,19 @@ def test_short_lists_are_corrected_with_what_they_have(split, models):
 
 def test_lists_that_cannot_be_corrected(split, models):
     for lists in (
-        us.AllItems().lists(split, liked=4),
-        us.OneRelevant(others="all").lists(split, liked=4),
+        us.targets.AllItems().lists(split, liked=4),
+        us.targets.OneRelevant(others="all").lists(split, liked=4),
     ):
         with pytest.raises(SettingError, match="one relevant item and a number of others"):
             correct_sampled(lists, models)
     with pytest.raises(SettingError, match="others were drawn by popularity"):
-        correct_sampled(us.OneRelevant(others=5, by="popularity").lists(split, liked=4), models)
+        correct_sampled(
+            us.targets.OneRelevant(others=5, by="popularity").lists(split, liked=4), models
+        )
     with pytest.raises(SettingError, match="lists must be TargetLists, got Split"):
         correct_sampled(split, models)
     with pytest.raises(SettingError, match="no models"):
-        correct_sampled(us.OneRelevant(others=5).lists(split, liked=4), {})
+        correct_sampled(us.targets.OneRelevant(others=5).lists(split, liked=4), {})
 
 
 # The trade-off
@@ -478,7 +511,7 @@ def test_target_sizes(split, models):
     assert table["tau_full"][3] == 1.0
     assert table["tau_true"].null_count() == 4
     # By hand, at one size.
-    lists = us.UserFlat(others=5).lists(split, liked=4)
+    lists = us.targets.UserFlat(others=5).lists(split, liked=4)
     scores = us.evaluate(lists, both, "P@5")
     values = np.stack([scores.values(name, "P@5") for name in both], axis=1)
     values = values[scores.averaged("good")]
@@ -487,14 +520,14 @@ def test_target_sizes(split, models):
     zeros = np.mean([(values[:, a] == 0) & (values[:, b] == 0) for a, b in pairs])
     assert table["ties"][1] == pytest.approx(ties)
     assert table["zeros"][1] == pytest.approx(zeros)
-    power = us.discriminative_power(us.compare(scores, test="t", correction=None)).table()
+    power = us.stats.discriminative_power(us.compare(scores, test="t", correction=None)).table()
     assert table["DP"][1] == pytest.approx(power["DP"][0])
     assert found.mean[1].tolist() == pytest.approx(list(scores.mean("P@5").values()))
     spec = found.figure().to_dict()
     assert len(spec["hconcat"]) == 3
     assert "Target size: P@5" in spec["title"]["text"]
     assert "t test" in str(found)
-    short = np.count_nonzero(us.UserFlat(others=0).lists(split, liked=4).size < 5)
+    short = np.count_nonzero(us.targets.UserFlat(others=0).lists(split, liked=4).size < 5)
     assert short
     assert f"0 others: {short} lists hold fewer targets than the cutoff" in found.notes
     assert "<table" in found._repr_html_()
@@ -508,7 +541,7 @@ def test_target_sizes_with_a_truth(split, models):
     found = target_sizes(split, pair, "P@5", truth=truth, **settings)
     assert found.table()["tau_true"].to_list() == [1.0, 1.0]
     assert len(found.figure().to_dict()["datasets"]["rows"]) == 10
-    scores = us.evaluate(us.AllItems().lists(split, liked=4), pair, "P@5")
+    scores = us.evaluate(us.targets.AllItems().lists(split, liked=4), pair, "P@5")
     again = target_sizes(split, pair, "P@5", truth=scores, **settings)
     assert again.table()["tau_true"][1] == 1.0
     worse = target_sizes(split, pair, "anti-P@5", truth={"good": 0.1, "pop": 0.9}, **settings)
@@ -532,12 +565,13 @@ def test_every_metric_of_one_rank_is_tried():
 def test_corrected_on_movielens():
     """The trade-off comes far nearer to the full values than plain sampled metrics do."""
     data = us.read_ratings(real_data("ml-1m/ratings.parquet"))
-    split = us.RandomSplit(test=0.2).split(data, seed=7)[0]
+    split = us.splits.Random(test=0.2).split(data, seed=7)[0]
     models = {
-        "Pop": us.Popularity().fit(split.train), "Random": us.Random().fit(split.train),
-        "PureSVD": us.PureSVD(factors=30).fit(split.train, 0),
-    }  # fmt: skip
-    lists = us.OneRelevant(others=100, candidates="all").lists(split, liked=4, seed=7)
+        "Pop": us.recommend.Popularity().fit(split.train),
+        "Random": us.recommend.Random().fit(split.train),
+        "PureSVD": us.recommend.PureSVD(factors=30).fit(split.train, 0),
+    }
+    lists = us.targets.OneRelevant(others=100, candidates="all").lists(split, liked=4, seed=7)
     found = correct_sampled(lists, models, ["Recall@10", "nDCG@10"], bootstrap=50)
     plain, _, _, trade = (found.distance[:, at, 0] for at in range(4))
     assert (10 * trade < plain).all()

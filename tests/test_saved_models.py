@@ -34,21 +34,21 @@ def fitted(name, train):
 @pytest.mark.parametrize("name", EVERYONE)
 def test_every_model_scores_as_before(name, train, tmp_path):
     model = fitted(name, train)
-    us.save_model(model, tmp_path / "a.model", train)
-    loaded = us.load_model(tmp_path / "a.model", train)
+    us.recommend.save_model(model, tmp_path / "a.model", train)
+    loaded = us.recommend.load_model(tmp_path / "a.model", train)
     users = np.arange(27, dtype=np.int32)
     assert type(loaded) is type(model)
     assert loaded.score(users).tobytes() == model.score(users).tobytes()
-    us.save_model(loaded, tmp_path / "b.model", train)
+    us.recommend.save_model(loaded, tmp_path / "b.model", train)
     assert (tmp_path / "a.model").read_bytes() == (tmp_path / "b.model").read_bytes()
 
 
 def test_a_new_process_scores_the_same(train, tmp_path):
-    model = us.WRMF(factors=3).fit(train, 3)
-    us.save_model(model, tmp_path / "m", train, us.WRMF(factors=3))
+    model = us.recommend.WRMF(factors=3).fit(train, 3)
+    us.recommend.save_model(model, tmp_path / "m", train, us.recommend.WRMF(factors=3))
     code = (
         "import sys, numpy as np, unskew as us\n"
-        "tile = us.load_model(sys.argv[1]).score(np.arange(27, dtype=np.int32))\n"
+        "tile = us.recommend.load_model(sys.argv[1]).score(np.arange(27, dtype=np.int32))\n"
         "sys.stdout.write(tile.tobytes().hex())"
     )
     made = subprocess.run(
@@ -65,36 +65,36 @@ def test_scores_and_factors_of_others_can_be_saved(train, tmp_path):
 
     users = np.arange(5, dtype=np.int32)
     for thing in (np.arange(19.0), np.arange(27 * 19.0).reshape(27, 19), Theirs()):
-        us.save_model(thing, tmp_path / "m", train)
-        tile = us.load_model(tmp_path / "m", train).score(users)
+        us.recommend.save_model(thing, tmp_path / "m", train)
+        tile = us.recommend.load_model(tmp_path / "m", train).score(users)
         assert tile.shape == (5, 19)
     with pytest.raises(DataError, match=r"cannot save model\.function, a function"):
-        us.save_model(lambda users: np.zeros((users.size, 19)), tmp_path / "n", train)
+        us.recommend.save_model(lambda users: np.zeros((users.size, 19)), tmp_path / "n", train)
     assert not (tmp_path / "n").exists()
 
 
 def test_other_users_or_items_are_refused(train, tmp_path):
-    us.save_model(us.Popularity().fit(train), tmp_path / "m", train)
+    us.recommend.save_model(us.recommend.Popularity().fit(train), tmp_path / "m", train)
     other = ratings([(1, 2, 3)], 27, 30)
     with pytest.raises(DataError, match="fitted to 19 items, the ratings have 30"):
-        us.load_model(tmp_path / "m", other)
-    assert us.load_model(tmp_path / "m").score(np.zeros(1, np.int32)).shape == (1, 19)
+        us.recommend.load_model(tmp_path / "m", other)
+    assert us.recommend.load_model(tmp_path / "m").score(np.zeros(1, np.int32)).shape == (1, 19)
 
 
 def test_foreign_and_damaged_files_are_refused(train, tmp_path):
     file = tmp_path / "m.model"
-    us.save_model(us.PureSVD(factors=2).fit(train), file, train)
+    us.recommend.save_model(us.recommend.PureSVD(factors=2).fit(train), file, train)
     whole = file.read_bytes()
     with pytest.raises(DataError, match="no model file"):
-        us.load_model(tmp_path / "none")
+        us.recommend.load_model(tmp_path / "none")
     for content in (b"", b"hello", whole[:-30], whole[: len(whole) // 2]):
         file.write_bytes(content)
         with pytest.raises(DataError, match=r"m\.model is damaged or not a model file"):
-            us.load_model(file)
+            us.recommend.load_model(file)
     place = whole.index(b"NUMPY") + 200
     file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     with pytest.raises(DataError, match=r"m\.model is damaged"):
-        us.load_model(file)
+        us.recommend.load_model(file)
 
 
 def opened(file):
@@ -144,17 +144,17 @@ def rewritten(file, change):
 )
 def test_a_changed_description_is_refused(train, tmp_path, change, said):
     file = tmp_path / "m"
-    us.save_model(us.Popularity().fit(train), file, train)
+    us.recommend.save_model(us.recommend.Popularity().fit(train), file, train)
     rewritten(file, change)
     with pytest.raises(DataError, match=said):
-        us.load_model(file)
+        us.recommend.load_model(file)
 
 
 def test_every_flipped_bit_that_matters_is_found(train, tmp_path):
     """Flips of names and time stamps in the archive may pass; then the model is the same."""
     file = tmp_path / "m"
-    model = us.PureSVD(factors=2).fit(train)
-    us.save_model(model, file, train)
+    model = us.recommend.PureSVD(factors=2).fit(train)
+    us.recommend.save_model(model, file, train)
     whole, rng, found = file.read_bytes(), np.random.default_rng(2), 0
     users = np.arange(27, dtype=np.int32)
     for _ in range(300):
@@ -162,7 +162,7 @@ def test_every_flipped_bit_that_matters_is_found(train, tmp_path):
         spoilt[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
         file.write_bytes(spoilt)
         try:
-            loaded = us.load_model(file, train)
+            loaded = us.recommend.load_model(file, train)
         except DataError:
             found += 1
         else:
@@ -172,17 +172,17 @@ def test_every_flipped_bit_that_matters_is_found(train, tmp_path):
 
 def test_changed_arrays_are_not_the_saved_ones(train, tmp_path):
     file = tmp_path / "m"
-    us.save_model(us.Popularity().fit(train), file, train)
+    us.recommend.save_model(us.recommend.Popularity().fit(train), file, train)
     card, arrays = opened(file)
     forged(file, card, {name: array + 1 for name, array in arrays.items()})
-    us.load_model(file)
+    us.recommend.load_model(file)
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("model.json", sealed(card))
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w") as place:
                 np.lib.format.write_array(place, array + 1)
     with pytest.raises(DataError, match="is not the one that was saved"):
-        us.load_model(file)
+        us.recommend.load_model(file)
 
 
 def worse(array, rng):
@@ -214,7 +214,7 @@ users = np.arange(27, dtype=np.int32)
 for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
     print(path.name, flush=True)
     try:
-        model = us.load_model(path)
+        model = us.recommend.load_model(path)
     except us.DataError:
         continue
     assert model.score(users).shape == (27, 19)
@@ -226,7 +226,7 @@ def test_forged_files_never_crash(train, tmp_path):
     rng, number = np.random.default_rng(3), 0
     for name in EVERYONE:
         first = tmp_path / f"{name}.model"
-        us.save_model(fitted(name, train), first, train)
+        us.recommend.save_model(fitted(name, train), first, train)
         card, arrays = opened(first)
         first.unlink()
         home = tmp_path / "forged"
@@ -257,7 +257,7 @@ def test_a_plain_archive_is_foreign(tmp_path):
     with zipfile.ZipFile(tmp_path / "z", "w") as archive:
         archive.writestr("a.txt", "b")
     with pytest.raises(DataError, match="not a model file of unskew"):
-        us.load_model(tmp_path / "z")
+        us.recommend.load_model(tmp_path / "z")
 
 
 def test_every_algorithm_is_walked():

@@ -17,19 +17,19 @@ from unskew import DataError, Ratings, SettingError
 from unskew.checks import as_share, portion
 from unskew.data.distribution import divergence, gini
 from unskew.splits import draws
-from unskew.splits.diagnose import audit_split
-from unskew.splits.events import EventSplit, read_events
+from unskew.splits.diagnose import diagnose_split
+from unskew.splits.events import TemporalEvents, read_events
 from unskew.splits.familiar import FamiliarTraining
-from unskew.splits.given import ForcedTest, Given
-from unskew.splits.popularity import FlatTest, HeadRemoved, UniformTest
-from unskew.splits.random import RandomSplit
+from unskew.splits.given import Forced, Given
+from unskew.splits.popularity import Flat, HeadRemoved, Uniform
+from unskew.splits.random import Random
 from unskew.splits.registry import PROTOCOLS, protocol
 from unskew.splits.saved import from_card, load_splits, read_card, save_splits
 from unskew.splits.split import Split
 from unskew.splits.strata import judgment_bins, popularity_percentiles
 from unskew.splits.subsample import popularity_cut, random_parts, sparsity_sample
-from unskew.splits.time import TemporalSplit
-from unskew.splits.user import LeaveOut, UserSplit
+from unskew.splits.time import Temporal
+from unskew.splits.user import LeaveOut, PerUser
 
 
 def ratings(rows, tags=None):
@@ -74,34 +74,34 @@ RANDOM_PART = us.read_ratings(
 )
 
 CASES = [
-    RandomSplit(),
-    RandomSplit(folds=3),
-    RandomSplit(test=0.3, exact=True),
-    UserSplit(),
-    UserSplit(test=0.5, rounding="half-even", pick="last"),
-    UserSplit(number=2, pick="first"),
+    Random(),
+    Random(folds=3),
+    Random(test=0.3, exact=True),
+    PerUser(),
+    PerUser(test=0.5, rounding="half-even", pick="last"),
+    PerUser(number=2, pick="first"),
     LeaveOut(),
     LeaveOut(n=2, pick="last"),
-    TemporalSplit(),
-    TemporalSplit(test=0.3, ties="train"),
-    TemporalSplit(per_user=True),
-    TemporalSplit(at=30),
-    EventSplit(aggregate="sum"),
-    UniformTest(test=0.1),
-    UniformTest(test=0.1, epsilon=0.5, rounding="nearest", repetitions=2),
-    FlatTest(t=2),
-    FlatTest(test=0.1, min_ratings=1, repetitions=2),
+    Temporal(),
+    Temporal(test=0.3, ties="train"),
+    Temporal(per_user=True),
+    Temporal(at=30),
+    TemporalEvents(aggregate="sum"),
+    Uniform(test=0.1),
+    Uniform(test=0.1, epsilon=0.5, rounding="nearest", repetitions=2),
+    Flat(t=2),
+    Flat(test=0.1, min_ratings=1, repetitions=2),
     HeadRemoved(),
-    HeadRemoved(RandomSplit(folds=2), share=0.5, by="ratings", counts="training", keep="head"),
-    ForcedTest(RANDOM_PART),
-    ForcedTest(RANDOM_PART, overlap="to-test"),
+    HeadRemoved(Random(folds=2), share=0.5, by="ratings", counts="training", keep="head"),
+    Forced(RANDOM_PART),
+    Forced(RANDOM_PART, overlap="to-test"),
     FamiliarTraining(folds=3),
     FamiliarTraining(folds=None, fair=True, liked=3),
     Given(column="familiar"),
     Given(column="fold"),
     Given(test=RANDOM_PART, overlap="to-training"),
 ]
-DRAWN = (RandomSplit, UniformTest, FlatTest, HeadRemoved)
+DRAWN = (Random, Uniform, Flat, HeadRemoved)
 
 every = pytest.mark.parametrize("how", CASES, ids=repr)
 
@@ -133,7 +133,7 @@ def test_no_rating_is_lost_or_made_up(how):
     data = read(some_frame())
     there = {(u, i): value for u, i, value, *_ in rows(data) + rows(RANDOM_PART)}
     total = len(data)
-    if isinstance(how, ForcedTest) or (isinstance(how, Given) and how.test is not None):
+    if isinstance(how, Forced) or (isinstance(how, Given) and how.test is not None):
         total += len(RANDOM_PART)
         there = None
     for split in how.split(data, 3):
@@ -156,7 +156,7 @@ def test_seeds_and_only_seeds_change_what_is_drawn(how):
     drawn = isinstance(how, DRAWN) or getattr(how, "pick", None) == "random"
     if drawn or (isinstance(how, FamiliarTraining)):
         assert first != other
-    elif isinstance(how, TemporalSplit | EventSplit | Given | ForcedTest):
+    elif isinstance(how, Temporal | TemporalEvents | Given | Forced):
         assert first == other
 
 
@@ -165,13 +165,13 @@ def test_facts_are_plain_values(how):
     for split in how.split(read(some_frame())):
         text = json.dumps([dict(split.facts), dict(split.design)], allow_nan=False)
         assert json.loads(text)[1]["protocol"] == how.name
-        assert audit_split(split).table().height == 19
+        assert diagnose_split(split).table().height == 19
 
 
 @every
 def test_a_card_makes_the_split_again(how, tmp_path):
     data = read(some_frame())
-    if isinstance(how, EventSplit):
+    if isinstance(how, TemporalEvents):
         data = read_events(some_frame())
     card = save_splits(how, data, tmp_path, 4, liked=3)
     assert card == read_card(tmp_path / "card.json")
@@ -203,8 +203,8 @@ cells = st.tuples(st.integers(0, 6), st.integers(0, 6))
 @settings(max_examples=200)
 def test_any_ratings_are_split_alike_in_any_order_or_refused_alike(rated, how, random):
     """Whatever the data: the same split for shuffled rows, parts disjoint, nothing lost."""
-    if isinstance(how, ForcedTest) or (isinstance(how, Given) and how.test is not None):
-        how = ForcedTest(ratings([(1, 1, 1, 0), (9, 9, 9, 0)]))
+    if isinstance(how, Forced) or (isinstance(how, Given) and how.test is not None):
+        how = Forced(ratings([(1, 1, 1, 0), (9, 9, 9, 0)]))
     lines = [(u, i, 1 + (u * i) % 5, (u + i) % 4, u > i, 1 + i % 3) for u, i in rated]
     names = ["user", "item", "rating", "time", "familiar", "fold"]
 
@@ -223,7 +223,7 @@ def test_any_ratings_are_split_alike_in_any_order_or_refused_alike(rated, how, r
         assert train
         assert test
         assert not train & test
-        more = 2 if isinstance(how, ForcedTest) else 0
+        more = 2 if isinstance(how, Forced) else 0
         assert len(train) + len(test) + split["facts"]["left_out"] == len(rated) + more
 
 
@@ -232,7 +232,7 @@ def test_implicit_ratings_stay_implicit_on_disk(tmp_path):
                            rating=None, tags=["label"])  # fmt: skip
     data = Ratings(data.users, data.items, data.user, data.item, np.ones(4), tags=data.tags,
                    implicit=True)  # fmt: skip
-    save_splits(RandomSplit(test=0.5, exact=True), data, tmp_path)
+    save_splits(Random(test=0.5, exact=True), data, tmp_path)
     loaded = load_splits(tmp_path)[0]
     assert loaded.train.implicit
     assert set(loaded.train.tags) == {"label"}
@@ -316,9 +316,9 @@ def test_a_coin_for_each_rating():
     n = len(data)
     deviation = np.sqrt(n * 0.2 * 0.8)
     for seed in range(5):
-        test = RandomSplit().split(data, seed)[0].test
+        test = Random().split(data, seed)[0].test
         assert abs(len(test) - n / 5) < 4.5 * deviation
-    sizes = [len(split.test) for split in RandomSplit(folds=5).split(data)]
+    sizes = [len(split.test) for split in Random(folds=5).split(data)]
     assert sum(sizes) == n
     assert max(abs(size - n / 5) for size in sizes) < 4.5 * deviation
     assert len(set(sizes)) > 1  # not equal-sized
@@ -326,7 +326,7 @@ def test_a_coin_for_each_rating():
 
 def test_folds_part_the_ratings():
     data = read(some_frame())
-    splits = RandomSplit(folds=4).split(data)
+    splits = Random(folds=4).split(data)
     assert [split.label for split in splits] == ["fold1", "fold2", "fold3", "fold4"]
     assert sorted(row for split in splits for row in rows(split.test)) == sorted(rows(data))
 
@@ -342,18 +342,18 @@ def test_folds_part_the_ratings():
 )
 def test_impossible_random_splits(settings, message):
     with pytest.raises(SettingError, match=message):
-        RandomSplit(**settings)
-    assert RandomSplit(test=0.2, folds=5) is not None
+        Random(**settings)
+    assert Random(test=0.2, folds=5) is not None
 
 
 def test_too_many_folds_for_the_ratings():
     with pytest.raises(DataError, match="there are 3 ratings: ask for fewer folds"):
-        RandomSplit(folds=5).split(ratings([(1, 1, 5), (1, 2, 4), (2, 1, 3)]))
+        Random(folds=5).split(ratings([(1, 1, 5), (1, 2, 4), (2, 1, 3)]))
 
 
 def test_exactly_so_many():
     data = read(some_frame())
-    assert len(RandomSplit(test=0.3, exact=True).split(data)[0].test) == len(data) * 3 // 10
+    assert len(Random(test=0.3, exact=True).split(data)[0].test) == len(data) * 3 // 10
 
 
 # By user
@@ -364,7 +364,7 @@ def test_exactly_so_many():
 def test_a_share_of_each_user(seed, share):
     data = read(some_frame(seed % 7))
     rated = np.diff(data.start)
-    split = UserSplit(test=share).split(data, seed)[0]
+    split = PerUser(test=share).split(data, seed)[0]
     part = as_share("test", share)
     assert np.diff(split.test.start).tolist() == [int(part * int(n)) for n in rated]
     assert split.facts["users_without_test"] == int(np.sum([part * int(n) < 1 for n in rated]))
@@ -374,21 +374,21 @@ def test_every_rating_of_a_user_is_as_likely():
     data = ratings([(1, item, 3) for item in range(5)])
     hits = np.zeros(5)
     for seed in range(3000):
-        hits[UserSplit(test=0.4).split(data, seed)[0].test.item] += 1
+        hits[PerUser(test=0.4).split(data, seed)[0].test.item] += 1
     z = (hits - 1200) / np.sqrt(3000 * 0.4 * 0.6)
     assert np.abs(z).max() < 4.5
 
 
 def test_the_last_and_the_first_in_time():
     data = ratings([("a", i, 1, t) for i, t in [(1, 30), (2, 10), (3, 40), (4, 20)]])
-    assert UserSplit(test=0.5, pick="last").split(data)[0].test.item.tolist() == [0, 2]
-    assert UserSplit(test=0.5, pick="first").split(data)[0].test.item.tolist() == [1, 3]
+    assert PerUser(test=0.5, pick="last").split(data)[0].test.item.tolist() == [0, 2]
+    assert PerUser(test=0.5, pick="first").split(data)[0].test.item.tolist() == [1, 3]
     assert LeaveOut(pick="last").split(data)[0].test.item.tolist() == [2]
 
 
 def test_equal_times_at_the_cut_are_settled_by_the_seed_and_counted():
     data = ratings([("a", i, 1, 7) for i in range(4)] + [("b", i, 1, i) for i in range(4)])
-    splits = [UserSplit(number=1, pick="last").split(data, seed)[0] for seed in range(40)]
+    splits = [PerUser(number=1, pick="last").split(data, seed)[0] for seed in range(40)]
     assert {split.facts["users_with_ties_at_cut"] for split in splits} == {1}
     assert {int(split.test.item[0]) for split in splits} == {0, 1, 2, 3}
     assert {int(split.test.item[1]) for split in splits} == {3}
@@ -404,19 +404,19 @@ def test_users_with_too_few_stay_in_training():
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        (UserSplit(test=0.1), "has 3: one of them is moved from test=0.3334 up"),
-        (UserSplit(number=3), "has 3, so at most 2 can be left out"),
+        (PerUser(test=0.1), "has 3: one of them is moved from test=0.3334 up"),
+        (PerUser(number=3), "has 3, so at most 2 can be left out"),
         (LeaveOut(n=5), "has 3, so at most 2 can be left out"),
-        (UserSplit(pick="last"), "needs time stamps"),
-        (TemporalSplit(), "temporal needs time stamps"),
+        (PerUser(pick="last"), "needs time stamps"),
+        (Temporal(), "temporal needs time stamps"),
     ],
 )
 def test_what_would_be_possible(how, message):
     data = ratings([("c", 1, 1), ("c", 2, 2), ("c", 3, 3)])
     with pytest.raises(DataError, match=message):
         how.split(data)
-    if isinstance(how, UserSplit) and how.test:
-        assert len(UserSplit(test=0.3334).split(data)[0].test) == 1
+    if isinstance(how, PerUser) and how.test:
+        assert len(PerUser(test=0.3334).split(data)[0].test) == 1
 
 
 # By time
@@ -424,7 +424,7 @@ def test_what_would_be_possible(how, message):
 
 def test_before_and_after():
     data = ratings([(u, i, 1, 10 * u + i) for u in range(5) for i in range(2)])
-    split = TemporalSplit(test=0.3).split(data)[0]
+    split = Temporal(test=0.3).split(data)[0]
     assert split.facts["cut"] == "1970-01-01T00:00:31"
     assert split.facts["ties_at_cut"] == 0
     assert len(split.test) == 3
@@ -434,12 +434,12 @@ def test_before_and_after():
 def test_ties_at_the_cut_stay_together():
     """Ten ratings at times 0 0 1 1 1 1 2 2 3 3; half of them would cut through the ones."""
     data = ratings([(1, i, 1, t) for i, t in enumerate([0, 0, 1, 1, 1, 1, 2, 2, 3, 3])])
-    to_test, to_train = (TemporalSplit(test=0.5, ties=ties).split(data)[0] for ties in TIES)
+    to_test, to_train = (Temporal(test=0.5, ties=ties).split(data)[0] for ties in TIES)
     assert (len(to_test.test), len(to_train.test)) == (8, 4)
     assert to_test.facts["ties_at_cut"] == to_train.facts["ties_at_cut"] == 4
     # Without ties at the cut the rule does not matter.
     for ties in TIES:
-        assert len(TemporalSplit(test=0.4, ties=ties).split(data)[0].test) == 4
+        assert len(Temporal(test=0.4, ties=ties).split(data)[0].test) == 4
 
 
 TIES = ("test", "train")
@@ -451,8 +451,8 @@ TIES = ("test", "train")
 )  # fmt: skip
 def test_a_moment(at):
     data = ratings([(1, i, 1, t) for i, t in enumerate([0, 1, 2, 2, 3])])
-    assert len(TemporalSplit(at=at).split(data)[0].test) == 3
-    late = TemporalSplit(at=at, ties="train").split(data)[0]
+    assert len(Temporal(at=at).split(data)[0].test) == 3
+    late = Temporal(at=at, ties="train").split(data)[0]
     assert len(late.test) == 1
     assert late.facts["ties_at_cut"] == 2
 
@@ -461,26 +461,26 @@ def test_a_cut_for_each_user():
     """Of a's five ratings one is asked for and two share the last time; b has too few."""
     times = {"a": [1, 2, 3, 9, 9], "b": [1, 2, 3]}
     data = ratings([(u, i, 1, t) for u, ts in times.items() for i, t in enumerate(ts)])
-    split = TemporalSplit(test=0.2, per_user=True).split(data)[0]
+    split = Temporal(test=0.2, per_user=True).split(data)[0]
     assert split.test.item.tolist() == [3, 4]
     assert split.facts["users_with_ties_at_cut"] == 1
     assert split.facts["users_without_test"] == 1
     with pytest.raises(DataError, match="the test part is empty"):
-        TemporalSplit(test=0.2, per_user=True, ties="train").split(data)
+        Temporal(test=0.2, per_user=True, ties="train").split(data)
 
 
 def test_impossible_moments():
     data = ratings([(1, i, 1, t) for i, t in enumerate([0, 1, 2])])
     with pytest.raises(DataError, match="from 1970-01-01T00:00:00 to 1970-01-01T00:00:02"):
-        TemporalSplit(at="1980-01-01").split(data)
+        Temporal(at="1980-01-01").split(data)
     with pytest.raises(DataError, match="all ratings carry the same time stamp"):
-        TemporalSplit().split(ratings([(1, i, 1, 5) for i in range(9)]))
+        Temporal().split(ratings([(1, i, 1, 5) for i in range(9)]))
     with pytest.raises(SettingError, match="at must be an ISO date"):
-        TemporalSplit(at="soon")
+        Temporal(at="soon")
     with pytest.raises(SettingError, match="either a share"):
-        TemporalSplit(test=0.2, at=3)
+        Temporal(test=0.2, at=3)
     with pytest.raises(SettingError, match="one moment for everyone"):
-        TemporalSplit(at=3, per_user=True)
+        Temporal(at=3, per_user=True)
 
 
 def test_events_are_split_before_they_are_aggregated():
@@ -491,15 +491,15 @@ def test_events_are_split_before_they_are_aggregated():
         "time": [1, 2, 8, 9, 7, 9],
         "plays": [1, 2, 4, 8, 16, 32],
     }
-    split = EventSplit(at=5, aggregate="count").split(log)[0]
+    split = TemporalEvents(at=5, aggregate="count").split(log)[0]
     assert [row[:3] for row in rows(split.train)] == [(1, "x", 2.0)]
     assert [row[:3] for row in rows(split.test)] == [(1, "y", 1.0), (2, "y", 2.0)]
     facts = {k: split.facts[k] for k in ("events_train", "events_test", "pairs_seen_in_training")}
     assert facts == {"events_train": 2, "events_test": 4, "pairs_seen_in_training": 1}
-    summed = EventSplit(at=5, aggregate="sum", seen="keep").split(log)[0]
+    summed = TemporalEvents(at=5, aggregate="sum", seen="keep").split(log)[0]
     assert [row[2] for row in rows(summed.train)] == [3.0]
     assert [row[2] for row in rows(summed.test)] == [4.0, 8.0, 48.0]
-    assert audit_split(summed).duplicates == 1
+    assert diagnose_split(summed).duplicates == 1
     times = split.test.to_polars()["time"].dt.epoch("s").to_list()
     assert times == [9, 7]  # the first event of each pair
 
@@ -509,7 +509,7 @@ def test_event_logs_do_not_depend_on_the_order_of_rows():
     log = pl.DataFrame({k: rng.integers(0, 5, 200) for k in ("user", "item", "time")})
     log = log.with_columns(rating=pl.Series(rng.random(200)))
     mixed = log.sample(fraction=1, shuffle=True, seed=1)
-    how = EventSplit(test=0.4, aggregate="sum", seen="keep")
+    how = TemporalEvents(test=0.4, aggregate="sum", seen="keep")
     assert as_tables(how.split(log)) == as_tables(how.split(mixed))
     assert read_events(log).fingerprint == read_events(mixed).fingerprint
     assert read_events(log).fingerprint != read_events(log[1:]).fingerprint
@@ -526,7 +526,7 @@ def counted(*counts):
 def test_uniform_test_by_hand():
     """20 ratings; (1-.5) R(i_k) k: 4, 6, 4.5, 4 of which at least .2 * 20 = 4 up to k = 4."""
     data = counted(8, 6, 3, 2, 1)
-    split = UniformTest(test=0.2, epsilon=0.5).split(data)[0]
+    split = Uniform(test=0.2, epsilon=0.5).split(data)[0]
     assert {k: split.facts[k] for k in ("items", "per_item", "zeta", "zeta_ratings")} == {
         "items": 4, "per_item": 1, "zeta": 4, "zeta_ratings": 2,
     }  # fmt: skip
@@ -535,7 +535,7 @@ def test_uniform_test_by_hand():
 
 def test_uniform_test_takes_no_more_than_it_needs():
     """Where all items are alike, half of each would be far more than a tenth of all."""
-    split = UniformTest(test=0.1, epsilon=0.5).split(counted(*[20] * 10))[0]
+    split = Uniform(test=0.1, epsilon=0.5).split(counted(*[20] * 10))[0]
     assert split.facts["per_item"] == 2
     assert split.facts["test_share"] == 0.1
 
@@ -543,14 +543,14 @@ def test_uniform_test_takes_no_more_than_it_needs():
 def test_uniform_test_says_what_is_possible():
     data = counted(8, 6, 3, 2, 1)
     with pytest.raises(DataError, match=r"the most is 0.3, with the 2 most rated items"):
-        UniformTest(test=0.31, epsilon=0.5).split(data)
-    assert UniformTest(test=0.3, epsilon=0.5).split(data)[0].facts["items"] == 2
+        Uniform(test=0.31, epsilon=0.5).split(data)
+    assert Uniform(test=0.3, epsilon=0.5).split(data)[0].facts["items"] == 2
     with pytest.raises(DataError, match="a larger test share takes fewer"):
-        UniformTest(test=0.1, epsilon=0.8).split(counted(3, 3, 3))
+        Uniform(test=0.1, epsilon=0.8).split(counted(3, 3, 3))
 
 
 def test_repetitions_are_independent_draws():
-    first, second = UniformTest(test=0.2, repetitions=2).split(counted(*[12] * 8))
+    first, second = Uniform(test=0.2, repetitions=2).split(counted(*[12] * 8))
     assert (first.label, second.label) == ("repetition1", "repetition2")
     assert pairs(first.test) != pairs(second.test)
     assert first.facts == second.facts
@@ -558,34 +558,32 @@ def test_repetitions_are_independent_draws():
 
 def test_flat_test():
     data = counted(9, 5, 3, 2)
-    split = FlatTest(t=3).split(data)[0]
+    split = Flat(t=3).split(data)[0]
     assert np.bincount(split.test.item, minlength=4).tolist() == [3, 3, 0, 0]
     assert (split.facts["items"], split.facts["items_below"]) == (2, 2)
-    everything = FlatTest(t=3, min_ratings=1).split(data)[0]
+    everything = Flat(t=3, min_ratings=1).split(data)[0]
     assert np.bincount(everything.test.item, minlength=4).tolist() == [3, 3, 3, 2]
     assert everything.facts["items_short"] == 1
-    assert (
-        FlatTest(test=0.3).split(data)[0].facts["per_item"] == 2
-    )  # 2 of each of three items: 6 of 19
+    assert Flat(test=0.3).split(data)[0].facts["per_item"] == 2  # 2 of each of three items: 6 of 19
     with pytest.raises(DataError, match="no item has 11 ratings, the most is 9"):
-        FlatTest().split(data)
+        Flat().split(data)
     with pytest.raises(
         DataError, match=r"flat: test=0.9 is not possible: the most is 0.421, with t=4"
     ):
-        FlatTest(test=0.9).split(data)
+        Flat(test=0.9).split(data)
 
 
 def test_the_head_is_removed_from_the_test_part_only():
     data = counted(40, 20, 10, 10, 10, 10)
-    plain = RandomSplit(test=0.5).split(data)[0]
-    tail = HeadRemoved(RandomSplit(test=0.5), share=0.34).split(data)[0]  # 2 of 6 items
-    head = HeadRemoved(RandomSplit(test=0.5), share=0.34, keep="head").split(data)[0]
+    plain = Random(test=0.5).split(data)[0]
+    tail = HeadRemoved(Random(test=0.5), share=0.34).split(data)[0]  # 2 of 6 items
+    head = HeadRemoved(Random(test=0.5), share=0.34, keep="head").split(data)[0]
     assert rows(tail.train) == rows(head.train) == rows(plain.train)
     assert set(tail.test.item.tolist()) == {2, 3, 4, 5}
     assert set(head.test.item.tolist()) == {0, 1}
     assert pairs(tail.test) | pairs(head.test) == pairs(plain.test)
     assert tail.facts["removed_from_test"] == len(head.test)
-    by_ratings = HeadRemoved(RandomSplit(test=0.5), share=0.41, by="ratings").split(data)[0]
+    by_ratings = HeadRemoved(Random(test=0.5), share=0.41, by="ratings").split(data)[0]
     assert by_ratings.facts["head_items"] == 2  # 40 of 100 are not enough, 60 are
 
 
@@ -642,13 +640,13 @@ def test_pairs_in_both_parts():
         Given(test=test).split(train)
     sizes = {}
     for overlap in ("to-training", "to-test", "keep"):
-        split = ForcedTest(test, overlap).split(train)[0]
+        split = Forced(test, overlap).split(train)[0]
         assert split.facts["overlap"] == 1
-        sizes[overlap] = (len(split.train), len(split.test), audit_split(split).duplicates)
+        sizes[overlap] = (len(split.train), len(split.test), diagnose_split(split).duplicates)
     assert sizes == {"to-training": (3, 1, 0), "to-test": (2, 2, 0), "keep": (3, 2, 1)}
     assert split.train.users.values.to_list() == [1, 2, 3]
     with pytest.raises(SettingError, match="random must be Ratings, got str"):
-        ForcedTest("test.csv")
+        Forced("test.csv")
 
 
 def survey(users=400, items=30, density=0.5, seed=0):
@@ -757,7 +755,7 @@ def test_popularity_cut_by_training_counts():
     """Three items have training ratings; half to even of 0.5 * 3 = 1.5 is 2."""
     train = ratings([(1, "a", 1), (2, "a", 1), (1, "b", 1), (2, "c", 1)])
     test = ratings([(3, "a", 1), (3, "b", 1), (3, "c", 1), (3, "d", 1)])
-    split = ForcedTest(test).split(train)[0]
+    split = Forced(test).split(train)[0]
     cut = popularity_cut(split.train, split.test, 0.5)
     assert cut.items.raw(cut.item).to_list() == ["c", "d"]
 
@@ -794,7 +792,7 @@ def test_bins_by_positive_training_judgments():
 
 def test_strata_slice_a_split():
     data = read(some_frame())
-    split = RandomSplit().split(data)[0]
+    split = Random().split(data)[0]
     strata = popularity_percentiles(data, 4)
     slices = strata.slices(split)
     assert sum(len(part.train) for part in slices) == len(split.train)
@@ -810,7 +808,7 @@ def test_audit_by_hand():
     train = ratings([(1, "a", 1, 10), (1, "b", 1, 20), (2, "a", 1, 30), (4, "a", 1, 40)])
     test = ratings([(1, "c", 1, 15), (2, "b", 1, 35), (3, "a", 1, 5)])
     split = Given(test=test).split(train)[0]
-    result = audit_split(split)
+    result = diagnose_split(split)
     assert (result.train, result.test) == (4, 3)
     assert (result.train_users, result.test_users, result.cold_users) == (3, 3, 1)
     assert (result.untested_users, result.lost_users) == (1, 0)
@@ -825,9 +823,9 @@ def test_audit_by_hand():
 
 def test_audit_of_lost_users():
     data = read(some_frame())
-    split = popularity_percentiles(data, 4).slices(RandomSplit().split(data)[0])[0]
-    assert audit_split(split).lost_items > 0
-    assert audit_split(Split(split.train, split.train)).duplicates == len(split.train)
+    split = popularity_percentiles(data, 4).slices(Random().split(data)[0])[0]
+    assert diagnose_split(split).lost_items > 0
+    assert diagnose_split(Split(split.train, split.train)).duplicates == len(split.train)
 
 
 def test_gini_and_divergence():
@@ -839,7 +837,7 @@ def test_gini_and_divergence():
 
 
 def test_protocols_by_name():
-    assert protocol("user", test=0.5) == UserSplit(test=0.5)
+    assert protocol("user", test=0.5) == PerUser(test=0.5)
     with pytest.raises(us.UnknownName, match="Did you mean 'temporal'"):
         protocol("temporl")
     with pytest.raises(SettingError, match="user has no setting 'epsilon'; it has: test, rounding"):
@@ -984,7 +982,7 @@ def valcarce(movielens):
 @pytest.mark.real
 @pytest.mark.parametrize(("rounding", "per_item"), [("nearest", 118), ("floor", 117)])
 def test_uniform_test_of_bellogin2017(movielens, rounding, per_item):
-    split = UniformTest(test=0.2, epsilon=0.2, rounding=rounding).split(movielens)[0]
+    split = Uniform(test=0.2, epsilon=0.2, rounding=rounding).split(movielens)[0]
     assert (split.facts["items"], split.facts["per_item"]) == (1703, per_item)
     assert split.facts["zeta_ratings"] == 147
     assert set(np.bincount(split.test.item)[np.unique(split.test.item)]) == {per_item}
@@ -994,7 +992,7 @@ def test_uniform_test_of_bellogin2017(movielens, rounding, per_item):
 
 @pytest.mark.real
 def test_user_split_of_valcarce2018(movielens, valcarce):
-    ours = UserSplit().split(movielens)[0]
+    ours = PerUser().split(movielens)[0]
     assert np.array_equal(np.diff(ours.test.start), np.diff(valcarce.test.start))
     assert len(ours.test) == 197_656
 
@@ -1029,10 +1027,10 @@ def test_gini_of_movielens(movielens):
 def test_temporal_split_of_movielens_100k():
     """20,000 of 100,000 asked for; four ratings share the second of the cut."""
     data = us.read_ratings(real_data("ml-100k/u.data"), time=3)
-    late, early = (TemporalSplit(ties=ties).split(data)[0] for ties in TIES)
+    late, early = (Temporal(ties=ties).split(data)[0] for ties in TIES)
     assert (len(late.test), len(early.test)) == (20_001, 19_997)
     assert late.facts["ties_at_cut"] == 4
-    assert audit_split(late).before_any_train == 0
+    assert diagnose_split(late).before_any_train == 0
 
 
 @pytest.mark.real
@@ -1047,7 +1045,7 @@ def test_overlap_of_coat():
     free, random = parts
     sizes = {}
     for overlap in ("to-training", "to-test", "keep"):
-        split = ForcedTest(random, overlap).split(free)[0]
+        split = Forced(random, overlap).split(free)[0]
         assert split.facts["overlap"] == 366
         sizes[overlap] = (len(split.train), len(split.test))
     assert sizes == {"to-training": (6960, 4274), "to-test": (6594, 4640), "keep": (6960, 4640)}

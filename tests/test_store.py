@@ -25,9 +25,9 @@ from unskew.engine.store import MARK, Store, StoreError, key_of
 TABLE = pl.DataFrame({"depth": [1, 2, 3], "P@5": [0.5, float("nan"), 0.0]})
 KEY = "ab" * 20
 PLAN = Plan(
-    us.RandomSplit(folds=2),
-    us.TestItems(),
-    [us.Popularity(), us.Random()],
+    us.splits.Random(folds=2),
+    us.targets.TestItems(),
+    [us.recommend.Popularity(), us.recommend.Random()],
     metrics=["P@5"],
     seed=1,
 )
@@ -141,8 +141,13 @@ def flip(path, rng):
 def test_every_flipped_bit_is_found(tmp_path):
     """In every file of a store: results with their cards, ratings, failures, the mark."""
     home = tmp_path / "store"
-    made = Plan(us.LeaveOut(1), us.TestItems(), [us.Popularity()], metrics=["P@5", "Coverage@5"])
-    us.run(WORLD, made, store=home)
+    made = Plan(
+        us.splits.LeaveOut(1),
+        us.targets.TestItems(),
+        [us.recommend.Popularity()],
+        metrics=["P@5", "Coverage@5"],
+    )
+    us.run_plan(WORLD, made, store=home)
     store = Store.open(home)
     store.put_failure(KEY, "it broke")
     assert store.verify() == []
@@ -344,12 +349,12 @@ def test_disk_full_in_a_run_is_not_remembered_as_a_failure(tmp_path, monkeypatch
     monkeypatch.setattr(os, "fsync", sometimes)
     for keep_going in (False, True):
         with pytest.raises(StoreError, match="make room and run again"):
-            us.run(WORLD, PLAN, store=tmp_path / "store", keep_going=keep_going)
+            us.run_plan(WORLD, PLAN, store=tmp_path / "store", keep_going=keep_going)
     monkeypatch.undo()
     kept = {path: path.stat().st_mtime_ns for path in results(tmp_path / "store")}
     assert kept
-    table = us.run(WORLD, PLAN, store=tmp_path / "store").table()
-    assert table.equals(us.run(WORLD, PLAN).table())
+    table = us.run_plan(WORLD, PLAN, store=tmp_path / "store").table()
+    assert table.equals(us.run_plan(WORLD, PLAN).table())
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
 
 
@@ -372,8 +377,10 @@ def test_a_file_that_may_not_grow(tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "ratings.csv"), str(tmp_path / "store")],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert "ratings.arrow: cannot be written" in done.stdout, done.stderr
     assert "earlier results are untouched" in done.stdout
     assert not list((tmp_path / "store").rglob("*.part"))
@@ -453,13 +460,13 @@ def test_damaged_ratings(store, name, how):
 
 
 def test_a_run_on_damaged_ratings_says_what_to_do(tmp_path):
-    us.run(WORLD, PLAN, store=tmp_path / "store")
+    us.run_plan(WORLD, PLAN, store=tmp_path / "store")
     (path,) = (tmp_path / "store").rglob("ratings.arrow")
     path.write_bytes(b"")
     for result in results(tmp_path / "store"):
         result.unlink()
     with pytest.raises(StoreError, match="remove the folder and run again"):
-        us.run(WORLD, PLAN, store=tmp_path / "store")
+        us.run_plan(WORLD, PLAN, store=tmp_path / "store")
     assert not Store.open(tmp_path / "store").failures()
 
 
@@ -491,7 +498,7 @@ def test_failures(store):
 
 def test_commands(tmp_path, call):
     home = tmp_path / "store"
-    us.run(WORLD, PLAN, store=home)
+    us.run_plan(WORLD, PLAN, store=home)
     code, out, _ = call("store", "ls", home)
     assert code == 0
     lines = out.splitlines()
@@ -509,7 +516,7 @@ def test_commands(tmp_path, call):
     assert str(part) in out
     assert spoilt.name in out
     assert "5 results are whole, 2 problems" in out
-    assert us.run(WORLD, PLAN, store=home).table().equals(us.run(WORLD, PLAN).table())
+    assert us.run_plan(WORLD, PLAN, store=home).table().equals(us.run_plan(WORLD, PLAN).table())
     code, out, _ = call("store", "gc", home)
     assert code == 0
     assert out.startswith("removed 2 files")

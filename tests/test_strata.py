@@ -31,10 +31,29 @@ RUNS = {
     "one": {1: ["c", "d"], 2: ["e", "x"], 3: ["b"], 4: ["b", "c"]},
     "two": {1: ["e", "c"], 2: ["c", "e"], 3: ["d", "e"], 4: ["d", "c"]},
 }
-EVERY = ["P@2", "Recall@2", "nDCG@2", "DCG", "RBP", "SR@2", "HLU", "Judged@2", "Rprec", "F1@2",
-         "AP", "RR", "HitRate@1", "anti-P@2", "anti-nDCG@2", "condensed-nDCG@2",
-         "Recall(per=min)@2", "AP(per=min)@2", "nDCG(ideal=full)@2", "SR(mean=ratio)@2",
-         "P(per=list)@2"]  # fmt: skip
+EVERY = [
+    "P@2",
+    "Recall@2",
+    "nDCG@2",
+    "DCG",
+    "RBP",
+    "SR@2",
+    "HLU",
+    "Judged@2",
+    "Rprec",
+    "F1@2",
+    "AP",
+    "RR",
+    "HitRate@1",
+    "anti-P@2",
+    "anti-nDCG@2",
+    "condensed-nDCG@2",
+    "Recall(per=min)@2",
+    "AP(per=min)@2",
+    "nDCG(ideal=full)@2",
+    "SR(mean=ratio)@2",
+    "P(per=list)@2",
+]
 
 
 def small(**settings):
@@ -78,8 +97,10 @@ def test_users_by_hand():
 
 
 def test_users_without_training_are_a_stratum_of_their_own():
-    test = {key: [*column, extra] for (key, column), extra in
-            zip(TEST.items(), (9, "b", 5), strict=True)}  # fmt: skip
+    test = {
+        key: [*column, extra]
+        for (key, column), extra in zip(TEST.items(), (9, "b", 5), strict=True)
+    }
     found = strata(test, RUNS, "RR", train=TRAIN, liked=4, by="mainstreamness", m=2, bootstrap=0)
     assert [stratum.name for stratum in found.strata] == ["1", "2", "without training"]
     assert found.strata[2].size == 1
@@ -120,7 +141,7 @@ def test_without_training_popularity_is_that_of_the_test():
 
 def test_equal_judgments():
     found = small(metrics="P@2", m=2, equal="judgments")
-    bins = us.judgment_bins(us.read_ratings(TRAIN), us.Relevance(liked=4), 2)
+    bins = us.splits.judgment_bins(us.read_ratings(TRAIN), us.Relevance(liked=4), 2)
     assert found.by == "popularity (equal judgments)"
     assert sum(stratum.size for stratum in found.strata) == 5
     assert found.strata[0].size == int((bins.stratum == 0).sum())
@@ -225,8 +246,9 @@ def many(users=200, items=40, seed=0):
     popular /= popular.sum()
 
     def ratings(per):
-        rows = [(u, i) for u in range(users)
-                for i in rng.choice(items, per, replace=False, p=popular)]  # fmt: skip
+        rows = [
+            (u, i) for u in range(users) for i in rng.choice(items, per, replace=False, p=popular)
+        ]
         user, item = zip(*rows, strict=True)
         return {"user": user, "item": item, "rating": rng.integers(1, 6, len(rows))}
 
@@ -285,9 +307,12 @@ def test_interval_of_a_mean_is_the_bootstrap_of_its_users():
 
 def test_target_lists_and_models():
     train, _, _ = many()
-    split = us.RandomSplit(test=0.3).split(us.read_ratings(train), seed=1)[0]
-    models = {"pop": us.Popularity().fit(split.train), "rnd": us.Random().fit(split.train)}
-    lists = us.OneRelevant(others=10, candidates="all").lists(split, liked=4)
+    split = us.splits.Random(test=0.3).split(us.read_ratings(train), seed=1)[0]
+    models = {
+        "pop": us.recommend.Popularity().fit(split.train),
+        "rnd": us.recommend.Random().fit(split.train),
+    }
+    lists = us.targets.OneRelevant(others=10, candidates="all").lists(split, liked=4)
     found = strata(lists, models, ["HitRate@3", "nDCG@3"], m=4, bootstrap=50)
     scores = us.evaluate(lists, models, ["HitRate@3", "nDCG@3"])
     for s, system in enumerate(models):
@@ -387,27 +412,67 @@ def files(tmp_path):
 
 
 def basic(files):
-    return ("-j", files / "test.csv", "-r", files / "one.csv", "-r", files / "two.csv", "--train",
-            files / "train.csv", "--liked", 4)  # fmt: skip
+    return (
+        "-j",
+        files / "test.csv",
+        "-r",
+        files / "one.csv",
+        "-r",
+        files / "two.csv",
+        "--train",
+        files / "train.csv",
+        "--liked",
+        4,
+    )
 
 
 def test_command(files):
     figure = files / "strata.json"
     done = call(
-        *basic(files), "-m", "P@2", "--strata", 5, "--bootstrap", 0, "--format", "json",
-        "--figure", figure,
-    )  # fmt: skip
+        *basic(files),
+        "-m",
+        "P@2",
+        "--strata",
+        5,
+        "--bootstrap",
+        0,
+        "--format",
+        "json",
+        "--figure",
+        figure,
+    )
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == small(metrics="P@2", m=5).table().to_dicts()
     assert json.loads(figure.read_text())["title"]["text"] == "P@2 by popularity"
     shown = call(*basic(files), "-m", "P@2", "--strata", 2, "--bootstrap", 20)
     assert "shares add up to 1" in shown.stdout
-    heads = call(*basic(files), "-m", "P@2,RR", "--strata", 3, "--bootstrap", 0, "--heads",
-                 "--format", "csv", "-q")  # fmt: skip
+    heads = call(
+        *basic(files),
+        "-m",
+        "P@2,RR",
+        "--strata",
+        3,
+        "--bootstrap",
+        0,
+        "--heads",
+        "--format",
+        "csv",
+        "-q",
+    )
     assert heads.stdout.startswith("metric,system,score,head,rest")
     assert len(heads.stdout.splitlines()) == 5
-    groups = call(*basic(files), "-m", "P@2", "--by", files / "groups.csv", "--bootstrap", 0,
-                  "--format", "markdown", "-q")  # fmt: skip
+    groups = call(
+        *basic(files),
+        "-m",
+        "P@2",
+        "--by",
+        files / "groups.csv",
+        "--bootstrap",
+        0,
+        "--format",
+        "markdown",
+        "-q",
+    )
     assert "(none)" in groups.stdout
 
 
@@ -428,11 +493,12 @@ def test_command_errors(files):
 def test_shares_on_movielens():
     """Popularity lives on the head of the items; shares of all systems add up to 1."""
     data = us.read_ratings(real_data("ml-1m/ratings.parquet"))
-    split = us.RandomSplit(test=0.2).split(data, seed=7)[0]
+    split = us.splits.Random(test=0.2).split(data, seed=7)[0]
     models = {
-        "Pop": us.Popularity().fit(split.train), "Random": us.Random().fit(split.train),
-    }  # fmt: skip
-    found = strata(us.AllItems().lists(split, liked=4), models, "P@10", bootstrap=100)
+        "Pop": us.recommend.Popularity().fit(split.train),
+        "Random": us.recommend.Random().fit(split.train),
+    }
+    found = strata(us.targets.AllItems().lists(split, liked=4), models, "P@10", bootstrap=100)
     assert found.share[0].sum(axis=1) == pytest.approx([1.0, 1.0])
     assert found.share[0, 0, 0] > 0.99
     assert found.share[0, 1, 0] < 0.6

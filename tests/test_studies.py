@@ -311,7 +311,7 @@ def test_every_number_as_csv_and_the_page_in_every_format(toy, tmp_path):
     assert names == {"ledger.csv", "sizes-stand-in.csv"}
     assert pl.read_csv(tmp_path / "csv" / "sizes-stand-in.csv")["names"].to_list() == ["a b"]
     for name in ("page.html", "page.md", "page.json"):
-        us.save_report(found, tmp_path / name)
+        us.report.save_report(found, tmp_path / name)
         assert (tmp_path / name).stat().st_size < 5_000_000
     assert json.loads((tmp_path / "page.json").read_text())["card"]["study"] == "toy"
     html = (tmp_path / "page.html").read_text()

@@ -303,7 +303,7 @@ def test_fewer_test_ratings_among_the_same_candidates():
         split = measures.curve_folds(lab, on)[0]
         part = measures.thinned(split, 0.1, lab.seed)
         liked = measures.rule(lab, on).is_liked(part.test.value)
-        drawn = us.OneRelevant(
+        drawn = us.targets.OneRelevant(
             99, candidates=split.test.items.raw(np.unique(split.test.item)).to_list()
         ).lists(split, measures.rule(lab, on), seed=3)
         model = measures.models(lab, on, "random", 0, split.train)["popularity"]
@@ -335,10 +335,10 @@ def test_sizes_of_target_sets():
     many = us.read_ratings(
         {"user": np.repeat(np.arange(2), 3000), "item": np.tile(np.arange(3000), 2)}
     )
-    (split,) = us.RandomSplit(test=0.9).split(many, 1)
+    (split,) = us.splits.Random(test=0.9).split(many, 1)
     assert measures.sizes(split) == [100, 178, 316, 562, 1000]
     few = us.read_ratings(some_ratings(30, 40))
-    (split,) = us.RandomSplit(test=0.5).split(few, 1)
+    (split,) = us.splits.Random(test=0.5).split(few, 1)
     with pytest.raises(us.DataError, match="too few for target sets"):
         measures.sizes(split)
 

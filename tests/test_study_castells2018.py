@@ -114,7 +114,7 @@ def test_figure_2_has_real_and_null_bars(found):
     (_, _, blocks) = found.exhibits[0]
     rows = blocks[0].figure.to_dict()["datasets"]["rows"]
     assert {row["data"] for row in rows} == {"null", "as they are"}
-    assert {row["system"] for row in rows} == set(us.castells2018())
+    assert {row["system"] for row in rows} == set(us.recommend.preset("castells2018"))
     assert {row["data"] for row in rows if row["design"] == "forced judgments"} == {"null"}
 
 
@@ -186,7 +186,7 @@ def test_distances_from_chance():
 
 def test_systems_follow_the_threshold():
     made = systems(7.0, factors=5)
-    assert list(made) == list(us.castells2018())
+    assert list(made) == list(us.recommend.preset("castells2018"))
     assert made["positive popularity"].liked == made["average rating"].liked == 7.0
     assert made["iMF"].factors == 5
 

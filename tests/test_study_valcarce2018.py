@@ -157,9 +157,9 @@ def test_a_store_keeps_lists_and_tables(found, store, nowhere):
 def test_means_are_those_of_evaluate(found, nowhere, store):
     """The stored lists give the same means as ranking anew."""
     data = PAPER.stand_in(0)
-    split = us.UserSplit().split(data.ratings, 0)[0]
-    lists = us.TestItems().lists(split, liked=data.liked)
-    run = us.rank(us.valcarce2018()["Pop"].fit(split.train, 0), lists, 100)
+    split = us.splits.PerUser().split(data.ratings, 0)[0]
+    lists = us.targets.TestItems().lists(split, liked=data.liked)
+    run = us.rank(us.recommend.preset("valcarce2018")["Pop"].fit(split.train, 0), lists, 100)
     rule = us.Relevance(liked=data.liked, gain="integer")
     want = us.evaluate(split.test, {"Pop": run}, ["ndcg", "P_10"], relevance=rule).mean()["Pop"]
     with lab_of({"stand-in": data}, nowhere, store) as lab:

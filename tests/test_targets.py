@@ -28,7 +28,7 @@ def ratings(rows):
 
 def split_of(train, test):
     """Make a split of two sets of rows; pairs may be in both."""
-    return us.Given(test=ratings(test), overlap="keep").split(ratings(train))[0]
+    return us.splits.Given(test=ratings(test), overlap="keep").split(ratings(train))[0]
 
 
 def some_rows(seed, users=9, items=12, overlap=0.1):
@@ -58,10 +58,14 @@ def everything(lists):
     """Return all lists as (user, anchor, stratum, items)."""
     start, item = lists.block(0, len(lists))
     return [
-        (int(lists.user[r]), int(lists.anchor[r]), int(lists.stratum[r]),
-         item[start[r] : start[r + 1]].tolist())
+        (
+            int(lists.user[r]),
+            int(lists.anchor[r]),
+            int(lists.stratum[r]),
+            item[start[r] : start[r + 1]].tolist(),
+        )
         for r in range(len(lists))
-    ]  # fmt: skip
+    ]
 
 
 # The plain twin: sets of numbers
@@ -128,35 +132,35 @@ def plain_lists(design, split):
 
 
 DESIGNS = [
-    us.AllItems(),
-    us.TestItems(),
-    us.TrainItems(),
-    us.Targets(candidates=(1, 3, 4, 8)),
-    us.AllItems(others=1),
-    us.AllItems(others=4, shortage="skip"),
-    us.TestItems(others=3),
-    us.TrainItems(others=0),
-    us.TrainItems(others=3, by="popularity"),
-    us.AllItems(fixed="judged"),
-    us.AllItems(others=2, by="popularity"),
-    us.AllItems(strata=3),
-    us.TestItems(others=2, strata=3),
-    us.AllItems(others=2, strata=2, strata_by="judgments", fixed="judged"),
-    us.OneRelevant(others=3),
-    us.OneRelevant(others=3, fresh=False),
-    us.OneRelevant(others="all"),
-    us.OneRelevant(others="all", candidates="train", fixed="judged"),
-    us.OneRelevant(others=1, candidates="all"),
-    us.OneRelevant(others=2, candidates=(0, 1, 2, 3, 4, 5), fixed="judged"),
-    us.OneRelevant(others=2, candidates="all", by="popularity"),
-    us.OneRelevant(others=5, by="popularity", shortage="skip"),
-    us.Percentiles(others=2, strata=3),
-    us.Percentiles(others=2, strata=4, shortage="skip", strata_by="judgments"),
-    us.Percentiles(others="all", strata=2, candidates="test"),
-    us.Percentiles(others=1, strata=3, by="popularity", fresh=False),
-    us.TestTargets(),
-    us.UserFlat(2),
-    us.UserFlat(40),
+    us.targets.AllItems(),
+    us.targets.TestItems(),
+    us.targets.TrainItems(),
+    us.targets.Targets(candidates=(1, 3, 4, 8)),
+    us.targets.AllItems(others=1),
+    us.targets.AllItems(others=4, shortage="skip"),
+    us.targets.TestItems(others=3),
+    us.targets.TrainItems(others=0),
+    us.targets.TrainItems(others=3, by="popularity"),
+    us.targets.AllItems(fixed="judged"),
+    us.targets.AllItems(others=2, by="popularity"),
+    us.targets.AllItems(strata=3),
+    us.targets.TestItems(others=2, strata=3),
+    us.targets.AllItems(others=2, strata=2, strata_by="judgments", fixed="judged"),
+    us.targets.OneRelevant(others=3),
+    us.targets.OneRelevant(others=3, fresh=False),
+    us.targets.OneRelevant(others="all"),
+    us.targets.OneRelevant(others="all", candidates="train", fixed="judged"),
+    us.targets.OneRelevant(others=1, candidates="all"),
+    us.targets.OneRelevant(others=2, candidates=(0, 1, 2, 3, 4, 5), fixed="judged"),
+    us.targets.OneRelevant(others=2, candidates="all", by="popularity"),
+    us.targets.OneRelevant(others=5, by="popularity", shortage="skip"),
+    us.targets.Percentiles(others=2, strata=3),
+    us.targets.Percentiles(others=2, strata=4, shortage="skip", strata_by="judgments"),
+    us.targets.Percentiles(others="all", strata=2, candidates="test"),
+    us.targets.Percentiles(others=1, strata=3, by="popularity", fresh=False),
+    us.targets.TestTargets(),
+    us.targets.UserFlat(2),
+    us.targets.UserFlat(40),
 ]
 every = pytest.mark.parametrize("design", DESIGNS, ids=repr)
 
@@ -209,14 +213,14 @@ def test_a_liked_item_outside_the_candidates_is_missed_with_all_relevant_items()
     train = [("a", "x", 3), ("b", "y", 3), ("c", "z", 1)]
     test = [("a", "y", 5), ("a", "new", 5), ("a", "z", 1), ("b", "x", 5)]
     split = split_of(train, test)
-    for design, items in ((us.TrainItems(), "yz"), (us.TrainItems(others=0), "y")):
+    for design, items in ((us.targets.TrainItems(), "yz"), (us.targets.TrainItems(others=0), "y")):
         lists = design.lists(split, liked=4)
         assert lists.to_polars().filter(user="a")["item"].to_list() == list(items)
         scores = us.evaluate(lists, {"best": np.array([0.0, 0, 2, 1])}, ["Recall@1", "P@1"])
         # Ann's two liked items: only one is among the targets.
         assert scores.values("best", "Recall@1")[0] == 0.5
         assert scores.values("best", "P@1")[0] == 1
-    one = us.OneRelevant(others=1, candidates="train").lists(split, liked=4)
+    one = us.targets.OneRelevant(others=1, candidates="train").lists(split, liked=4)
     assert one.tests.items.raw(one.anchor).to_list() == ["y", "x"]
     assert one.facts["outside"] == 1
 
@@ -246,16 +250,19 @@ def test_the_example_matrix():
     split = toy()
     wanted = list(TOY_TARGETS.values())
     for design, items in zip(
-        (us.AllItems(), us.TestItems(), us.TestTargets()), wanted, strict=False
+        (us.targets.AllItems(), us.targets.TestItems(), us.targets.TestTargets()),
+        wanted,
+        strict=False,
     ):
         assert shown(design.lists(split, liked=4)) == {"u": items}
-    one = us.OneRelevant(others="all").lists(split, liked=4)
+    one = us.targets.OneRelevant(others="all").lists(split, liked=4)
     assert shown(one) == {"d": wanted[3], "e": wanted[4]}
     drawn = {
-        shown(us.OneRelevant(others=1).lists(split, liked=4, seed=seed))["d"] for seed in range(20)
+        shown(us.targets.OneRelevant(others=1).lists(split, liked=4, seed=seed))["d"]
+        for seed in range(20)
     }
     assert drawn == {"bd", wanted[5]}
-    flat = shown(us.UserFlat(others=2).lists(split, liked=4))["u"]
+    flat = shown(us.targets.UserFlat(others=2).lists(split, liked=4))["u"]
     assert len(flat) == 5
     assert set("cde") < set(flat) < set("abcdeh")
 
@@ -303,7 +310,7 @@ def plain_draw(seed, u, anchor, pool, n, items):
 def test_lists_can_be_drawn_again_from_the_hash_alone(n):
     items = 32
     split = split_of([(9, i, 3) for i in range(items)], [(u, u, 5) for u in range(6)])
-    lists = us.OneRelevant(n, candidates="all").lists(split, liked=4, seed=5)
+    lists = us.targets.OneRelevant(n, candidates="all").lists(split, liked=4, seed=5)
     for u, anchor, _, found in everything(lists):
         assert found == plain_draw(5, u, anchor, list(range(items)), n, items)
 
@@ -348,7 +355,11 @@ def test_shuffled_rows_give_the_same_lists(design):
 
 def test_seeds_change_what_is_drawn_and_nothing_else():
     split = some_split(1, users=20, items=30)
-    for design in (us.AllItems(others=4), us.OneRelevant(others=4), us.Percentiles(2, strata=3)):
+    for design in (
+        us.targets.AllItems(others=4),
+        us.targets.OneRelevant(others=4),
+        us.targets.Percentiles(2, strata=3),
+    ):
         first, again, other = (
             everything(design.lists(split, liked=LIKED, seed=seed)) for seed in (1, 1, 2)
         )
@@ -360,7 +371,9 @@ def test_seeds_change_what_is_drawn_and_nothing_else():
 def test_others_are_drawn_anew_for_each_list_or_once_per_user():
     split = some_split(2, users=12, items=40)
     for fresh in (False, True):
-        lists = us.OneRelevant(others=5, candidates="all", fresh=fresh).lists(split, liked=LIKED)
+        lists = us.targets.OneRelevant(others=5, candidates="all", fresh=fresh).lists(
+            split, liked=LIKED
+        )
         others = {}
         for u, anchor, _, items in everything(lists):
             others.setdefault(u, set()).add(tuple(i for i in items if i != anchor))
@@ -372,8 +385,10 @@ def test_others_are_drawn_anew_for_each_list_or_once_per_user():
 
 def test_shared_others_are_those_of_the_list_with_all_relevant_items():
     split = some_split(2, users=12, items=40)
-    every_one = us.AllItems(others=5).lists(split, liked=LIKED, seed=3)
-    once = us.OneRelevant(others=5, candidates="all", fresh=False).lists(split, liked=LIKED, seed=3)
+    every_one = us.targets.AllItems(others=5).lists(split, liked=LIKED, seed=3)
+    once = us.targets.OneRelevant(others=5, candidates="all", fresh=False).lists(
+        split, liked=LIKED, seed=3
+    )
     whole = {u: set(items) for u, *_, items in everything(every_one)}
     for u, anchor, _, items in everything(once):
         liked = {i for i, value in by_user(split.test)[u].items() if value >= LIKED}
@@ -417,7 +432,9 @@ def test_others_are_drawn_uniformly(n, barred):
     train = [(u, i, 3) for u in range(users) for i in range(barred)]
     test = [(u, items - 1, 5) for u in range(users)]
     train += [(users, i, 3) for i in range(items)]
-    lists = us.OneRelevant(n, candidates="all").lists(split_of(train, test), liked=4, seed=11)
+    lists = us.targets.OneRelevant(n, candidates="all").lists(
+        split_of(train, test), liked=4, seed=11
+    )
     assert len(lists) == users
     free = items - barred - 1
     member = members(lists, np.arange(barred, items - 1))
@@ -462,7 +479,9 @@ def test_others_by_popularity_are_drawn_one_after_the_other(weight, n):
     train += [(users + k, free, 3) for k in range(top)]  # the anchor
     test = [(u, free, 5) for u in range(users)] + [(users + top, free + 1, 1)]
     split = split_of(train, test)
-    lists = us.OneRelevant(n, candidates="all", by="popularity").lists(split, liked=4, seed=3)
+    lists = us.targets.OneRelevant(n, candidates="all", by="popularity").lists(
+        split, liked=4, seed=3
+    )
     assert len(lists) == users
     member = members(lists, np.arange(free))
     assert (member.sum(axis=1) == n).all()
@@ -492,7 +511,7 @@ def test_lists_of_one_user_are_drawn_independently():
     items = 40
     test = [(0, i, 5) for i in range(200, 1200)]
     train = [(1, i, 3) for i in range(items)]
-    lists = us.OneRelevant(10, candidates="train").lists(
+    lists = us.targets.OneRelevant(10, candidates="train").lists(
         split_of([*train, *((1, i, 3) for i in range(200, 1200))], test), liked=4, seed=1
     )
     member = members(lists, np.arange(items))
@@ -514,27 +533,27 @@ def short_split():
 
 def test_too_few_candidates():
     split = short_split()
-    shorter = us.OneRelevant(4, candidates="all").lists(split, liked=4)
+    shorter = us.targets.OneRelevant(4, candidates="all").lists(split, liked=4)
     assert shorter.size.tolist() == [3, 5]
     assert shorter.facts["short_lists"] == 1
     assert "skipped_lists" not in shorter.facts
     assert any("1 lists with too few candidates are shorter" in note for note in shorter.notes)
-    skipped = us.OneRelevant(4, candidates="all", shortage="skip").lists(split, liked=4)
+    skipped = us.targets.OneRelevant(4, candidates="all", shortage="skip").lists(split, liked=4)
     assert skipped.size.tolist() == [5]
     assert skipped.facts["short_lists"] == skipped.facts["skipped_lists"] == 1
     assert any("are left out" in note for note in skipped.notes)
-    strict = us.OneRelevant(4, candidates="all", shortage="error")
+    strict = us.targets.OneRelevant(4, candidates="all", shortage="error")
     with pytest.raises(DataError, match=r"others=4: 1 of 2 lists .*fewest, 2, .*'few'.*at most 2"):
         strict.lists(split, liked=4)
-    enough = us.OneRelevant(2, candidates="all", shortage="error").lists(split, liked=4)
+    enough = us.targets.OneRelevant(2, candidates="all", shortage="error").lists(split, liked=4)
     assert enough.size.tolist() == [3, 3]
     with pytest.raises(DataError, match="fewer than 40 candidates; lower others or shorten"):
-        us.OneRelevant(40, candidates="all", shortage="skip").lists(split, liked=4)
+        us.targets.OneRelevant(40, candidates="all", shortage="skip").lists(split, liked=4)
 
 
 def test_with_popularity_only_rated_items_count_as_candidates():
     split = short_split()
-    lists = us.OneRelevant(4, candidates="all", by="popularity").lists(split, liked=4)
+    lists = us.targets.OneRelevant(4, candidates="all", by="popularity").lists(split, liked=4)
     # Items 0..3 have training ratings: "few" trained on all four, "many" on item 0.
     assert lists.size.tolist() == [1, 4]
     assert lists.facts["short_lists"] == 2
@@ -546,20 +565,32 @@ def test_with_popularity_only_rated_items_count_as_candidates():
 @pytest.mark.parametrize(
     ("make", "problem", "message"),
     [
-        (lambda: us.Targets(candidates="tests"), UnknownName, "Did you mean 'test'"),
-        (lambda: us.Targets(relevant="on"), UnknownName, "Did you mean 'one'"),
-        (lambda: us.Targets(others="al"), UnknownName, "Did you mean 'all'"),
-        (lambda: us.Targets(fixed="like"), UnknownName, "Did you mean 'liked'"),
-        (lambda: us.Targets(others=5, by="popular"), UnknownName, "Did you mean 'popularity'"),
-        (lambda: us.Targets(strata_by="item"), UnknownName, "Did you mean 'items'"),
-        (lambda: us.Targets(shortage="short"), UnknownName, "Did you mean 'shorten'"),
-        (lambda: us.Targets(shortfall="forgiven"), UnknownName, "Did you mean 'forgive'"),
-        (lambda: us.Targets(by="popularity"), SettingError, "give a number of others"),
-        (lambda: us.Targets(others=-1), SettingError, "others must be a whole number from 0 up"),
-        (lambda: us.Targets(others=2.5), SettingError, "others must be a whole number"),
-        (lambda: us.Targets(strata=1), SettingError, "strata must be a whole number from 2 up"),
+        (lambda: us.targets.Targets(candidates="tests"), UnknownName, "Did you mean 'test'"),
+        (lambda: us.targets.Targets(relevant="on"), UnknownName, "Did you mean 'one'"),
+        (lambda: us.targets.Targets(others="al"), UnknownName, "Did you mean 'all'"),
+        (lambda: us.targets.Targets(fixed="like"), UnknownName, "Did you mean 'liked'"),
+        (
+            lambda: us.targets.Targets(others=5, by="popular"),
+            UnknownName,
+            "Did you mean 'popularity'",
+        ),
+        (lambda: us.targets.Targets(strata_by="item"), UnknownName, "Did you mean 'items'"),
+        (lambda: us.targets.Targets(shortage="short"), UnknownName, "Did you mean 'shorten'"),
+        (lambda: us.targets.Targets(shortfall="forgiven"), UnknownName, "Did you mean 'forgive'"),
+        (lambda: us.targets.Targets(by="popularity"), SettingError, "give a number of others"),
+        (
+            lambda: us.targets.Targets(others=-1),
+            SettingError,
+            "others must be a whole number from 0 up",
+        ),
+        (lambda: us.targets.Targets(others=2.5), SettingError, "others must be a whole number"),
+        (
+            lambda: us.targets.Targets(strata=1),
+            SettingError,
+            "strata must be a whole number from 2 up",
+        ),
     ],
-)  # fmt: skip
+)
 def test_settings_that_are_not_allowed(make, problem, message):
     with pytest.raises(problem, match=message):
         make()
@@ -568,18 +599,18 @@ def test_settings_that_are_not_allowed(make, problem, message):
 def test_data_that_does_not_fit():
     split = short_split()
     with pytest.raises(SettingError, match="either relevance or liked"):
-        us.AllItems().lists(split)
+        us.targets.AllItems().lists(split)
     with pytest.raises(SettingError, match="either relevance or liked"):
-        us.AllItems().lists(split, us.Relevance(liked=4), liked=4)
+        us.targets.AllItems().lists(split, us.Relevance(liked=4), liked=4)
     with pytest.raises(DataError, match="no test rating among the candidates is liked"):
-        us.OneRelevant(1).lists(split, liked=6)
+        us.targets.OneRelevant(1).lists(split, liked=6)
     with pytest.raises(DataError, match=r"2 of the given candidates are unknown, the first: 77"):
-        us.Targets(candidates=[1, 77, 2, 78]).lists(split, liked=4)
+        us.targets.Targets(candidates=[1, 77, 2, 78]).lists(split, liked=4)
     with pytest.raises(SettingError, match="m=50 strata need as many items; there are 7"):
-        us.Percentiles(strata=50).lists(split, liked=4)
+        us.targets.Percentiles(strata=50).lists(split, liked=4)
     with pytest.raises(UnknownName, match="unknown judgments 'truth'"):
-        us.AllItems().lists(split, liked=4, judgments="truth")
-    lists = us.AllItems().lists(split, liked=4)
+        us.targets.AllItems().lists(split, liked=4, judgments="truth")
+    lists = us.targets.AllItems().lists(split, liked=4)
     for lo, hi in ((-1, 1), (2, 1), (0, 4)):
         with pytest.raises(SettingError, match="there are 3 lists"):
             lists.block(lo, hi)
@@ -587,12 +618,16 @@ def test_data_that_does_not_fit():
 
 def test_other_judgments_can_be_asked_for():
     rng = np.random.default_rng(0)
-    rows = {"user": np.repeat(np.arange(20), 10), "item": np.tile(np.arange(10), 20),
-            "rating": rng.integers(1, 6, 200), "familiar": rng.random(200) < 0.5}  # fmt: skip
-    split = us.FamiliarTraining(folds=3).split(us.read_ratings(rows, tags=["familiar"]))[0]
+    rows = {
+        "user": np.repeat(np.arange(20), 10),
+        "item": np.tile(np.arange(10), 20),
+        "rating": rng.integers(1, 6, 200),
+        "familiar": rng.random(200) < 0.5,
+    }
+    split = us.splits.FamiliarTraining(folds=3).split(us.read_ratings(rows, tags=["familiar"]))[0]
     sizes = {}
     for name in ("true", "observed"):
-        lists = us.TestTargets().lists(split, liked=4, judgments=name)
+        lists = us.targets.TestTargets().lists(split, liked=4, judgments=name)
         assert lists.size.sum() == len(split.judgments[name])
         sizes[name] = len(lists.judgments)
     assert sizes["true"] > sizes["observed"] > 0
@@ -603,21 +638,21 @@ def test_other_judgments_can_be_asked_for():
 
 @every
 def test_a_design_prints_as_the_call_that_makes_it(design):
-    names = {name: getattr(us, name) for name in us.__all__}
+    names = {name: getattr(us.targets, name) for name in us.targets.__all__}
     assert eval(repr(design), names) == design
 
 
 @pytest.mark.parametrize(
     ("design", "text"),
     [
-        (us.AllItems(), "AllItems()"),
-        (us.TestItems(others=5), "TestItems(others=5)"),
-        (us.OneRelevant(), "OneRelevant(others=99)"),
-        (us.OneRelevant(fresh=False), "OneRelevant(others=99, fresh=False)"),
-        (us.Percentiles(), "Percentiles(others=99, strata=10)"),
-        (us.TestTargets("fill"), "TestTargets(shortfall='fill')"),
-        (us.UserFlat(100), "UserFlat(others=100)"),
-        (us.TrainItems(strata=4), "TrainItems(strata=4)"),
+        (us.targets.AllItems(), "AllItems()"),
+        (us.targets.TestItems(others=5), "TestItems(others=5)"),
+        (us.targets.OneRelevant(), "OneRelevant(others=99)"),
+        (us.targets.OneRelevant(fresh=False), "OneRelevant(others=99, fresh=False)"),
+        (us.targets.Percentiles(), "Percentiles(others=99, strata=10)"),
+        (us.targets.TestTargets("fill"), "TestTargets(shortfall='fill')"),
+        (us.targets.UserFlat(100), "UserFlat(others=100)"),
+        (us.targets.TrainItems(strata=4), "TrainItems(strata=4)"),
     ],
 )
 def test_names_of_designs(design, text):
@@ -633,7 +668,7 @@ def test_facts_are_plain_values(design):
     assert content[0]["candidates"] == np.count_nonzero(lists.candidates)
     assert content[1]["seed"] == 6
     assert content[1]["relevant"] == design.relevant
-    again = us.Targets(**{k: v for k, v in lists.design.items() if k != "seed"})
+    again = us.targets.Targets(**{k: v for k, v in lists.design.items() if k != "seed"})
     assert again == design
 
 
@@ -641,13 +676,13 @@ def test_what_is_outside_and_what_is_in_training_is_counted():
     train = [("a", 1, 3), ("a", 2, 3), ("b", 3, 3)]
     test = [("a", 1, 5), ("a", 3, 5), ("a", 9, 5), ("b", 8, 1), ("b", 1, 4)]
     split = split_of(train, test)
-    lists = us.TrainItems().lists(split, liked=4)
+    lists = us.targets.TrainItems().lists(split, liked=4)
     assert (lists.facts["outside"], lists.facts["in_training"]) == (2, 1)
     assert lists.notes == (
         "targets: 2 test items outside the candidates cannot be found by any system",
         "targets: 1 test ratings are in the user's training and are no targets",
     )
-    one = us.OneRelevant(1, candidates="train").lists(split, liked=4)
+    one = us.targets.OneRelevant(1, candidates="train").lists(split, liked=4)
     assert one.facts["outside"] == 1
     assert one.notes == (
         "targets: 1 lists with too few candidates are shorter",
@@ -655,12 +690,12 @@ def test_what_is_outside_and_what_is_in_training_is_counted():
         "targets: 1 test ratings are in the user's training and are no targets",
     )
     assert one.tests.items.raw(one.anchor).to_list() == [3, 1]
-    assert us.AllItems().lists(split_of(train[:2], [("a", 3, 5)]), liked=4).notes == ()
+    assert us.targets.AllItems().lists(split_of(train[:2], [("a", 3, 5)]), liked=4).notes == ()
 
 
 def test_a_frame_of_the_lists():
     split = toy()
-    lists = us.Percentiles(others=2, strata=2).lists(split, liked=4)
+    lists = us.targets.Percentiles(others=2, strata=2).lists(split, liked=4)
     assert repr(lists).startswith(f"TargetLists({len(lists)} lists, ")
     frame = lists.to_polars()
     assert frame.columns == ["list", "user", "item", "anchor", "stratum"]
@@ -668,7 +703,7 @@ def test_a_frame_of_the_lists():
     assert frame.group_by("list").agg(pl.col("user").n_unique()).get_column("user").max() == 1
     part = lists.to_polars(1, 3)
     assert part.equals(frame.filter(pl.col("list").is_in([1, 2])))
-    per_user = us.AllItems().lists(split, liked=4)
+    per_user = us.targets.AllItems().lists(split, liked=4)
     assert per_user.per_user
     assert per_user.whole
     assert not per_user.one_relevant
@@ -680,9 +715,14 @@ def test_a_frame_of_the_lists():
 @pytest.mark.parametrize("stratum", [1e30, -2.0, 0.5, float("nan"), 2**40, "x", None])
 def test_strata_that_are_no_small_whole_numbers_are_refused(stratum):
     split = toy()
-    frame = us.AllItems().lists(split, liked=4).to_polars().drop("anchor", "stratum", strict=False)
+    frame = (
+        us.targets.AllItems()
+        .lists(split, liked=4)
+        .to_polars()
+        .drop("anchor", "stratum", strict=False)
+    )
     text = isinstance(stratum, str)
     strata = ["0" if text else 0] * (frame.height - 1) + [stratum]
     table = frame.with_columns(pl.Series("stratum", strata, strict=False))
     with pytest.raises(us.DataError, match=rf"targets: 1 strata .* row {frame.height}: "):
-        us.read_targets(table, split, liked=4)
+        us.targets.read_targets(table, split, liked=4)

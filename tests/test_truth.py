@@ -25,7 +25,11 @@ from unskew.data.dataset import Dataset
 from unskew.worlds import worlds
 from unskew.worlds.worlds import World, world
 
-SYSTEMS = {"pop": us.Popularity(), "avg": us.AverageRating(), "knn": us.UserKNN(k=10)}
+SYSTEMS = {
+    "pop": us.recommend.Popularity(),
+    "avg": us.recommend.AverageRating(),
+    "knn": us.recommend.UserKNN(k=10),
+}
 METRICS = ["P@5", "anti-P@5", "Recall@5", "nDCG@5"]
 
 
@@ -44,7 +48,7 @@ def plan(**settings):
 def test_true_precision_equals_a_plain_twin():
     small = shop()
     found = truth(small, plan(users="all"), bootstrap=0)
-    split = us.RandomSplit().split(small.ratings, 3)[0]
+    split = us.splits.Random().split(small.ratings, 3)[0]
     everyone = np.arange(60, dtype=np.int32)
     liked = small.values(everyone) >= small.liked
     score = np.bincount(split.train.item, minlength=40)
@@ -75,30 +79,33 @@ def test_blocks_of_users_do_not_matter(monkeypatch):
 
 def test_observed_values_are_those_of_a_run():
     made = plan(
-        split=us.RandomSplit(folds=2), targets=[us.AllItems(), us.TestTargets("forgive")],
-        interventions=[us.Full(), us.Skew()],
-    )  # fmt: skip
+        split=us.splits.Random(folds=2),
+        targets=[us.targets.AllItems(), us.targets.TestTargets("forgive")],
+        interventions=[us.splits.Full(), us.splits.Skew()],
+    )
     small = shop()
     found = truth(small, made, bootstrap=0)
-    table = us.run(small.ratings, made).table()
+    table = us.run_plan(small.ratings, made).table()
     wide = table.group_by("targets", "intervention", "system", "metric", maintain_order=True).agg(
         pl.col("mean").mean()
     )
     assert len(found.designs) == 4
     for row in wide.iter_rows(named=True):
         own = found.table().filter(
-            design=f"{row['targets']} {row['intervention']}", system=row["system"],
+            design=f"{row['targets']} {row['intervention']}",
+            system=row["system"],
             metric=row["metric"],
-        )  # fmt: skip
+        )
         assert own["observed_zero"][0] == pytest.approx(row["mean"], rel=1e-12)
-    skipped = us.run(small.ratings, dataclasses.replace(made, undefined="skip")).table()
+    skipped = us.run_plan(small.ratings, dataclasses.replace(made, undefined="skip")).table()
     for row in skipped.filter(fold="fold1").iter_rows(named=True):
         keys = ("targets", "intervention", "system", "metric")
         both = skipped.filter(**{key: row[key] for key in keys})
         own = found.table().filter(
-            design=f"{row['targets']} {row['intervention']}", system=row["system"],
+            design=f"{row['targets']} {row['intervention']}",
+            system=row["system"],
             metric=row["metric"],
-        )  # fmt: skip
+        )
         assert own["observed"][0] == pytest.approx(both["mean"].mean(), rel=1e-12)
 
 
@@ -114,8 +121,8 @@ def test_users_without_a_liked_test_item_do_not_count_as_missed():
     random = us.read_ratings(
         {"user": [1, 1, 2, 2, 3, 3, 4, 4], "item": [1, 2] * 4, "rating": [5] * 8}
     )
-    systems = {"pop": us.Popularity(), "none": us.Random()}
-    made = us.Plan(us.Given(test=tests), algorithms=systems, metrics=["Recall@1", "P@1"])
+    systems = {"pop": us.recommend.Popularity(), "none": us.recommend.Random()}
+    made = us.Plan(us.splits.Given(test=tests), algorithms=systems, metrics=["Recall@1", "P@1"])
     found = truth(train, made, random=random, bootstrap=10)
     row = found.table().filter(system="pop", metric="Recall@1").row(0, named=True)
     assert (row["observed"], row["users"]) == (1.0, 1)
@@ -153,13 +160,15 @@ def test_orders_put_the_best_first_also_where_less_is_better():
 
 
 def test_agreement_is_kendalls():
-    found = truth(shop(), plan(targets=[us.AllItems(), us.TestTargets()]), bootstrap=20)
+    found = truth(
+        shop(), plan(targets=[us.targets.AllItems(), us.targets.TestTargets()]), bootstrap=20
+    )
     for row in found.agreement().iter_rows(named=True):
         own = found.table().filter(design=row["design"], metric=row["metric"])
-        assert row["tau"] == pytest.approx(us.kendall(own["observed"], own["true"]))
+        assert row["tau"] == pytest.approx(us.stats.kendall(own["observed"], own["true"]))
         assert row["low"] <= row["high"]
         assert row["mean_error"] == pytest.approx(own["error"].abs().mean())
-    alone = truth(shop(), plan(algorithms=[us.Popularity()]), bootstrap=0)
+    alone = truth(shop(), plan(algorithms=[us.recommend.Popularity()]), bootstrap=0)
     assert alone.agreement().height == 0
     assert "truth:" in str(alone)
 
@@ -171,10 +180,12 @@ def test_random_ratings_as_the_truth():
     small = shop(80)
     data = small.dataset(0.2)
     found = truth(data, plan(), bootstrap=0)
-    split = us.RandomSplit().split(data.ratings, 3)[0]
-    forced = us.ForcedTest(data.random).split(split.train)[0]
-    lists = us.AllItems().lists(forced, liked=4)
-    true = us.evaluate(lists, {"pop": us.Popularity().fit(split.train)}, METRICS).mean()["pop"]
+    split = us.splits.Random().split(data.ratings, 3)[0]
+    forced = us.splits.Forced(data.random).split(split.train)[0]
+    lists = us.targets.AllItems().lists(forced, liked=4)
+    true = us.evaluate(lists, {"pop": us.recommend.Popularity().fit(split.train)}, METRICS).mean()[
+        "pop"
+    ]
     own = found.table().filter(system="pop")
     for row in own.iter_rows(named=True):
         assert row["true_zero"] == pytest.approx(true[row["metric"]], rel=1e-12)
@@ -188,12 +199,14 @@ def test_random_ratings_in_training_are_left_out_or_count_as_missed():
         {"user": [1, 1, 1, 2, 2, 2], "item": [1, 2, 3, 1, 2, 3], "rating": [5] * 6}
     )
     random = us.read_ratings({"user": [1, 1, 2, 2], "item": [1, 4, 2, 4], "rating": [5] * 4})
-    made = us.Plan(us.LeaveOut(1), algorithms=[us.Popularity()], metrics=["Recall@5"], seed=2)
+    made = us.Plan(
+        us.splits.LeaveOut(1), algorithms=[us.recommend.Popularity()], metrics=["Recall@5"], seed=2
+    )
     values = {}
     for overlap in ("to-training", "keep"):
         found = truth(ratings, made, random=random, overlap=overlap, bootstrap=0)
         values[overlap] = found.table()["true"][0]
-    split = us.LeaveOut(1).split(ratings, 2)[0]
+    split = us.splits.LeaveOut(1).split(ratings, 2)[0]
     trained = {(u, i) for u, i in zip(split.train.user, split.train.item, strict=True)}
     missed = [(0, 0) in trained, (1, 1) in trained]
     assert any(missed)
@@ -203,7 +216,7 @@ def test_random_ratings_in_training_are_left_out_or_count_as_missed():
 
 def test_what_wtd_learns_from_does_not_judge():
     data = shop(80).dataset(0.3)
-    made = plan(interventions=[us.Full(), us.Wtd()])
+    made = plan(interventions=[us.splits.Full(), us.splits.Wtd()])
     source = observed_and_true.source_of(data, None, 0.25, None, "to-training", made)
     both = [
         {(u, i) for u, i in zip(part.user, part.item, strict=True)}
@@ -226,7 +239,7 @@ def test_what_wtd_learns_from_does_not_judge():
         (lambda: shop(), {"random": shop().random(0.1)}, "leave random"),
         (lambda: shop().dataset(), {"random": shop().random(0.1)}, "of its own"),
         (lambda: shop().dataset(), {"overlap": "to-test"}, "to-training"),
-        (lambda: shop(), {"targets": us.OneRelevant(others=3)}, "one list per user"),
+        (lambda: shop(), {"targets": us.targets.OneRelevant(others=3)}, "one list per user"),
         (lambda: shop(), {"plan": plan(metrics=["Gini@5"])}, "whole run"),
     ],
 )
@@ -239,15 +252,17 @@ def test_a_world_must_keep_its_ids():
     small, other = shop(), shop(30)
     source = observed_and_true.source_of(small, None, None, None, "to-training", plan())
     with pytest.raises(us.DataError, match="other users"):
-        source.judge({"pop": us.Popularity().fit(other.ratings)}, other.ratings, plan())
+        source.judge({"pop": us.recommend.Popularity().fit(other.ratings)}, other.ratings, plan())
 
 
 def test_result_shows_itself():
     moved = []
     found = truth(
-        shop(), plan(split=us.RandomSplit(folds=2)), bootstrap=20,
+        shop(),
+        plan(split=us.splits.Random(folds=2)),
+        bootstrap=20,
         progress=lambda done, total: moved.append((done, total)),
-    )  # fmt: skip
+    )
     assert moved == [(1, 2), (2, 2)]
     assert "τ_b to the truth" in str(found)
     assert "<table" in found._repr_html_()
@@ -276,16 +291,16 @@ def test_sweep():
     assert "<table" in found._repr_html_()
     json.dumps(found.to_dict())
     assert found.figure().to_dict()["datasets"]["rows"]
-    for wrong in ({"interventions": [us.Reg()]}, {"sizes": []}):
+    for wrong in ({"interventions": [us.splits.Reg()]}, {"sizes": []}):
         with pytest.raises(us.SettingError):
             sweep(shop(), made, **wrong)
     with pytest.raises(us.SettingError, match="one split"):
-        sweep(shop(), plan(targets=[us.AllItems(), us.TestItems()]))
+        sweep(shop(), plan(targets=[us.targets.AllItems(), us.targets.TestItems()]))
 
 
 def test_training_on_samples_is_scored_by_the_same_truth():
     small = shop(120)
-    made = plan(interventions=[us.Full(), us.Skew(), us.Reg(size=0.9)])
+    made = plan(interventions=[us.splits.Full(), us.splits.Skew(), us.splits.Reg(size=0.9)])
     found = debiased_training(small, made)
     table = found.table()
     assert table["training"].unique(maintain_order=True).to_list() == ["full", "skew", "reg"]
@@ -294,10 +309,12 @@ def test_training_on_samples_is_scored_by_the_same_truth():
     assert full["true"].to_list() == plain["true"].to_list()
     assert full["change"].to_list() == [0.0] * 12
     # All rank the items outside the whole training part.
-    split = us.RandomSplit().split(small.ratings, 3)[0]
-    drawn = us.Skew().sample(split.train, split.train, seed=3).ratings
+    split = us.splits.Random().split(small.ratings, 3)[0]
+    drawn = us.splits.Skew().sample(split.train, split.train, seed=3).ratings
     source = observed_and_true.source_of(small, None, None, None, "to-training", made)
-    true = source.judge({"pop": us.Popularity().fit(drawn)}, split.train, made).mean("P@5")
+    true = source.judge({"pop": us.recommend.Popularity().fit(drawn)}, split.train, made).mean(
+        "P@5"
+    )
     assert table.filter(training="skew", system="pop", metric="P@5")["true"][0] == true["pop"]
     json.dumps(found.to_dict())
     assert "truth" in str(found)
@@ -313,11 +330,15 @@ def test_training_on_samples_is_scored_by_the_same_truth():
 def study(**settings):
     small = shop(120, 50)
     usual = {
-        "systems": {"pop": us.Popularity(), "avg": us.AverageRating(),
-                    "knn": (us.UserKNN(), {"k": [2, 20]})},
-        "interventions": [us.Full(), us.Reg(), us.Wtd()], "repetitions": 3,
+        "systems": {
+            "pop": us.recommend.Popularity(),
+            "avg": us.recommend.AverageRating(),
+            "knn": (us.recommend.UserKNN(), {"k": [2, 20]}),
+        },
+        "interventions": [us.splits.Full(), us.splits.Reg(), us.splits.Wtd()],
+        "repetitions": 3,
         "metrics": ["Recall@5", "P@5"],
-    }  # fmt: skip
+    }
     return intervention_study(small.ratings, small.random(0.3), **{**usual, **settings})
 
 
@@ -358,7 +379,7 @@ def test_study_of_interventions():
         assert row["low"] < row["error"] < row["high"]
     for name, row in zip(found.sets, found.agreement().iter_rows(named=True), strict=True):
         own = table.filter(set=name)
-        assert row["tau"] == pytest.approx(us.kendall(own["value"], own["true"]))
+        assert row["tau"] == pytest.approx(us.stats.kendall(own["value"], own["true"]))
     assert found.agreement(without="pop").height == 3
     assert found.chosen["k"].is_in([2, 20]).all()
     facts = found.facts.row(0, named=True)
@@ -371,9 +392,13 @@ def test_study_of_interventions():
 
 
 def test_settings_are_chosen_by_validation_ratings():
-    found = study(systems={"knn": (us.UserKNN(), {"k": [2, 20]}), "pop": us.Popularity()})
+    found = study(
+        systems={"knn": (us.recommend.UserKNN(), {"k": [2, 20]}), "pop": us.recommend.Popularity()}
+    )
     alone = {
-        k: study(systems={"knn": us.UserKNN(k=k), "pop": us.Popularity()}).rows.filter(system="knn")
+        k: study(
+            systems={"knn": us.recommend.UserKNN(k=k), "pop": us.recommend.Popularity()}
+        ).rows.filter(system="knn")
         for k in (2, 20)
     }
     for row in found.chosen.iter_rows(named=True):
@@ -395,12 +420,12 @@ def test_systems_of_carraro2020():
     ("settings", "told"),
     [
         ({"interventions": []}, "interventions"),
-        ({"interventions": [us.Reg(), us.Reg()]}, "each once"),
+        ({"interventions": [us.splits.Reg(), us.splits.Reg()]}, "each once"),
         ({"overlap": "to-test"}, "to-training"),
         ({"repetitions": 0}, "repetitions"),
         ({"weights": 0.5, "validation": 0.5}, "nothing to judge"),
-        ({"systems": {"knn": (us.UserKNN(), {"kk": [1]})}}, "kk"),
-        ({"systems": {"knn": (us.UserKNN(), {"k": []})}}, "without values"),
+        ({"systems": {"knn": (us.recommend.UserKNN(), {"kk": [1]})}}, "kk"),
+        ({"systems": {"knn": (us.recommend.UserKNN(), {"k": []})}}, "without values"),
     ],
 )
 def test_what_the_study_refuses(settings, told):
@@ -409,7 +434,7 @@ def test_what_the_study_refuses(settings, told):
 
 
 def test_orders_need_two_systems():
-    found = study(systems={"pop": us.Popularity(), "avg": us.AverageRating()})
+    found = study(systems={"pop": us.recommend.Popularity(), "avg": us.recommend.AverageRating()})
     with pytest.raises(us.SettingError, match="two systems"):
         found.agreement(without="pop")
     with pytest.raises(us.UnknownName):
@@ -433,11 +458,29 @@ def test_command(tmp_path):
     small.ratings.to_csv(tmp_path / "ratings.csv")
     small.random(0.2).to_csv(tmp_path / "random.csv")
     done = command(
-        "truth", tmp_path / "ratings.csv", "--random", tmp_path / "random.csv", "--liked", 4,
-        "-a", "popularity", "-a", "average-rating", "-m", "P@5", "--intervention", "full",
-        "--intervention", "skew", "--bootstrap", 20, "--format", "json", "--figure",
+        "truth",
+        tmp_path / "ratings.csv",
+        "--random",
+        tmp_path / "random.csv",
+        "--liked",
+        4,
+        "-a",
+        "popularity",
+        "-a",
+        "average-rating",
+        "-m",
+        "P@5",
+        "--intervention",
+        "full",
+        "--intervention",
+        "skew",
+        "--bootstrap",
+        20,
+        "--format",
+        "json",
+        "--figure",
         tmp_path / "truth.json",
-    )  # fmt: skip
+    )
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert {row["design"] for row in told["rows"]} == {"full", "skew"}

@@ -84,11 +84,11 @@ def test_users_whom_no_mean_counts_are_left_out():
     runs = {"a": {1: [20, 10], 2: [30], 3: [10]}, "b": {1: [10], 2: [10], 3: [30]}}
     train = {"user": [1, 3], "item": [40, 50], "rating": [5, 4]}
     scores = us.evaluate(test, runs, ["P@1", "RR"], liked=4, train=train)
-    values = us.paired(scores.per_user())
+    values = us.stats.paired(scores.per_user())
     assert values.metrics == ("P@1", "RR")
     assert values.notes == ("2 rows of users without test judgments are left out",)
     for metric in values.metrics:
-        assert np.array_equal(values.matrix(metric), us.paired(scores).matrix(metric))
+        assert np.array_equal(values.matrix(metric), us.stats.paired(scores).matrix(metric))
 
 
 def test_scores_and_their_values_per_user_say_the_same(scores):
@@ -97,48 +97,53 @@ def test_scores_and_their_values_per_user_say_the_same(scores):
     for frame in frames:
         same = {"permutations": 300, "seed": 2}
         assert_frame_equal(us.compare(frame, **same).table(), us.compare(scores, **same).table())
-        got, want = (us.agreement(one, bootstrap=20) for one in (frame, scores))
+        got, want = (us.stats.agreement(one, bootstrap=20) for one in (frame, scores))
         assert got.conditions == want.conditions
         assert_frame_equal(got.pairs(), want.pairs())
-        assert_frame_equal(us.sample_size(frame).table(), us.sample_size(scores).table())
-        got, want = (us.swap_rate(one, samples=9).table() for one in (frame, scores))
+        assert_frame_equal(
+            us.stats.sample_size(frame).table(), us.stats.sample_size(scores).table()
+        )
+        got, want = (us.stats.swap_rate(one, samples=9).table() for one in (frame, scores))
         assert_frame_equal(got, want)
-        got, want = (us.power(one, test="t", samples=5).table() for one in (frame, scores))
+        got, want = (us.stats.power(one, test="t", samples=5).table() for one in (frame, scores))
         assert_frame_equal(got, want)
         got, want = (
-            us.type_one_error(one, "P@3", tests="t", simulations=20) for one in (frame, scores)
+            us.stats.type_one_error(one, "P@3", tests="t", simulations=20)
+            for one in (frame, scores)
         )
         assert_frame_equal(got.table(), want.table())
-        got, want = (us.stability(us.score_table(one, users=3)) for one in (frame, scores))
+        got, want = (
+            us.stats.stability(us.stats.score_table(one, users=3)) for one in (frame, scores)
+        )
         assert_frame_equal(got.pairs(), want.pairs())
 
 
 def test_discriminative_power_of_values_of_scores_and_of_pandas_p_values(scores):
-    want = us.discriminative_power(us.compare(scores, correction=None)).table()
-    assert us.discriminative_power(scores).table().equals(want)
-    assert us.discriminative_power(scores.per_user()).table().equals(want)
+    want = us.stats.discriminative_power(us.compare(scores, correction=None)).table()
+    assert us.stats.discriminative_power(scores).table().equals(want)
+    assert us.stats.discriminative_power(scores.per_user()).table().equals(want)
     p = {"a": ["x", "x", "y"], "b": ["y", "z", "z"], "P": [0.5, 0.0, 0.01]}
-    assert us.discriminative_power(pandas_frame(p)).table()["DP"].to_list() == [0.51]
+    assert us.stats.discriminative_power(pandas_frame(p)).table()["DP"].to_list() == [0.51]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_tables_of_means_and_of_runs(kind):
     by_system = {"system": ["a", "b", "c"], "P": [3, 2, 1], "RR": [3.0, 1, 2]}
     by_metric = {"metric": ["P", "RR"], "a": [3.0, 3], "b": [2.0, 1], "c": [1.0, 2]}
-    one, other = us.agreement(kind(by_system)), us.agreement(kind(by_metric))
+    one, other = us.stats.agreement(kind(by_system)), us.stats.agreement(kind(by_metric))
     assert one.table().equals(other.table())
     assert one.systems == other.systems == ("a", "b", "c")
     assert one.tau[0, 1] == pytest.approx(1 / 3)
-    assert us.agreement(kind(by_metric), ["RR", "P"]).conditions == ("RR", "P")
+    assert us.stats.agreement(kind(by_metric), ["RR", "P"]).conditions == ("RR", "P")
     rows = {"system": ["x", "y"] * 2, "seed": [0, 0, 1, 1], "score": [0.3, 0.2, 0.1, 0.2]}
     p = {"seed": [0, 1], "a": ["x", "x"], "b": ["y", "y"], "p": [0.01, 0.02]}
-    pairs = us.stability(kind(rows), pvalues=kind(p)).pairs()
+    pairs = us.stats.stability(kind(rows), pvalues=kind(p)).pairs()
     assert pairs.select("a", "b", "flips", "verdict").rows() == [("x", "y", 0.5, "contradicts")]
 
 
 def test_tables_by_name_are_conditions():
     other = {**WIDE, "a": [0.1, 0.1, 0.1]}
-    found = us.agreement({"here": WIDE, "there": pl.DataFrame(other)}, bootstrap=0)
+    found = us.stats.agreement({"here": WIDE, "there": pl.DataFrame(other)}, bootstrap=0)
     assert found.conditions == ("here", "there")
     assert found.values.ravel() == pytest.approx([0.5, 1.75 / 3, 0.1, 1.75 / 3])
 
@@ -148,7 +153,7 @@ def test_own_metrics_have_a_name_and_a_side():
     found = us.compare(both)
     assert "seconds (lower is better), 3 users" in str(found)
     assert us.compare(paired(WIDE, metric="nDCL@5")).better == {"nDCL@5": "lower"}
-    long = us.score_table(both)
+    long = us.stats.score_table(both)
     assert long["metric"].to_list() == ["seconds"] * 2
     assert long["score"].to_list() == [-0.5, -1.75 / 3]  # higher is better, as `stability` reads it
 
@@ -165,7 +170,7 @@ def test_own_metrics_have_a_name_and_a_side():
         ({"b": [[1], [2], [3]]}, "values in column 'b' must be numbers, got List"),
         ({"b": [0.1, 0.2]}, "columns differ in length"),
     ],
-)  # fmt: skip
+)
 def test_errors_of_wide_tables(change, text):
     with pytest.raises(DataError, match=text):
         us.compare({**WIDE, **change})
@@ -183,7 +188,7 @@ def test_errors_of_wide_tables(change, text):
         ({"metric": ["P"] * 6, "more": [1] * 6}, "is needed, there are: value, more"),
         ({"metric": ["P"] * 5 + ["R"]}, "P: 1 of 6 .* user 1 has none of system 'b'"),
     ],
-)  # fmt: skip
+)
 def test_errors_of_long_tables(change, text):
     with pytest.raises(DataError, match=text):
         us.compare({**LONG, **change})

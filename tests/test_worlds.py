@@ -317,15 +317,15 @@ def test_item_only_does_not_depend_on_relevance():
 def test_popularity_with_and_against_relevance():
     for name, low, high in (("popular-good", 0.999, 1.0), ("inverted", -1.0, -0.999)):
         w = made(name)
-        tau = us.kendall(w.observation(EVERYONE).sum(0), w.item_chance)
+        tau = us.stats.kendall(w.observation(EVERYONE).sum(0), w.item_chance)
         assert low <= tau <= high
-        rated = us.kendall(counts(w.ratings).astype(float), w.item_chance)
+        rated = us.stats.kendall(counts(w.ratings).astype(float), w.item_chance)
         assert abs(rated) > 0.5
         assert np.sign(rated) == np.sign(low)
     half = made("inverted", agreement=0.5)
-    assert -0.8 < us.kendall(half.observation(EVERYONE).sum(0), half.item_chance) < -0.1
+    assert -0.8 < us.stats.kendall(half.observation(EVERYONE).sum(0), half.item_chance) < -0.1
     none = made("inverted", agreement=0.0)
-    assert abs(us.kendall(none.observation(EVERYONE).sum(0), none.item_chance)) < 0.25
+    assert abs(us.stats.kendall(none.observation(EVERYONE).sum(0), none.item_chance)) < 0.25
     alone = of_parts(AgainstRelevance())  # takes the law by default
     curve = PopularityLaw().curve(120, 4000)
     assert np.sort(alone.observation(EVERYONE).sum(0))[::-1] == pytest.approx(curve, rel=1e-3)
@@ -361,8 +361,8 @@ def test_clusters_even_out_over_items_but_not_over_pairs():
 def test_ageing_has_time_and_old_items_gather_more():
     w = made("ageing", taste=0.0, quality=0.0)
     born = births(3, 120)
-    assert us.kendall(born, w.item_chance) == pytest.approx(1)
-    assert us.kendall(born, w._item_weights()) == pytest.approx(-1)
+    assert us.stats.kendall(born, w.item_chance) == pytest.approx(1)
+    assert us.stats.kendall(born, w._item_weights()) == pytest.approx(-1)
     moment = (w.ratings.time - worlds._BEGIN) / worlds._SPAN
     birth = born[w.ratings.item]
     assert (moment >= birth - 1e-9).all()
@@ -424,8 +424,8 @@ def test_whole_counts(expected, most, share):
 
 def test_random_sample_is_missing_at_random():
     w = world("shop", users=400, items=200, seed=2)
-    assert us.looks_random(w.random(0.1)).random
-    assert not us.looks_random(w.ratings).random
+    assert us.splits.looks_random(w.random(0.1)).random
+    assert not us.splits.looks_random(w.ratings).random
     assert w.random(0.1, seed=1).fingerprint != w.random(0.1, seed=2).fingerprint
     both = mask(w.random(0.5)) & mask(w.ratings)
     assert abs(z_of(both[mask(w.ratings)], np.full(len(w.ratings), 0.5))) <= 4.5
@@ -540,7 +540,7 @@ def test_familiar_rates_are_dealt_against_relevance():
         assert np.ptp(chance[:, item]) == 0
         if distinct:
             assert chance[0, item] == plain[item]
-    assert us.kendall(counts(w.ratings).astype(float), relevant) < -0.7
+    assert us.stats.kendall(counts(w.ratings).astype(float), relevant) < -0.7
     assert np.sort(chance[0]) == pytest.approx(np.sort(share))
     agreeing = World.of_matrix(tagged, 4, familiar="familiar", seed=2)
     assert agreeing.observation(np.arange(1, dtype=np.int32))[0] == pytest.approx(share)
@@ -649,7 +649,7 @@ BAD = [
     (lambda: world("null", users=60_000, items=1000).truth(), "60,000,000 pairs are too many"),
     (lambda: whole_counts(np.ones(2), 9, 4), "9 ratings are more than 2 items x 4 users"),
     (lambda: World.from_card({"name": "x"}), "not the card of a world: it has no 'seed'"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("do", "message"), BAD, ids=[message for _, message in BAD])
@@ -674,17 +674,23 @@ def test_errors_of_worlds_from_data(data):
         (lambda: World.of_matrix(data, 4, Tastes(), expected=9), "Tastes is no part of"),
         (lambda: World.of_matrix(empty, 4, expected=9), "needs known ratings"),
         (lambda: World.of_matrix(few, 4, expected=3).ratings, "3 ratings cannot be had"),
-        (lambda: World.of_matrix(few, 4, PopularityLaw(exact=True), expected=1),
-         "a matrix of known ratings"),
+        (
+            lambda: World.of_matrix(few, 4, PopularityLaw(exact=True), expected=1),
+            "a matrix of known ratings",
+        ),
         (lambda: World.from_card(World.like(data, 4).describe()), "made from data"),
         (lambda: fit_popularity_law(few), "only 2 items have ratings"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(us.UnskewError, match=re.escape(message)):
             do()
     text = Ratings(
-        data.users, data.items, data.user, data.item, data.value,
+        data.users,
+        data.items,
+        data.user,
+        data.item,
+        data.value,
         tags={"familiar": pl.Series(["x"] * len(data))},
-    )  # fmt: skip
+    )
     with pytest.raises(us.DataError, match="must tell for every rating"):
         World.of_matrix(text, 4, familiar="familiar")
 
@@ -754,9 +760,24 @@ def call(capsys):
 
 def test_command_writes_a_world(call, tmp_path):
     out = call(
-        "inverted", "--users", 100, "--items", 50, "--seed", 7, "--set", "alpha=1", "--random", 0.2,
-        "--set", "agreement=0.5", "--format", "csv", "-o", tmp_path / "w",
-    )  # fmt: skip
+        "inverted",
+        "--users",
+        100,
+        "--items",
+        50,
+        "--seed",
+        7,
+        "--set",
+        "alpha=1",
+        "--random",
+        0.2,
+        "--set",
+        "agreement=0.5",
+        "--format",
+        "csv",
+        "-o",
+        tmp_path / "w",
+    )
     same = world("inverted", users=100, items=50, seed=7, alpha=1, agreement=0.5)
     back = us.read_ratings(tmp_path / "w" / "ratings.csv")
     assert back.value.tolist() == same.ratings.value.tolist()
@@ -802,9 +823,12 @@ def test_popularity_below_random_when_all_items_are_equally_popular():
     for alpha in (0, 1.4):
         w = world("simulated-popularity", alpha=alpha, seed=1)
         assert len(w.ratings) == 1_000_209
-        (split,) = us.RandomSplit(test=0.2).split(w.ratings, seed=1)
-        lists = us.OneRelevant(others=99).lists(split, liked=5, seed=1)
-        for name, system in (("popular", us.Popularity()), ("random", us.Random())):
+        (split,) = us.splits.Random(test=0.2).split(w.ratings, seed=1)
+        lists = us.targets.OneRelevant(others=99).lists(split, liked=5, seed=1)
+        for name, system in (
+            ("popular", us.recommend.Popularity()),
+            ("random", us.recommend.Random()),
+        ):
             run = us.rank(system.fit(split.train), lists, 10)
             found[alpha, name] = us.evaluate(lists, {"it": run}, ["P@10"]).mean()["it"]["P@10"]
     assert found[0, "popular"] == pytest.approx(0.0077, abs=0.0006)
@@ -816,9 +840,13 @@ def test_popularity_below_random_when_all_items_are_equally_popular():
 def test_clusters_favour_collaborative_filtering_falsely():
     """castells2018 Fig. 2: relevance is a coin, items are equal, yet neighbours seem better."""
     w = world("clustered", seed=1)
-    (split,) = us.RandomSplit(test=0.2).split(w.ratings, seed=1)
-    lists = us.AllItems().lists(split, liked=4)
-    systems = {"random": us.Random(), "popular": us.Popularity(), "knn": us.UserKNN(k=50)}
+    (split,) = us.splits.Random(test=0.2).split(w.ratings, seed=1)
+    lists = us.targets.AllItems().lists(split, liked=4)
+    systems = {
+        "random": us.recommend.Random(),
+        "popular": us.recommend.Popularity(),
+        "knn": us.recommend.UserKNN(k=50),
+    }
     runs = {name: us.rank(one.fit(split.train), lists, 10) for name, one in systems.items()}
     seen = {name: row["P@10"] for name, row in us.evaluate(lists, runs, ["P@10"]).mean().items()}
     true = us.evaluate(w.truth(), runs, ["P@10"], liked=4).mean()
@@ -851,12 +879,13 @@ def test_a_uniform_test_leaves_popularity_above_random_without_any_taste(moviele
     """Against bellogin2017 6.2; castells2018 Eq. 4 says so."""
     null = World.like(movielens, liked=5, observation="given", seed=1)
     assert (null.ratings.item == movielens.item).all()
-    (split,) = us.UniformTest(test=0.2, epsilon=0.2).split(null.ratings, seed=1)
+    (split,) = us.splits.Uniform(test=0.2, epsilon=0.2).split(null.ratings, seed=1)
     for design, popular, random in (
-        (us.TestItems(), 0.0133, 0.0053), (us.OneRelevant(others=99), 0.0149, 0.0100),
-    ):  # fmt: skip
+        (us.targets.TestItems(), 0.0133, 0.0053),
+        (us.targets.OneRelevant(others=99), 0.0149, 0.0100),
+    ):
         lists = design.lists(split, liked=5, seed=1)
-        systems = {"popular": us.Popularity(), "random": us.Random()}
+        systems = {"popular": us.recommend.Popularity(), "random": us.recommend.Random()}
         runs = {name: us.rank(one.fit(split.train), lists, 10) for name, one in systems.items()}
         scores = us.evaluate(lists, runs, ["P@10"]).mean()
         assert scores["popular"]["P@10"] == pytest.approx(popular, abs=0.001)
@@ -880,4 +909,4 @@ def test_coat_hidden_against_relevance():
     assert abs(len(w.ratings) - 1000) <= 4.5 * np.sqrt(1000)
     known = counts(full) > 0
     rate = counts(w.ratings)[known] / counts(full)[known]
-    assert us.kendall(rate, w.item_chance[known]) < -0.2
+    assert us.stats.kendall(rate, w.item_chance[known]) < -0.2

@@ -33,14 +33,40 @@ import unskew as us
 USERS, ITEMS, LIKED = 60, 80, 4.0
 STUDIES = ("bellogin2017", "valcarce2018", "carraro2020", "mena2021", "castells2018")
 WORLDS = (
-    "shop", "null", "uniform", "relevance-only", "item-only", "popular-good", "inverted",
-    "clustered", "ageing", "feedback", "simulated-popularity",
-)  # fmt: skip
+    "shop",
+    "null",
+    "uniform",
+    "relevance-only",
+    "item-only",
+    "popular-good",
+    "inverted",
+    "clustered",
+    "ageing",
+    "feedback",
+    "simulated-popularity",
+)
 VARYING = {
-    "version", "versions", "unskew_version", "seconds", "elapsed", "created", "written", "date",
-    "time_taken", "machine", "platform", "python", "environment", "packages", "threads", "memory",
-    "folder", "data_dir", "host", "cpu",
-}  # fmt: skip
+    "version",
+    "versions",
+    "unskew_version",
+    "seconds",
+    "elapsed",
+    "created",
+    "written",
+    "date",
+    "time_taken",
+    "machine",
+    "platform",
+    "python",
+    "environment",
+    "packages",
+    "threads",
+    "memory",
+    "folder",
+    "data_dir",
+    "host",
+    "cpu",
+}
 """Keys whose values may differ from machine to machine, from day to day or from version to version.
 """
 OPTIONS = ["--liked", "4", "--format", "json", "--quiet"]
@@ -143,10 +169,14 @@ def made_ratings():
             stamp = 1_000_000_000 + int(rng.integers(0, 50_000_000))
             rows.append(
                 (
-                    f"u{user:02d}", f"i{item:02d}", float(np.clip(round(value), 1, 5)), stamp,
-                    bool(rng.random() < 0.6), "test" if rng.random() < 0.25 else "train",
+                    f"u{user:02d}",
+                    f"i{item:02d}",
+                    float(np.clip(round(value), 1, 5)),
+                    stamp,
+                    bool(rng.random() < 0.6),
+                    "test" if rng.random() < 0.25 else "train",
                 )
-            )  # fmt: skip
+            )
     names = ["user", "item", "rating", "time", "familiar", "part"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
@@ -212,10 +242,14 @@ class Data:
         self.runs = made_runs(self.train_frame)
         random = made_random()
         files = {
-            "ratings": table.drop("familiar", "part"), "tagged": table, "random": random,
-            "train": self.train_frame, "test": self.test_frame, "events": made_events(),
+            "ratings": table.drop("familiar", "part"),
+            "tagged": table,
+            "random": random,
+            "train": self.train_frame,
+            "test": self.test_frame,
+            "events": made_events(),
             **self.runs,
-        }  # fmt: skip
+        }
         for name, one in files.items():
             one.write_csv(home / f"{name}.csv")
         groups = {"item": [f"i{n:02d}" for n in range(ITEMS)], "group": [n % 3 for n in range(80)]}
@@ -259,64 +293,202 @@ def commands():
     found = {
         "evaluate": ["evaluate", *JUDGED, *METRICS, "--train", "train.csv", *OPTIONS],
         "evaluate-targets": [
-            "evaluate", *JUDGED, "-m", "P@5,Recall@10,Judged@10,RR,RBP@10,Gini@10,Coverage@10",
-            "--train", "train.csv", "--targets", "all-items", *OPTIONS,
+            "evaluate",
+            *JUDGED,
+            "-m",
+            "P@5,Recall@10,Judged@10,RR,RBP@10,Gini@10,Coverage@10",
+            "--train",
+            "train.csv",
+            "--targets",
+            "all-items",
+            *OPTIONS,
         ],
         "evaluate-random-ties": [
-            "evaluate", *JUDGED, *METRICS, "--ties", "random", "--seed", "5", "--by", "score",
+            "evaluate",
+            *JUDGED,
+            *METRICS,
+            "--ties",
+            "random",
+            "--seed",
+            "5",
+            "--by",
+            "score",
             *OPTIONS,
         ],
         "compare": ["compare", *JUDGED, *METRICS, *few, *OPTIONS],
         "compare-maxT": [
-            "compare", *JUDGED, *METRICS, "--correction", "maxT", "--interval", "bca", "--rope",
-            "0.01", *few, *OPTIONS,
+            "compare",
+            *JUDGED,
+            *METRICS,
+            "--correction",
+            "maxT",
+            "--interval",
+            "bca",
+            "--rope",
+            "0.01",
+            *few,
+            *OPTIONS,
         ],
         "power": ["power", *JUDGED, *METRICS, *few, "--samples", "100", *OPTIONS],
         "power-errors": [
-            "power", *JUDGED, "-m", "nDCG@10", *few, "--errors", "--simulations", "50", *OPTIONS,
+            "power",
+            *JUDGED,
+            "-m",
+            "nDCG@10",
+            *few,
+            "--errors",
+            "--simulations",
+            "50",
+            *OPTIONS,
         ],
         "strata": [
-            "strata", *JUDGED, "--train", "train.csv", "-m", "P@5,nDCG@10", "--strata", "4",
-            "--bootstrap", "100", *OPTIONS,
+            "strata",
+            *JUDGED,
+            "--train",
+            "train.csv",
+            "-m",
+            "P@5,nDCG@10",
+            "--strata",
+            "4",
+            "--bootstrap",
+            "100",
+            *OPTIONS,
         ],
         "strata-groups": [
-            "strata", *JUDGED, "--by", "groups.csv", "-m", "P@5", "--bootstrap", "100", *OPTIONS,
+            "strata",
+            *JUDGED,
+            "--by",
+            "groups.csv",
+            "-m",
+            "P@5",
+            "--bootstrap",
+            "100",
+            *OPTIONS,
         ],
         "estimate": [
-            "estimate", *JUDGED, "--train", "train.csv", "-m", "P@5,nDCG@10", "--resamples", "100",
+            "estimate",
+            *JUDGED,
+            "--train",
+            "train.csv",
+            "-m",
+            "P@5,nDCG@10",
+            "--resamples",
+            "100",
             *OPTIONS,
         ],
         "estimate-naive-bayes": [
-            "estimate", *JUDGED, "--train", "train.csv", "-m", "P@5", "--resamples", "100",
-            "--propensity", "naive-bayes", "--random", "random.csv", *OPTIONS,
+            "estimate",
+            *JUDGED,
+            "--train",
+            "train.csv",
+            "-m",
+            "P@5",
+            "--resamples",
+            "100",
+            "--propensity",
+            "naive-bayes",
+            "--random",
+            "random.csv",
+            *OPTIONS,
         ],
         "estimate-sensitivity": [
-            "estimate", *JUDGED, "--train", "train.csv", "-m", "P@5", "--resamples", "100",
-            "--sensitivity", *OPTIONS,
+            "estimate",
+            *JUDGED,
+            "--train",
+            "train.csv",
+            "-m",
+            "P@5",
+            "--resamples",
+            "100",
+            "--sensitivity",
+            *OPTIONS,
         ],
         "estimate-bounds": [
-            "estimate", *JUDGED, "--train", "train.csv", "-m", "P@5", "--bounds", *OPTIONS,
+            "estimate",
+            *JUDGED,
+            "--train",
+            "train.csv",
+            "-m",
+            "P@5",
+            "--bounds",
+            *OPTIONS,
         ],
         "bias-describe": ["bias", "describe", "ratings.csv", "--random", "random.csv", *OPTIONS],
         "bias-pairs": ["bias", "pairs", "ratings.csv", "--sample", "500", *OPTIONS],
         "bias-pairs-systems": [
-            "bias", "pairs", "train.csv", "-r", "a.csv", "-r", "b.csv", "-k", "5", *OPTIONS,
+            "bias",
+            "pairs",
+            "train.csv",
+            "-r",
+            "a.csv",
+            "-r",
+            "b.csv",
+            "-k",
+            "5",
+            *OPTIONS,
         ],
         "bias-null": [
-            "bias", "null", "ratings.csv", "--repeats", "2", "--null", "iid", "--null",
-            "within-item", "-m", "P@5", "-a", "popularity", "-a", "user-knn:k=10", "-a", "random",
+            "bias",
+            "null",
+            "ratings.csv",
+            "--repeats",
+            "2",
+            "--null",
+            "iid",
+            "--null",
+            "within-item",
+            "-m",
+            "P@5",
+            "-a",
+            "popularity",
+            "-a",
+            "user-knn:k=10",
+            "-a",
+            "random",
             "--designs",
             "random,flat,percentiles,judgment-bins,slices,test-targets,forced-raw",
             *OPTIONS,
         ],
         "bias-truth": [
-            "bias", "truth", "ratings.csv", "--random", "random.csv", "-m", "Recall@5", "-a",
-            "popularity", "-a", "wrmf:factors=4,iterations=3", "--intervention", "full",
-            "--intervention", "skew", "--intervention", "wtd", "--bootstrap", "50", *OPTIONS,
+            "bias",
+            "truth",
+            "ratings.csv",
+            "--random",
+            "random.csv",
+            "-m",
+            "Recall@5",
+            "-a",
+            "popularity",
+            "-a",
+            "wrmf:factors=4,iterations=3",
+            "--intervention",
+            "full",
+            "--intervention",
+            "skew",
+            "--intervention",
+            "wtd",
+            "--bootstrap",
+            "50",
+            *OPTIONS,
         ],
         "bias-truth-world": [
-            "bias", "truth", "--world", "inverted", "--users", "60", "--items", "50", "-m", "P@5",
-            "-a", "popularity", "-a", "average-rating", "--bootstrap", "50", *OPTIONS,
+            "bias",
+            "truth",
+            "--world",
+            "inverted",
+            "--users",
+            "60",
+            "--items",
+            "50",
+            "-m",
+            "P@5",
+            "-a",
+            "popularity",
+            "-a",
+            "average-rating",
+            "--bootstrap",
+            "50",
+            *OPTIONS,
         ],
         "metrics": ["metrics"],
         "metrics-one": ["metrics", "nDCG"],
@@ -326,12 +498,22 @@ def commands():
         "world-list": ["world", "--list"],
         "run": ["run", "plan.toml", "--store", "OUT", "--format", "json", "--quiet"],
         "plan-check": ["plan", "check", "plan.toml", "--no-estimate"],
-    }  # fmt: skip
+    }
     for to in ("sparsity", "popularity", "users"):
         found[f"robustness-{to}"] = [
-            "robustness", *JUDGED, *METRICS, "--to", to, "--train", "train.csv", "--samples", "5",
-            "--seed", "2", *OPTIONS,
-        ]  # fmt: skip
+            "robustness",
+            *JUDGED,
+            *METRICS,
+            "--to",
+            to,
+            "--train",
+            "train.csv",
+            "--samples",
+            "5",
+            "--seed",
+            "2",
+            *OPTIONS,
+        ]
     worlds = {"shop": [], "feedback": ["--no-truth"]}
     for name, more in worlds.items():
         size = ["--users", "50", "--items", "40", "--seed", "7"]
@@ -344,24 +526,66 @@ def commands():
     }
     for name, more in splits.items():
         found[f"split-{name}"] = [
-            "split", "ratings.csv", "-p", name, *more, "--seed", "4", "--liked", "4", "-o", "OUT",
+            "split",
+            "ratings.csv",
+            "-p",
+            name,
+            *more,
+            "--seed",
+            "4",
+            "--liked",
+            "4",
+            "-o",
+            "OUT",
             "--quiet",
-        ]  # fmt: skip
+        ]
     found["split-forced"] = [
-        "split", "ratings.csv", "-p", "forced", "--test-ratings", "random.csv", "-o", "OUT",
-    ]  # fmt: skip
+        "split",
+        "ratings.csv",
+        "-p",
+        "forced",
+        "--test-ratings",
+        "random.csv",
+        "-o",
+        "OUT",
+    ]
     found["split-events"] = [
-        "split", "events.csv", "-p", "events", "--test", "0.3", "-o", "OUT",
-    ]  # fmt: skip
+        "split",
+        "events.csv",
+        "-p",
+        "events",
+        "--test",
+        "0.3",
+        "-o",
+        "OUT",
+    ]
     for kind in ("full", "reg", "skew", "wtd", "wtd-h"):
         found[f"intervene-{kind}"] = [
-            "intervene", "test.csv", "--train", "train.csv", "--mar", "random.csv", "-k", kind,
-            "--seed", "4", "-o", "OUT",
-        ]  # fmt: skip
+            "intervene",
+            "test.csv",
+            "--train",
+            "train.csv",
+            "--mar",
+            "random.csv",
+            "-k",
+            kind,
+            "--seed",
+            "4",
+            "-o",
+            "OUT",
+        ]
     found["intervene-raking"] = [
-        "intervene", "test.csv", "--train", "train.csv", "-k", "wtd-h", "--weights", "raking",
-        "-o", "OUT",
-    ]  # fmt: skip
+        "intervene",
+        "test.csv",
+        "--train",
+        "train.csv",
+        "-k",
+        "wtd-h",
+        "--weights",
+        "raking",
+        "-o",
+        "OUT",
+    ]
     models = {
         "popularity": [],
         "wrmf": ["--set", "factors=4", "--set", "iterations=3"],
@@ -370,9 +594,23 @@ def commands():
     }
     for name, more in models.items():
         found[f"recommend-{name}"] = [
-            "recommend", "--train", "train.csv", "--test", "test.csv", "--targets", "test-items",
-            "-a", name, *more, "--depth", "10", "--seed", "4", "-o", "OUT.csv",
-        ]  # fmt: skip
+            "recommend",
+            "--train",
+            "train.csv",
+            "--test",
+            "test.csv",
+            "--targets",
+            "test-items",
+            "-a",
+            name,
+            *more,
+            "--depth",
+            "10",
+            "--seed",
+            "4",
+            "-o",
+            "OUT.csv",
+        ]
     return {f"cli-{name}": words for name, words in found.items()}
 
 
@@ -382,9 +620,13 @@ def run_command(words, data, out):
     home = str(data.home)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "unskew", *words],
-        cwd=home, capture_output=True, text=True, timeout=400, check=False,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
         env={**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"},
-    )  # fmt: skip
+    )
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip(" ─╭╮╰╯")]
         raise RuntimeError(f"exit {done.returncode}: {' '.join(lines[-2:])}")
@@ -438,8 +680,12 @@ def audit_demo(data, piece):
 def audit_world(data, piece):
     """The audit of a small world whose truth is known, with systems that draw."""
     shop = us.world("shop", users=150, items=100, seed=7)
-    systems = {"BPRMF": us.BPRMF(factors=4, epochs=4), "Popularity": us.Popularity(),
-               "WRMF": us.WRMF(factors=4, iterations=3), "Random": us.Random()}  # fmt: skip
+    systems = {
+        "BPRMF": us.recommend.BPRMF(factors=4, epochs=4),
+        "Popularity": us.recommend.Popularity(),
+        "WRMF": us.recommend.WRMF(factors=4, iterations=3),
+        "Random": us.recommend.Random(),
+    }
     found = us.audit(shop, "quick", seed=7, algorithms=systems, permutations=500, repeats=2)
     us.save_report(found, data.home / f"{piece}.json")
     return steady(json.loads((data.home / f"{piece}.json").read_text()), str(data.home))
@@ -450,39 +696,39 @@ def audit_world(data, piece):
 
 def splitters(data):
     random = data.random
-    plans = us.castells2018_designs(designs=["slices", "forced-raw"])
+    plans = us.auditing.published_designs(designs=["slices", "forced-raw"])
     return {
-        "RandomSplit": us.RandomSplit(test=0.2),
-        "RandomSplit default": us.RandomSplit(),
-        "RandomSplit exact": us.RandomSplit(test=0.3, exact=True),
-        "RandomSplit folds": us.RandomSplit(folds=3),
-        "UserSplit": us.UserSplit(test=0.2),
-        "UserSplit half-even": us.UserSplit(test=0.25, rounding="half-even"),
-        "UserSplit number last": us.UserSplit(number=2, pick="last"),
-        "LeaveOut": us.LeaveOut(),
-        "LeaveOut two first": us.LeaveOut(n=2, pick="first"),
-        "TemporalSplit": us.TemporalSplit(test=0.2),
-        "TemporalSplit per user": us.TemporalSplit(test=0.2, per_user=True, ties="train"),
-        "TemporalSplit at": us.TemporalSplit(at="2002-06-01"),
-        "EventSplit": us.EventSplit(test=0.2),
-        "EventSplit sum": us.EventSplit(test=0.3, aggregate="sum", seen="keep"),
-        "UniformTest": us.UniformTest(test=0.2),
-        "UniformTest nearest": us.UniformTest(
+        "RandomSplit": us.splits.Random(test=0.2),
+        "RandomSplit default": us.splits.Random(),
+        "RandomSplit exact": us.splits.Random(test=0.3, exact=True),
+        "RandomSplit folds": us.splits.Random(folds=3),
+        "UserSplit": us.splits.PerUser(test=0.2),
+        "UserSplit half-even": us.splits.PerUser(test=0.25, rounding="half-even"),
+        "UserSplit number last": us.splits.PerUser(number=2, pick="last"),
+        "LeaveOut": us.splits.LeaveOut(),
+        "LeaveOut two first": us.splits.LeaveOut(n=2, pick="first"),
+        "TemporalSplit": us.splits.Temporal(test=0.2),
+        "TemporalSplit per user": us.splits.Temporal(test=0.2, per_user=True, ties="train"),
+        "TemporalSplit at": us.splits.Temporal(at="2002-06-01"),
+        "EventSplit": us.splits.TemporalEvents(test=0.2),
+        "EventSplit sum": us.splits.TemporalEvents(test=0.3, aggregate="sum", seen="keep"),
+        "UniformTest": us.splits.Uniform(test=0.2),
+        "UniformTest nearest": us.splits.Uniform(
             test=0.1, epsilon=0.3, rounding="nearest", repetitions=2
         ),
-        "FlatTest": us.FlatTest(t=3, min_ratings=6),
-        "FlatTest share": us.FlatTest(test=0.1, repetitions=2),
-        "HeadRemoved": us.HeadRemoved(),
-        "HeadRemoved ratings": us.HeadRemoved(
-            of=us.RandomSplit(folds=2), share=0.2, by="ratings", counts="training"
+        "FlatTest": us.splits.Flat(t=3, min_ratings=6),
+        "FlatTest share": us.splits.Flat(test=0.1, repetitions=2),
+        "HeadRemoved": us.splits.HeadRemoved(),
+        "HeadRemoved ratings": us.splits.HeadRemoved(
+            of=us.splits.Random(folds=2), share=0.2, by="ratings", counts="training"
         ),
-        "HeadRemoved head": us.HeadRemoved(of=us.UserSplit(test=0.2), keep="head"),
-        "Given": us.Given(column="part"),
-        "Given ratings": us.Given(test=random, overlap="to-training"),
-        "ForcedTest": us.ForcedTest(random=random),
-        "ForcedTest to test": us.ForcedTest(random=random, overlap="to-test"),
-        "FamiliarTraining": us.FamiliarTraining(folds=2, tag="familiar"),
-        "FamiliarTraining fair": us.FamiliarTraining(
+        "HeadRemoved head": us.splits.HeadRemoved(of=us.splits.PerUser(test=0.2), keep="head"),
+        "Given": us.splits.Given(column="part"),
+        "Given ratings": us.splits.Given(test=random, overlap="to-training"),
+        "ForcedTest": us.splits.Forced(random=random),
+        "ForcedTest to test": us.splits.Forced(random=random, overlap="to-test"),
+        "FamiliarTraining": us.splits.FamiliarTraining(folds=2, tag="familiar"),
+        "FamiliarTraining fair": us.splits.FamiliarTraining(
             folds=None, fair=True, liked=LIKED, tag="familiar", smoothing=5.0, cap=0.5
         ),
         **{f"plan {name}": plan.splits[0] for name, plan in plans.items()},
@@ -505,39 +751,41 @@ def splits(data, _piece):
             ]
     for seed in (0, 1):
         for per in ("user", "all"):
-            one = us.sparsity_sample(data.test, 0.5, seed, per=per)
+            one = us.splits.sparsity_sample(data.test, 0.5, seed, per=per)
             made[f"sparsity_sample {per}, seed {seed}"] = digest_of(one)
         for null in ("iid", "within-user", "within-item", "clusters"):
             share = {"liked": LIKED, "share": 0.4} if null == "iid" else {}
-            one = us.redraw(data.ratings, null, seed, **share)
+            one = us.worlds.redraw(data.ratings, null, seed, **share)
             made[f"redraw {null}, seed {seed}"] = digest_of(one)
-    made["popularity_cut"] = digest_of(us.popularity_cut(data.train, data.test, 0.7))
+    made["popularity_cut"] = digest_of(us.splits.popularity_cut(data.train, data.test, 0.7))
     return made
 
 
 def designs():
     return {
-        "AllItems": us.AllItems(),
-        "AllItems 20": us.AllItems(others=20),
-        "AllItems strata": us.AllItems(strata=4),
-        "AllItems judgment strata": us.AllItems(strata=4, strata_by="judgments"),
-        "AllItems popular": us.AllItems(others=10, by="popularity"),
-        "TestItems": us.TestItems(),
-        "TestItems 10": us.TestItems(others=10, shortage="skip"),
-        "TrainItems": us.TrainItems(),
-        "OneRelevant": us.OneRelevant(others=9),
-        "OneRelevant once": us.OneRelevant(others=9, fresh=False),
-        "OneRelevant all": us.OneRelevant(others="all", fixed="judged"),
-        "Percentiles": us.Percentiles(others=5, strata=4),
-        "TestTargets": us.TestTargets(),
-        "TestTargets fill": us.TestTargets(shortfall="fill"),
-        "UserFlat": us.UserFlat(others=15),
-        "Targets": us.Targets(candidates="train", relevant="one", others=7, by="popularity"),
+        "AllItems": us.targets.AllItems(),
+        "AllItems 20": us.targets.AllItems(others=20),
+        "AllItems strata": us.targets.AllItems(strata=4),
+        "AllItems judgment strata": us.targets.AllItems(strata=4, strata_by="judgments"),
+        "AllItems popular": us.targets.AllItems(others=10, by="popularity"),
+        "TestItems": us.targets.TestItems(),
+        "TestItems 10": us.targets.TestItems(others=10, shortage="skip"),
+        "TrainItems": us.targets.TrainItems(),
+        "OneRelevant": us.targets.OneRelevant(others=9),
+        "OneRelevant once": us.targets.OneRelevant(others=9, fresh=False),
+        "OneRelevant all": us.targets.OneRelevant(others="all", fixed="judged"),
+        "Percentiles": us.targets.Percentiles(others=5, strata=4),
+        "TestTargets": us.targets.TestTargets(),
+        "TestTargets fill": us.targets.TestTargets(shortfall="fill"),
+        "UserFlat": us.targets.UserFlat(others=15),
+        "Targets": us.targets.Targets(
+            candidates="train", relevant="one", others=7, by="popularity"
+        ),
     }
 
 
 def one_split(data):
-    return us.RandomSplit(test=0.2).split(data.ratings, 0)[0]
+    return us.splits.Random(test=0.2).split(data.ratings, 0)[0]
 
 
 def targets(data, _piece):
@@ -547,31 +795,33 @@ def targets(data, _piece):
             lists = design.lists(split, liked=LIKED, seed=seed)
             start, item = lists.block(0, len(lists))
             made[f"{name}, seed {seed}"] = {
-                "lists": len(lists), "items": int(item.size),
+                "lists": len(lists),
+                "items": int(item.size),
                 "digest": digest(lists.user, lists.anchor, lists.stratum, start, item),
-            }  # fmt: skip
+            }
     return made
 
 
 def interventions(data, _piece):
     ways = {
-        "Full": us.Full(),
-        "Reg": us.Reg(),
-        "Reg 0.3": us.Reg(size=0.3),
-        "Skew": us.Skew(),
-        "Skew random": us.Skew(size=0.4, exponent=0.5, unseen="random"),
-        "Wtd": us.Wtd(),
-        "Wtd paper": us.Wtd(exponent=1.0, smoothing="paper"),
-        "WtdH": us.WtdH(),
-        "WtdH alpha": us.WtdH(size=0.3, alpha=0.5),
+        "Full": us.splits.Full(),
+        "Reg": us.splits.Reg(),
+        "Reg 0.3": us.splits.Reg(size=0.3),
+        "Skew": us.splits.Skew(),
+        "Skew random": us.splits.Skew(size=0.4, exponent=0.5, unseen="random"),
+        "Wtd": us.splits.Wtd(),
+        "Wtd paper": us.splits.Wtd(exponent=1.0, smoothing="paper"),
+        "WtdH": us.splits.WtdH(),
+        "WtdH alpha": us.splits.WtdH(size=0.3, alpha=0.5),
     }
     made = {}
     for name, way in ways.items():
         for seed in (0, 1):
             one = way.sample(data.test, data.train, data.random, seed=seed)
             made[f"{name}, seed {seed}"] = {
-                "rows": digest_of(one.ratings), "facts": plain(one.facts)
-            }  # fmt: skip
+                "rows": digest_of(one.ratings),
+                "facts": plain(one.facts),
+            }
         for method in ("hajek", "inclusion", "raking"):
             one = way.weigh(data.test, data.train, data.random, method=method)
             made[f"{name}, {method}"] = {"weight": digest(one.weight), "facts": plain(one.facts)}
@@ -584,54 +834,54 @@ def interventions(data, _piece):
 def algorithms(data):
     few = {"factors": 4}
     return {
-        "Random": us.Random(),
-        "Popularity": us.Popularity(),
-        "PositivePopularity": us.PositivePopularity(),
-        "AverageRating": us.AverageRating(),
-        "SmoothedAverage": us.SmoothedAverage(),
-        "OptimalPrecision": us.OptimalPrecision(),
-        "OptimalAntiPrecision": us.OptimalAntiPrecision(),
-        "OptimalTrue": us.OptimalTrue(truth=data.random),
-        "UserKNN": us.UserKNN(),
-        "UserKNN normalised": us.UserKNN(k=5, normalised=True, min_support=2),
-        "ItemKNN": us.ItemKNN(),
-        "NNCosNgbrUB": us.NNCosNgbrUB(),
-        "NNCosNgbrIB": us.NNCosNgbrIB(),
-        "RW": us.RW(),
-        "RSV": us.RSV(),
-        "CHI2": us.CHI2(),
-        "KLD": us.KLD(),
-        "RM1": us.RM1(),
-        "RM2": us.RM2(),
-        "LMWSRUserBased": us.LMWSRUserBased(),
-        "LMWSRItemBased": us.LMWSRItemBased(),
-        "UIRItem": us.UIRItem(),
-        "HittingTime": us.HittingTime(),
-        "SLIM": us.SLIM(),
-        "SLIM small": us.SLIM(l1=0.1, l2=1.0),
-        "EASE": us.EASE(),
-        "PureSVD": us.PureSVD(**few),
-        "WRMF": us.WRMF(**few, iterations=3),
-        "WRMF default": us.WRMF(),
-        "BPRMF": us.BPRMF(**few, epochs=4),
-        "BPRMF pairs": us.BPRMF(**few, epochs=4, bias=False),
-        "SVD": us.SVD(**few, epochs=4),
-        "BiasedMF": us.BiasedMF(**few, epochs=4),
-        "PLSA": us.PLSA(topics=4, iterations=5),
-        "LDA": us.LDA(topics=4, iterations=5),
-        "PZT": us.PZT(**few, iterations=3),
-        "EALS": us.EALS(**few, iterations=3),
-        "PNMF": us.PNMF(**few, iterations=5),
-        "HPF": us.HPF(**few, iterations=5),
-        "GaussianPLSA": us.GaussianPLSA(topics=4, iterations=5),
-        "LibRecUserKNN": us.LibRecUserKNN(),
-        "LibRecItemKNN": us.LibRecItemKNN(),
-        "LibRecSLIM": us.LibRecSLIM(),
-        "SVDpp": us.SVDpp(**few, epochs=4),
-        "WBPR": us.WBPR(**few, epochs=3, draws=20),
-        "GBPR": us.GBPR(**few, epochs=3, draws=20),
-        "RankSGD": us.RankSGD(**few, epochs=4),
-        "ListRankMF": us.ListRankMF(**few, epochs=4),
+        "Random": us.recommend.Random(),
+        "Popularity": us.recommend.Popularity(),
+        "PositivePopularity": us.recommend.PositivePopularity(),
+        "AverageRating": us.recommend.AverageRating(),
+        "SmoothedAverage": us.recommend.SmoothedAverage(),
+        "OptimalPrecision": us.recommend.OptimalPrecision(),
+        "OptimalAntiPrecision": us.recommend.OptimalAntiPrecision(),
+        "OptimalTrue": us.recommend.OptimalTrue(truth=data.random),
+        "UserKNN": us.recommend.UserKNN(),
+        "UserKNN normalised": us.recommend.UserKNN(k=5, normalised=True, min_support=2),
+        "ItemKNN": us.recommend.ItemKNN(),
+        "NNCosNgbrUB": us.recommend.NNCosNgbrUB(),
+        "NNCosNgbrIB": us.recommend.NNCosNgbrIB(),
+        "RW": us.recommend.RW(),
+        "RSV": us.recommend.RSV(),
+        "CHI2": us.recommend.CHI2(),
+        "KLD": us.recommend.KLD(),
+        "RM1": us.recommend.RM1(),
+        "RM2": us.recommend.RM2(),
+        "LMWSRUserBased": us.recommend.LMWSRUserBased(),
+        "LMWSRItemBased": us.recommend.LMWSRItemBased(),
+        "UIRItem": us.recommend.UIRItem(),
+        "HittingTime": us.recommend.HittingTime(),
+        "SLIM": us.recommend.SLIM(),
+        "SLIM small": us.recommend.SLIM(l1=0.1, l2=1.0),
+        "EASE": us.recommend.EASE(),
+        "PureSVD": us.recommend.PureSVD(**few),
+        "WRMF": us.recommend.WRMF(**few, iterations=3),
+        "WRMF default": us.recommend.WRMF(),
+        "BPRMF": us.recommend.BPRMF(**few, epochs=4),
+        "BPRMF pairs": us.recommend.BPRMF(**few, epochs=4, bias=False),
+        "SVD": us.recommend.SVD(**few, epochs=4),
+        "BiasedMF": us.recommend.BiasedMF(**few, epochs=4),
+        "PLSA": us.recommend.PLSA(topics=4, iterations=5),
+        "LDA": us.recommend.LDA(topics=4, iterations=5),
+        "PZT": us.recommend.PZT(**few, iterations=3),
+        "EALS": us.recommend.EALS(**few, iterations=3),
+        "PNMF": us.recommend.PNMF(**few, iterations=5),
+        "HPF": us.recommend.HPF(**few, iterations=5),
+        "GaussianPLSA": us.recommend.GaussianPLSA(topics=4, iterations=5),
+        "LibRecUserKNN": us.recommend.LibRecUserKNN(),
+        "LibRecItemKNN": us.recommend.LibRecItemKNN(),
+        "LibRecSLIM": us.recommend.LibRecSLIM(),
+        "SVDpp": us.recommend.SVDpp(**few, epochs=4),
+        "WBPR": us.recommend.WBPR(**few, epochs=3, draws=20),
+        "GBPR": us.recommend.GBPR(**few, epochs=3, draws=20),
+        "RankSGD": us.recommend.RankSGD(**few, epochs=4),
+        "ListRankMF": us.recommend.ListRankMF(**few, epochs=4),
     }
 
 
@@ -683,16 +933,19 @@ def recommenders(data, _piece):
             "generator": score_digest(with_generator, data.train),
             "seed": score_digest(one.fit(data.train, 0), data.train),
         }
-    ways = algorithms(data) | {"Custom": us.Custom("own", own_scores, version=1)}
+    ways = algorithms(data) | {"Custom": us.experiment.Custom("own", own_scores, version=1)}
     made["Custom"] = {}
     plan = us.Plan(
-        split=(us.RandomSplit(folds=2), us.UserSplit(test=0.2)), algorithms=ways,
-        targets=(us.AllItems(), us.OneRelevant(others=9)), relevance=us.Relevance(liked=LIKED),
-        metrics=("P@5", "nDCG@10", "anti-P@5", "RR@10"), interventions=(us.Full(), us.Skew()),
+        split=(us.splits.Random(folds=2), us.splits.PerUser(test=0.2)),
+        algorithms=ways,
+        targets=(us.targets.AllItems(), us.targets.OneRelevant(others=9)),
+        relevance=us.Relevance(liked=LIKED),
+        metrics=("P@5", "nDCG@10", "anti-P@5", "RR@10"),
+        interventions=(us.splits.Full(), us.splits.Skew()),
         seed=0,
-    )  # fmt: skip
+    )
     with Recorder(type(one) for one in ways.values()) as kept:
-        results = us.run(data.ratings, plan)
+        results = us.run_plan(data.ratings, plan)
     names = {id(one): name for name, one in plan.systems.items()}
     fits = {name: [] for name in ways}
     for one, train, model in kept.models:
@@ -714,18 +967,21 @@ def worlds(_data, _piece):
             size = {"ratings": 600} if name == "simulated-popularity" else {}
             one = us.world(name, users=60, items=50, seed=seed, **size)
             made[f"{name}, seed {seed}"] = {
-                "ratings": plain(one.ratings), "random": plain(one.random(0.1)),
+                "ratings": plain(one.ratings),
+                "random": plain(one.random(0.1)),
                 "liked": repr(float(one.liked)),
-            }  # fmt: skip
+            }
     return made
 
 
 def some_systems():
     return {
-        "Random": us.Random(), "Popularity": us.Popularity(),
-        "WRMF": us.WRMF(factors=4, iterations=3), "BPRMF": us.BPRMF(factors=4, epochs=4),
-        "LDA": us.LDA(topics=3, iterations=4),
-    }  # fmt: skip
+        "Random": us.recommend.Random(),
+        "Popularity": us.recommend.Popularity(),
+        "WRMF": us.recommend.WRMF(factors=4, iterations=3),
+        "BPRMF": us.recommend.BPRMF(factors=4, epochs=4),
+        "LDA": us.recommend.LDA(topics=3, iterations=4),
+    }
 
 
 def estimates(data, _piece):
@@ -734,116 +990,140 @@ def estimates(data, _piece):
     how = {"train": train, "liked": LIKED}
     split = one_split(data)
     models = {name: one.fit(split.train, 0) for name, one in some_systems().items()}
-    lists = us.OneRelevant(others=9).lists(split, liked=LIKED)
+    lists = us.targets.OneRelevant(others=9).lists(split, liked=LIKED)
     systems = some_systems()
     two = {name: systems[name] for name in ("WRMF", "BPRMF")}
     shop = us.world("shop", users=60, items=50, seed=1)
     relevance = us.Relevance(liked=LIKED)
     plan = us.Plan(
-        algorithms=systems, relevance=relevance, metrics=("P@5", "Recall@5"),
-        split=us.RandomSplit(test=0.2), seed=3,
-    )  # fmt: skip
+        algorithms=systems,
+        relevance=relevance,
+        metrics=("P@5", "Recall@5"),
+        split=us.splits.Random(test=0.2),
+        seed=3,
+    )
     scores = us.evaluate(test, runs, ("P@5", "nDCG@10", "anti-P@5"), **how)
     rng = np.random.default_rng(81)
     log = {
         "action": [f"a{one}" for one in rng.integers(0, 4, 200)],
-        "reward": rng.integers(0, 2, 200).tolist(), "propensity": [0.25] * 200,
-    }  # fmt: skip
+        "reward": rng.integers(0, 2, 200).tolist(),
+        "propensity": [0.25] * 200,
+    }
     ranks = {"x": rng.integers(1, 11, 60), "y": rng.integers(1, 6, 60)}
     few = {"resamples": 100, "seed": 2}
     work = {
         "evaluate": lambda: us.evaluate(test, runs, **how).mean(),
         "evaluate exact": lambda: us.evaluate(
-            us.OneRelevant(others=9, exact=True).lists(split, liked=LIKED), models, "RR@10"
+            us.targets.OneRelevant(others=9, exact=True).lists(split, liked=LIKED), models, "RR@10"
         ).mean(),
         "evaluate models": lambda: us.evaluate(lists, models, ("P@5", "nDCG@10")).mean(),
         "estimate": lambda: us.estimate(test, runs, ("P@5", "nDCG@10"), **how, **few),
         "estimate clipped": lambda: us.estimate(
             test, runs, "P@5", clip="90%", mean="ratio", users="all", **how, **few
         ),
-        "propensity": lambda: us.propensity(train, test),
-        "propensity naive-bayes": lambda: us.propensity(
+        "propensity": lambda: us.unbiased.propensity(train, test),
+        "propensity naive-bayes": lambda: us.unbiased.propensity(
             train, test, "naive-bayes", random=random
         ),
-        "bounds": lambda: us.bounds(test, runs, "P@5", **how),
-        "sensitivity": lambda: us.sensitivity(test, runs, "P@5", **how, **few),
-        "judgments_needed": lambda: us.judgments_needed(test, runs, "P@5", **how, **few),
-        "propensity_strata": lambda: us.propensity_strata(test, runs, "nDCG@10", **how),
-        "stratified_recall": lambda: us.stratified_recall(test, runs, 5, **how),
-        "strata": lambda: us.strata(test, runs, "P@5", m=4, bootstrap=100, **how),
-        "policy_value": lambda: us.policy_value(us.read_log(log), "uniform", bootstrap=100),
-        "correct_sampled": lambda: us.correct_sampled(lists, models, bootstrap=100),
-        "sampled_metrics": lambda: us.sampled_metrics(ranks, items=100, n=10, bootstrap=100),
-        "expected_metrics": lambda: us.expected_metrics(ranks, items=100, sizes=(10, 50)),
-        "corrected_values": lambda: us.corrected_values("nDCG@10", 100, 10),
-        "target_sizes": lambda: us.target_sizes(
+        "bounds": lambda: us.unbiased.bounds(test, runs, "P@5", **how),
+        "sensitivity": lambda: us.unbiased.sensitivity(test, runs, "P@5", **how, **few),
+        "judgments_needed": lambda: us.unbiased.judgments_needed(test, runs, "P@5", **how, **few),
+        "propensity_strata": lambda: us.unbiased.propensity_strata(test, runs, "nDCG@10", **how),
+        "stratified_recall": lambda: us.unbiased.stratified_recall(test, runs, 5, **how),
+        "strata": lambda: us.unbiased.strata(test, runs, "P@5", m=4, bootstrap=100, **how),
+        "policy_value": lambda: us.unbiased.policy_value(
+            us.unbiased.read_log(log), "uniform", bootstrap=100
+        ),
+        "correct_sampled": lambda: us.unbiased.correct_sampled(lists, models, bootstrap=100),
+        "sampled_metrics": lambda: us.unbiased.sampled_metrics(
+            ranks, items=100, n=10, bootstrap=100
+        ),
+        "expected_metrics": lambda: us.unbiased.expected_metrics(ranks, items=100, sizes=(10, 50)),
+        "corrected_values": lambda: us.unbiased.corrected_values("nDCG@10", 100, 10),
+        "target_sizes": lambda: us.unbiased.target_sizes(
             split, models, "P@5", (0, 10, 20), liked=LIKED, permutations=200, bootstrap=50
         ),
-        "top_lists": lambda: us.top_lists(shop, systems, k=5, seed=4),
-        "ab_test": lambda: us.ab_test(shop, systems, 500, k=5, seed=4),
-        "ab_test forced": lambda: us.ab_test(shop, systems, 500, us.Forced(), k=5, seed=4),
-        "ab_test of a list": lambda: us.ab_test(
-            shop, [us.Random(), us.WRMF(factors=4, iterations=3)], 500, k=5, seed=4
+        "top_lists": lambda: us.unbiased.top_lists(shop, systems, k=5, seed=4),
+        "ab_test": lambda: us.unbiased.ab_test(shop, systems, 500, k=5, seed=4),
+        "ab_test forced": lambda: us.unbiased.ab_test(
+            shop, systems, 500, us.unbiased.ForcedExposure(), k=5, seed=4
         ),
-        "interleave": lambda: us.interleave(shop, two, 500, k=5, seed=4),
-        "interleave balanced": lambda: us.interleave(
+        "ab_test of a list": lambda: us.unbiased.ab_test(
+            shop,
+            [us.recommend.Random(), us.recommend.WRMF(factors=4, iterations=3)],
+            500,
+            k=5,
+            seed=4,
+        ),
+        "interleave": lambda: us.unbiased.interleave(shop, two, 500, k=5, seed=4),
+        "interleave balanced": lambda: us.unbiased.interleave(
             shop, two, 500, k=5, seed=4, method="balanced"
         ),
-        "multileave": lambda: us.multileave(shop, systems, 500, k=5, seed=4),
-        "reuse_judgments": lambda: us.reuse_judgments(shop, systems, ["Random", "WRMF"], k=5),
-        "online_tests": lambda: us.online_tests(shop, systems, (50, 200), k=5, repeats=2),
-        "null_experiment": lambda: us.null_experiment(
+        "multileave": lambda: us.unbiased.multileave(shop, systems, 500, k=5, seed=4),
+        "reuse_judgments": lambda: us.unbiased.reuse_judgments(
+            shop, systems, ["Random", "WRMF"], k=5
+        ),
+        "online_tests": lambda: us.unbiased.online_tests(shop, systems, (50, 200), k=5, repeats=2),
+        "null_experiment": lambda: us.auditing.null_experiment(
             data.ratings, plan, ("iid", "within-user"), 2, liked=LIKED
         ).table(),
-        "operating_characteristics": lambda: us.operating_characteristics(
+        "operating_characteristics": lambda: us.auditing.operating_characteristics(
             shop, plan, strengths=(0.1, 0.4), repeats=2
         ),
-        "truth": lambda: us.truth(shop, plan, bootstrap=50).table(),
-        "truth of random": lambda: us.truth(
+        "truth": lambda: us.auditing.truth(shop, plan, bootstrap=50).table(),
+        "truth of random": lambda: us.auditing.truth(
             data.ratings, plan, random=random, bootstrap=50
         ).table(),
-        "sweep": lambda: us.sweep(shop, plan, sizes=(0.3,), exponents=(0.5, 1.0)).table(),
-        "debiased_training": lambda: us.debiased_training(
-            data.ratings, dataclasses.replace(plan, interventions=(us.Reg(), us.Skew())),
+        "sweep": lambda: us.auditing.sweep(shop, plan, sizes=(0.3,), exponents=(0.5, 1.0)).table(),
+        "debiased_training": lambda: us.auditing.debiased_training(
+            data.ratings,
+            dataclasses.replace(plan, interventions=(us.splits.Reg(), us.splits.Skew())),
             random=random,
         ),
-        "intervention_study": lambda: us.intervention_study(
-            data.ratings, random,
+        "intervention_study": lambda: us.auditing.intervention_study(
+            data.ratings,
+            random,
             {
-                "WRMF": (us.WRMF(iterations=2), {"factors": [2, 4]}),
-                "BPRMF": us.BPRMF(factors=4, epochs=3), "Popularity": us.Popularity(),
+                "WRMF": (us.recommend.WRMF(iterations=2), {"factors": [2, 4]}),
+                "BPRMF": us.recommend.BPRMF(factors=4, epochs=3),
+                "Popularity": us.recommend.Popularity(),
             },
-            relevance=relevance, repetitions=2,
+            relevance=relevance,
+            repetitions=2,
         ),
         "tune": lambda: us.tune(
-            us.WRMF(iterations=2), {"factors": [2, 4, 8], "alpha": [1.0, 5.0]}, train, "nDCG@10",
-            relevance=relevance, trials=3,
+            us.recommend.WRMF(iterations=2),
+            {"factors": [2, 4, 8], "alpha": [1.0, 5.0]},
+            train,
+            "nDCG@10",
+            relevance=relevance,
+            trials=3,
         ),
         "compare": lambda: us.compare(scores, permutations=500),
         "compare wilcoxon": lambda: us.compare(scores, test="wilcoxon"),
         "compare bootstrap": lambda: us.compare(scores, test="bootstrap", permutations=500),
-        "power": lambda: us.power(scores, permutations=200, samples=50),
-        "type_one_error": lambda: us.type_one_error(
+        "power": lambda: us.stats.power(scores, permutations=200, samples=50),
+        "type_one_error": lambda: us.stats.type_one_error(
             scores, "P@5", simulations=50, permutations=100
         ),
-        "agreement": lambda: us.agreement(scores, bootstrap=50, permutations=200),
-        "stability": lambda: us.stability(us.score_table(scores, users=20)),
-        "user_robustness": lambda: us.user_robustness(scores, samples=5),
-        "describe_bias": lambda: us.describe_bias(data.ratings, liked=LIKED, random=random),
-        "margins": lambda: us.margins(scores),
-        "optimal_rankings": lambda: us.optimal_rankings(data.ratings, liked=LIKED),
-        "expected_precision": lambda: us.expected_precision(data.ratings, liked=LIKED),
-        "fairness": lambda: us.fairness(split, relevance=relevance),
-        "sparsity": lambda: us.sparsity(lists),
-        "audit_split": lambda: us.audit_split(split),
-        "looks_random": lambda: us.looks_random(random),
-        "fit_popularity_law": lambda: us.fit_popularity_law(data.ratings),
-        "summary": lambda: us.summary(data.ratings),
+        "agreement": lambda: us.stats.agreement(scores, bootstrap=50, permutations=200),
+        "stability": lambda: us.stats.stability(us.stats.score_table(scores, users=20)),
+        "user_robustness": lambda: us.stats.user_robustness(scores, samples=5),
+        "describe_bias": lambda: us.bias.describe_bias(data.ratings, liked=LIKED, random=random),
+        "margins": lambda: us.bias.margins(scores),
+        "optimal_rankings": lambda: us.bias.optimal_rankings(data.ratings, liked=LIKED),
+        "expected_precision": lambda: us.evaluation.expected_precision(data.ratings, liked=LIKED),
+        "fairness": lambda: us.evaluation.fairness(split, relevance=relevance),
+        "sparsity": lambda: us.evaluation.sparsity(lists),
+        "audit_split": lambda: us.splits.diagnose_split(split),
+        "looks_random": lambda: us.splits.looks_random(random),
+        "fit_popularity_law": lambda: us.worlds.fit_popularity_law(data.ratings),
+        "summary": lambda: us.data.summary(data.ratings),
         "ties": lambda: {
             name: digest(us.rank(one, lists, 10, ties="random", seed=5).item)
             for name, one in models.items()
         },
-    }  # fmt: skip
+    }
     made, wrong = {}, []
     for name, make in work.items():
         try:
@@ -858,10 +1138,12 @@ def estimates(data, _piece):
 def presets(_data, _piece):
     """The settings of the papers' systems."""
     papers = {
-        "bellogin2017": us.bellogin2017(), "valcarce2018": us.valcarce2018(),
-        "carraro2020": us.carraro2020(), "mena2021": us.mena2021(),
-        "castells2018": us.castells2018(),
-    }  # fmt: skip
+        "bellogin2017": us.recommend.preset("bellogin2017"),
+        "valcarce2018": us.recommend.preset("valcarce2018"),
+        "carraro2020": us.recommend.preset("carraro2020"),
+        "mena2021": us.recommend.preset("mena2021"),
+        "castells2018": us.recommend.preset("castells2018"),
+    }
     return {paper: plain(systems) for paper, systems in papers.items()}
 
 
@@ -873,10 +1155,15 @@ def pieces():
     made |= {"audit-demo": audit_demo}
     made |= {name: command_piece(words) for name, words in commands().items()}
     inside = {
-        "audit-world": audit_world, "splits": splits, "targets": targets,
-        "interventions": interventions, "recommenders": recommenders, "worlds": worlds,
-        "estimates": estimates, "presets": presets,
-    }  # fmt: skip
+        "audit-world": audit_world,
+        "splits": splits,
+        "targets": targets,
+        "interventions": interventions,
+        "recommenders": recommenders,
+        "worlds": worlds,
+        "estimates": estimates,
+        "presets": presets,
+    }
     return made, inside
 
 

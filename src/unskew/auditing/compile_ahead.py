@@ -41,14 +41,14 @@ def compile_all() -> None:
     from unskew.evaluation.evaluate import evaluate
     from unskew.judging.rank import rank
     from unskew.recommend.registry import algorithm
-    from unskew.splits.random import RandomSplit
+    from unskew.splits.random import Random
     from unskew.targets.designs import AllItems, TestTargets
 
     user, item = np.divmod(np.arange(USERS * ITEMS), ITEMS)
     some = (7 * user + 3 * item) % 5 < 3
     rating = 1 + (user + item * item) % 5
     ratings = read_ratings({"user": user[some], "item": item[some], "rating": rating[some]})
-    split = RandomSplit(test=0.2).split(ratings)[0]
+    split = Random(test=0.2).split(ratings)[0]
     models = {
         name: algorithm(name).fit(split.train, generator(0, name))
         for name in LEVELS["quick"].algorithms

@@ -13,10 +13,10 @@ from unskew.experiment.plan import Plan, View
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import algorithm, settings_of
 from unskew.splits.interventions import Skew, WtdH
-from unskew.splits.popularity import UniformTest
-from unskew.splits.random import RandomSplit
+from unskew.splits.popularity import Uniform
+from unskew.splits.random import Random
 from unskew.splits.split import Splitter
-from unskew.splits.time import TemporalSplit
+from unskew.splits.time import Temporal
 from unskew.targets.designs import AllItems, OneRelevant, Percentiles, TestItems, TestTargets
 
 FEW = ("random", "popularity", "average-rating", "user-knn", "puresvd", "wrmf")
@@ -105,19 +105,19 @@ def ways_of_level(level: Level, designs: Sequence[str] | None = None) -> list[Wa
     if designs is not None and not designs:
         raise SettingError(f"name at least one design: {', '.join(DESIGNS)}")
     folds = level.folds
-    random = RandomSplit(test=0.2) if folds is None else RandomSplit(folds=folds)
+    random = Random(test=0.2) if folds is None else Random(folds=folds)
     one = OneRelevant(OTHERS, shortage="shorten")
     bins = Percentiles(OTHERS, shortage="shorten")
     made = {
         "all-items": (random, View("test", None, AllItems())),
         "test-items": (random, View("test", None, TestItems())),
         "1r": (random, View("test", None, one)),
-        "u1r": (UniformTest(test=0.2, repetitions=folds or 1), View("test", None, one)),
+        "u1r": (Uniform(test=0.2, repetitions=folds or 1), View("test", None, one)),
         "p1r": (random, View("test", None, bins)),
         "test-targets": (random, View("test", None, TestTargets("fill"))),
         "skew": (random, View("test", Skew(), AllItems())),
         "wtd-h": (random, View("test", WtdH(), AllItems())),
-        "temporal": (TemporalSplit(test=0.2), View("test", None, AllItems())),
+        "temporal": (Temporal(test=0.2), View("test", None, AllItems())),
     }
     chosen = tuple(dict.fromkeys(designs or DESIGNS))
     return [Way(name, DESIGNS[name], *made[name]) for name in chosen]

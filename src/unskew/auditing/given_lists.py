@@ -34,7 +34,7 @@ from unskew.errors import SettingError
 from unskew.evaluation.evaluate import evaluate, read_runs
 from unskew.evaluation.scores import Scores
 from unskew.runs import Run
-from unskew.splits.diagnose import audit_split
+from unskew.splits.diagnose import diagnose_split
 from unskew.splits.interventions import Skew, WtdH
 from unskew.splits.split import Split
 from unskew.worlds.nulls import redraw
@@ -93,7 +93,7 @@ def of_runs(
     dataset = Dataset("judgments", whole, None, None, rule.threshold, notes=tests.notes)
     splits = {}
     if trained is not None:
-        splits = {"given": audit_split(Split(trained, tests, "given"))}
+        splits = {"given": diagnose_split(Split(trained, tests, "given"))}
     measured = {
         **found.of_scores(scores),
         **found.of_lists(tests, lists, trained, None, rule),

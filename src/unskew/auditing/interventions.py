@@ -30,7 +30,7 @@ from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.splits import draws
 from unskew.splits.interventions import Design, Full, Reg, Skew, Wtd, WtdH
-from unskew.splits.random import RandomSplit
+from unskew.splits.random import Random
 from unskew.splits.split import Split, without_overlap
 from unskew.stats.correlation import kendall_test
 from unskew.stats.distributions import student_t_quantile
@@ -270,9 +270,10 @@ def intervention_study(
     >>> import unskew as us
     >>> from unskew.auditing.interventions import intervention_study
     >>> shop = us.world("shop", users=120, items=60, seed=1)
+    >>> systems = {"pop": us.recommend.Popularity(), "avg": us.recommend.AverageRating()}
     >>> found = intervention_study(
-    ...     shop.ratings, shop.random(0.2), {"pop": us.Popularity(), "avg": us.AverageRating()},
-    ...     [us.Full(), us.Skew()], repetitions=2)
+    ...     shop.ratings, shop.random(0.2), systems,
+    ...     [us.splits.Full(), us.splits.Skew()], repetitions=2)
     >>> found.table().height
     4
     """
@@ -303,7 +304,7 @@ def intervention_study(
     facts: list[dict[str, Any]] = []
     for number in range(repetitions):
         own = seed_of(seed, "interventions", number) % (1 << 31)
-        split = RandomSplit(test=held_out, exact=True).split(biased, own)[0]
+        split = Random(test=held_out, exact=True).split(biased, own)[0]
         learnt, valid, true = _parted(random, weights, validation, own)
         train = split.train
 

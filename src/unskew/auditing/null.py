@@ -18,7 +18,7 @@ from unskew.engine.rng import key_of as seed_of
 from unskew.engine.store import key_of
 from unskew.errors import SettingError
 from unskew.experiment.plan import Plan
-from unskew.experiment.results import Results, run
+from unskew.experiment.results import Results, run_plan
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.stats.distributions import mean_interval
@@ -243,7 +243,7 @@ def null_experiment(
     >>> rows = [(u, i, 1 + (u * i) % 5) for u in range(60) for i in range(40) if (u + i) % 40 >= i]
     >>> user, item, rating = zip(*rows)
     >>> data = us.read_ratings({"user": user, "item": item, "rating": rating})
-    >>> plan = us.Plan(algorithms=[us.Popularity()], metrics=["P@5"], users="all")
+    >>> plan = us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@5"], users="all")
     >>> found = null_experiment(data, plan, repeats=3)
     >>> found.table()["ratio"][0] > 1.5  # the design favours popular items where nobody has taste
     True
@@ -278,7 +278,7 @@ def null_experiment(
                 seed = seed_of(seed, "null", kind, repeat) % (1 << 31)
                 wanted = replace(wanted, seed=seed)
                 drawn = _redrawn(data, kind, seed, share, directions, group.plan)
-            results = run(drawn, wanted, store=store, workers=workers)
+            results = run_plan(drawn, wanted, store=store, workers=workers)
             rows += _rows(results, group, kind, repeat)
             done += 1
             if progress is not None:

@@ -15,8 +15,8 @@ from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import Popularity, PositivePopularity, Random, SmoothedAverage
 from unskew.splits.familiar import FamiliarTraining
-from unskew.splits.popularity import FlatTest, item_counts
-from unskew.splits.random import RandomSplit
+from unskew.splits.popularity import Flat, item_counts
+from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Split, Splitter
 from unskew.splits.strata import Strata, judgment_bins, percentiles
 from unskew.targets.designs import AllItems, Targets, TestTargets, TrainItems
@@ -143,7 +143,7 @@ def simple_systems(liked: float = 4.0) -> list[Algorithm]:
 
 
 @checked
-def castells2018_designs(
+def published_designs(
     algorithms: Sequence[Algorithm] | Mapping[str, Algorithm] | None = None,
     designs: Sequence[str] = DEFAULT_DESIGNS,
     *,
@@ -170,10 +170,10 @@ def castells2018_designs(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.auditing.null_designs import castells2018_designs
-    >>> plans = castells2018_designs(designs=["random", "flat"])
+    >>> from unskew.auditing.null_designs import published_designs
+    >>> plans = published_designs(designs=["random", "flat"])
     >>> plans["flat"].splits
-    (FlatTest(t=10, test=None, min_ratings=20, repetitions=1),)
+    (Flat(t=10, test=None, min_ratings=20, repetitions=1),)
     """
     for name in designs:
         choose("design", name, DESIGNS)
@@ -183,7 +183,7 @@ def castells2018_designs(
     random = RandomSplit(test=0.2) if folds is None else RandomSplit(folds=folds)
     ways: dict[str, tuple[Splitter, Targets]] = {
         "random": (random, AllItems()),
-        "flat": (FlatTest(10, min_ratings=20), AllItems()),
+        "flat": (Flat(10, min_ratings=20), AllItems()),
         "percentiles": (random, AllItems(strata=10)),
         "judgment-bins": (random, AllItems(strata=10, strata_by="judgments")),
         "slices": (Slices(random, liked=liked), TrainItems()),

@@ -222,7 +222,8 @@ def operating_characteristics(
     >>> import unskew as us
     >>> from unskew.auditing.operating import operating_characteristics
     >>> shop = us.world("shop", users=100, items=60, seed=1)
-    >>> plan = us.Plan(algorithms=[us.Random(), us.Popularity()], metrics=["P@5"])
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+    >>> plan = us.Plan(algorithms=systems, metrics=["P@5"])
     >>> found = operating_characteristics(shop, plan, repeats=2, strengths=[1])
     >>> found.power().columns
     ['world', 'design', 'metric', 'strength', 'true', 'observed', 'power', 'against']

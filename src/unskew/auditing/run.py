@@ -38,12 +38,12 @@ from unskew.engine.versions import versions
 from unskew.errors import SettingError, UnskewError
 from unskew.evaluation.scores import Scores, system_of
 from unskew.experiment.plan import Plan
-from unskew.experiment.results import run
+from unskew.experiment.results import run_plan
 from unskew.experiment.task import is_storable
 from unskew.judging.rank import rank
 from unskew.recommend.model import Algorithm
 from unskew.runs import Run
-from unskew.splits.diagnose import SplitAudit, audit_split
+from unskew.splits.diagnose import SplitAudit, diagnose_split
 from unskew.splits.split import Split
 from unskew.targets.designs import AllItems, TargetLists
 from unskew.worlds.worlds import World
@@ -178,8 +178,8 @@ class Job:
             self.name,
             self.ratings,
             mar,
-            self.source.scale,
-            self.plan.relevance.threshold,  # type: ignore[attr-defined]
+            self.source.scale,  # type: ignore[attr-defined]
+            self.plan.relevance.threshold,
             notes=self.ratings.notes,
         )
         least = at_least(self.plan.relevance, self.ratings)
@@ -247,7 +247,7 @@ class Job:
                 step = len(self.plan.systems) + 1
                 self.told("designs", before + round(share * step), total)
 
-            results = run(
+            results = run_plan(
                 self.ratings, plan, store=self.store.home, workers=self.workers, progress=moved
             )
             done += len(self.plan.systems) + 1
@@ -366,7 +366,7 @@ class Job:
         different = {key_of(way.split.describe()): way.split for way in ways}
         names = [one.name for one in different.values()]
         return {
-            one.name if names.count(one.name) == 1 else repr(one): audit_split(splits[key])
+            one.name if names.count(one.name) == 1 else repr(one): diagnose_split(splits[key])
             for key, one in different.items()
         }
 

@@ -380,7 +380,8 @@ def truth(
     >>> import unskew as us
     >>> from unskew.auditing.true_values import truth
     >>> shop = us.world("shop", users=120, items=60, seed=1)
-    >>> plan = us.Plan(algorithms=[us.Random(), us.Popularity()], metrics=["P@5", "anti-P@5"])
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+    >>> plan = us.Plan(algorithms=systems, metrics=["P@5", "anti-P@5"])
     >>> found = truth(shop, plan, bootstrap=0)
     >>> found.table().columns[:6]
     ['design', 'system', 'metric', 'observed', 'true', 'error']
@@ -542,7 +543,8 @@ def sweep(
     >>> import unskew as us
     >>> from unskew.auditing.true_values import sweep
     >>> shop = us.world("shop", users=120, items=60, seed=1)
-    >>> plan = us.Plan(algorithms=[us.Random(), us.Popularity()], metrics=["Recall@5"])
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+    >>> plan = us.Plan(algorithms=systems, metrics=["Recall@5"])
     >>> sweep(shop, plan, sizes=[0.5], exponents=[0, 1]).table().height
     6
     """
@@ -655,12 +657,17 @@ def debiased_training(
     >>> import unskew as us
     >>> from unskew.auditing.true_values import debiased_training
     >>> shop = us.world("shop", users=120, items=60, seed=1)
-    >>> plan = us.Plan(algorithms=[us.Popularity()], metrics=["P@5"], interventions=[us.Skew()])
+    >>> plan = us.Plan(
+    ...     algorithms=[us.recommend.Popularity()], metrics=["P@5"],
+    ...     interventions=[us.splits.Skew()],
+    ... )
     >>> debiased_training(shop, plan).table()["training"].to_list()
     ['full', 'skew']
     """
     if not plan.interventions:
-        raise SettingError("the plan has no interventions: give interventions=[us.Skew(), …]")
+        raise SettingError(
+            "the plan has no interventions: give interventions=[us.splits.Skew(), …]"
+        )
     source = observed_and_true.source_of(data, random, weights, targets, overlap, plan)
     kinds = [one.kind for one in plan.interventions]
     scores: dict[str, list[Scores]] = {}

@@ -128,13 +128,13 @@ def null(  # noqa: D103 - its help is NULL
     quiet: Quiet = False,
 ) -> None:
     from unskew.auditing.null import null_experiment
-    from unskew.auditing.null_designs import castells2018_designs
+    from unskew.auditing.null_designs import published_designs
 
     choose("format", format, FORMATS)
     figures = outputs.figures_of(figure, ("null",))
     data = inputs.loaded(ratings, data_dir, columns, duplicates)
     named = [name.strip() for name in designs.split(",") if name.strip()]
-    plans = castells2018_designs(
+    plans = published_designs(
         systems_of(algorithm),
         named,
         liked=_threshold(liked, data),
@@ -214,7 +214,7 @@ def truth(  # noqa: D103 - its help is TRUTH
     from unskew.data.relevance import Relevance
     from unskew.experiment.plan import Plan
     from unskew.splits.interventions import DESIGNS
-    from unskew.splits.random import RandomSplit
+    from unskew.splits.random import Random
     from unskew.targets.designs import BY_NAME
 
     choose("format", format, FORMATS)
@@ -239,7 +239,7 @@ def truth(  # noqa: D103 - its help is TRUTH
     threshold = _threshold(liked, data)
     named = [BY_NAME[choose("targets", one, BY_NAME)]() for one in targets or ["all-items"]]
     plan = Plan(
-        RandomSplit(test=test) if folds is None else RandomSplit(folds=folds),
+        Random(test=test) if folds is None else Random(folds=folds),
         named,
         systems_of(algorithm) or simple_systems(threshold),
         Relevance(liked=threshold),

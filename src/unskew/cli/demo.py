@@ -66,10 +66,10 @@ def _save(shop: World, folder: Path, seed: int) -> None:
     from unskew.engine.rng import generator
     from unskew.judging.rank import rank
     from unskew.recommend.registry import algorithm
-    from unskew.splits.random import RandomSplit
+    from unskew.splits.random import Random
     from unskew.targets.designs import AllItems
 
-    split = RandomSplit(test=0.2).split(shop.ratings, seed)[0]
+    split = Random(test=0.2).split(shop.ratings, seed)[0]
     lists = AllItems().lists(split, liked=shop.liked)
     parts = {
         "ratings": shop.ratings,

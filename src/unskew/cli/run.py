@@ -93,7 +93,7 @@ def run(  # noqa: D103 - its help is EXAMPLES
 ) -> None:
     from unskew.engine.cluster import connect, workers_of
     from unskew.experiment.plan import read_plan
-    from unskew.experiment.results import run as carry_out
+    from unskew.experiment.results import run_plan as carry_out
 
     choose("format", format, outputs.FORMATS)
     if cluster is not None and workers != 1:

@@ -248,7 +248,7 @@ def levels(ratings: Ratings, liked: float) -> Ratings:
     --------
     >>> import unskew as us
     >>> ratings = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]})
-    >>> us.levels(ratings, liked=4).value
+    >>> us.data.levels(ratings, liked=4).value
     array([2., 0., 1.])
     """
     return replace(ratings, value=frozen(np.maximum(ratings.value - liked + 1, 0.0)))

@@ -104,8 +104,9 @@ def evaluate(
         Called with (done, total) as work goes on.
     targets
         What the systems ranked, with `train`: a design with one list per user, such as
-        `us.TestItems()`, or its name (`all-items`, `test-items`, `train-items`, `test-targets`).
-        Then lists are checked against it, and what a random order is expected to score is shown.
+        `us.targets.TestItems()`, or its name (`all-items`, `test-items`, `train-items`,
+        `test-targets`). Then lists are checked against it, and what a random order is expected to
+        score is shown.
     draws
         With targets: how many random orders are averaged for the expectation of metrics for
         which no closed form is known.

@@ -25,7 +25,7 @@ from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.presets import Chosen
 from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
 from unskew.splits.interventions import DESIGNS, Design
-from unskew.splits.random import RandomSplit
+from unskew.splits.random import Random
 from unskew.splits.registry import PROTOCOLS, protocol
 from unskew.splits.split import Split, Splitter
 from unskew.targets.designs import (
@@ -110,8 +110,8 @@ class Plan:
     metrics
         What to compute.
     interventions
-        Judge by these samples of the test part (`us.Skew()` …) beside the test part itself; give
-        `us.Full()` among them, or nothing, to keep the whole.
+        Judge by these samples of the test part (`us.splits.Skew()` …) beside the test part itself;
+        give `us.splits.Full()` among them, or nothing, to keep the whole.
     judgments
         Which judgment sets of a split judge: `test`, or names such as `observed` and `true`.
     users, undefined
@@ -126,12 +126,12 @@ class Plan:
     Examples
     --------
     >>> import unskew as us
-    >>> plan = us.Plan(algorithms=[us.Popularity(), us.UserKNN(k=50)], seed=7)
+    >>> plan = us.Plan(algorithms=[us.recommend.Popularity(), us.recommend.UserKNN(k=50)], seed=7)
     >>> list(plan.systems)
     ['popularity', 'user-knn k=50']
     """
 
-    split: Splitter | Sequence[Splitter] = field(default_factory=RandomSplit)
+    split: Splitter | Sequence[Splitter] = field(default_factory=Random)
     targets: Targets | Sequence[Targets] = field(default_factory=AllItems)
     algorithms: Sequence[Algorithm | Chosen] | Mapping[str, Algorithm | Chosen] = ()
     relevance: Relevance = field(default_factory=lambda: Relevance(liked=4))
@@ -161,10 +161,10 @@ class Plan:
                     raise SettingError(f"plan: {name} holds {parts[place]!r} twice")
             object.__setattr__(self, name, parts)
 
-        several("split", Splitter, "splits, such as us.RandomSplit(folds=5)")
-        several("targets", Targets, "designs, such as us.TestItems()")
+        several("split", Splitter, "splits, such as us.splits.Random(folds=5)")
+        several("targets", Targets, "designs, such as us.targets.TestItems()")
         several("metrics", Metric | str, "names, such as nDCG@10")
-        several("interventions", Design, "interventions, such as us.Skew()")
+        several("interventions", Design, "interventions, such as us.splits.Skew()")
         several("judgments", str, "names, such as test")
         object.__setattr__(self, "algorithms", tuple(_labelled(self.algorithms).items()))
         for name in ("split", "targets", "algorithms", "metrics", "judgments"):
@@ -291,8 +291,8 @@ def _algorithm(one: object) -> Algorithm:
     if isinstance(one, Algorithm):
         return one
     raise SettingError(
-        f"a plan holds algorithms, such as us.Popularity(); got {one!r} (wrap a function of your "
-        f"own in us.Custom)"
+        f"a plan holds algorithms, such as us.recommend.Popularity(); got {one!r} (wrap a "
+        f"function of your own in us.experiment.Custom)"
     )
 
 

@@ -224,7 +224,7 @@ def _names(part: Result) -> dict[str, str]:
 
 
 @checked
-def run(
+def run_plan(
     data: object,
     plan: Plan,
     *,
@@ -263,8 +263,10 @@ def run(
     --------
     >>> import unskew as us
     >>> ratings = {"user": [1, 1, 2, 2, 3, 3], "item": [7, 8, 7, 9, 8, 9], "rating": [5] * 6}
-    >>> plan = us.Plan(us.LeaveOut(1), algorithms=[us.Popularity()], metrics=["P@1"], seed=2)
-    >>> us.run(ratings, plan)
+    >>> plan = us.Plan(
+    ...     us.splits.LeaveOut(1), algorithms=[us.recommend.Popularity()], metrics=["P@1"], seed=2
+    ... )
+    >>> us.run_plan(ratings, plan)
     Results(1 designs and splits, 1 systems)
     """
     ratings = data if isinstance(data, Ratings) else read_ratings(data)

@@ -17,13 +17,13 @@ from unskew.data.relevance import Relevance
 from unskew.engine.rng import generator
 from unskew.errors import DataError, SettingError
 from unskew.experiment.plan import Plan
-from unskew.experiment.results import Progress, run
+from unskew.experiment.results import Progress, run_plan
 from unskew.metrics.names import parse
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import settings_of
 from unskew.splits.given import Given
 from unskew.splits.split import Splitter
-from unskew.splits.user import UserSplit
+from unskew.splits.user import PerUser
 from unskew.targets.designs import Targets, TestItems
 
 
@@ -100,7 +100,7 @@ def tune(
     >>> user, item, rating = zip(*rows)
     >>> train = us.read_ratings({"user": user, "item": item, "rating": rating})
     >>> liked = us.Relevance(liked=3)
-    >>> found = us.tune(us.UserKNN(), {"k": [2, 5]}, train, "nDCG@5", relevance=liked)
+    >>> found = us.tune(us.recommend.UserKNN(), {"k": [2, 5]}, train, "nDCG@5", relevance=liked)
     >>> found.trials.height
     2
     """
@@ -109,10 +109,10 @@ def tune(
     if isinstance(validation, Ratings):
         split = Given(test=validation, overlap="to-training")
     else:
-        split = validation or UserSplit(test=0.2)
+        split = validation or PerUser(test=0.2)
     systems = {f"trial {number}": one for number, (_, one) in enumerate(tried)}
     plan = Plan(split, targets or TestItems(), systems, relevance, [metric], users=users, seed=seed)
-    results = run(train, plan, store=store, workers=workers, progress=progress)
+    results = run_plan(train, plan, store=store, workers=workers, progress=progress)
     means = (
         results.table()
         .group_by("system", maintain_order=True)

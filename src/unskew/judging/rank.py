@@ -72,9 +72,9 @@ def rank(
     --------
     >>> import unskew as us
     >>> data = us.read_ratings({"user": [1, 1, 2, 2, 3], "item": [7, 8, 7, 9, 9]})
-    >>> split = us.LeaveOut(1).split(data, seed=1)[0]
-    >>> lists = us.AllItems().lists(split, liked=1)
-    >>> us.rank(us.Popularity().fit(split.train), lists, depth=2)
+    >>> split = us.splits.LeaveOut(1).split(data, seed=1)[0]
+    >>> lists = us.targets.AllItems().lists(split, liked=1)
+    >>> us.rank(us.recommend.Popularity().fit(split.train), lists, depth=2)
     Run(3 lists, 3 items, depth up to 2)
     """
     if depth < 1:

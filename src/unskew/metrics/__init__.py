@@ -1,6 +1,5 @@
 """Metrics: their names, their registry, their kernels."""
 
-from unskew.metrics.names import Metric, parse
-from unskew.metrics.registry import REGISTRY
+import lazy_loader
 
-__all__ = ["REGISTRY", "Metric", "parse"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

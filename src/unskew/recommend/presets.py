@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unskew.checks import checked, choose
 from unskew.data.ratings import Ratings
 from unskew.recommend.als import EALS, PZT
 from unskew.recommend.bpr import BPRMF
@@ -55,7 +56,7 @@ class Chosen:
         return self.algorithm.fit(train, rng)
 
 
-def valcarce2018() -> dict[str, Chosen]:
+def _valcarce2018() -> dict[str, Chosen]:
     """Return the 21 systems of valcarce2018 by the names that the paper gives them.
 
     The paper publishes no settings. Recovered ones were chosen by looking at the published values
@@ -64,7 +65,7 @@ def valcarce2018() -> dict[str, Chosen]:
     Examples
     --------
     >>> import unskew as us
-    >>> systems = us.valcarce2018()
+    >>> systems = us.recommend.preset("valcarce2018")
     >>> len(systems), systems["PureSVD"]
     (21, Chosen(algorithm=PureSVD(factors=30), settings='recovered'))
     """
@@ -107,21 +108,21 @@ def valcarce2018() -> dict[str, Chosen]:
     }
 
 
-def mena2021() -> dict[str, Chosen]:
+def _mena2021() -> dict[str, Chosen]:
     """Return the 16 systems of mena2021, by the names of its released results.
 
     Settings are those of the released configuration, but for the divisor of ListRankMF, which was
-    recovered from the released values. The systems learn from levels, 0 for what is
-    disliked and then 1, 2 (`us.levels(ratings, liked=4)`), and rank the items that have training
-    ratings. The paper's GPLSA is `plsa`. Its BPMF (`bpoissmf`) never learned: the library it was
-    run with updates nothing; here it learns, so its values cannot be compared. The same library's
-    WBPR draws from a distribution that drifts, and so does `wbpr` here (`drifting=True`); the
-    method as its authors meant it is `us.WBPR()`.
+    recovered from the released values. The systems learn from levels, 0 for what is disliked and
+    then 1, 2 (`us.data.levels(ratings, liked=4)`), and rank the items that have training ratings.
+    The paper's GPLSA is `plsa`. Its BPMF (`bpoissmf`) never learned: the library it was run with
+    updates nothing; here it learns, so its values cannot be compared. The same library's WBPR draws
+    from a distribution that drifts, and so does `wbpr` here (`drifting=True`); the method as its
+    authors meant it is `us.recommend.WBPR()`.
 
     Examples
     --------
     >>> import unskew as us
-    >>> us.mena2021()["eals"].algorithm.factors
+    >>> us.recommend.preset("mena2021")["eals"].algorithm.factors
     200
     """
     return {
@@ -164,7 +165,7 @@ def mena2021() -> dict[str, Chosen]:
     }
 
 
-def castells2018() -> dict[str, Chosen]:
+def _castells2018() -> dict[str, Chosen]:
     """Return the systems of castells2018 section 7.
 
     The mass μ of the smoothed average is that of the authors' code: the mean number of ratings.
@@ -172,7 +173,7 @@ def castells2018() -> dict[str, Chosen]:
     Examples
     --------
     >>> import unskew as us
-    >>> list(us.castells2018())
+    >>> list(us.recommend.preset("castells2018"))
     ['random', 'popularity', 'positive popularity', 'average rating', 'kNN', 'iMF']
     """
     return {
@@ -188,19 +189,19 @@ def castells2018() -> dict[str, Chosen]:
     }
 
 
-def carraro2020() -> dict[str, Chosen]:
+def _carraro2020() -> dict[str, Chosen]:
     """Return the systems of carraro2020 section 5.4.
 
     The paper tunes k, factors and λ anew in each of its splits, and so does
-    `us.intervention_study`. Here stand the medians of what ten splits of Coat chose, by Recall@10
-    on random ratings kept apart for that. MF is RankSys's, whose λ counts twice: 0.016 here is
-    its 0.008. So is IB_KNN: the asymmetry of its cosine is not published and was recovered from
-    the published values on Coat, to which 1 comes near and 0.5 does not.
+    `us.auditing.intervention_study`. Here stand the medians of what ten splits of Coat chose, by
+    Recall@10 on random ratings kept apart for that. MF is RankSys's, whose λ counts twice: 0.016
+    here is its 0.008. So is IB_KNN: the asymmetry of its cosine is not published and was recovered
+    from the published values on Coat, to which 1 comes near and 0.5 does not.
 
     Examples
     --------
     >>> import unskew as us
-    >>> list(us.carraro2020())
+    >>> list(us.recommend.preset("carraro2020"))
     ['AvgRating', 'PosPop', 'UB_KNN', 'IB_KNN', 'MF']
     """
     return {
@@ -212,7 +213,7 @@ def carraro2020() -> dict[str, Chosen]:
     }
 
 
-def bellogin2017() -> dict[str, Chosen]:
+def _bellogin2017() -> dict[str, Chosen]:
     """Return the systems of bellogin2017 section 3.3.
 
     The paper gives no settings. Ours were tuned on a part of MovieLens 1M's training ratings, by
@@ -222,7 +223,7 @@ def bellogin2017() -> dict[str, Chosen]:
     Examples
     --------
     >>> import unskew as us
-    >>> list(us.bellogin2017())
+    >>> list(us.recommend.preset("bellogin2017"))
     ['pLSA', 'MF', 'kNN', 'popularity', 'random']
     """
     return {
@@ -232,3 +233,30 @@ def bellogin2017() -> dict[str, Chosen]:
         "popularity": Chosen(Popularity(), "none"),
         "random": Chosen(Random(), "none"),
     }
+
+
+_PRESETS = {
+    "bellogin2017": _bellogin2017,
+    "carraro2020": _carraro2020,
+    "castells2018": _castells2018,
+    "mena2021": _mena2021,
+    "valcarce2018": _valcarce2018,
+}
+
+
+@checked
+def preset(paper: str) -> dict[str, Chosen]:
+    """Return the systems of a paper by the names that it gives them, with their settings.
+
+    Parameters
+    ----------
+    paper
+        `bellogin2017`, `carraro2020`, `castells2018`, `mena2021` or `valcarce2018`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> list(us.recommend.preset("castells2018"))
+    ['random', 'popularity', 'positive popularity', 'average rating', 'kNN', 'iMF']
+    """
+    return _PRESETS[choose("preset", paper, _PRESETS)]()

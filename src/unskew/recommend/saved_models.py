@@ -65,8 +65,8 @@ def save_model(
     >>> import os, tempfile, unskew as us
     >>> train = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]})
     >>> file = os.path.join(tempfile.mkdtemp(), "popular.model")
-    >>> us.save_model(us.Popularity().fit(train), file, train)
-    >>> us.load_model(file, train)
+    >>> us.recommend.save_model(us.recommend.Popularity().fit(train), file, train)
+    >>> us.recommend.load_model(file, train)
     SameForAll(item_score=array([2., 1.]))
     """
     arrays: dict[str, NDArray[Any]] = {}

@@ -1,1 +1,5 @@
 """How results look: tables, charts and pages; nothing here knows what a recommender is."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

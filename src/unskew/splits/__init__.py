@@ -1,1 +1,5 @@
 """Training and test ratings: every way to split, sub-samples and interventions."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -82,7 +82,7 @@ class SplitAudit:
         if self.per_item is None:
             raise DataError(
                 f"{self.label}: this audit is from a card, without the ratings of each item; "
-                f"make it of the split (load_splits, then audit_split) to draw it"
+                f"make it of the split (load_splits, then diagnose_split) to draw it"
             )
         return split_counts(*self.per_item, scale=scale, bins=bins, label=self.label)
 
@@ -116,7 +116,7 @@ class SplitAudit:
 
 
 @checked
-def audit_split(split: Split) -> SplitAudit:
+def diagnose_split(split: Split) -> SplitAudit:
     """Tell what a split did: sizes, cold and lost users and items, popularity, time, duplicates.
 
     Parameters

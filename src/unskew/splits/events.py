@@ -111,7 +111,7 @@ def _in_order(
 
 
 @dataclass(frozen=True)
-class EventSplit(Splitter):
+class TemporalEvents(Splitter):
     """Events are split by time, then aggregated per pair within each part.
 
     bellogin2017 splits the plays of Last.fm so. A table of unique pairs cannot do this: whoever

@@ -95,7 +95,7 @@ class Given(Splitter):
 
 
 @dataclass(frozen=True)
-class ForcedTest(Splitter):
+class Forced(Splitter):
     """Ratings that users chose to give train; ratings they were asked for at random test.
 
     castells2018 section 5.2.1. Pairs in both parts belong to training: taking them out of

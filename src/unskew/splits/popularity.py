@@ -15,7 +15,7 @@ from unskew.checks import as_count, as_share, choose, portion
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.splits import draws
-from unskew.splits.random import RandomSplit
+from unskew.splits.random import Random
 from unskew.splits.split import SIZES, Split, Splitter, assemble, by_mask
 
 ROUNDING = ("floor", "nearest")
@@ -35,7 +35,7 @@ def by_popularity(counts: I64) -> I64:
 
 
 @dataclass(frozen=True)
-class UniformTest(Splitter):
+class Uniform(Splitter):
     r"""The same number of test ratings for each of the more popular items.
 
     bellogin2017 section 6.2 (U1R, UAR). With items sorted by falling number of ratings,
@@ -117,7 +117,7 @@ class UniformTest(Splitter):
 
 
 @dataclass(frozen=True)
-class FlatTest(Splitter):
+class Flat(Splitter):
     """The same number t of test ratings for every item that has enough.
 
     castells2018 section 5.1.2, which does not say what becomes of items with few ratings.
@@ -224,7 +224,7 @@ class HeadRemoved(Splitter):
         Keep the `tail` in the test part (default), or the `head`.
     """
 
-    of: Splitter = field(default_factory=RandomSplit)
+    of: Splitter = field(default_factory=Random)
     share: float = 0.1
     by: str = "items"
     counts: str = "all"
@@ -235,7 +235,7 @@ class HeadRemoved(Splitter):
 
     def __post_init__(self) -> None:
         if not isinstance(self.of, Splitter):
-            raise SettingError(f"of must be a way to split, such as RandomSplit(); got {self.of!r}")
+            raise SettingError(f"of must be a way to split, such as Random(); got {self.of!r}")
         as_share("share", self.share)
         choose("by", self.by, BY)
         choose("counts", self.counts, COUNTS)

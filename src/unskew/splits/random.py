@@ -1,4 +1,4 @@
-"""`RandomSplit`: every rating to the test part by chance."""
+"""`Random`: every rating to the test part by chance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unskew.splits.split import Split, Splitter, by_mask
 
 
 @dataclass(frozen=True)
-class RandomSplit(Splitter):
+class Random(Splitter):
     """Every rating falls into the test part by chance, independently of all others.
 
     bellogin2017 section 3, mena2021 section 9, castells2018 section 5.1.1.
@@ -35,9 +35,9 @@ class RandomSplit(Splitter):
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.splits.random import RandomSplit
+    >>> from unskew.splits.random import Random
     >>> data = us.read_ratings({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 3, 2]})
-    >>> RandomSplit(test=0.4, exact=True).split(data, seed=7)
+    >>> Random(test=0.4, exact=True).split(data, seed=7)
     [Split(random: train 3, test 2)]
     """
 

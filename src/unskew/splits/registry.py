@@ -8,27 +8,27 @@ from typing import Any
 
 from unskew.checks import choose
 from unskew.errors import SettingError
-from unskew.splits.events import EventSplit
+from unskew.splits.events import TemporalEvents
 from unskew.splits.familiar import FamiliarTraining
-from unskew.splits.given import ForcedTest, Given
-from unskew.splits.popularity import FlatTest, HeadRemoved, UniformTest
-from unskew.splits.random import RandomSplit
+from unskew.splits.given import Forced, Given
+from unskew.splits.popularity import Flat, HeadRemoved, Uniform
+from unskew.splits.random import Random
 from unskew.splits.split import Splitter
-from unskew.splits.time import TemporalSplit
-from unskew.splits.user import LeaveOut, UserSplit
+from unskew.splits.time import Temporal
+from unskew.splits.user import LeaveOut, PerUser
 
 PROTOCOLS: dict[str, type[Splitter]] = {
     kind.name: kind
     for kind in (
-        RandomSplit,
-        UserSplit,
+        Random,
+        PerUser,
         LeaveOut,
-        TemporalSplit,
-        EventSplit,
-        UniformTest,
-        FlatTest,
+        Temporal,
+        TemporalEvents,
+        Uniform,
+        Flat,
         HeadRemoved,
-        ForcedTest,
+        Forced,
         FamiliarTraining,
         Given,
     )
@@ -49,7 +49,7 @@ def protocol(name: str, **settings: Any) -> Splitter:
     --------
     >>> from unskew.splits.registry import protocol
     >>> protocol("user", test=0.5)
-    UserSplit(test=0.5, rounding='floor', number=None, pick='random')
+    PerUser(test=0.5, rounding='floor', number=None, pick='random')
     """
     kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
     allowed = [one.name for one in fields(kind)]

@@ -19,8 +19,8 @@ from unskew.engine.files import replacing_folder, write_table
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
 from unskew.report.result import finite
-from unskew.splits.diagnose import audit_split
-from unskew.splits.events import Events, EventSplit
+from unskew.splits.diagnose import diagnose_split
+from unskew.splits.events import Events, TemporalEvents
 from unskew.splits.interventions import Intervened
 from unskew.splits.registry import protocol
 from unskew.splits.split import Split, Splitter
@@ -96,7 +96,9 @@ def _write_splits(
                 "folder": place,
                 "files": {f"{name}.parquet": len(rows) for name, rows in parts.items()},
                 "facts": facts,
-                "audit": {key: finite(fact) for key, fact in audit_split(split).describe().items()},
+                "audit": {
+                    key: finite(fact) for key, fact in diagnose_split(split).describe().items()
+                },
             }
         )
     settings = how.describe()
@@ -117,10 +119,10 @@ def _write_splits(
 
 
 def _each(how: Splitter, data: Ratings | Events, seed: int) -> Iterator[Split]:
-    if isinstance(how, EventSplit):
+    if isinstance(how, TemporalEvents):
         return how.each(data, seed)
     if isinstance(data, Events):
-        raise SettingError(f"{how.name} splits ratings, not an event log; EventSplit does")
+        raise SettingError(f"{how.name} splits ratings, not an event log; TemporalEvents does")
     return how.each(data, seed)
 
 

@@ -1,4 +1,4 @@
-"""`TemporalSplit`: training before test."""
+"""`Temporal`: training before test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class TemporalSplit(Splitter):
+class Temporal(Splitter):
     """Training ratings come before test ratings, for everyone or within each user.
 
     Ratings with the same time stamp are never torn apart: where the cut would fall between them,

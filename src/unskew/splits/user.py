@@ -21,7 +21,7 @@ ROUNDING = ("floor", "half-even")
 
 
 @dataclass(frozen=True)
-class UserSplit(Splitter):
+class PerUser(Splitter):
     """The same share, or the same number, of every user's ratings goes to the test part.
 
     With the defaults this is the split of valcarce2018: `floor(0.2 n_u)` of a user's `n_u`
@@ -83,7 +83,7 @@ class LeaveOut(Splitter):
     n
         How many. Users who have no more than that stay in training (counted).
     pick
-        `random`, or the `last` or `first` in time; see `UserSplit`.
+        `random`, or the `last` or `first` in time; see `PerUser`.
     """
 
     n: int = 1

@@ -169,9 +169,9 @@ def paired(scores: Source, *, metric: str | None = None, better: str | None = No
     >>> import unskew as us
     >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
     >>> runs = {"a": {1: [20, 10], 2: [30]}, "b": {1: [10], 2: [20, 30]}}
-    >>> us.paired(us.evaluate(test, runs, "RR", liked=4)).matrix("RR").tolist()
+    >>> us.stats.paired(us.evaluate(test, runs, "RR", liked=4)).matrix("RR").tolist()
     [[0.5, 1.0], [1.0, 0.5]]
-    >>> us.paired({"user": [2, 1], "a": [1.0, 0.5], "b": [0.5, 1.0]}).matrix("value").tolist()
+    >>> us.stats.paired({"user": [2, 1], "a": [1.0, 0.5], "b": [0.5, 1.0]}).matrix("value").tolist()
     [[0.5, 1.0], [1.0, 0.5]]
     """
     evaluated = is_evaluated(scores)

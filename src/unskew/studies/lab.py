@@ -20,7 +20,7 @@ from unskew.engine.files import temporary_folder
 from unskew.engine.store import Store, key_of
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name
 from unskew.experiment.plan import STAGES, Plan
-from unskew.experiment.results import Results, run
+from unskew.experiment.results import Results, run_plan
 
 SIZE_TOLERANCE = 0.02
 """How far the size of a file may be from that of the paper's data: copies of a data set differ by
@@ -242,7 +242,7 @@ class Lab:
         """
         self.told(f"running {len(plan.algorithms)} systems ({on})")
         data = self.data(on).ratings
-        results = run(data, plan, store=self.store.home, workers=self.workers, keep_going=True)
+        results = run_plan(data, plan, store=self.store.home, workers=self.workers, keep_going=True)
         for label, report in results.failures.items():
             self.failures[on, label] = reason_of(report)
         return results

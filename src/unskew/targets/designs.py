@@ -87,7 +87,7 @@ class Targets(DrawKeyed):
     Examples
     --------
     >>> import unskew as us
-    >>> us.OneRelevant(others=99)
+    >>> us.targets.OneRelevant(others=99)
     OneRelevant(others=99)
     """
 

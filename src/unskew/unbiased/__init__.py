@@ -1,1 +1,5 @@
 """What systems would score were everything judged: propensities, weighted estimates, bounds."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

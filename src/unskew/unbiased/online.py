@@ -195,7 +195,7 @@ class Clicks:
 
 
 @dataclass(frozen=True)
-class Forced:
+class ForcedExposure:
     """Forced feedback: every shown item is judged by what is true (castells2018 section 5.3.2).
 
     Examples
@@ -213,7 +213,7 @@ class Forced:
         return Clicks(position=0, if_liked=1, if_not=0).behaviour(world, k)
 
 
-Feedback = Clicks | Forced
+Feedback = Clicks | ForcedExposure
 
 
 def _of_items(name: str, values: tuple[Any, ...], items: int) -> tuple[Any, ...]:
@@ -269,7 +269,8 @@ class Shown:
         >>> import unskew as us
         >>> from unskew.unbiased.online import top_lists
         >>> shop = us.world("shop", users=50, items=40, seed=1)
-        >>> top_lists(shop, [us.Random(), us.Popularity()], k=3).only(["random"]).systems
+        >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+        >>> top_lists(shop, systems, k=3).only(["random"]).systems
         ('random',)
         """
         rows = [self.systems.index(choose("system", name, self.systems)) for name in systems]
@@ -314,7 +315,7 @@ def top_lists(
     >>> import unskew as us
     >>> from unskew.unbiased.online import top_lists
     >>> shop = us.world("shop", users=50, items=40, seed=1)
-    >>> top_lists(shop, [us.Random(), us.Popularity()], k=3)
+    >>> top_lists(shop, [us.recommend.Random(), us.recommend.Popularity()], k=3)
     Shown(random, popularity: top 3 of 50 users)
     """
     if isinstance(systems, Shown):
@@ -379,7 +380,7 @@ def named_systems(systems: object) -> dict[str, object]:
     else:
         raise SettingError(
             f"systems: give a mapping from names to systems, or a list of algorithms such as "
-            f"[us.Random(), us.Popularity()]; got {type(systems).__name__}"
+            f"[us.recommend.Random(), us.recommend.Popularity()]; got {type(systems).__name__}"
         )
     if not named:
         raise SettingError("systems: give at least one")
@@ -653,9 +654,10 @@ def ab_test(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.unbiased.online import Forced, ab_test
+    >>> from unskew.unbiased.online import ForcedExposure, ab_test
     >>> shop = us.world("shop", users=200, items=80, seed=1)
-    >>> test = ab_test(shop, [us.Random(), us.Popularity()], None, Forced(), k=5)
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+    >>> test = ab_test(shop, systems, None, ForcedExposure(), k=5)
     >>> test.rates().tolist() == test.table()["true"].to_list()
     True
     """
@@ -715,7 +717,7 @@ def _summed(one: Callable[[tuple[int, int]], I64], lo: int, hi: int, k: int) -> 
 
 def behaviour_of(feedback: object, world: World, k: int) -> Behaviour:
     """Return what users do, in numbers; refuse what says nothing about it."""
-    if not isinstance(feedback, Clicks | Forced):
+    if not isinstance(feedback, Clicks | ForcedExposure):
         raise SettingError(f"feedback must be Clicks(…) or Forced(), got {feedback!r}")
     return feedback.behaviour(world, k)
 
@@ -849,7 +851,7 @@ def interleave(
     >>> import unskew as us
     >>> from unskew.unbiased.online import interleave
     >>> shop = us.world("shop", users=200, items=80, seed=1)
-    >>> test = interleave(shop, [us.Random(), us.Popularity()], 5_000)
+    >>> test = interleave(shop, [us.recommend.Random(), us.recommend.Popularity()], 5_000)
     >>> test.table()["winner"].to_list(), test.table()["better"].to_list()
     (['popularity'], ['popularity'])
     """
@@ -887,7 +889,7 @@ def multileave(
     >>> import unskew as us
     >>> from unskew.unbiased.online import multileave
     >>> shop = us.world("shop", users=200, items=80, seed=1)
-    >>> systems = [us.Random(), us.Popularity(), us.AverageRating()]
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
     >>> multileave(shop, systems, 2_000).table().height
     3
     """
@@ -1038,7 +1040,7 @@ def reuse_judgments(
     systems: Systems | Shown,
     took_part: Sequence[str],
     impressions: int | None = None,
-    feedback: Feedback = Forced(),  # noqa: B008 - frozen
+    feedback: Feedback = ForcedExposure(),  # noqa: B008 - frozen
     *,
     k: int | None = None,
     train: Ratings | None = None,
@@ -1070,7 +1072,7 @@ def reuse_judgments(
     >>> import unskew as us
     >>> from unskew.unbiased.online import reuse_judgments
     >>> shop = us.world("shop", users=200, items=80, seed=1)
-    >>> systems = [us.Random(), us.Popularity(), us.AverageRating()]
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
     >>> found = reuse_judgments(shop, systems, ["random", "popularity"])
     >>> found.table().filter(pl.col("took_part"))["error"].to_list()
     [0.0, 0.0]

@@ -27,7 +27,7 @@ from unskew.evaluation.scores import Scores
 from unskew.recommend.model import Algorithm
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
-from unskew.splits.random import RandomSplit
+from unskew.splits.random import Random
 from unskew.splits.split import Split, Splitter
 from unskew.stats.distributions import mean_interval, student_t_quantile
 from unskew.stats.pairing import paired
@@ -37,7 +37,7 @@ from unskew.unbiased.online import (
     Behaviour,
     Clicks,
     Feedback,
-    Forced,
+    ForcedExposure,
     K,
     Shown,
     Systems,
@@ -334,7 +334,8 @@ def online_tests(
     >>> from unskew.unbiased.online_power import online_tests
     >>> shop = us.world("shop", users=100, items=60, seed=1)
     >>> found = online_tests(
-    ...     shop, [us.Random(), us.Popularity()], 500, methods=["ab", "team-draft"], repeats=2, k=5
+    ...     shop, [us.recommend.Random(), us.recommend.Popularity()], 500,
+    ...     methods=["ab", "team-draft"], repeats=2, k=5
     ... )
     >>> found.table()["test"].to_list()
     ['ab', 'team-draft', 'random split', 'test targets']
@@ -366,7 +367,7 @@ def online_tests(
         key = {"world": label, "repeat": repeat}
         for test in (trial.online(users, chosen, sizes), trial.offline(ways)):
             rows += [{**key, **row} for row in test]
-        logs += [{**key, **row} for row in trial.reused({**users, "forced": Forced()})]
+        logs += [{**key, **row} for row in trial.reused({**users, "forced": ForcedExposure()})]
         if progress is not None:
             progress(number + 1, total)
     order = [*KEYS, "repeat", "a", "b", "true", "true_half", "told", "p"]
@@ -402,7 +403,7 @@ class _Trial:
             for name, one in users.items()
         }
         if "forced-ab" in methods:
-            every["forced"] = Forced(), ["forced-ab"]
+            every["forced"] = ForcedExposure(), ["forced-ab"]
         for name, (feedback, own) in every.items():
             behaviour = behaviour_of(feedback, self.world, self.k)
             for method in own:
@@ -541,14 +542,14 @@ def _sizes(impressions: object) -> list[int]:
 
 def _designs(designs: Designs | None) -> Designs:
     if designs is None:
-        split = RandomSplit(test=0.2)
+        split = Random(test=0.2)
         return {"random split": (split, AllItems()), "test targets": (split, TestTargets("fill"))}
     for name, pair in designs.items():
         fits = isinstance(pair, Sequence) and len(pair) == 2
         if not fits or not (isinstance(pair[0], Splitter) and isinstance(pair[1], Targets)):
             raise SettingError(
                 f"designs: {name!r} must be a way to split and target items, such as "
-                f"(us.RandomSplit(), us.AllItems()); got {pair!r}"
+                f"(us.splits.Random(), us.targets.AllItems()); got {pair!r}"
             )
         if getattr(pair[0], "null_only", False):
             raise SettingError(f"designs: {name!r}: {pair[0]!r} has a meaning on null data only")

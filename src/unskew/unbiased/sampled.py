@@ -747,9 +747,10 @@ def correct_sampled(
     >>> from unskew.unbiased.sampled import correct_sampled
     >>> pairs = [(u, i) for u in range(20) for i in range(50) if (u * 7 + i * 11) % 9 < 3]
     >>> user, item = zip(*pairs)
-    >>> split = us.RandomSplit(test=0.3).split(us.read_ratings({"user": user, "item": item}))[0]
-    >>> lists = us.OneRelevant(others=20, candidates="all").lists(split, liked=1)
-    >>> models = {"pop": us.Popularity().fit(split.train), "random": us.Random().fit(split.train)}
+    >>> split = us.splits.Random(test=0.3).split(us.read_ratings({"user": user, "item": item}))[0]
+    >>> lists = us.targets.OneRelevant(others=20, candidates="all").lists(split, liked=1)
+    >>> systems = {"pop": us.recommend.Popularity(), "random": us.recommend.Random()}
+    >>> models = {name: system.fit(split.train) for name, system in systems.items()}
     >>> correct_sampled(lists, models, ["Recall@5", "AP"], bootstrap=100)
     Sampled(2 systems, 2 metrics, 98 lists)
     """
@@ -792,12 +793,14 @@ def correct_sampled(
 def _free(lists: TargetLists) -> I64:
     """Return how many others each list could have had, or refuse lists of another design."""
     if not isinstance(lists, TargetLists):
-        raise SettingError("give target lists: us.OneRelevant(others=99).lists(split, liked=4)")
+        raise SettingError(
+            "give target lists: us.targets.OneRelevant(others=99).lists(split, liked=4)"
+        )
     design = lists.design
     if lists.given or not lists.one_relevant or design.get("others") == "all":
         raise SettingError(
             "the correction is for lists with one relevant item and a number of others drawn: "
-            "us.OneRelevant(others=99).lists(split, …)"
+            "us.targets.OneRelevant(others=99).lists(split, …)"
         )
     if design.get("by") != "uniform":
         raise SettingError(

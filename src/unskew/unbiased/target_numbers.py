@@ -206,8 +206,9 @@ def target_sizes(
     >>> from unskew.unbiased.target_numbers import target_sizes
     >>> pairs = [(u, i) for u in range(20) for i in range(40) if (u * 7 + i * 11) % 9 < 3]
     >>> user, item = zip(*pairs)
-    >>> split = us.RandomSplit(test=0.3).split(us.read_ratings({"user": user, "item": item}))[0]
-    >>> models = {"pop": us.Popularity().fit(split.train), "random": us.Random().fit(split.train)}
+    >>> split = us.splits.Random(test=0.3).split(us.read_ratings({"user": user, "item": item}))[0]
+    >>> systems = {"pop": us.recommend.Popularity(), "random": us.recommend.Random()}
+    >>> models = {name: system.fit(split.train) for name, system in systems.items()}
     >>> target_sizes(split, models, "P@5", [0, 5], liked=1, test="t", bootstrap=0)
     TargetSizes(P@5, 2 systems, 0, 5, all)
     """

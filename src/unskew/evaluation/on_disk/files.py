@@ -43,7 +43,7 @@ LEAST = 32 << 20
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FileEstimate:
     """A mean over users, and how far it may be off by the draw of the users."""
 
     value: float
@@ -64,7 +64,7 @@ class FileScores(Printed):
 
     folder: Path
     """Where everything was written."""
-    means: Mapping[str, Mapping[str, Estimate]]
+    means: Mapping[str, Mapping[str, FileEstimate]]
     """By system and metric."""
     users: str
     undefined: str
@@ -184,9 +184,9 @@ class FileScores(Printed):
             raise _changed(home / MEANS)
         table = pl.read_parquet(home / MEANS, glob=False)
         del digests[MEANS]
-        means: dict[str, dict[str, Estimate]] = {}
+        means: dict[str, dict[str, FileEstimate]] = {}
         for system, label, *facts in table.iter_rows():
-            means.setdefault(system, {})[label] = Estimate(*facts)
+            means.setdefault(system, {})[label] = FileEstimate(*facts)
         return cls(
             home,
             means,
@@ -310,7 +310,7 @@ def evaluate_files(
     >>> test.write_parquet(f"{home}/test.parquet")
     >>> lists = pl.DataFrame({"user": [1, 1, 2], "item": [20, 10, 30], "rank": [1, 2, 1]})
     >>> lists.write_parquet(f"{home}/mine.parquet")
-    >>> scores = us.evaluate_files(
+    >>> scores = us.evaluation.evaluate_files(
     ...     f"{home}/test.parquet", f"{home}/mine.parquet", ["RR", "P@2"], liked=4,
     ...     output=f"{home}/out")
     >>> scores.mean()
@@ -493,7 +493,7 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
     return scores
 
 
-def estimate(sums: Iterable[int], undefined: str) -> Estimate:
+def estimate(sums: Iterable[int], undefined: str) -> FileEstimate:
     """Return a mean and its standard error from exact sums, the mean rounded once.
 
     The sums are of the values and of their squares, in units of 2**-1074, then how many values
@@ -502,13 +502,13 @@ def estimate(sums: Iterable[int], undefined: str) -> Estimate:
     total, squares, defined, missing = sums
     count = defined + (missing if undefined == "zero" else 0)
     if not count:
-        return Estimate(math.nan, math.nan, 0, missing)
+        return FileEstimate(math.nan, math.nan, 0, missing)
     value = total / (count << 1074) + 0.0
     error = math.nan
     if count > 1:
         top = count * squares * UNIT - total * total
         error = math.sqrt(max(top, 0) / (UNIT * UNIT * count * count * (count - 1)))
-    return Estimate(value, error, count, missing)
+    return FileEstimate(value, error, count, missing)
 
 
 def _card(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from unskew.report.document import Block, Grid, Picture, Words
 from unskew.report.result import p_value
-from unskew.splits.diagnose import audit_split
+from unskew.splits.diagnose import diagnose_split
 from unskew.studies import charts
 from unskew.studies.bellogin2017.measures import (
     AP,
@@ -247,8 +247,8 @@ def figure_5(lab: Lab, on: str) -> list[Block]:
 def figure_6(lab: Lab, on: str) -> list[Block]:
     """Draw the training and test ratings of items in a random split and in a uniform test."""
     return [
-        Picture(audit_split(folds(lab, on)[0]).figure(scale="log"), "A random split."),
-        Picture(audit_split(uniform(lab, on)[0]).figure(scale="log"), "A uniform test."),
+        Picture(diagnose_split(folds(lab, on)[0]).figure(scale="log"), "A random split."),
+        Picture(diagnose_split(uniform(lab, on)[0]).figure(scale="log"), "A uniform test."),
     ]
 
 

@@ -21,11 +21,11 @@ from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
 from unskew.judging.rank import ranks_of
 from unskew.recommend.model import Model
-from unskew.recommend.presets import bellogin2017
+from unskew.recommend.presets import preset
 from unskew.recommend.simple import Popularity, PositivePopularity, Random
-from unskew.splits.events import EventSplit
-from unskew.splits.popularity import HeadRemoved, UniformTest, by_popularity, item_counts
-from unskew.splits.random import RandomSplit
+from unskew.splits.events import TemporalEvents
+from unskew.splits.popularity import HeadRemoved, Uniform, by_popularity, item_counts
+from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Split
 from unskew.splits.strata import popularity_percentiles
 from unskew.splits.subsample import sparsity_sample
@@ -47,7 +47,7 @@ Row = dict[str, Any]
 LASTFM, NETFLIX, MOVIELENS = "lastfm-1k", "netflix", "ml-1m"
 LIKED = {LASTFM: 3.0}
 """From which rating on the paper counts as liked: more than two plays; 5 on other data."""
-SYSTEMS = tuple(bellogin2017())
+SYSTEMS = tuple(preset("bellogin2017"))
 LEARNING = tuple(name for name in SYSTEMS if name != "random")
 
 AR, AR_ALL, ONE = "AR", "AR, all items", "1R"
@@ -93,7 +93,7 @@ def folds(lab: Lab, on: str) -> list[Split]:
     def make() -> list[Split]:
         data = lab.data(on)
         if "events" in data.features:
-            return EventSplit(test=SIGMA).split(data.features["events"])  # type: ignore[arg-type]
+            return TemporalEvents(test=SIGMA).split(data.features["events"])  # type: ignore[arg-type]
         each = RandomSplit(folds=FOLDS).each(data.ratings, lab.seed)
         return list(islice(each, lab.amount("folds")))
 
@@ -112,9 +112,9 @@ def uniform(lab: Lab, on: str) -> list[Split]:
     return lab.once("uniform splits", on, make)
 
 
-def uniform_test(lab: Lab) -> UniformTest:
+def uniform_test(lab: Lab) -> Uniform:
     """Return the uniform test of section 6.2, with as many repetitions as there are folds."""
-    return UniformTest(SIGMA, EPSILON, "nearest", lab.amount("folds"))
+    return Uniform(SIGMA, EPSILON, "nearest", lab.amount("folds"))
 
 
 def headless(lab: Lab, on: str) -> list[Split]:
@@ -137,7 +137,7 @@ def fitted(seed: int, train: Ratings, *place: object) -> dict[str, Model]:
     """Train the five systems."""
     return {
         name: one.fit(train, generator(seed, "bellogin2017", *place, name))
-        for name, one in bellogin2017().items()
+        for name, one in preset("bellogin2017").items()
     }
 
 
@@ -549,7 +549,7 @@ def uniform_facts(lab: Lab, on: str) -> pl.DataFrame:
     """Count |T| and η of section 6.2, with both ways to round, and folds that do not overlap."""
     ratings = lab.data(on).ratings
     each = {
-        rounding: UniformTest(SIGMA, EPSILON, rounding).split(ratings, lab.seed)[0].facts
+        rounding: Uniform(SIGMA, EPSILON, rounding).split(ratings, lab.seed)[0].facts
         for rounding in ("nearest", "floor")
     }
     nearest, floor = each["nearest"], each["floor"]

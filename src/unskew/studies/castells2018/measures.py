@@ -12,24 +12,24 @@ import polars as pl
 
 from unskew.arrays import F64, I64, frozen
 from unskew.auditing.null import null_experiment
-from unskew.auditing.null_designs import castells2018_designs, simple_systems
+from unskew.auditing.null_designs import published_designs, simple_systems
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError
 from unskew.evaluation.chance import fairness
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
-from unskew.experiment.results import run
+from unskew.experiment.results import run_plan
 from unskew.recommend.factors import WRMF
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
-from unskew.recommend.presets import castells2018
+from unskew.recommend.presets import preset
 from unskew.recommend.simple import PositivePopularity, SmoothedAverage
 from unskew.splits.familiar import FamiliarTraining
-from unskew.splits.popularity import FlatTest, by_popularity, item_counts
-from unskew.splits.random import RandomSplit
+from unskew.splits.popularity import Flat, by_popularity, item_counts
+from unskew.splits.random import Random
 from unskew.splits.strata import Strata, judgment_bins, percentiles
-from unskew.splits.time import TemporalSplit
+from unskew.splits.time import Temporal
 from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
 from unskew.targets.designs import AllItems, TestTargets, UserFlat
 from unskew.worlds.nulls import forced_judgments, redraw
@@ -60,7 +60,7 @@ def systems(liked: float, factors: int = 50) -> dict[str, Algorithm]:
     factors
         Of matrix factorisation.
     """
-    made = {name: one.algorithm for name, one in castells2018().items()}
+    made = {name: one.algorithm for name, one in preset("castells2018").items()}
     return made | {
         "positive popularity": PositivePopularity(liked),
         AVERAGE: SmoothedAverage("mean", "liked", liked),
@@ -92,7 +92,7 @@ def _plan(
     lab: Lab, on: str, design: str, own: Mapping[str, Algorithm], folds: int | None = None
 ) -> Plan:
     """Return a design of Fig. 2, with one random fifth as test unless folds are given."""
-    made = castells2018_designs(
+    made = published_designs(
         own, [design], liked=_liked(lab, on), metrics=METRICS, folds=folds, seed=lab.seed
     )
     return made[design]
@@ -153,7 +153,7 @@ def average_lead(lab: Lab, on: str) -> pl.DataFrame:
     full = _random_plan(lab, on)
     # As the null experiment runs them, together: so that nothing is trained again.
     plan = replace(full, targets=(*full.designs, TestTargets("fill")))
-    results = run(_ratings(lab, on), plan, store=lab.store.home, workers=lab.workers)
+    results = run_plan(_ratings(lab, on), plan, store=lab.store.home, workers=lab.workers)
     folds = results.scores(repr(plan.designs[-1]))
     mean = {
         name: np.mean([_values(fold, name, len(lab.data(on).ratings.users)) for fold in folds], 0)
@@ -232,7 +232,7 @@ def null_temporal(lab: Lab, on: str) -> pl.DataFrame:
     if lab.data(on).ratings.time is None:
         raise NotAtHandError(f"{on} comes without time stamps")
     plan = _simple(lab, on)
-    return _null(lab, on, {"random": plan, "temporal": replace(plan, split=TemporalSplit())}, 1)
+    return _null(lab, on, {"random": plan, "temporal": replace(plan, split=Temporal())}, 1)
 
 
 def cell(
@@ -306,7 +306,7 @@ def _z(table: pl.DataFrame, design: str, system: str) -> float:
 def bin_spread(lab: Lab, on: str) -> pl.DataFrame:
     """How much liked training ratings per item vary, within each bin and over all items."""
     rule = Relevance(liked=_liked(lab, on))
-    split = RandomSplit(folds=lab.amount("folds")).split(_ratings(lab, on), lab.seed)[0]
+    split = Random(folds=lab.amount("folds")).split(_ratings(lab, on), lab.seed)[0]
     liked = item_counts(split.train.take(rule.is_liked(split.train.value)))
     ways = {
         "judgments": judgment_bins(split.train, rule, BINS),
@@ -366,7 +366,7 @@ def forced_density(lab: Lab, on: str) -> pl.DataFrame:
 def factors(lab: Lab, on: str) -> pl.DataFrame:
     """Return p(test | not in training, i) by tenths of the items: random split and flat test."""
     ratings = lab.data(on).ratings
-    ways = {"random split": RandomSplit(test=0.2), "flat test": FlatTest(10, min_ratings=20)}
+    ways = {"random split": Random(test=0.2), "flat test": Flat(10, min_ratings=20)}
     rows = []
     for name, how in ways.items():
         found = fairness(how.split(ratings, lab.seed)[0])

@@ -13,7 +13,7 @@ import polars as pl
 
 from unskew.arrays import F64, I32
 from unskew.auditing.null import null_experiment
-from unskew.auditing.null_designs import castells2018_designs, simple_systems
+from unskew.auditing.null_designs import published_designs, simple_systems
 from unskew.auditing.true_values import truth
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
@@ -25,17 +25,18 @@ from unskew.recommend.factors import PureSVD
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import AverageRating, Popularity, Random
-from unskew.splits.given import ForcedTest, Given
-from unskew.splits.popularity import FlatTest, item_counts
-from unskew.splits.random import RandomSplit
+from unskew.splits.given import Forced as ForcedTest
+from unskew.splits.given import Given
+from unskew.splits.popularity import Flat, item_counts
+from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Split, shared_rows
-from unskew.splits.time import TemporalSplit
-from unskew.splits.user import UserSplit
+from unskew.splits.time import Temporal
+from unskew.splits.user import PerUser
 from unskew.stats.correlation import kendall
 from unskew.studies.castells2018.measures import thinned
 from unskew.studies.lab import Lab, measurement
 from unskew.targets.designs import AllItems, Targets, TestTargets
-from unskew.unbiased.online import Clicks, Forced, ab_test, top_lists
+from unskew.unbiased.online import Clicks, ForcedExposure, ab_test, top_lists
 from unskew.unbiased.online_power import OnlineTests, online_tests, share_interval
 from unskew.worlds.worlds import World, world
 
@@ -210,7 +211,7 @@ def flat_worlds(lab: Lab, _on: str) -> pl.DataFrame:
     rows = []
     for name in ("relevance-only", "item-only"):
         made = world(name, users=lab.amount("users") // 10, items=1_000, seed=lab.seed, density=0.1)
-        split = FlatTest(10, min_ratings=20).split(made.ratings, lab.seed)[0]
+        split = Flat(10, min_ratings=20).split(made.ratings, lab.seed)[0]
         found = fairness(split, truth=made.truth(), relevance=Relevance(liked=made.liked))
         # Items with too few ratings to be tested have no part in a flat test.
         kept = (item_counts(split.test) > 0) & ~np.isnan(found.factor)
@@ -255,11 +256,11 @@ def splits_with_test_targets(lab: Lab, _on: str) -> pl.DataFrame:
     made = world("ageing", users=lab.amount("users") // 20, items=200, seed=lab.seed, density=0.25)
     ways = {
         "random": RandomSplit(test=0.2),
-        "flat": FlatTest(10, min_ratings=20),
-        "per user": UserSplit(test=0.2),
-        "temporal": TemporalSplit(),
+        "flat": Flat(10, min_ratings=20),
+        "per user": PerUser(test=0.2),
+        "temporal": Temporal(),
     }
-    plan = castells2018_designs(_named(made.liked), ["random"], liked=made.liked, seed=lab.seed)
+    plan = published_designs(_named(made.liked), ["random"], liked=made.liked, seed=lab.seed)
     one = replace(plan["random"], targets=TestTargets("fill"))
     repeats = lab.amount("repeats")
     found = null_experiment(
@@ -392,7 +393,7 @@ def _shop(lab: Lab) -> World:
 def forced_online(lab: Lab, _on: str) -> pl.DataFrame:
     """Estimated and true precision where every user judges every system's list."""
     made = _shop(lab)
-    test = ab_test(made, top_lists(made, _ONLINE, k=5, seed=lab.seed), None, Forced())
+    test = ab_test(made, top_lists(made, _ONLINE, k=5, seed=lab.seed), None, ForcedExposure())
     return test.table().select("system", "rate", "true")
 
 

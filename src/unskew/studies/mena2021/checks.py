@@ -13,7 +13,7 @@ from unskew.bias.decomposition import Margins, margins
 from unskew.bias.pairs import item_pairs
 from unskew.report.result import number
 from unskew.splits.familiar import FamiliarTraining
-from unskew.splits.time import TemporalSplit
+from unskew.splits.time import Temporal
 from unskew.stats.correlation import kendall
 from unskew.studies.claims import Measure, Measured
 from unskew.studies.lab import Lab, NotAtHandError
@@ -432,7 +432,7 @@ def weak_in_time(lab: Lab, on: str) -> Measured:
 
 def _known_in_time(lab: Lab, on: str) -> str:
     """Say how many test users a split in time leaves with training ratings."""
-    (split,) = TemporalSplit(test=0.2).split(observed_part(lab, on))
+    (split,) = Temporal(test=0.2).split(observed_part(lab, on))
     tested = np.unique(split.test.user)
     known = np.isin(tested, split.train.user).sum()
     return f"{known:,} of {tested.size:,} test users have training ratings."

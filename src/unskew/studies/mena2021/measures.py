@@ -20,16 +20,16 @@ from unskew.data.relevance import Relevance, levels
 from unskew.engine.store import key_of
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Custom, Plan
-from unskew.experiment.results import Results, run
+from unskew.experiment.results import Results, run_plan
 from unskew.recommend.model import Algorithm, Model
-from unskew.recommend.presets import mena2021
+from unskew.recommend.presets import preset
 from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random
 from unskew.splits.familiar import FamiliarTraining
 from unskew.splits.given import Given
 from unskew.splits.popularity import item_counts
-from unskew.splits.random import RandomSplit
+from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Splitter, shared_rows
-from unskew.splits.time import TemporalSplit
+from unskew.splits.time import Temporal
 from unskew.stats.correlation import kendall
 from unskew.stats.distributions import mean_interval
 from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
@@ -98,7 +98,7 @@ PUBLISHED, TEXT = "published", "text"
 
 def learned(name: str, liked: float, train: Ratings, rng: np.random.Generator) -> Model:
     """Fit a system of the paper to levels: 0 for what is disliked, then 1, 2, …."""
-    return mena2021()[name].algorithm.fit(levels(train, liked), rng)
+    return preset("mena2021")[name].algorithm.fit(levels(train, liked), rng)
 
 
 def never_learned(train: Ratings, rng: np.random.Generator) -> Model:
@@ -123,7 +123,7 @@ def systems(liked: float, random: Ratings | None = None) -> dict[str, Algorithm]
     """
     made: dict[str, Algorithm] = {}
     for name, short in NAMES.items():
-        told = key_of({**mena2021()[name].algorithm.draw_key, "levels": liked})
+        told = key_of({**preset("mena2021")[name].algorithm.draw_key, "levels": liked})
         label = LEARNED if short == "BPMF" else short
         made[label] = Custom(label, partial(learned, name, liked), version=told)
     made["BPMF"] = Custom("BPMF", never_learned, version=1)
@@ -392,9 +392,7 @@ DRAWS = 500
 
 def _temporal_plan(lab: Lab, on: str, rule: str) -> Plan:
     stars = on in ("ml-1m", "ml-100k") and rule == PUBLISHED
-    return plan(
-        TemporalSplit(test=0.2), threshold(lab, on), metrics=FULL, mapped=stars, seed=lab.seed
-    )
+    return plan(Temporal(test=0.2), threshold(lab, on), metrics=FULL, mapped=stars, seed=lab.seed)
 
 
 @measurement("systems by a split in time")
@@ -515,7 +513,7 @@ def turned(lab: Lab, on: str) -> pl.DataFrame:
             seed=lab.seed,
         )
         lab.told(f"running {len(made.systems)} systems, familiarity dealt anew ({on})")
-        long = _of_results(run(data, made, store=lab.store.home, workers=lab.workers))
+        long = _of_results(run_plan(data, made, store=lab.store.home, workers=lab.workers))
     return long.select(pl.lit(PUBLISHED).alias("rule"), pl.all())
 
 

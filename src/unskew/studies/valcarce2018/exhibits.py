@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
-from unskew.recommend.presets import valcarce2018
+from unskew.recommend.presets import preset
 from unskew.report.charts import Figure
 from unskew.report.document import Block, Grid, Picture, Words
 from unskew.stats.discrimination import discriminative_power
@@ -55,7 +55,7 @@ def _tables(lab: Lab, on: str) -> Sequence[Block]:
 
 
 def _systems(lab: Lab, on: str) -> Sequence[Block]:
-    told = {name: one.settings for name, one in valcarce2018().items()}
+    told = {name: one.settings for name, one in preset("valcarce2018").items()}
     shown = {"nDCG": pl.col("ndcg"), "P@10": pl.col("P_10")}
     settings = pl.col("system").replace_strict(told).alias("settings")
     ours = Own(lab, on).means.select("system", settings, **shown)

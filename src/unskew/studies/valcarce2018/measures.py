@@ -18,11 +18,11 @@ from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import STAGES
 from unskew.judging.rank import rank
-from unskew.recommend.presets import Chosen, valcarce2018
+from unskew.recommend.presets import Chosen, preset
 from unskew.runs import Run, read_run
 from unskew.splits.given import Given
 from unskew.splits.split import Split
-from unskew.splits.user import UserSplit
+from unskew.splits.user import PerUser
 from unskew.stats.concordance import agreement
 from unskew.stats.correlation import kendall
 from unskew.stats.discrimination import discriminative_power
@@ -139,7 +139,7 @@ def split_of(lab: Lab, on: str) -> Split:
 
     def make() -> Split:
         ratings = lab.data(on).ratings
-        own = Given(column=AUTHORS) if AUTHORS in ratings.tags else UserSplit()
+        own = Given(column=AUTHORS) if AUTHORS in ratings.tags else PerUser()
         return own.split(ratings, lab.seed)[0]
 
     return lab.once("valcarce2018 split", on, make)
@@ -171,7 +171,7 @@ def runs(lab: Lab, on: str) -> dict[str, Run]:
     A system that cannot be trained on these data is left out, and the lab tells why.
     """
     lists = {}
-    for name in valcarce2018():
+    for name in preset("valcarce2018"):
         try:
             lists[name] = run_of(lab, on, name)
         except (UndefinedError, SettingError):
@@ -185,7 +185,7 @@ def run_of(lab: Lab, on: str, name: str) -> Run:
     """Return what one system recommends."""
 
     def make() -> Run:
-        key = _trained(lab, on, name, valcarce2018()[name])["lists"]
+        key = _trained(lab, on, name, preset("valcarce2018")[name])["lists"]
         lists = lab.store.get(key)[0]
         if lists.is_empty():
             raise UndefinedError(f"{on}: {name} can recommend nothing, there are too few ratings")
@@ -346,7 +346,7 @@ def pvalues(lab: Lab, on: str) -> pl.DataFrame:
 @measurement("scores by what is ranked")
 def designs(lab: Lab, on: str) -> pl.DataFrame:
     """Return each system's means in each design."""
-    known = valcarce2018()
+    known = preset("valcarce2018")
     keys = [_trained(lab, on, name, known[name])["designs"] for name in runs(lab, on)]
     return pl.concat([lab.store.get(key)[0] for key in keys])
 

@@ -1,0 +1,7 @@
+from .chance import expected_precision as expected_precision
+from .chance import fairness as fairness
+from .chance import one_relevant_bounds as one_relevant_bounds
+from .chance import sparsity as sparsity
+from .on_disk.files import FileEstimate as FileEstimate
+from .on_disk.files import FileScores as FileScores
+from .on_disk.files import evaluate_files as evaluate_files

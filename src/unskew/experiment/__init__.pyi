@@ -1,0 +1,2 @@
+from .plan import Custom as Custom
+from .preview import outline as outline

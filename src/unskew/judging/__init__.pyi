@@ -1,0 +1,1 @@
+from .rank import ranks_of as ranks_of

@@ -1,0 +1,2 @@
+from .names import parse as parse
+from .registry import REGISTRY as REGISTRY

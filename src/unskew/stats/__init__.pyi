@@ -1,0 +1,16 @@
+from .comparison import Comparison as Comparison
+from .conclusions import score_table as score_table
+from .conclusions import stability as stability
+from .concordance import agreement as agreement
+from .corrections import correct as correct
+from .correlation import kendall as kendall
+from .correlation import rbo as rbo
+from .correlation import tau_ap as tau_ap
+from .discrimination import discriminative_power as discriminative_power
+from .discrimination import power as power
+from .discrimination import sample_size as sample_size
+from .discrimination import swap_rate as swap_rate
+from .discrimination import type_one_error as type_one_error
+from .incompleteness import robustness as robustness
+from .incompleteness import user_robustness as user_robustness
+from .pairing import paired as paired
