@@ -16,13 +16,13 @@ from unskew.splits.registry import PROTOCOLS
 
 RANDOM = us.read_ratings({"user": [1, 1, 2], "item": [1, 2, 3], "rating": [5, 1, 4]})
 NEEDED = {
-    us.ForcedTest: {"random": RANDOM},
-    us.Given: {"column": "part"},
-    us.Custom: {"label": "mine", "function": print, "version": 2},
+    us.splits.Forced: {"random": RANDOM},
+    us.splits.Given: {"column": "part"},
+    us.experiment.Custom: {"label": "mine", "function": print, "version": 2},
 }
 KINDS = [
-    *ALGORITHMS.values(), us.Custom, *PROTOCOLS.values(), ForcedNull, Slices, *DESIGNS.values(),
-    us.Targets,
+    *ALGORITHMS.values(), us.experiment.Custom, *PROTOCOLS.values(), ForcedNull, Slices,
+    *DESIGNS.values(), us.targets.Targets,
 ]  # fmt: skip
 
 # Never to be changed: who renames a class or a setting states the old name in `draw_name` or in
@@ -107,10 +107,10 @@ def examples():
     """Return every kind with its defaults, and what is special, by names that are frozen too."""
     made = {name_of(kind): kind(**NEEDED.get(kind, {})) for kind in KINDS}
     return made | {
-        "exact": us.OneRelevant(others=9, exact=True),
-        "with truth": us.OptimalTrue(truth=RANDOM),
-        "nested": us.HeadRemoved(of=us.RandomSplit(folds=2)),
-        "moment": us.TemporalSplit(at="2002-06-01"),
+        "exact": us.targets.OneRelevant(others=9, exact=True),
+        "with truth": us.recommend.OptimalTrue(truth=RANDOM),
+        "nested": us.splits.HeadRemoved(of=us.splits.Random(folds=2)),
+        "moment": us.splits.Temporal(at="2002-06-01"),
     }
 
 
@@ -169,8 +169,8 @@ def ratings():
 @pytest.fixture(scope="module")
 def twins():
     settings = {"factors": "dimensions", "iterations": "rounds"}
-    twin = renamed(us.WRMF, settings, added=[("later", int, field(default=0))])
-    return us.WRMF(factors=3, iterations=2), twin(dimensions=3, rounds=2)
+    twin = renamed(us.recommend.WRMF, settings, added=[("later", int, field(default=0))])
+    return us.recommend.WRMF(factors=3, iterations=2), twin(dimensions=3, rounds=2)
 
 
 def scores(model):
@@ -193,24 +193,28 @@ def test_renamed_settings_give_the_same_results(twins, ratings):
     made = []
     for one in twins:
         plan = us.Plan(
-            algorithms={"one": one}, metrics=("P@5", "nDCG@10"), split=us.RandomSplit(folds=2)
+            algorithms={"one": one}, metrics=("P@5", "nDCG@10"), split=us.splits.Random(folds=2)
         )
-        made.append(us.run(ratings, plan).table())
+        made.append(us.run_plan(ratings, plan).table())
     assert made[0].equals(made[1])
 
 
 def test_renamed_settings_give_the_same_truth_and_online_tests(twins):
     shop = us.world("shop", users=40, items=30, seed=1)
     plans = [us.Plan(algorithms={"one": one}, metrics=("P@5",), seed=2) for one in twins]
-    true = [us.truth(shop, plan, bootstrap=0).table() for plan in plans]
+    true = [us.auditing.truth(shop, plan, bootstrap=0).table() for plan in plans]
     assert true[0].equals(true[1])
-    tests = [us.ab_test(shop, [one, us.Random()], 200, k=5, seed=3) for one in twins]
+    tests = [
+        us.unbiased.ab_test(shop, [one, us.recommend.Random()], 200, k=5, seed=3) for one in twins
+    ]
     plain = [one.table().drop("system") for one in tests]
     assert plain[0].equals(plain[1])
 
 
 def test_a_class_of_ones_own_without_a_frozen_name_goes_by_its_name():
-    own = make_dataclass("Own", [], bases=(us.Popularity,), frozen=True, namespace={"name": "own"})
-    same = make_dataclass("Same", [], bases=(us.Popularity,), frozen=True)
+    own = make_dataclass(
+        "Own", [], bases=(us.recommend.Popularity,), frozen=True, namespace={"name": "own"}
+    )
+    same = make_dataclass("Same", [], bases=(us.recommend.Popularity,), frozen=True)
     assert own().draw_key == own().describe() == {"algorithm": "own"}
-    assert same().draw_key == us.Popularity().draw_key
+    assert same().draw_key == us.recommend.Popularity().draw_key

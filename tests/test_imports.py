@@ -16,7 +16,7 @@ ROOT = Path(unskew.__file__).parent
 
 # Top to bottom; a module imports only from above itself or from its own package.
 ORDER = [
-    "errors", "checks", "arrays", "engine", "report", "data", "splits", "targets",
+    "errors", "arrays", "checks", "engine", "report", "data", "splits", "targets",
     "ties", "runs", "recommend", "worlds", "judging", "metrics", "conventions", "evaluation",
     "explaining", "stats", "bias", "unbiased", "experiment", "auditing", "studies", "testing",
     "cli", "__main__",

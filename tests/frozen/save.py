@@ -687,7 +687,7 @@ def audit_world(data, piece):
         "Random": us.recommend.Random(),
     }
     found = us.audit(shop, "quick", seed=7, algorithms=systems, permutations=500, repeats=2)
-    us.save_report(found, data.home / f"{piece}.json")
+    us.report.save_report(found, data.home / f"{piece}.json")
     return steady(json.loads((data.home / f"{piece}.json").read_text()), str(data.home))
 
 

@@ -38,7 +38,7 @@ class Ids:
     Examples
     --------
     >>> import polars as pl
-    >>> from unskew import Ids
+    >>> from unskew.data import Ids
     >>> ids, codes = Ids.number(pl.Series(["b", "a", "b"]))
     >>> list(ids.values), codes.tolist()
     (['a', 'b'], [1, 0, 1])

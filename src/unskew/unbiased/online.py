@@ -200,9 +200,9 @@ class ForcedExposure:
 
     Examples
     --------
-    >>> from unskew.unbiased.online import Forced
-    >>> Forced()
-    Forced()
+    >>> from unskew.unbiased.online import ForcedExposure
+    >>> ForcedExposure()
+    ForcedExposure()
     """
 
     def __str__(self) -> str:
