@@ -477,14 +477,14 @@ def test_killed_and_started_again(tmp_path):
     test_files, runs = put_all(tmp_path, test, lists)
     code = (
         "import sys, time\n"
-        "from unskew.experiment import _work, big\n"
-        "_work._EASY_PART, _work._MOST_CHUNK, _work._LEAST_CHUNK = 300, 170, 10\n"
-        "judge = _work.judge_part\n"
+        "from unskew.evaluation.on_disk import _job, files as big\n"
+        "_job._EASY_PART, _job._MOST_CHUNK, _job._LEAST_CHUNK = 300, 170, 10\n"
+        "judge = _job.judge_part\n"
         "def slow(job, part):\n"
         "    judge(job, part)\n"
         "    print(part, flush=True)\n"
         "    time.sleep(0.05)\n"
-        "_work.judge_part = slow\n"
+        "_job.judge_part = slow\n"
         f"big.evaluate_files({str(test_files)!r}, "
         f"{ {name: str(path) for name, path in runs.items()}!r}, {METRICS!r}, liked=4, "
         f"output={str(tmp_path / 'out')!r})\n"

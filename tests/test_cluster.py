@@ -683,7 +683,7 @@ def test_without_dask(monkeypatch, call, tmp_path):
 
 
 def test_dask_is_loaded_only_when_asked_for():
-    code = "import sys, unskew; unskew.run; print({'dask', 'distributed'} & set(sys.modules))"
+    code = "import sys, unskew; unskew.run_plan; print({'dask', 'distributed'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -211,7 +211,7 @@ def test_nothing_is_drawn_and_nothing_depends_on_seed_or_threads():
 def test_card_label_and_note_say_exact(tmp_path):
     design = us.targets.OneRelevant(others=20, exact=True)
     assert repr(design) == "OneRelevant(others=20, exact=True)"
-    assert eval(repr(design), vars(us)) == design
+    assert eval(repr(design), {n: getattr(us.targets, n) for n in us.targets.__all__}) == design
     assert repr(us.targets.Percentiles(others=5, strata=4, exact=True)) == (
         "Percentiles(others=5, strata=4, exact=True)"
     )

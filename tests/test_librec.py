@@ -5,8 +5,9 @@ import polars as pl
 import pytest
 
 import unskew.recommend.limits
-from unskew import Ids, Ratings
+from unskew import Ratings
 from unskew.arrays import frozen
+from unskew.data import Ids
 from unskew.errors import DataError, SettingError
 from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 

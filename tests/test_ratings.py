@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
-from unskew import Ids, Ratings
+from unskew import Ratings
+from unskew.data import Ids
 
 SMALL, LARGE = -(2**63), 2**63 - 1
 

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 import unskew.engine.threads
-from unskew import Ids, Ratings
+from unskew import Ratings
 from unskew.arrays import frozen
+from unskew.data import Ids
 from unskew.errors import DataError, SettingError
 from unskew.recommend.bpr import BPRMF
 from unskew.recommend.sgd import SVD, BiasedMF

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 import unskew.engine.threads
-from unskew import Ids, Ratings
+from unskew import Ratings
 from unskew.arrays import frozen
+from unskew.data import Ids
 from unskew.errors import DataError, SettingError
 from unskew.recommend.topics import LDA, PLSA
 
