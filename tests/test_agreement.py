@@ -14,9 +14,10 @@ from conftest import real_data
 from unskew import DataError, SettingError
 from unskew.engine.rng import key_of
 from unskew.stats import kernels
-from unskew.stats.conclusions import Stability, score_table, stability
-from unskew.stats.concordance import agreement
 from unskew.stats.correlation import kendall, kendall_test, rbo, rounded, swaps, tau_ap
+from unskew.stats.order_agreement import agreement
+from unskew.stats.order_stability import Stability, stability
+from unskew.stats.score_tables import score_table
 
 orders = st.integers(2, 6).flatmap(
     lambda n: st.tuples(*(st.lists(st.integers(0, 4), min_size=n, max_size=n),) * 2)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unskew import DataError, SettingError
-from unskew.unbiased.bandit import policy_value, read_log
+from unskew.unbiased.bandit_logs import read_log
+from unskew.unbiased.policy_values import policy_value
 
 OPEN = """,timestamp,item_id,position,click,propensity_score,user_feature_0,user-item_affinity_0
 0,2019-11-24 00:00:00.21+00:00,14,3,0,0.0125,81ce,0.0
@@ -191,11 +192,11 @@ def test_five_line_twin(seed):
 
 
 def test_same_bits_whatever_the_threads(monkeypatch):
-    from unskew.unbiased import bandit
+    from unskew.unbiased import policy_values
 
     log, policy, _ = world(3_000, seed=4)
     once = policy_value(log, policy, threads=1).to_dict()
-    monkeypatch.setattr(bandit, "_CELLS", 1 << 21)
+    monkeypatch.setattr(policy_values, "_CELLS", 1 << 21)
     assert policy_value(log, policy, threads=3).to_dict() == once
 
 

@@ -15,25 +15,20 @@ from unskew import DataError, SettingError, UnknownName
 from unskew.arrays import frozen
 from unskew.engine.rng import draw, key_of
 from unskew.stats.corrections import correct
-from unskew.unbiased import online
-from unskew.unbiased.online import (
-    Clicks,
-    ForcedExposure,
-    Shown,
-    ab_counts,
-    ab_test,
-    interleave,
-    log_of,
+from unskew.unbiased import ab_tests, pair_effects
+from unskew.unbiased.ab_tests import ab_counts, ab_test, log_of
+from unskew.unbiased.click_models import Clicks, ForcedExposure
+from unskew.unbiased.interleaving import interleave, multileave, wins_of
+from unskew.unbiased.judgment_reuse import reuse_judgments
+from unskew.unbiased.online_outcomes import OnlineTests, share_interval
+from unskew.unbiased.online_trials import online_tests
+from unskew.unbiased.pair_effects import (
     mean_clicks,
-    multileave,
-    reuse_judgments,
-    top_lists,
     verdict_of_counts,
     verdict_of_users,
     verdict_of_wins,
-    wins_of,
 )
-from unskew.unbiased.online_power import OnlineTests, online_tests, share_interval
+from unskew.unbiased.top_items import Shown, top_lists
 
 SYSTEMS = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
 
@@ -414,7 +409,7 @@ def test_same_bits_whatever_the_blocks(shop, shown, monkeypatch):
     pair = shown.only(["random", "popularity"])
     whole = ab_counts(shown, behaviour, 1, 0, 3_000)
     wins = {m: wins_of(pair, behaviour, m, 1, 0, 3_000) for m in ("team-draft", "balanced")}
-    monkeypatch.setattr(online, "_BLOCK", 17)
+    monkeypatch.setattr(ab_tests, "_BLOCK", 17)
     assert (ab_counts(shown, behaviour, 1, 0, 3_000) == whole).all()
     parts = ab_counts(shown, behaviour, 1, 0, 999) + ab_counts(shown, behaviour, 1, 999, 3_000)
     assert (parts == whole).all()
@@ -599,7 +594,7 @@ def test_a_difference_that_one_test_would_call_significant_may_win_nothing():
     p = stats.binomtest(61, 100).pvalue
     assert p < 0.05
     for correction, corrected, winner in (("holm", 3 * p, None), (None, p, "a")):
-        row = online.pair_table(lists, verdict, 0.95, correction).row(0, named=True)
+        row = pair_effects.pair_table(lists, verdict, 0.95, correction).row(0, named=True)
         assert row["p"] == pytest.approx(p)
         assert row["p_corrected"] == pytest.approx(corrected)
         assert row["winner"] == winner

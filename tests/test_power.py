@@ -19,16 +19,14 @@ from unskew.arrays import frozen
 from unskew.cli import power as command
 from unskew.engine.rng import key_of
 from unskew.stats import rank_kernels
-from unskew.stats.discrimination import (
-    discriminative_power,
-    power,
-    sample_size,
-    swap_rate,
-    type_one_error,
-)
+from unskew.stats.discrimination import discriminative_power
 from unskew.stats.distributions import wilson
+from unskew.stats.null_errors import type_one_error
 from unskew.stats.pairing import paired
+from unskew.stats.power_analysis import power
+from unskew.stats.sample_sizes import sample_size
 from unskew.stats.significance import compare
+from unskew.stats.swaps import swap_rate
 
 WIDE = pl.DataFrame(
     {"a": ["x", "x", "y"], "b": ["y", "z", "z"], "P": [0.5, 0.0, 0.01], "RR": [0.04, 0.2, 0.05]}
@@ -171,7 +169,7 @@ def test_swap_rate_is_that_of_a_plain_loop(scores):
 
 def test_the_safe_difference():
     """From there on no bin swaps more often than the limit; empty bins do not matter."""
-    from unskew.stats.discrimination import SwapRate
+    from unskew.stats.swaps import SwapRate
 
     edges = np.array([[0.0, 0.1, 0.2, 0.3]])
     comparisons, swaps = np.array([[100, 100, 0, 100]]), np.array([[30, 4, 0, 1]])
@@ -483,7 +481,7 @@ def test_centred_differences_have_mean_zero_and_the_shape_of_the_data(scores):
 
 def test_equal_differences_leave_nothing_when_centred():
     """What rounding leaves of a constant difference is no difference."""
-    from unskew.stats.discrimination import _centred
+    from unskew.stats.null_errors import _centred
 
     assert _centred(np.full(7, 0.1) + np.full(7, 0.2)).tolist() == [0.0] * 7
     assert _centred(np.array([0.0, 0.3])).tolist() == [-0.15, 0.15]

@@ -220,7 +220,7 @@ def test_text_features_and_missing_ones():
 def test_a_part_of_the_users_is_enough(monkeypatch):
     _, data, _ = world(users=600)
     whole = propensity(None, data, "logistic")
-    monkeypatch.setattr(module, "MOST_PAIRS", 300 * 60)
+    monkeypatch.setattr("unskew.unbiased.logistic_propensity.MOST_PAIRS", 300 * 60)
     part = propensity(None, data, "logistic")
     assert part.value == pytest.approx(whole.value, rel=0.25)
     assert any("300 of" in note for note in part.notes)

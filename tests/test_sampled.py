@@ -25,7 +25,7 @@ from unskew.unbiased.sampled import (
     rank_distribution,
     sampled_metrics,
 )
-from unskew.unbiased.target_numbers import target_sizes
+from unskew.unbiased.target_size_effects import target_sizes
 
 LABELS = [
     "P@3",

@@ -8,7 +8,8 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError
-from unskew.unbiased.propensity_groups import propensity_strata, stratified_recall
+from unskew.unbiased.recall_sweep import stratified_recall
+from unskew.unbiased.simpsons_paradox import propensity_strata
 
 HIT, RARE = 0.9, 0.1
 

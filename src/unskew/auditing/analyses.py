@@ -23,10 +23,12 @@ from unskew.judging.shape import View
 from unskew.metrics.names import parse
 from unskew.runs import Run
 from unskew.stats.comparison import Comparison
-from unskew.stats.conclusions import Stability, score_table, stability
-from unskew.stats.concordance import agreement
-from unskew.stats.discrimination import discriminative_power, sample_size
+from unskew.stats.discrimination import discriminative_power
 from unskew.stats.incompleteness import robustness
+from unskew.stats.order_agreement import agreement
+from unskew.stats.order_stability import Stability, stability
+from unskew.stats.sample_sizes import sample_size
+from unskew.stats.score_tables import score_table
 from unskew.stats.significance import compare
 from unskew.unbiased.identification import judgments_needed, sensitivity
 from unskew.unbiased.ips import estimate

@@ -22,12 +22,13 @@ from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.splits.diagnose import SplitAudit
 from unskew.stats.comparison import Comparison
-from unskew.stats.conclusions import Stability
-from unskew.stats.concordance import Agreement
-from unskew.stats.discrimination import DiscriminativePower, SampleSize
+from unskew.stats.discrimination import DiscriminativePower
 from unskew.stats.distributions import student_t_quantile
 from unskew.stats.incompleteness import Robustness
+from unskew.stats.order_agreement import Agreement
+from unskew.stats.order_stability import Stability
 from unskew.stats.pairing import paired
+from unskew.stats.sample_sizes import SampleSize
 from unskew.unbiased.identification import JudgmentsNeeded, Sensitivity
 from unskew.unbiased.ips import Estimates
 from unskew.unbiased.stratified import StrataReport

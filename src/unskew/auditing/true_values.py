@@ -27,7 +27,7 @@ from unskew.report.charts import MOST_ROWS, Figure, as_figure
 from unskew.report.result import Printed
 from unskew.splits.interventions import Design, Skew, Wtd, WtdH
 from unskew.splits.split import Split
-from unskew.stats.concordance import BOOTSTRAP, agreement
+from unskew.stats.order_agreement import BOOTSTRAP, agreement
 from unskew.targets.designs import Targets
 
 LEVEL = 0.95

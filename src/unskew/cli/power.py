@@ -118,7 +118,9 @@ def power(  # noqa: D103 - its help is EXAMPLES
     digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.stats import discrimination as library
+    from unskew.stats.null_errors import TypeOneError, type_one_error
+    from unskew.stats.power_analysis import Power
+    from unskew.stats.power_analysis import power as analyse
 
     choose("format", format, outputs.FORMATS)
     figures = outputs.figures_of(figure, ("power",))
@@ -149,10 +151,10 @@ def power(  # noqa: D103 - its help is EXAMPLES
             threads=threads,
             **rules,
         )
-    result: library.Power | library.TypeOneError
+    result: Power | TypeOneError
     with progress("testing", quiet) as moved:
         if errors:
-            result = library.type_one_error(
+            result = type_one_error(
                 judged,
                 (names or [""])[0],
                 simulations=simulations,
@@ -162,7 +164,7 @@ def power(  # noqa: D103 - its help is EXAMPLES
                 progress=moved,
             )
         else:
-            result = library.power(
+            result = analyse(
                 judged,
                 names,
                 test=test,
@@ -178,7 +180,7 @@ def power(  # noqa: D103 - its help is EXAMPLES
             )
     outputs.draw(figures, lambda _: result.figure())
     table = result.table()
-    if pairs and isinstance(result, library.Power):
+    if pairs and isinstance(result, Power):
         table = result.sizes.pair_table()
     printout = outputs.Printout.of(table, digits=digits, footer=result.footer())
     outputs.deliver(printout, to, format, quiet)

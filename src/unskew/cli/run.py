@@ -163,7 +163,7 @@ def check(
       unskew plan check plan.toml --store results/ --no-estimate
     """
     from unskew.experiment.plan import read_plan
-    from unskew.experiment.preview import outline
+    from unskew.experiment.plan_outline import outline
 
     wanted, source = read_plan(plan)
     told = outline(wanted, _data(plan, source, data), store=store, estimate=estimate)

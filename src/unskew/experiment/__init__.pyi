@@ -1,2 +1,2 @@
 from .plan import Custom as Custom
-from .preview import outline as outline
+from .plan_outline import outline as outline

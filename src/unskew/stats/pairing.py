@@ -21,7 +21,7 @@ from unskew.data.readers import Table, read_table
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name
 from unskew.evaluation.scores import Scores, notes_of
 from unskew.metrics.names import Metric, parse
-from unskew.stats.user_values import UNNAMED, read_values
+from unskew.stats.value_tables import UNNAMED, read_values
 
 Source = Any
 """What `paired` takes: scores, scores of several folds, or a table of values per user."""

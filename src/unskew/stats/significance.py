@@ -27,8 +27,8 @@ from unskew.stats.randomisation import (
     shuffled_ranges,
     step_down,
 )
-from unskew.stats.resamples import chosen_metrics
 from unskew.stats.samples import Pairs, Sample, against, all_pairs, sample
+from unskew.stats.user_draws import chosen_metrics
 
 TESTS = ("randomisation", "t", "wilcoxon", "sign", "bootstrap", "bootstrap-t")
 ALTERNATIVES = ("two-sided", "greater", "less", "better")

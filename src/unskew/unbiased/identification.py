@@ -29,8 +29,8 @@ from unskew.metrics.block import geometric_discount, log_discount
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
-from unskew.stats.discrimination import check_power
-from unskew.stats.resamples import at_least_two
+from unskew.stats.sample_sizes import check_power
+from unskew.stats.user_draws import at_least_two
 from unskew.unbiased.ips import (
     LEVEL,
     RESAMPLES,

@@ -39,7 +39,7 @@ from unskew.runs import Run
 from unskew.splits.popularity import item_counts
 from unskew.splits.strata import judgment_bins
 from unskew.stats.pairing import paired
-from unskew.stats.resamples import reweighted
+from unskew.stats.user_draws import reweighted
 from unskew.targets.designs import TargetLists
 
 Progress = Callable[[int, int], None]

@@ -36,8 +36,11 @@ from unskew.stats.correlation import kendall
 from unskew.studies.castells2018.measures import thinned
 from unskew.studies.lab import Lab, measurement
 from unskew.targets.designs import AllItems, Targets, TestTargets
-from unskew.unbiased.online import Clicks, ForcedExposure, ab_test, top_lists
-from unskew.unbiased.online_power import OnlineTests, online_tests, share_interval
+from unskew.unbiased.ab_tests import ab_test
+from unskew.unbiased.click_models import Clicks, ForcedExposure
+from unskew.unbiased.online_outcomes import OnlineTests, share_interval
+from unskew.unbiased.online_trials import online_tests
+from unskew.unbiased.top_items import top_lists
 from unskew.worlds.worlds import World, world
 
 CM100K = (1_054, 1_084, 103_584, 11_594)

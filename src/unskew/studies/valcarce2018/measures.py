@@ -23,10 +23,10 @@ from unskew.runs import Run, read_run
 from unskew.splits.given import Given
 from unskew.splits.split import Split
 from unskew.splits.user import PerUser
-from unskew.stats.concordance import agreement
 from unskew.stats.correlation import kendall
 from unskew.stats.discrimination import discriminative_power
 from unskew.stats.incompleteness import SHARES, robustness
+from unskew.stats.order_agreement import agreement
 from unskew.stats.significance import compare
 from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement, reason_of
 from unskew.studies.valcarce2018.printed import COLUMNS, CUTOFFS, FAMILIES, SEVEN, cutoffs

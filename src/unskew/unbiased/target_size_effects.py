@@ -23,11 +23,11 @@ from unskew.recommend.adapt import as_model
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.splits.split import Split
-from unskew.stats.concordance import conditions_of, resampled
+from unskew.stats.conditions import conditions_of, resampled
 from unskew.stats.correlation import kendall, rounded
 from unskew.stats.discrimination import discriminative_power
-from unskew.stats.resamples import at_least_two
 from unskew.stats.significance import compare
+from unskew.stats.user_draws import at_least_two
 from unskew.targets.designs import Targets
 from unskew.unbiased.sampled import BOOTSTRAP, LEVEL, SIZES, interval, null
 
@@ -203,7 +203,7 @@ def target_sizes(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.unbiased.target_numbers import target_sizes
+    >>> from unskew.unbiased.target_size_effects import target_sizes
     >>> pairs = [(u, i) for u in range(20) for i in range(40) if (u * 7 + i * 11) % 9 < 3]
     >>> user, item = zip(*pairs)
     >>> split = us.splits.Random(test=0.3).split(us.read_ratings({"user": user, "item": item}))[0]

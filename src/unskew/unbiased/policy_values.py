@@ -9,337 +9,31 @@ and by both (doubly robust, DR). Logs in the format of the Open Bandit Dataset a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.arrays import F64, I32, I64, frozen
+from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked, choose
-from unskew.data.ratings import Ids
-from unskew.data.readers import read_table
-from unskew.engine.rng import draw, key_of
+from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
-from unskew.unbiased.propensities import LEAST
+from unskew.unbiased.bandit_logs import BanditLog
+from unskew.unbiased.policies import ActionFunction, ActionTable, Policy, RewardMeans, per_action
 
-Policy = str | Mapping[Any, float] | pl.DataFrame | NDArray[Any] | Callable[[pl.DataFrame], Any]
-"""See `policy_value`."""
-
-ACTION = ("action", "actionid", "itemid", "item", "arm")
-POSITION = ("position", "pos", "slot", "rank")
-REWARD = ("reward", "click", "clicked", "rating", "label", "outcome")
-PROPENSITY = ("propensity", "propensityscore", "pscore", "probability", "actionprob")
-ROUND = ("round", "roundid", "impression", "impressionid")
 ESTIMATORS = ("ips", "snips", "dm", "dr")
+
+
 BOOTSTRAP, LEVEL, FOLDS, PRIOR = 1_000, 0.95, 5, 1.0
+
+
 _CELLS = 1 << 22  # probabilities held at a time
-
-
-@dataclass(frozen=True, eq=False)
-class BanditLog:
-    """What a policy showed and what came of it: a row per shown action. Made by `read_log`."""
-
-    actions: Ids
-    positions: Ids
-    action: I32
-    position: I32
-    reward: F64
-    propensity: F64
-    """The chance with which the logging policy chose the action there."""
-    round: I64
-    """Rows of one round are drawn together; every row is its own unless there was a column."""
-    context: pl.DataFrame
-    """All other columns."""
-    notes: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return int(self.action.size)
-
-    def __repr__(self) -> str:
-        return (
-            f"BanditLog({len(self):,} rows, {len(self.actions):,} actions, "
-            f"{len(self.positions):,} positions, mean reward {self.mean:.4g})"
-        )
-
-    @property
-    def mean(self) -> float:
-        """The mean reward of the policy that ran."""
-        return math.fsum(self.reward) / len(self)
-
-    def frame(self, lo: int, hi: int) -> pl.DataFrame:
-        """Return rows lo..hi as a table: action, position and the context."""
-        columns = {
-            "action": self.actions.raw(self.action[lo:hi]),
-            "position": self.positions.raw(self.position[lo:hi]),
-        }
-        rest = self.context[lo:hi].drop("action", "position", strict=False)
-        return pl.DataFrame({**columns, **rest.to_dict()})
-
-
-@checked
-def read_log(
-    source: object,
-    *,
-    action: str | None = None,
-    position: str | None = None,
-    reward: str | None = None,
-    propensity: str | None = None,
-    round: str | None = None,  # noqa: A002 - the word of the field
-    actions: Sequence[object] | None = None,
-) -> BanditLog:
-    """Read logged bandit feedback.
-
-    Parameters
-    ----------
-    source
-        A path (CSV, TSV, Parquet, each also gzipped), a table, or a mapping of column names to
-        arrays. Columns are recognised by usual names, those of the Open Bandit Dataset among them
-        (`item_id`, `position`, `click`, `propensity_score`).
-    action, position, reward, propensity, round
-        Names of columns that are called otherwise. Without a position all rows have the same;
-        without a round every row is one of its own.
-    actions
-        All actions there are, in case the log does not show each of them.
-
-    Examples
-    --------
-    >>> from unskew.unbiased.bandit import read_log
-    >>> read_log(
-    ...     {"item_id": [1, 2, 1], "position": [1, 2, 1], "click": [0, 1, 0],
-    ...      "propensity_score": [0.5, 0.25, 0.5]}
-    ... )
-    BanditLog(3 rows, 2 actions, 2 positions, mean reward 0.3333)
-    """
-    table = read_table(source)
-    frame = table.frame
-    if not frame.height:
-        raise DataError(f"{table.source}: the log has no rows")
-    columns = {
-        "action": table.need("action", ACTION, action),
-        "reward": table.need("reward", REWARD, reward),
-        "propensity": table.need("propensity", PROPENSITY, propensity),
-    }
-    for name, usual, given in (("position", POSITION, position), ("round", ROUND, round)):
-        found = table.pick(name, usual, given, tuple(columns.values()))
-        if found is not None:
-            columns[name] = found
-    notes = []
-    ids, code = Ids.number(frame[columns["action"]])
-    if actions is not None:
-        ids, code = _all_actions(frame[columns["action"]], pl.Series(list(actions)))
-    if "position" in columns:
-        places, place = Ids.number(frame[columns["position"]])
-    else:
-        places, place = Ids(pl.Series([1])), np.zeros(frame.height, np.int32)
-        notes.append("no position column: all rows have the same position")
-    rounds = np.arange(frame.height)
-    if "round" in columns:
-        rounds = Ids.number(frame[columns["round"]])[1].astype(np.int64)
-    used = set(columns.values())
-    earned = _numbers(frame, columns["reward"], table.source)
-    chance = _numbers(frame, columns["propensity"], table.source)
-    _check_propensity(chance, columns["propensity"], table.source)
-    context = frame.drop(*columns.values()).with_columns(
-        _as_numbers(column) for column in frame.iter_columns() if column.name not in used
-    )
-    return BanditLog(
-        ids,
-        places,
-        frozen(code),
-        frozen(place),
-        frozen(earned),
-        frozen(chance),
-        frozen(rounds),
-        context,
-        tuple(notes),
-    )
-
-
-def _as_numbers(column: pl.Series) -> pl.Series:
-    """Return a column of text as numbers where all of it is numbers: files hold text."""
-    if column.dtype != pl.String:
-        return column
-    numbers = column.cast(pl.Float64, strict=False)
-    return column if numbers.null_count() > column.null_count() else numbers
-
-
-def _all_actions(shown: pl.Series, every: pl.Series) -> tuple[Ids, I32]:
-    ids = Ids.number(every)[0]
-    code = ids.codes(shown)
-    if (code < 0).any():
-        first = shown[int(np.argmax(code < 0))]
-        raise DataError(
-            f"actions: {int(np.count_nonzero(code < 0)):,} rows of the log show one that is not "
-            f"among them, the first: {first!r}"
-        )
-    return ids, code
-
-
-def _numbers(frame: pl.DataFrame, name: str, source: str) -> F64:
-    column = frame[name]
-    values = column.cast(pl.Float64, strict=False)
-    wrong = (values.is_null() | values.is_nan() | values.is_infinite()).fill_null(value=True)
-    if wrong.any():
-        row = int(wrong.arg_max() or 0)
-        raise DataError(
-            f"{source}: column {name!r} must hold numbers; {int(wrong.sum()):,} rows do not, the "
-            f"first: row {row + 1}, {column[row]!r}"
-        )
-    return values.to_numpy().copy()
-
-
-def _check_propensity(chance: F64, name: str, source: str) -> None:
-    wrong = (chance < LEAST) | (chance > 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(
-            f"{source}: column {name!r}: {int(wrong.sum()):,} propensities do not lie between "
-            f"{LEAST:g} and 1, the first: row {row + 1}, {chance[row]:g}. What was shown had some "
-            f"chance to be shown: leave such rows out, or mend the log"
-        )
-
-
-# Policies and reward models
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Numbers per action that depend on the row through its position, or its number."""
-
-    log: BanditLog
-    values: F64
-    """1, positions, or rows x actions."""
-
-    def rows(self, lo: int, hi: int) -> F64:
-        """Return rows lo..hi x actions."""
-        if len(self.values) == len(self.log):
-            return self.values[lo:hi]
-        if len(self.values) == 1:
-            return np.broadcast_to(self.values, (hi - lo, self.values.shape[1]))
-        chosen: F64 = self.values[self.log.position[lo:hi]]
-        return chosen
-
-
-@dataclass(frozen=True, eq=False)
-class _Function:
-    """Numbers per action that a function gives for rows of the log."""
-
-    log: BanditLog
-    name: str
-    function: Callable[[pl.DataFrame], Any]
-
-    def rows(self, lo: int, hi: int) -> F64:
-        """Return rows lo..hi x actions."""
-        found = np.asarray(self.function(self.log.frame(lo, hi)), np.float64)
-        shape = (hi - lo, len(self.log.actions))
-        if found.shape != shape:
-            raise DataError(
-                f"{self.name} gave an array of shape {found.shape} for {hi - lo} rows; expected a "
-                f"row each and a column for each of {shape[1]} actions: {shape}"
-            )
-        return found
-
-
-def _per_action(log: BanditLog, name: str, given: Policy) -> _Table | _Function:
-    """Take numbers per action in any form."""
-    actions, positions = len(log.actions), len(log.positions)
-    if isinstance(given, str):
-        choose(name, given, ("uniform",))
-        return _Table(log, np.full((1, actions), 1.0 / actions))
-    if isinstance(given, Mapping):
-        given = pl.DataFrame({"action": pl.Series(list(given)), name: list(given.values())})
-    if isinstance(given, pl.DataFrame):
-        return _Table(log, _from_table(log, name, given))
-    if isinstance(given, np.ndarray):
-        array = np.atleast_2d(np.asarray(given, np.float64))
-        if array.shape[1] != actions or len(array) not in (1, positions, len(log)):
-            raise DataError(
-                f"{name}: an array of shape {given.shape} does not fit {len(log):,} rows, "
-                f"{positions} positions and {actions} actions (in the order of log.actions)"
-            )
-        return _Table(log, array)
-    if callable(given):
-        return _Function(log, name, given)
-    raise SettingError(
-        f"{name} must be 'uniform', a mapping from actions, a table, an array or a function; got "
-        f"{type(given).__name__}"
-    )
-
-
-def _from_table(log: BanditLog, name: str, table: pl.DataFrame) -> F64:
-    """Read columns action, (position), number."""
-    if "action" not in table.columns or table.width not in (2, 3):
-        raise DataError(f"{name}: a table needs the columns action, (position,) and a number")
-    number = next(one for one in table.columns if one not in ("action", "position"))
-    at = log.actions.codes(table["action"])
-    values = _numbers(table, number, name)
-    if (at < 0).any():
-        raise DataError(
-            f"{name}: action {table['action'][int(np.argmax(at < 0))]!r} is unknown to the log; "
-            f"say read_log(…, actions=[…]) if it exists all the same"
-        )
-    place = np.zeros(table.height, np.int64)
-    many = 1
-    if "position" in table.columns:
-        place = log.positions.codes(table["position"]).astype(np.int64)
-        many = len(log.positions)
-        if (place < 0).any():
-            raise DataError(f"{name}: a position is unknown to the log")
-    if len(np.unique(place * len(log.actions) + at)) < table.height:
-        raise DataError(f"{name}: an action stands twice for the same position")
-    out = np.zeros((many, len(log.actions)))
-    out[place, at] = values
-    return out
-
-
-@dataclass(frozen=True, eq=False)
-class _Means:
-    """The reward model: mean reward of an action at a position, drawn to the position's mean.
-
-    Fitted once per fold, on the rows of all other folds, so that no row's own reward is in what is
-    predicted for it.
-    """
-
-    log: BanditLog
-    fold: I64
-    cells: F64
-    """Folds x positions x actions."""
-
-    @classmethod
-    def fit(cls, log: BanditLog, folds: int, prior: float, seed: int) -> _Means:
-        """Fit: (sum of rewards + prior x mean at the position) / (rows + prior)."""
-        fold = (draw(seed, "reward folds", log.round) % np.uint64(folds)).astype(np.int64)
-        actions, positions = len(log.actions), len(log.positions)
-        cell = (fold * positions + log.position) * actions + log.action
-        shape = (folds, positions, actions)
-        size = folds * positions * actions
-        total = np.bincount(cell, log.reward, size).reshape(shape)
-        count = np.bincount(cell, minlength=size).reshape(shape)
-        if folds > 1:
-            total, count = (part.sum(axis=0, keepdims=True) - part for part in (total, count))
-        sums, rows = total.sum(axis=2, keepdims=True), count.sum(axis=2, keepdims=True)
-        overall = total.sum(axis=(1, 2), keepdims=True) / np.maximum(
-            count.sum(axis=(1, 2), keepdims=True), 1
-        )
-        mean = np.where(rows > 0, sums / np.maximum(rows, 1), overall)
-        with np.errstate(invalid="ignore"):
-            own = (total + prior * mean) / (count + prior)
-        return cls(log, fold, np.where(count + prior > 0, own, mean))
-
-    def rows(self, lo: int, hi: int) -> F64:
-        """Return rows lo..hi x actions."""
-        chosen: F64 = self.cells[self.fold[lo:hi], self.log.position[lo:hi]]
-        return chosen
-
-
-# The value
 
 
 @dataclass(frozen=True, eq=False)
@@ -509,7 +203,8 @@ def policy_value(
 
     Examples
     --------
-    >>> from unskew.unbiased.bandit import policy_value, read_log
+    >>> from unskew.unbiased.bandit_logs import read_log
+    >>> from unskew.unbiased.policy_values import policy_value
     >>> log = read_log({"action": ["a", "b", "a", "b"], "reward": [1, 0, 1, 1],
     ...                 "propensity": [0.5, 0.5, 0.5, 0.5]})
     >>> policy_value(log, {"a": 0.75, "b": 0.25}, estimators=["ips", "snips"], bootstrap=0)
@@ -520,15 +215,15 @@ def policy_value(
     if not estimators:
         raise SettingError("no estimators are named")
     _check_settings(folds, prior, clip, bootstrap, level)
-    target = _per_action(log, "policy", policy)
+    target = per_action(log, "policy", policy)
     modelled = "dm" in estimators or "dr" in estimators
-    model: _Table | _Function | _Means | None = None
+    model: ActionTable | ActionFunction | RewardMeans | None = None
     if rewards is not None:
         if not modelled:
             raise SettingError("rewards=… is for dm and dr, and neither is asked for")
-        model = _per_action(log, "rewards", rewards)
+        model = per_action(log, "rewards", rewards)
     elif modelled:
-        model = _Means.fit(log, folds, prior, seed)
+        model = RewardMeans.fit(log, folds, prior, seed)
     weight, direct, own, outside = _walk(log, target, model, threads)
     clipped = 0
     if clip is not None:
@@ -564,8 +259,8 @@ def _check_settings(
 
 def _walk(
     log: BanditLog,
-    policy: _Table | _Function,
-    model: _Table | _Function | _Means | None,
+    policy: ActionTable | ActionFunction,
+    model: ActionTable | ActionFunction | RewardMeans | None,
     threads: int | None,
 ) -> tuple[F64, F64, F64, float]:
     """Go through the log block by block: weights, modelled values, own rewards as modelled.

@@ -1,42 +1,35 @@
-"""Orders that change with what is popular: strata of propensity, and a sweep of stratified recall.
+"""`propensity_strata`: systems within strata of judgments with about the same propensity.
 
 A system that wins on the whole can lose in every part (Simpson's paradox), because judgments of
-popular items outnumber all others. `propensity_strata` judges systems within strata of judgments
-that were about equally likely to be made; `stratified_recall` shifts the weight from popular to
-unpopular items step by step.
+popular items outnumber all others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64, Mask, frozen
-from unskew.checks import as_count, checked, choose
+from unskew.checks import as_count, checked
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError
-from unskew.evaluation.evaluate import MEMORY, evaluate, memory_bytes
+from unskew.evaluation.evaluate import MEMORY, memory_bytes
 from unskew.evaluation.scoring import Bench
 from unskew.judging.shape import MASKED, count_labels
 from unskew.metrics.names import Metric, parse
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.stats.correlation import kendall
-from unskew.stats.resamples import at_least_two
+from unskew.stats.user_draws import at_least_two
 from unskew.unbiased.ips import Laid, lay, weigh
 from unskew.unbiased.weighted_metrics import Estimand
-
-GAMMAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-
-
-# Strata of propensity
 
 
 @dataclass(frozen=True)
@@ -213,7 +206,7 @@ def propensity_strata(
 
     Examples
     --------
-    >>> from unskew.unbiased.propensity_groups import propensity_strata
+    >>> from unskew.unbiased.simpsons_paradox import propensity_strata
     >>> test = {"user": [1, 1, 2], "item": ["hit", "rare", "hit"], "rating": [5, 5, 5]}
     >>> runs = {"x": {1: ["hit"], 2: ["hit"]}, "y": {1: ["rare"], 2: ["rare"]}}
     >>> found = propensity_strata(test, runs, "P@1", liked=4, propensity={"hit": 0.9, "rare": 0.1})
@@ -283,136 +276,3 @@ def _means(
         name: float(np.nan_to_num(system.values[0][kept]).mean()) for name, system in scored.items()
     }
     return means, int(kept.sum())
-
-
-# Stratified recall over gamma
-
-
-@dataclass(frozen=True, eq=False)
-class StratifiedRecall(Printed):
-    """Stratified recall of each system over γ. Made by `stratified_recall`."""
-
-    cutoff: int
-    gammas: tuple[float, ...]
-    systems: tuple[str, ...]
-    values: F64
-    """Systems x gammas."""
-    mean: str
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per system and γ: system, gamma, beta = γ / (γ + 1), value."""
-        count = len(self.gammas)
-        gammas = np.tile(self.gammas, len(self.systems))
-        return pl.DataFrame(
-            {
-                "system": np.repeat(self.systems, count),
-                "gamma": gammas,
-                "beta": gammas / (gammas + 1),
-                "value": self.values.ravel(),
-            }
-        )
-
-    def flips(self) -> list[tuple[str, str, float, float]]:
-        """Return the pairs that change order: (better before, better after, last γ, first γ)."""
-        found = []
-        for a, b in combinations(range(len(self.systems)), 2):
-            gap = self.values[a] - self.values[b]
-            for at, (left, right) in enumerate(pairwise(gap.tolist())):
-                if left * right < 0:
-                    one, other = (a, b) if left > 0 else (b, a)
-                    names = self.systems[one], self.systems[other]
-                    found.append((*names, self.gammas[at], self.gammas[at + 1]))
-        return found
-
-    def figure(self) -> Figure:
-        """Draw each system's stratified recall over β."""
-        import altair as alt
-
-        rows = self.table().to_dicts()
-        whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=280)
-        line: alt.Chart = whole.mark_line(point=True).encode(
-            x=alt.X("beta:Q", title="β = γ / (γ + 1): how much popular items are played down"),
-            y=alt.Y("value:Q", title=f"stratified recall@{self.cutoff}"),
-            color=alt.Color("system:N").scale(domain=list(self.systems)),
-        )
-        return as_figure(line, "Stratified recall", self.footer()[:1], rows)
-
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
-        how = "mean over users" if self.mean == "users" else "ratio of sums over users"
-        lines = [f"stratified recall@{self.cutoff}, {how}; gamma 0 is recall"]
-        for before, after, low, high in self.flips():
-            lines.append(f"{after} overtakes {before} between γ = {low:g} and {high:g}")
-        return [*lines, *self.notes]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
-        return {
-            "cutoff": self.cutoff,
-            "mean": self.mean,
-            "values": self.table().to_dicts(),
-            "flips": [list(flip) for flip in self.flips()],
-        }
-
-    def shown(self) -> pl.DataFrame:
-        """Return a row per system, a column per gamma."""
-        return self.table().pivot("gamma", index="system", values="value")
-
-    def __repr__(self) -> str:
-        return f"StratifiedRecall(@{self.cutoff}, {len(self.systems)} systems)"
-
-
-@checked
-def stratified_recall(
-    judgments: object,
-    systems: object,
-    cutoff: int = 10,
-    gammas: Sequence[float] = GAMMAS,
-    *,
-    mean: str = "users",
-    train: object = None,
-    **how: Any,
-) -> StratifiedRecall:
-    """Compute stratified recall over a sweep of γ, to see where the order of systems changes.
-
-    Parameters
-    ----------
-    judgments, systems
-        As for `evaluate`.
-    cutoff
-        Of the lists.
-    gammas
-        From 0 (recall) up: an item that n users like counts n^(-γ/(γ+1)).
-    mean
-        `users`, or `ratio` of the sums over all users (Steck).
-    train
-        Training ratings, from which liked ratings of items are counted too.
-    how
-        Further settings of `evaluate`, such as liked=4.
-
-    References
-    ----------
-    Steck 2011; bellogin2017 section 7.
-
-    Examples
-    --------
-    >>> from unskew.unbiased.propensity_groups import stratified_recall
-    >>> test = {"user": [1, 2, 3, 3], "item": ["a", "a", "a", "b"], "rating": [5, 5, 5, 5]}
-    >>> runs = {"x": {u: ["a"] for u in (1, 2, 3)}, "y": {u: ["b"] for u in (1, 2, 3)}}
-    >>> made = stratified_recall(test, runs, 1, [0, 1], mean="ratio", liked=4)
-    >>> made.values.round(3).tolist()
-    [[0.75, 0.634], [0.25, 0.366]]
-    """
-    as_count("cutoff", cutoff)
-    choose("mean", mean, ("users", "ratio"))
-    steps = [float(gamma) for gamma in gammas]
-    if len(steps) < 2 or sorted(set(steps)) != steps or not all(0 <= g < math.inf for g in steps):
-        raise SettingError(f"gammas must be at least two numbers from 0 up, rising; got {gammas!r}")
-    labels = [f"SR(gamma={gamma!r},mean={mean})@{cutoff}" for gamma in steps]
-    scores = evaluate(judgments, systems, labels, train=train, **how)
-    means = scores.mean()
-    values = np.array([[means[name][label] for label in labels] for name in scores.systems])  # type: ignore[index]
-    return StratifiedRecall(
-        int(cutoff), tuple(steps), tuple(scores.systems), values, mean, scores.notes
-    )

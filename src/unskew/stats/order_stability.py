@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,15 +11,14 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64, Mask, frozen
-from unskew.checks import as_count, checked, choose
+from unskew.checks import checked, choose
 from unskew.data.ratings import Ids
 from unskew.data.readers import number_column, read_table
-from unskew.errors import DataError, SettingError
+from unskew.errors import DataError
 from unskew.report.charts import GREY, VERMILION, Figure, as_figure
 from unskew.report.result import Printed
-from unskew.stats.concordance import conditions_of, named_sources, resampled
-from unskew.stats.pairing import Source, known_metric
-from unskew.stats.resamples import at_least_two
+from unskew.stats.pairing import known_metric
+from unskew.stats.user_draws import at_least_two
 
 SYSTEM, REST = "system", "rest"
 
@@ -169,7 +168,7 @@ def stability(
     Examples
     --------
     >>> import polars as pl
-    >>> from unskew.stats.conclusions import stability
+    >>> from unskew.stats.order_stability import stability
     >>> rows = {"system": ["x", "y"] * 2, "seed": [0, 0, 1, 1], "score": [0.3, 0.2, 0.1, 0.2]}
     >>> stability(pl.DataFrame(rows)).pairs().select("a", "b", "flips", "verdict").rows()
     [('x', 'y', 0.5, 'flips')]
@@ -365,61 +364,3 @@ def _tau_when_only(result: Stability, factor: str) -> float | None:
                 taus.append(float(tau))
     known = [tau for tau in taus if not math.isnan(tau)]
     return math.fsum(known) / len(known) if known else None
-
-
-@checked
-def score_table(
-    scores: Source | Mapping[str, Source],
-    metrics: str | Sequence[str] | None = None,
-    *,
-    factor: str = "design",
-    users: int = 0,
-    seed: int = 0,
-    threads: int | None = None,
-) -> pl.DataFrame:
-    """Return scores as the long table that `stability` takes; several can be put together.
-
-    Columns: system, metric (without its cutoff), cutoff (null: the whole list), score, with a
-    mapping also what its names stand for, and with `users` the number of the users' sample.
-
-    Parameters
-    ----------
-    scores, metrics, seed, threads
-        As in `agreement`.
-    factor
-        What the names of a mapping stand for: `design`, `fold`, `threshold`, `seed` …
-    users
-        Draw users anew (with replacement) this often, instead of taking all once.
-    """
-    as_count("users", users, least=0)
-    several = isinstance(scores, Mapping) and named_sources(scores)
-    named: Mapping[str, Source] = scores if several else {"": scores}
-    frames = []
-    for name, source in named.items():
-        conditions, _ = conditions_of(source, metrics)
-        if users:
-            drawn = resampled(conditions, users, seed, threads, None)
-        else:
-            drawn = np.array([[one.means for one in conditions]])
-        for at, one in enumerate(conditions):
-            if np.isnan(drawn[:, at]).any():
-                raise DataError(f"{one.label} has no value per user: users=… cannot draw them anew")
-            metric = known_metric(one.label)
-            # `stability` knows on which side a metric is better by its name, if it is known.
-            sign = 1.0 if metric is None else one.sign
-            frame = pl.DataFrame(
-                {
-                    "system": list(one.systems) * len(drawn),
-                    "score": (sign * drawn[:, at]).ravel(),
-                    "users": np.repeat(np.arange(len(drawn)), len(one.systems)),
-                }
-            )
-            family = one.label if metric is None else str(metric.family)
-            cutoff = pl.lit(None if metric is None else metric.cutoff, pl.Int64)
-            frame = frame.with_columns(pl.lit(family).alias("metric"), cutoff.alias("cutoff"))
-            if several:
-                frame = frame.with_columns(pl.lit(name).alias(factor))
-            frames.append(frame if users else frame.drop("users"))
-    if not frames:
-        raise SettingError("no scores are given")
-    return pl.concat(frames)

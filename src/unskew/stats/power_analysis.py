@@ -1,0 +1,124 @@
+"""`power`: how well each metric tells the systems apart, and what the users at hand allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from unskew.checks import as_count, checked
+from unskew.report.charts import Figure
+from unskew.report.result import Printed
+from unskew.stats.discrimination import ALPHA, POWER, DiscriminativePower, discriminative_power
+from unskew.stats.null_errors import Progress
+from unskew.stats.pairing import Source
+from unskew.stats.sample_sizes import SampleSize, sample_size
+from unskew.stats.swaps import SAMPLES, SwapRate, swap_rate
+
+PERMUTATIONS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Power(Printed):
+    """How well each metric tells the systems apart.
+
+    Made by `power`.
+    """
+
+    discriminative: DiscriminativePower
+    swaps: SwapRate | None
+    sizes: SampleSize
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per metric, the most discriminative first.
+
+        Columns: metric; DP, median_p and ratio of `DiscriminativePower.table`; swap_rate and
+        safe_difference of `SwapRate.table`; users, detectable and needed of `SampleSize.table`.
+        """
+        table = self.discriminative.table().select("metric", "DP", "median_p", "ratio")
+        if self.swaps is not None:
+            swaps = self.swaps.table().select(
+                "metric", "swap_rate", pl.col("difference").alias("safe_difference")
+            )
+            table = table.join(swaps, on="metric", how="left", maintain_order="left")
+        sizes = self.sizes.table().select("metric", "users", "detectable", "needed")
+        table = table.join(sizes, on="metric", how="left", maintain_order="left")
+        return table.sort("DP", maintain_order=True)
+
+    def figure(self, metrics: Iterable[str] | None = None) -> Figure:
+        """Draw the p-value curves."""
+        return self.discriminative.figure(metrics)
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the numbers came about."""
+        swaps = self.swaps.footer() if self.swaps is not None else []
+        return [*self.discriminative.footer(), *swaps, *self.sizes.footer(), *self.notes]
+
+    def __repr__(self) -> str:
+        return f"Power({len(self.sizes.metrics)} metrics, {len(self.sizes.pairs)} pairs)"
+
+
+@checked
+def power(
+    scores: Source,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    test: str = "randomisation",
+    permutations: int = PERMUTATIONS,
+    plus_one: bool = True,
+    ordered: bool = False,
+    samples: int = SAMPLES,
+    difference: float | None = None,
+    power: float = POWER,
+    alpha: float = ALPHA,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Power:
+    """Tell how well each metric tells the systems apart, and what the users at hand allow.
+
+    Parameters
+    ----------
+    scores
+        What `evaluate` gave, a list of such for several folds, or values per user (see `paired`).
+    metrics
+        Labels of these scores; all that have a value per user unless named.
+    test, permutations, plus_one
+        How the p-values of all pairs are found, see `compare`; they are not corrected. The paper's
+        have no +1.
+    ordered
+        Count each pair twice in DP, see `discriminative_power`.
+    samples
+        Random halves of the users for the swap rate, see `swap_rate`; 0 for none.
+    difference, power, alpha
+        See `sample_size`.
+    seed, threads
+        The same seed gives the same numbers, on any number of threads.
+    progress
+        Called with (done, total) as work goes on.
+    """
+    from unskew.stats.significance import compare
+
+    as_count("samples", samples, least=0)
+    sizes = sample_size(
+        scores, metrics, difference=difference, power=power, alpha=alpha, threads=threads
+    )
+    found = compare(
+        scores,
+        list(sizes.metrics),
+        test=test,
+        permutations=permutations,
+        plus_one=plus_one,
+        correction=None,
+        interval="t",
+        seed=seed,
+        threads=threads,
+        progress=progress,
+    )
+    pairs = discriminative_power(found, alpha=alpha, ordered=ordered)
+    swaps = None
+    if samples:
+        swaps = swap_rate(scores, metrics, samples=samples, seed=seed, threads=threads)
+    return Power(pairs, swaps, sizes, found.notes)

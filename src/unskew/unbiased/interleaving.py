@@ -1,0 +1,235 @@
+"""Interleaving and multileaving: users see one list, merged from those of several systems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import I64
+from unskew.checks import as_count, check_share, checked, choose
+from unskew.data.ratings import Ratings
+from unskew.engine.rng import key_of
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed, p_value
+from unskew.unbiased.ab_tests import sum_blocks
+from unskew.unbiased.click_models import Behaviour, Clicks, Feedback, behaviour_of
+from unskew.unbiased.pair_effects import (
+    Verdict,
+    check_correction,
+    pair_table,
+    pairs_of,
+    verdict_of_wins,
+    winner_rule,
+)
+from unskew.unbiased.top_items import IMPRESSIONS, LEVEL, Shown, Systems, at_least, top_lists
+from unskew.worlds.worlds import World
+
+INTERLEAVING = ("team-draft", "balanced")
+
+
+@dataclass(frozen=True, eq=False)
+class Interleaving(Printed):
+    """Which system wins how many impressions. Made by `interleave` and `multileave`."""
+
+    lists: Shown
+    feedback: Feedback
+    method: str
+    wins: I64
+    """Systems x systems: in how many impressions the first gets more clicks than the second."""
+    impressions: int
+    verdict: Verdict
+    level: float = LEVEL
+    correction: str | None = "holm"
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per pair of systems.
+
+        Columns: a, b, won and lost (impressions), difference (the share won less the share lost)
+        with its interval low to high, p (exact sign test), p_corrected for the number of pairs,
+        winner (null where p_corrected is not below 1 - level), true (the true difference of P@k),
+        better.
+        """
+        table = pair_table(self.lists, self.verdict, self.level, self.correction)
+        pairs = pairs_of(len(self.lists.systems))
+        won = pl.Series("won", [int(self.wins[a, b]) for a, b in pairs])
+        lost = pl.Series("lost", [int(self.wins[b, a]) for a, b in pairs])
+        return table.select("a", "b", won, lost, pl.exclude("a", "b"))
+
+    def shown(self) -> pl.DataFrame:
+        """Return the table as people read it: a small p is less than the last decimal."""
+        table = self.table()
+        names = ("p", "p_corrected")
+        return table.with_columns(
+            pl.Series(name, [p_value(one) for one in table[name]]) for name in names
+        )
+
+    def pairs(self) -> pl.DataFrame:
+        """Return the table, as `ABTest.pairs`."""
+        return self.table()
+
+    def figure(self) -> Figure:
+        """Draw the share won less the share lost of each pair, with its interval."""
+        import altair as alt
+
+        rows = [{**row, "pair": f"{row['a']} – {row['b']}"} for row in self.table().to_dicts()]
+        base = alt.Chart(alt.NamedData(name="rows"), width=360)
+        y = alt.Y("pair:N", title=None, sort=None)
+        x = alt.X("low:Q", title="share won - share lost by the first")
+        bars = base.mark_rule().encode(x=x, x2="high:Q", y=y)
+        points = base.mark_point(filled=True, size=70).encode(x="difference:Q", y=y)
+        return as_figure(alt.layer(bars, points), self._title, self.footer(), rows)
+
+    @property
+    def _title(self) -> str:
+        return "Multileaving" if self.method == "multileave" else f"Interleaving, {self.method}"
+
+    def footer(self) -> list[str]:
+        """Say how the test was done."""
+        return [
+            f"{self._title}: {self.impressions:,} impressions of random users; {self.feedback}; "
+            f"{self.level:.0%} intervals",
+            winner_rule(len(self.lists.systems), self.level, self.correction),
+            *self.lists.notes,
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain values, for JSON."""
+        return {
+            "method": self.method,
+            "impressions": self.impressions,
+            "level": self.level,
+            "correction": self.correction,
+            "pairs": self.table().to_dicts(),
+            "notes": self.footer(),
+        }
+
+
+@checked
+def interleave(
+    world: World,
+    systems: Systems | Shown,
+    impressions: int = IMPRESSIONS,
+    feedback: Feedback = Clicks(),  # noqa: B008 - frozen
+    *,
+    method: str = "team-draft",
+    k: int | None = None,
+    train: Ratings | None = None,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> Interleaving:
+    """Merge the lists of two systems into one, and see whose items are clicked.
+
+    Both are then exposed to the same users and positions (castells2018 section 5.3.1).
+
+    Parameters
+    ----------
+    world, systems, k, train
+        As in `top_lists`; two systems.
+    impressions
+        How many merged lists are shown, each to a user drawn at random.
+    feedback
+        What users do: `Clicks(…)` or `Forced()`.
+    method
+        `team-draft` (Radlinski, Kurup & Joachims 2008): in each round both systems, in random
+        order, add their best item that is not there yet, and get the clicks on what they added.
+        `balanced` (Joachims 2003): the lists are merged so that any top of it holds as many of the
+        best items of both; clicks count for every list that has the item, down to the depth at
+        which the lowest click is found. It can prefer one of two lists under random clicks.
+    level
+        Of the intervals; a system wins if p < 1 - level (exact sign test over impressions).
+    seed
+        Of users, merging and clicks; and of training.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.unbiased.interleaving import interleave
+    >>> shop = us.world("shop", users=200, items=80, seed=1)
+    >>> test = interleave(shop, [us.recommend.Random(), us.recommend.Popularity()], 5_000)
+    >>> test.table()["winner"].to_list(), test.table()["better"].to_list()
+    (['popularity'], ['popularity'])
+    """
+    choose("method", method, INTERLEAVING)
+    return _merged(world, systems, impressions, feedback, method, k, train, level, None, seed)
+
+
+@checked
+def multileave(
+    world: World,
+    systems: Systems | Shown,
+    impressions: int = IMPRESSIONS,
+    feedback: Feedback = Clicks(),  # noqa: B008 - frozen
+    *,
+    k: int | None = None,
+    train: Ratings | None = None,
+    level: float = LEVEL,
+    correction: str | None = "holm",
+    seed: int = 0,
+) -> Interleaving:
+    """Merge the lists of several systems into one: team-draft multileaving.
+
+    Schuth et al. 2014. In each round all systems, in random order, add their best item that is not
+    there yet; an impression compares the clicks of every two teams.
+
+    Parameters
+    ----------
+    world, systems, impressions, feedback, k, train, seed
+        As in `interleave`; two systems or more.
+    level, correction
+        As in `ab_test`, by the exact sign test over impressions.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.unbiased.interleaving import multileave
+    >>> shop = us.world("shop", users=200, items=80, seed=1)
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
+    >>> multileave(shop, systems, 2_000).table().height
+    3
+    """
+    check_correction(correction)
+    return _merged(
+        world, systems, impressions, feedback, "multileave", k, train, level, correction, seed
+    )
+
+
+def _merged(
+    world: World,
+    systems: Systems | Shown,
+    impressions: int,
+    feedback: Feedback,
+    method: str,
+    k: int | None,
+    train: Ratings | None,
+    level: float,
+    correction: str | None,
+    seed: int,
+) -> Interleaving:
+    check_share("level", level)
+    as_count("impressions", impressions)
+    lists = top_lists(world, systems, k=k, train=train, seed=seed)
+    at_least(lists, 2, None if method == "multileave" else 2)
+    behaviour = behaviour_of(feedback, world, lists.k)
+    wins = wins_of(lists, behaviour, method, seed, 0, impressions)
+    verdict = verdict_of_wins(wins, impressions)
+    return Interleaving(lists, feedback, method, wins, impressions, verdict, level, correction)
+
+
+def wins_of(shown: Shown, behaviour: Behaviour, method: str, seed: int, lo: int, hi: int) -> I64:
+    """Return in how many of impressions lo to hi each system beats each other."""
+    from unskew.unbiased import online_kernels
+
+    key = np.uint64(key_of(seed, f"online/{method}", *shown.draw_names))
+    balanced = method == "balanced"
+    kernel = online_kernels.balanced_block if balanced else online_kernels.team_block
+
+    def one(bounds: tuple[int, int]) -> I64:
+        wins = np.zeros((len(shown.systems), len(shown.systems)), np.int64)
+        first, last = bounds
+        kernel(first, last, key, shown.item, shown.liked, *behaviour.arguments(), wins)
+        return wins
+
+    return sum_blocks(one, lo, hi, shown.k)

@@ -1,0 +1,218 @@
+"""`reuse_judgments`: judgments of an online test, used for systems that did not take part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, U8, frozen
+from unskew.checks import as_count, check_share, checked
+from unskew.data.ratings import Ratings
+from unskew.errors import DataError, SettingError
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed
+from unskew.stats.distributions import student_t_quantile
+from unskew.unbiased.ab_tests import log_of
+from unskew.unbiased.click_models import Feedback, ForcedExposure, behaviour_of
+from unskew.unbiased.pair_effects import (
+    check_correction,
+    pair_table,
+    pairs_of,
+    verdict_of_users,
+    winner_rule,
+)
+from unskew.unbiased.top_items import LEVEL, Shown, Systems, top_lists
+from unskew.worlds.worlds import World
+
+
+@dataclass(frozen=True, eq=False)
+class Reuse(Printed):
+    """Systems by the judgments of an online test. Made by `reuse_judgments`."""
+
+    lists: Shown
+    """Those that took part first, then the others."""
+    took_part: int
+    """How many took part."""
+    feedback: Feedback
+    users: int
+    """Users who came."""
+    judged: F64
+    """The share of each system's places whose item was shown in the test."""
+    values: F64
+    """Systems x users who came: P̂@k, what was never shown or clicked being not liked."""
+    truth: F64
+    """Systems x users who came: the true P@k."""
+    liked_share: F64
+    """Of what was judged: the share clicked (forced: liked)."""
+    level: float = LEVEL
+    correction: str | None = "holm"
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per system.
+
+        Columns: system, took_part, judged (share of its places whose item was shown), estimate
+        (P̂@k: what was not shown counts as not liked), true (of the same users), error (estimate -
+        true) with its interval low to high over users, condensed (the share of the judged places
+        that was clicked or, if forced, liked).
+        """
+        error, low, high = mean_and_interval(self.values - self.truth, self.level)
+        return pl.DataFrame(
+            {
+                "system": list(self.lists.systems),
+                "took_part": [at < self.took_part for at in range(len(self.values))],
+                "judged": self.judged,
+                "estimate": self.values.mean(axis=1),
+                "true": self.truth.mean(axis=1),
+                "error": error,
+                "low": low,
+                "high": high,
+                "condensed": self.liked_share,
+            }
+        )
+
+    def pairs(self) -> pl.DataFrame:
+        """Return a row per pair of systems, as `ABTest.pairs`, with how many of both took part."""
+        verdict = verdict_of_users(self.values)
+        took = [(a < self.took_part) + (b < self.took_part) for a, b in pairs_of(len(self.values))]
+        table = pair_table(self.lists, verdict, self.level, self.correction)
+        return table.with_columns(pl.Series("took_part", took, pl.Int64))
+
+    def figure(self) -> Figure:
+        """Draw the estimate of each system against the truth."""
+        import altair as alt
+
+        rows = [
+            {**row, "role": "took part" if row["took_part"] else "did not"}
+            for row in self.table().to_dicts()
+        ]
+        base = alt.Chart(alt.NamedData(name="rows"), width=320, height=320)
+        x = alt.X("true:Q", title=f"true P@{self.lists.k}")
+        points = base.mark_point(filled=True, size=80).encode(
+            x=x,
+            y=alt.Y("estimate:Q"),
+            color=alt.Color("role:N", title=None),
+            shape=alt.Shape("role:N", title=None),
+            tooltip=["system:N", "judged:Q"],
+        )
+        line = base.mark_line(color="#999999", strokeDash=[4, 4]).encode(x=x, y="true:Q")
+        return as_figure(alt.layer(line, points), "Judgments used again", self.footer(), rows)
+
+    def footer(self) -> list[str]:
+        """Say where the judgments come from."""
+        return [
+            f"judgments of {self.users:,} users on the lists of {self.took_part} systems; "
+            f"{self.feedback}; {self.level:.0%} intervals over users",
+            winner_rule(len(self.lists.systems), self.level, self.correction),
+            *self.lists.notes,
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return both tables as plain values, for JSON."""
+        return {
+            "level": self.level,
+            "correction": self.correction,
+            "users": self.users,
+            "systems": self.table().to_dicts(),
+            "pairs": self.pairs().to_dicts(),
+            "notes": self.footer(),
+        }
+
+
+@checked
+def reuse_judgments(
+    world: World,
+    systems: Systems | Shown,
+    took_part: Sequence[str],
+    impressions: int | None = None,
+    feedback: Feedback = ForcedExposure(),  # noqa: B008 - frozen
+    *,
+    k: int | None = None,
+    train: Ratings | None = None,
+    level: float = LEVEL,
+    correction: str | None = "holm",
+    seed: int = 0,
+) -> Reuse:
+    """Judge systems that did not take part in an A/B test by what users did in it.
+
+    castells2018 section 5.3.2: what the others recommend is judged only where a participant
+    recommended it too, so that systems like the participants are favoured.
+
+    Parameters
+    ----------
+    world, systems, k, train
+        As in `top_lists`: all systems, participants and others.
+    took_part
+        Names of the participants.
+    impressions, feedback
+        Of the A/B test, as in `ab_test`. A user's click on an item counts however often the item
+        was shown without one.
+    level, correction
+        Of the intervals over the users who came, and of the winners of pairs, as in `ab_test`.
+    seed
+        Of the test; and of training.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.unbiased.judgment_reuse import reuse_judgments
+    >>> shop = us.world("shop", users=200, items=80, seed=1)
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
+    >>> found = reuse_judgments(shop, systems, ["random", "popularity"])
+    >>> found.table().filter(pl.col("took_part"))["error"].to_list()
+    [0.0, 0.0]
+    """
+    check_share("level", level)
+    check_correction(correction)
+    every = top_lists(world, systems, k=k, train=train, seed=seed)
+    names = list(dict.fromkeys(took_part))
+    if not names or isinstance(took_part, str):
+        raise SettingError(f"took_part: give a list of names of systems, got {took_part!r}")
+    if impressions is not None:
+        as_count("impressions", impressions)
+    part = every.only(names)
+    behaviour = behaviour_of(feedback, world, every.k)
+    mark = log_of(part, behaviour, seed, impressions)
+    ordered = every.only([*names, *(one for one in every.systems if one not in names)])
+    found = _judged_again(ordered, part, mark, feedback)
+    return replace(found, level=level, correction=correction)
+
+
+def _judged_again(every: Shown, part: Shown, mark: U8, feedback: Feedback) -> Reuse:
+    from unskew.unbiased import online_kernels
+
+    found = np.zeros(every.item.shape, np.uint8)
+    online_kernels.look_up(part.item, frozen(mark), every.item, found)
+    came = np.flatnonzero(mark.any(axis=(0, 2)))
+    if not came.size:
+        raise DataError("the log is empty: no user was shown anything")
+    found = found[:, came]
+    judged = np.count_nonzero(found, axis=(1, 2))
+    clicked = np.count_nonzero(found == 2, axis=(1, 2))
+    with np.errstate(invalid="ignore"):
+        share = clicked / judged
+    return Reuse(
+        every,
+        len(part.systems),
+        feedback,
+        int(came.size),
+        judged / found[0].size,
+        np.count_nonzero(found == 2, axis=2) / every.k,
+        every.per_user()[:, came],
+        share,
+    )
+
+
+def mean_and_interval(values: F64, level: float) -> tuple[F64, F64, F64]:
+    """Return the mean of each row and its interval by Student's t; NaN for a single value."""
+    n = values.shape[1]
+    mean = values.mean(axis=1)
+    if n < 2:
+        nothing = np.full(mean.size, np.nan)
+        return mean, nothing, nothing
+    half = student_t_quantile((1 + level) / 2, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
+    return mean, mean - half, mean + half
