@@ -1,25 +1,14 @@
-"""Shared by all tests: real data, found through UNSKEW_DATA, and random cases."""
+"""Fixtures of all tests."""
 
-import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import settings
 
+from shared.real_data import real_data
+
 settings.register_profile("unskew", deadline=None, derandomize=True)
 settings.load_profile("unskew")
-
-
-def real_data(name: str) -> Path:
-    """Return a real data file, or skip the test, saying what is missing."""
-    home = os.environ.get("UNSKEW_DATA")
-    if not home:
-        pytest.skip(f"needs {name}: set UNSKEW_DATA to a folder that holds it")
-    path = Path(home) / name
-    if not path.exists():
-        pytest.skip(f"needs {path}")
-    return path
 
 
 @pytest.fixture
@@ -52,43 +41,6 @@ def files(tmp_path):
     )
     (tmp_path / "train.csv").write_text("user,item,rating\n1,x,5\n2,c,5\n3,c,1\n")
     return tmp_path
-
-
-def random_case(seed: int, users: int = 4, items: int = 12, ties: bool = True) -> tuple:
-    """Return judgments {user: {item: grade}} and a run {user: {item: score}}.
-
-    With ties, unjudged and pooled-unjudged (-1) items, users without relevant items, users in
-    only one of the two, and lists shorter and longer than the cutoffs used.
-    """
-    rng = np.random.default_rng(seed)
-    qrels: dict = {}
-    run: dict = {}
-    for u in range(users):
-        judged = rng.choice(items, size=rng.integers(1, items), replace=False)
-        top = 1 if rng.random() < 0.15 else 6
-        qrels[f"u{u}"] = {f"i{i}": int(rng.integers(-1, top)) for i in judged}
-        listed = rng.choice(items, size=rng.integers(1, items + 1), replace=False)
-        levels = 4 if ties else 10_000
-        run[f"u{u}"] = {f"i{i}": float(rng.integers(0, levels)) / 3 for i in listed}
-    if rng.random() < 0.3:
-        run.pop(f"u{users - 1}")
-    if rng.random() < 0.3:
-        qrels.pop("u0")
-    return qrels, run
-
-
-def as_ratings(qrels: dict):
-    """Make judgments of nested dicts, a negative grade marking pooled but unjudged items."""
-    import polars as pl
-
-    from unskew import Ratings
-
-    rows = [(u, i, g) for u, judged in qrels.items() for i, g in judged.items()]
-    user, item, grade = zip(*rows, strict=True)
-    value = pl.Series("grade", grade, dtype=pl.Float64)
-    return Ratings.of(
-        pl.Series("user", user), pl.Series("item", item), value, tags={"pooled": value < 0}
-    )
 
 
 @pytest.fixture

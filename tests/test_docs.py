@@ -7,15 +7,14 @@ import pkgutil
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import unskew
-from public import public_names
+from shared import ROOT
+from shared.public import public_names
 from unskew.metrics.registry import REGISTRY
 
-ROOT = Path(__file__).parents[1]
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(unskew.__path__, "unskew.")

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import unskew as us
-from test_outputs import COMMANDS, FOLDERS, LISTS, PLAN, RATINGS, TABLES, TRAIN
+from shared.commands import COMMANDS, FOLDERS, LISTS, PLAN, RATINGS, TABLES, TRAIN
 
 VALUES = ("0", "-1", str(2**63), "1e308", "nan", "inf", "")
 LIMIT = 60

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import unskew
-from public import public_names
+from shared.public import public_names
 
 ROOT = Path(unskew.__file__).parent
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import unskew as us
-from public import public_names
+from shared.public import public_names
 from unskew.checks import as_numbers, checked, described, fits
 from unskew.recommend.model import Algorithm
 

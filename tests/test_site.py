@@ -11,10 +11,10 @@ import pytest
 from typer.main import get_command
 
 import unskew as us
-from public import public_names
+from shared import ROOT
+from shared.public import public_names
 from unskew.cli import app, main
 
-ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 WRITTEN = "api"  # by `make docs`, of the docstrings; in no repository
 PAGES = [

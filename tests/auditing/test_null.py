@@ -1,0 +1,617 @@
+"""The null experiment: values redrawn, designs that need it, operating characteristics."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import unskew as us
+from shared.real_data import real_data
+from unskew.auditing.null import null_experiment
+from unskew.auditing.null_designs import (
+    DESIGNS,
+    ForcedNull,
+    Slices,
+    published_designs,
+    simple_systems,
+)
+from unskew.auditing.operating import Planted, differences, operating_characteristics
+from unskew.engine.rng import draw, key_of
+from unskew.stats.distributions import mean_interval as interval
+from unskew.worlds.nulls import NULLS, co_clusters, forced_judgments, redraw, uniform
+from unskew.worlds.worlds import World, world
+
+
+def some_ratings(users=30, items=20, seed=0, share=0.4):
+    """Return ratings of which popular items have more."""
+    rng = np.random.default_rng(seed)
+    chance = share * 2 * (1 + np.arange(items)) ** -0.5
+    user, item = np.nonzero(rng.random((users, items)) < chance)
+    rating = rng.integers(1, 6, user.size)
+    return us.read_ratings({"user": user, "item": item, "rating": rating})
+
+
+def skewed(users=150, items=60, seed=0):
+    """Return a world with popular items, for plans."""
+    return world("shop", users=users, items=items, seed=seed)
+
+
+# Values drawn anew
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_pairs_stay_and_rows_may_come_in_any_order(null):
+    ratings = some_ratings()
+    drawn = redraw(ratings, null, 7)
+    assert drawn.user.tolist() == ratings.user.tolist()
+    assert drawn.item.tolist() == ratings.item.tolist()
+    assert set(drawn.value) <= set(ratings.value)
+    mixed = us.read_ratings(ratings.to_polars().sample(fraction=1.0, shuffle=True, seed=3))
+    assert redraw(mixed, null, 7).fingerprint == drawn.fingerprint
+    assert redraw(ratings, null, 8).fingerprint != drawn.fingerprint
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["within-user", "within-item"]))
+def test_shuffles_equal_a_plain_twin(seed, null):
+    ratings = some_ratings(8, 6, seed)
+    drawn = redraw(ratings, null, seed)
+    group = ratings.user if null == "within-user" else ratings.item
+    key = (draw(seed, f"nulls/{null}", ratings.user, ratings.item) >> np.uint64(1)).tolist()
+    for one in set(group.tolist()):
+        rows = [row for row in range(len(ratings)) if group[row] == one]
+        taken = sorted(rows, key=lambda row: key[row])
+        assert [drawn.value[row] for row in rows] == [ratings.value[row] for row in taken]
+        assert sorted(drawn.value[rows]) == sorted(ratings.value[rows])
+
+
+def test_clusters_keep_the_values_of_each_cell():
+    ratings = some_ratings(40, 30, 1)
+    users, items = co_clusters(ratings, 2)
+    drawn = redraw(ratings, "clusters", 5)
+    cell = users[ratings.user] * 4 + items[ratings.item]
+    for one in np.unique(cell):
+        assert sorted(drawn.value[cell == one]) == sorted(ratings.value[cell == one])
+    assert (drawn.value != ratings.value).any()
+
+
+def test_clusters_are_those_that_were_planted():
+    rng = np.random.default_rng(0)
+    mine, theirs = rng.integers(0, 2, 60), rng.integers(0, 2, 50)
+    user, item = np.nonzero(rng.random((60, 50)) < 0.5)
+    rating = np.where(mine[user] == theirs[item], 4, 2) + rng.integers(0, 2, user.size)
+    users, items = co_clusters(us.read_ratings({"user": user, "item": item, "rating": rating}), 1)
+    for found, real in ((users, mine), (items, theirs)):
+        assert abs(np.mean(found == real) - 0.5) == 0.5  # the same, or each other's name
+
+
+def test_iid_values_come_from_the_data_or_with_a_given_share():
+    ratings = some_ratings(400, 50, 2)
+    n = len(ratings)
+    plain = redraw(ratings, "iid", 1)
+    p = (ratings.value >= 4).mean()
+    assert abs((plain.value >= 4).mean() - p) < 4.5 * math.sqrt(p * (1 - p) / n)
+    given_share = redraw(ratings, "iid", 1, liked=4, share=0.9)
+    assert abs((given_share.value >= 4).mean() - 0.9) < 4.5 * math.sqrt(0.09 / n)
+    low = ratings.value < 4
+    drawn_low = given_share.value[given_share.value < 4]
+    for value in (1.0, 2.0, 3.0):
+        share = (ratings.value[low] == value).mean()
+        spread = math.sqrt(share * (1 - share) / drawn_low.size)
+        assert abs((drawn_low == value).mean() - share) < 4.5 * spread
+    assert abs(np.corrcoef(plain.value, ratings.value)[0, 1]) < 4.5 / math.sqrt(n)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"null": "iidd"}, "iid"),
+        ({"share": 0.5}, "liked=4"),
+        ({"liked": 4}, "share"),
+        ({"liked": 4, "share": 1.5}, "between 0 and 1"),
+        ({"liked": 9, "share": 0.5}, "at least liked=9"),
+        ({"liked": 0, "share": 0.5}, "below liked=0"),
+        ({"null": "within-user", "share": 0.5}, "for null='iid'"),
+        ({"directions": 3}, "clusters"),
+        ({"null": "clusters", "directions": 0}, "from 1 to 8"),
+    ],
+)
+def test_what_redraw_refuses(settings, told):
+    with pytest.raises(us.UnskewError, match=told):
+        redraw(some_ratings(), **settings)
+
+
+def test_nothing_cannot_be_redrawn():
+    ratings = some_ratings()
+    with pytest.raises(us.DataError, match="no ratings"):
+        redraw(ratings.take(ratings.user < 0))
+
+
+# Forced judgments and slices
+
+
+def test_forced_judgments_equal_a_plain_twin():
+    ratings, seed, density = some_ratings(12, 9, 3), 11, 0.5
+    found = forced_judgments(ratings, density, seed)
+
+    def number(stage, u, i):
+        return uniform(draw(seed, stage, u, i) >> np.uint64(1))[0]
+
+    own = {(u, i): v for u, i, v in zip(ratings.user, ratings.item, ratings.value, strict=True)}
+    train = {pair for pair in own if number("nulls/forced/train", *pair) < density}
+    known, rows = np.sort(ratings.value), []
+    for u in range(len(ratings.users)):
+        for i in range(len(ratings.items)):
+            share = sum(item == i for _, item in train) / len(ratings.users)
+            tested = number("nulls/forced/test", u, i) < (density - share) / (1 - share)
+            if (u, i) not in train and not tested:
+                continue
+            new = known[int(number("nulls/forced/value", u, i) * known.size)]
+            rows.append((u, i, own.get((u, i), new), (u, i) in train))
+    table = zip(found.user, found.item, found.value, found.tags["familiar"], strict=True)
+    assert [tuple(row) for row in table] == rows
+
+
+def test_forced_judgments_are_as_dense_for_every_item():
+    ratings = some_ratings(3_000, 12, 5)
+    found = forced_judgments(ratings, 0.5, 1)
+    density = np.bincount(found.item, minlength=12) / 3_000
+    assert (np.abs(density - 0.5) < 4.5 * 0.5 / math.sqrt(3_000)).all()
+    with pytest.raises(us.SettingError, match="density"):
+        forced_judgments(ratings, 1.0)
+
+
+def test_a_forced_split_trains_on_familiar_pairs_and_tests_on_liked_others():
+    ratings = redraw(some_ratings(200, 30), "iid", 2)
+    raw = ForcedNull(fair=False).split(ratings, 3)[0]
+    fair = ForcedNull().split(ratings, 3)[0]
+    assert raw.train.fingerprint == fair.train.fingerprint
+    assert (fair.test.value >= 4).all()
+    pairs = {(u, i) for u, i in zip(raw.test.user, raw.test.item, strict=True)}
+    assert {(u, i) for u, i in zip(fair.test.user, fair.test.item, strict=True)} < pairs
+    assert fair.label == "forced-null"
+    assert fair.design == {
+        "protocol": "forced-null",
+        "density": 0.5,
+        "liked": 4.0,
+        "fair": True,
+        "seed": 3,
+    }
+
+
+@pytest.mark.parametrize("by", ["items", "judgments"])
+def test_slices_train_and_test_on_their_own_items(by):
+    ratings = some_ratings(60, 40)
+    whole = us.splits.Random(test=0.3).split(ratings, 4)[0]
+    parts = Slices(us.splits.Random(test=0.3), 4, by).split(ratings, 4)
+    seen = [set(part.train.item) | set(part.test.item) for part in parts]
+    for place, one in enumerate(seen):
+        assert all(one.isdisjoint(other) for other in seen[:place])
+    assert sum(len(part.train) for part in parts) == len(whole.train)
+    assert sum(len(part.test) for part in parts) == len(whole.test)
+    assert [part.facts["stratum"] for part in parts] == [0, 1, 2, 3]
+
+
+def test_what_designs_refuse():
+    with pytest.raises(us.SettingError, match="split_by"):
+        Slices("random")
+    with pytest.raises(us.UnknownName, match="judgments"):
+        Slices(by="judgment")
+    with pytest.raises(us.UnskewError, match="density"):
+        ForcedNull(density=0)
+    with pytest.raises(us.UnknownName, match="forced"):
+        published_designs(designs=["force"])
+    with pytest.raises(us.SettingError, match="at least one"):
+        published_designs(designs=[])
+
+
+def test_designs_of_castells2018():
+    plans = published_designs(
+        [us.recommend.Popularity(), us.recommend.UserKNN(k=50)], list(DESIGNS), liked=3
+    )
+    assert list(plans) == list(DESIGNS)
+    assert plans["test-targets"].systems["user-knn k=50"].k is None
+    assert plans["random"].systems["user-knn k=50"].k == 50
+    assert all(plan.users == "all" for plan in plans.values())
+    assert plans["slices"].splits[0].liked == 3
+
+
+# The experiment
+
+
+def test_every_number_is_that_of_a_run():
+    ratings, repeats = some_ratings(60, 30), 3
+    plan = us.Plan(
+        us.splits.Random(folds=2),
+        [us.targets.AllItems(), us.targets.TestTargets()],
+        [us.recommend.Popularity(), us.recommend.AverageRating()],
+        metrics=["P@3", "anti-P@3"],
+        users="all",
+        seed=5,
+    )
+    found = null_experiment(ratings, plan, "iid", repeats)
+    data = {("real", 0): us.run_plan(ratings, plan)}
+    for repeat in range(repeats):
+        seed = key_of(5, "null", "iid", repeat) % (1 << 31)
+        data["iid", repeat] = us.run_plan(redraw(ratings, "iid", seed), replace(plan, seed=seed))
+    assert found.rows.height == 4 * 2 * 2 * 2
+    for row in found.rows.iter_rows(named=True):
+        own = (
+            data[row["data"], row["repeat"]]
+            .table()
+            .filter(targets=row["design"], system=row["system"], metric=row["metric"])
+        )
+        assert own.height == 2
+        assert row["value"] == pytest.approx(own["mean"].mean(), rel=1e-12)
+        assert row["random"] == pytest.approx(own["random"].mean(), rel=1e-12)
+    for row in found.table().iter_rows(named=True):
+        part = found.rows.filter(design=row["design"], system=row["system"], metric=row["metric"])
+        real, null = part.filter(data="real"), part.filter(data="iid")
+        values = null["value"].to_numpy()
+        assert row["null_value"] == pytest.approx(values.mean())
+        half = 4.302652729749464 * values.std(ddof=1) / math.sqrt(3)  # t of 2 degrees of freedom
+        assert row["high"] - row["null_value"] == pytest.approx(half)
+        assert row["ratio"] == pytest.approx((values / null["random"].to_numpy()).mean())
+        excess = values - null["random"].to_numpy()
+        above = real["value"][0] - real["random"][0]
+        if abs(above) > 3 * excess.std(ddof=1):
+            assert row["null_share"] == pytest.approx((excess / above).mean())
+        else:
+            assert row["null_share"] is None
+
+
+def test_plans_that_share_a_split_are_run_as_one():
+    ratings = some_ratings(60, 30)
+    both = published_designs(designs=["random", "test-targets", "flat"], metrics=["P@3"])
+    together = null_experiment(ratings, both, repeats=2)
+    for name in both:
+        alone = null_experiment(ratings, {name: both[name]}, repeats=2).table()
+        assert together.table().filter(design=name).equals(alone)
+
+
+def test_what_is_stored_is_not_done_again(tmp_path, monkeypatch):
+    ratings = some_ratings(40, 20)
+    plan = us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@3"])
+    first = null_experiment(ratings, plan, ["iid", "within-item"], 2, store=tmp_path)
+
+    def fail(self, train, rng):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(us.recommend.Popularity, "_fit", fail)
+    again = null_experiment(ratings, plan, ["iid", "within-item"], 2, store=tmp_path)
+    assert again.rows.equals(first.rows)
+    with pytest.raises(us.DataError, match="trained again"):
+        null_experiment(ratings, plan, "iid", 3, store=tmp_path)
+
+
+def test_designs_for_null_data_only_have_no_real_value():
+    ratings = some_ratings(80, 25)
+    moved = []
+    found = null_experiment(
+        ratings,
+        published_designs(designs=["forced"], metrics=["P@3"]),
+        ["iid", "within-user"],
+        2,
+        progress=lambda done, total: moved.append((done, total)),
+    )
+    table = found.table()
+    assert table["real"].null_count() == table.height
+    assert set(table["null"]) == {"iid"}
+    assert "forced: for the null iid only" in str(found)
+    assert moved[-1][0] <= moved[-1][1] == 5
+
+
+def test_result_shows_itself():
+    found = null_experiment(
+        some_ratings(40, 20), us.Plan(algorithms=simple_systems(), metrics=["P@3"]), repeats=2
+    )
+    assert "popularity" in str(found)
+    assert "null share" in str(found)
+    assert repr(found) == "NullExperiment(iid; 1 designs, 2 repeats)"
+    assert "<table" in found._repr_html_()
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["repeats"] == 2
+    rows = found.figure("P@3").to_dict()["datasets"]["rows"]
+    assert {row["data"] for row in rows} == {"null", "real"}
+    with pytest.raises(us.UnknownName):
+        found.figure("P@4")
+    with pytest.raises(us.UnknownName):
+        found.table("clusters")
+
+
+def test_one_repeat_has_no_interval():
+    assert interval([0.5], 0.95) == (0.5, None, None)
+    assert interval([], 0.95) == (None, None, None)
+    found = null_experiment(
+        some_ratings(40, 20),
+        us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@3"]),
+        repeats=1,
+    ).table()
+    assert found["low"].null_count() == 1
+    assert found["null_share"].null_count() == 0
+
+
+def test_liked_is_the_threshold_of_every_plan():
+    ratings = some_ratings(60, 30)
+
+    def plans(**rules):
+        rule = us.Relevance(**rules)
+        return {
+            name: us.Plan(
+                targets=[targets],
+                algorithms=[us.recommend.Popularity()],
+                metrics=["P@3"],
+                relevance=rule,
+            )
+            for name, targets in (
+                ("all", us.targets.AllItems()),
+                ("test", us.targets.TestTargets()),
+            )
+        }
+
+    asked = null_experiment(ratings, plans(above=2), repeats=2, liked=5)
+    assert asked.rows.equals(null_experiment(ratings, plans(liked=5), repeats=2).rows)
+    assert not asked.rows.equals(null_experiment(ratings, plans(above=2), repeats=2).rows)
+    share = null_experiment(ratings, plans(above=2), repeats=2, liked=5, share=0.5)
+    assert share.rows.equals(null_experiment(ratings, plans(liked=5), repeats=2, share=0.5).rows)
+    with pytest.raises(us.SettingError, match="liked must be a number, such as 4; got nan"):
+        null_experiment(ratings, plans(liked=4), liked=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"nulls": ()}, "at least one null"),
+        ({"nulls": "idd"}, "iid"),
+        ({"repeats": 0}, "repeats"),
+        ({"level": 1.0}, "level"),
+        ({"nulls": "clusters", "share": 0.5}, "share"),
+        ({"plan": {}}, "plans by name"),
+        ({"plan": {"a": "b"}}, "plan must be Plan or a mapping to Plan"),
+        (
+            {
+                "plan": us.Plan(
+                    algorithms=[us.recommend.Popularity()], relevance=us.Relevance(above=3)
+                ),
+                "share": 0.5,
+            },
+            "liked",
+        ),
+        (
+            {
+                "plan": us.Plan(
+                    [us.splits.Random(), ForcedNull()], algorithms=[us.recommend.Popularity()]
+                )
+            },
+            "null data only",
+        ),
+    ],
+)
+def test_what_the_experiment_refuses(change, told):
+    settings = {"plan": us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@3"]), **change}
+    with pytest.raises(us.UnskewError, match=told):
+        null_experiment(some_ratings(), **settings)
+
+
+# Operating characteristics
+
+
+def test_planted_systems_go_from_chance_to_the_truth():
+    shop = skewed()
+    rule = us.Relevance(liked=shop.liked)
+    users = np.arange(20, dtype=np.int32)
+    liked = shop.values(users) >= shop.liked
+    top = Planted(shop, rule, 1.0, 3).score(users)
+    assert top[liked].min() >= top[~liked].max()
+    chance = Planted(shop, rule, 0.0, 3).score(users)
+    assert abs(chance[liked].mean() - 0.5) < 4.5 / math.sqrt(12 * liked.sum())
+    assert (Planted(shop, rule, 1.0, 3).score(users[5:7]) == top[5:7]).all()
+
+
+def test_differences_are_those_of_a_paired_t_test():
+    stats = pytest.importorskip("scipy.stats")
+    shop = skewed()
+    split = us.splits.Random().split(shop.ratings, 1)[0]
+    lists = us.targets.AllItems().lists(split, liked=4)
+    models = {
+        "a": us.recommend.Popularity().fit(split.train),
+        "b": us.recommend.Random().fit(split.train),
+    }
+    scores = us.evaluate(lists, models, "P@5")
+    found = differences([scores], "P@5", [("a", "b"), ("b", "a")])
+    keep = scores.averaged("a")
+    values = [scores.values(name, "P@5")[keep] for name in "ab"]
+    assert found.p[0] == pytest.approx(stats.ttest_rel(*values).pvalue, rel=1e-9)
+    assert found.p[0] == found.p[1]
+    assert found.mean[0] == pytest.approx(values[0].mean() - values[1].mean())
+    same = us.evaluate(lists, {"a": models["a"], "b": models["a"]}, "P@5")
+    assert differences([same], "P@5", [("a", "b")]).p.tolist() == [1.0]
+
+
+def test_operating_characteristics_of_a_fair_and_an_unfair_protocol():
+    plans = published_designs(
+        [us.recommend.Random(), us.recommend.Popularity()],
+        ["random", "test-targets"],
+        metrics=["P@3", "anti-P@3"],
+    )
+    moved = []
+    found = operating_characteristics(
+        {"shop": skewed(300)},
+        plans,
+        strengths=[0.3, 1],
+        repeats=4,
+        progress=lambda done, total: moved.append((done, total)),
+    )
+    table = {(row["design"], row["metric"]): row for row in found.table().iter_rows(named=True)}
+    assert table["random", "P@3"]["false_winners"] == 1.0
+    assert table["test-targets", "P@3"]["false_winners"] <= 0.5
+    own = found.effects.filter(design="random", metric="P@3", strength=1.0)
+    assert table["random", "P@3"]["power 1"] == own["found"].mean()
+    assert own["observed"].mean() > 0
+    assert moved == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    power = found.power()
+    assert (power["true"] > 0).all()  # better, also where less is better
+    strong, weak = (power.filter(pl.col("strength") == s)["true"] for s in (1.0, 0.3))
+    assert (strong > weak).all()
+    assert "false winners" in str(found)
+    assert "<table" in found._repr_html_()
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert len(found.figure("P@3").to_dict()["datasets"]["rows"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"worlds": "shop"}, "world"),
+        ({"worlds": {}}, "at least one world"),
+        ({"repeats": 0}, "repeats"),
+        ({"alpha": 0}, "alpha"),
+        ({"strengths": []}, "strengths"),
+        ({"strengths": [2]}, "strengths"),
+        ({"plan": us.Plan(ForcedNull(), algorithms=simple_systems())}, "null data only"),
+        ({"plan": us.Plan(algorithms=[us.recommend.Random()])}, "two systems"),
+    ],
+)
+def test_what_operating_characteristics_refuse(change, told):
+    plan = us.Plan(algorithms=[us.recommend.Random(), us.recommend.Popularity()], metrics=["P@3"])
+    settings = {"worlds": skewed(40, 20), "plan": plan, **change}
+    with pytest.raises(us.UnskewError, match=told):
+        operating_characteristics(**settings)
+
+
+# The command
+
+
+def command(*arguments):
+    from unskew.cli import bias_audit
+
+    app = typer.Typer()
+    app.command("null")(bias_audit.null)
+    app.command("truth")(bias_audit.truth)
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def test_command(tmp_path):
+    some_ratings(60, 30).to_csv(tmp_path / "ratings.csv")
+    done = command(
+        "null",
+        tmp_path / "ratings.csv",
+        "--liked",
+        4,
+        "--repeats",
+        2,
+        "-m",
+        "P@3",
+        "-a",
+        "popularity",
+        "-a",
+        "user-knn:k=5,power=2",
+        "--designs",
+        "random, test-targets",
+        "--null",
+        "iid",
+        "--null",
+        "within-item",
+        "--format",
+        "json",
+        "--figure",
+        tmp_path / "null.json",
+        "--store",
+        tmp_path / "store",
+    )
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["nulls"] == ["iid", "within-item"]
+    assert {row["design"] for row in told["rows"]} == {"random", "test-targets"}
+    assert "user-knn k=5 power=2" in {row["system"] for row in told["rows"]}
+    assert (tmp_path / "null.json").exists()
+    text = command("null", tmp_path / "ratings.csv", "--repeats", 2, "--designs", "random")
+    assert "null_share" in text.stdout
+    assert isinstance(
+        command("null", tmp_path / "ratings.csv", "--format", "xml").exception, us.UnknownName
+    )
+    assert isinstance(
+        command("null", tmp_path / "ratings.csv", "-a", "popular").exception, us.UnknownName
+    )
+
+
+# What the papers found, on data
+
+
+@pytest.mark.slow
+def test_overlap_out_of_training_favours_popular_items_however_sparse_the_test():
+    """castells2018 section 5.2.1; the paper says that a sparse test makes it weak: it does not."""
+    null = world("null", users=40_000, items=200, seed=1)
+    ratings = null.ratings
+    for density in (0.2, 0.02, 0.005):
+        ratio = {}
+        for overlap in ("to-test", "to-training"):
+            split = us.splits.Forced(null.random(density, seed=1), overlap).split(ratings, 1)[0]
+            lists = us.targets.AllItems().lists(split, liked=null.liked)
+            scores = us.evaluate(
+                lists, {"pop": us.recommend.Popularity().fit(split.train)}, "P@10", users="all"
+            )
+            chance = scores.random()["P@10"]
+            value = scores.values("pop", "P@10")
+            spread = value.std() / math.sqrt(value.size) / chance
+            ratio[overlap] = (scores.mean("P@10")["pop"] / chance, spread)
+        top = np.sort(np.bincount(split.train.item, minlength=200))[::-1][:10] / 40_000
+        assert ratio["to-test"][0] - 1 > 4.5 * ratio["to-test"][1], (density, ratio)
+        assert abs(ratio["to-training"][0] - 1) < 4.5 * ratio["to-training"][1], (density, ratio)
+        assert ratio["to-test"][0] < 1 / (1 - top[0])
+
+
+@pytest.mark.slow
+def test_null_experiment_on_movielens(ml1m_path):
+    """castells2018 figure 2: popularity against random, by design (P@10 over all users)."""
+    ratings = us.read_ratings(ml1m_path)
+    plans = published_designs(seed=1)
+    found = null_experiment(ratings, plans, repeats=3, share=0.57).table()
+    at = {(row["design"], row["system"]): row for row in found.iter_rows(named=True)}
+    assert at["random", "popularity"]["ratio"] == pytest.approx(19.4, abs=1.5)
+    assert at["random", "popularity"]["null_value"] == pytest.approx(0.103, abs=0.003)
+    assert at["random", "popularity"]["null_random"] == pytest.approx(0.0053, abs=0.0005)
+    average = at["random", "smoothed-average"]
+    assert 0.5 < average["ratio"] < 2
+    assert at["flat", "popularity"]["ratio"] == pytest.approx(4.0, abs=0.6)
+    assert at["percentiles", "popularity"]["ratio"] == pytest.approx(2.2, abs=0.2)
+    assert at["judgment-bins", "popularity"]["ratio"] == pytest.approx(1.2, abs=0.1)
+    for (design, _), row in at.items():
+        if design == "test-targets":
+            assert row["null_value"] == pytest.approx(0.507, abs=0.004)
+            assert row["ratio"] == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.slow
+def test_forced_judgments_on_movielens(ml1m_path):
+    """castells2018 section 7.2: no bias with the sampling of 5.2.2, one against popular without."""
+    ratings = us.read_ratings(ml1m_path)
+    plans = published_designs(designs=["forced", "forced-raw"], seed=1)
+    found = null_experiment(ratings, plans, repeats=1, share=0.57).table()
+    at = {(row["design"], row["system"]): row for row in found.iter_rows(named=True)}
+    for system in ("random", "popularity", "positive-popularity", "smoothed-average"):
+        value = at["forced", system]["null_value"]
+        sigma = math.sqrt(0.17 * 0.83 / 60_400)
+        assert abs(value - at["forced", system]["null_random"]) < 4.5 * sigma
+        assert value == pytest.approx(0.1725, abs=0.006)
+    assert at["forced-raw", "random"]["null_random"] == pytest.approx(0.279, abs=0.003)
+    assert at["forced-raw", "popularity"]["null_value"] == pytest.approx(0.204, abs=0.005)
+
+
+def test_given_positions_as_a_world():
+    """A world on given positions is null data too: same pairs, relevance independent of them."""
+    ratings = some_ratings(80, 30)
+    null = World.like(ratings, liked=4, observation="given", seed=2)
+    drawn = redraw(ratings, "iid", 2)
+    assert null.ratings.item.tolist() == drawn.item.tolist()
+
+
+def test_data_folder_is_named_when_it_is_missing(monkeypatch):
+    monkeypatch.delenv("UNSKEW_DATA", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="UNSKEW_DATA"):
+        real_data("ml-1m/ratings.parquet")

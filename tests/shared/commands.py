@@ -1,0 +1,75 @@
+"""Every command, with arguments on files that are small enough to run them all."""
+
+from typer.main import get_command
+
+from unskew.cli import app
+
+RATINGS = [(u, i, 1 + (u * i + u) % 5) for u in range(12) for i in range(10) if (u + 2 * i) % 3]
+
+
+TRAIN = [(u, i, 1 + (u + i) % 5) for u in range(12) for i in range(10) if not (u + 2 * i) % 3]
+
+
+def commands(group=None, before=()):
+    """Return every command under its whole name."""
+    found = {}
+    for name, command in (get_command(app) if group is None else group).commands.items():
+        if hasattr(command, "commands"):
+            found |= commands(command, (*before, name))
+        else:
+            found[" ".join((*before, name))] = command
+    return found
+
+
+COMMANDS = commands()
+
+
+JUDGED = ["-j", "test.csv", "-r", "a.csv", "-r", "b.csv", "-m", "P@2", "--liked", "4"]
+
+
+TABLES = {
+    "evaluate": JUDGED,
+    "compare": [*JUDGED, "--permutations", "20"],
+    "power": [*JUDGED, "--permutations", "20", "--samples", "5"],
+    "robustness": [*JUDGED, "--samples", "2"],
+    "strata": [*JUDGED, "--train", "train.csv", "--strata", "2", "--bootstrap", "5"],
+    "estimate": [*JUDGED, "--train", "train.csv", "--resamples", "5"],
+    "bias describe": ["test.csv", "--liked", "4"],
+    "bias pairs": ["test.csv", "--liked", "4"],
+    "bias null": ["test.csv", "--liked", "4", "-a", "random", "--designs", "random",
+                  "--repeats", "2"],
+    "bias truth": ["--world", "null", "--users", "30", "--items", "12", "-a", "random",
+                   "-a", "popularity", "-m", "P@2", "--bootstrap", "5"],
+    "data list": [],
+    "data info": ["test.csv"],
+    "study list": [],
+    "run": ["plan.toml"],
+}  # fmt: skip
+
+
+FOLDERS = {
+    "split": ["test.csv"],
+    "intervene": ["test.csv", "--kind", "reg"],
+    "world": ["null", "--users", "20", "--items", "10"],
+}
+
+
+REPORTS = {"audit": ["test.csv"], "demo": [], "study run": ["mena2021", "--stand-in"]}
+
+
+LISTS = {"recommend": ["--train", "train.csv"]}
+
+
+PLAN = """
+metrics = ["P@2"]
+[data]
+file = "test.csv"
+[relevance]
+liked = 4
+[[split]]
+protocol = "random"
+[[targets]]
+design = "all-items"
+[[algorithm]]
+name = "popularity"
+"""

@@ -1,0 +1,578 @@
+"""Sampled metrics: distributions by enumeration, corrections by their equations, target sizes."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import unskew as us
+from shared.real_data import real_data
+from unskew import DataError, SettingError
+from unskew.evaluation.one_relevant import OF_RANK, anchor_ranks, full_ranks, value_at
+from unskew.judging.rank import ranks_of
+from unskew.stats.correlation import kendall
+from unskew.unbiased import sampled
+from unskew.unbiased.sampled import (
+    ESTIMATORS,
+    correct_sampled,
+    corrected_values,
+    expected_metrics,
+    expected_sampled,
+    rank_distribution,
+    sampled_metrics,
+)
+from unskew.unbiased.target_size_effects import target_sizes
+
+LABELS = [
+    "P@3",
+    "Recall@3",
+    "HitRate@2",
+    "F1@3",
+    "Rprec",
+    "AP",
+    "AP@3",
+    "RR@4",
+    "DCG@3",
+    "nDCG",
+    "RBP@4",
+    "RBP(p=0.5)",
+    "AUC",
+]
+
+
+# Metrics of one rank
+
+
+def test_metrics_of_one_rank_are_what_evaluate_says():
+    items = 8
+    lists = {
+        u: [100 + i if i != u else 7 for i in range(1, items + 1)] for u in range(1, items + 1)
+    }
+    test = {"user": list(lists), "item": [7] * items, "rating": [1] * items}
+    catalogue = [7, *range(101, 101 + items)][: items + 1]
+    labels = [label for label in LABELS if label != "AUC"]
+    scores = us.evaluate(test, {"s": lists}, labels, liked=1, items=catalogue)
+    for label in labels:
+        want = scores.values("s", label)[np.argsort(scores.lists["user"].to_numpy())]
+        assert value_at(label, np.arange(1, items + 1), items) == pytest.approx(want), label
+    # Of AUC: the share of the others that stand below.
+    assert value_at("AUC", [1, 3, 5], 5).tolist() == [1.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("metric", "why"),
+    [
+        ("bpref", "no metric of the rank"),
+        ("anti-P@3", "other judged items"),
+        ("condensed-RR", "other judged items"),
+        ("P", "needs a cutoff"),
+        ("nDCG(ideal=full)@3", "settings"),
+        ("Coverage@3", "no metric of the rank"),
+    ],
+)
+def test_metrics_of_more_than_one_rank_are_refused(metric, why):
+    with pytest.raises(SettingError, match=why):
+        value_at(metric, [1], 5)
+
+
+# The sampled rank
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+def test_distribution_by_enumeration(replacement):
+    items, n = 6, 3
+    for rank in range(1, items + 1):
+        others = [at for at in range(1, items + 1) if at != rank]
+        draws = (
+            itertools.product(others, repeat=n)
+            if replacement
+            else itertools.combinations(others, n)
+        )
+        seen = np.bincount([sum(at < rank for at in draw) for draw in draws], minlength=n + 1)
+        want = seen / seen.sum()
+        found = rank_distribution(rank, items, n, replacement=replacement)[0]
+        assert found == pytest.approx(want, abs=1e-15)
+
+
+def test_distribution_is_scipys():
+    stats = pytest.importorskip("scipy.stats")
+    for items, n in ((10, 9), (500, 40), (20_000, 100), (3_000, 2_900)):
+        ranks = np.unique(np.linspace(1, items, 17).astype(int))
+        drawn = np.arange(n + 1)
+        found = rank_distribution(ranks, items, n)
+        want = stats.hypergeom.pmf(drawn[None, :], items - 1, ranks[:, None] - 1, n)
+        assert found == pytest.approx(want, rel=1e-7, abs=1e-300)
+        assert found.sum(axis=1) == pytest.approx(1.0, abs=1e-14)
+        found = rank_distribution(ranks, items, n, replacement=True)
+        want = stats.binom.pmf(drawn[None, :], n, (ranks[:, None] - 1) / (items - 1))
+        assert found == pytest.approx(want, rel=1e-7, abs=1e-300)
+
+
+def test_distribution_errors():
+    with pytest.raises(DataError, match="from 1 to 5"):
+        rank_distribution([6], 5, 2)
+    with pytest.raises(DataError, match="whole numbers"):
+        rank_distribution([1.5], 5, 2)
+    with pytest.raises(SettingError, match="only 4 others to draw"):
+        rank_distribution([1], 5, 5)
+    assert rank_distribution([1], 5, 7, replacement=True)[0, 0] == 1.0
+    with pytest.raises(SettingError, match="n must be a whole number"):
+        rank_distribution([1], 5, 0)
+
+
+@given(st.sampled_from(LABELS), st.integers(3, 40), st.data())
+def test_expectations(label, items, data):
+    """All others drawn: the metric itself. One drawn: a straight line in the rank."""
+    ranks = np.arange(1, items + 1)
+    exact = expected_sampled(label, ranks, items, items - 1)
+    assert exact == pytest.approx(value_at(label, ranks, items), abs=1e-12)
+    line = expected_sampled(label, ranks, items, 1)
+    assert np.diff(line, 2) == pytest.approx(np.zeros(items - 2), abs=1e-12)
+    n = data.draw(st.integers(1, items - 1))
+    plain = value_at(label, np.arange(1, n + 2), n + 1)
+    want = [
+        sum(plain[x] * math.comb(r - 1, x) * math.comb(items - r, n - x) for x in range(n + 1))
+        / math.comb(items - 1, n)
+        for r in range(1, items + 1)
+    ]
+    assert expected_sampled(label, ranks, items, n) == pytest.approx(want, abs=1e-12)
+
+
+def test_recall_has_a_closed_form():
+    stats = pytest.importorskip("scipy.stats")
+    found = expected_sampled("Recall@10", [1, 40, 400], 1_000, 100)
+    assert found == pytest.approx(stats.hypergeom.cdf(9, 999, np.array([0, 39, 399]), 100))
+
+
+def test_blocks_do_not_matter(monkeypatch):
+    ranks = np.arange(1, 201)
+    whole = expected_sampled("nDCG@10", ranks, 200, 20)
+    fitted = corrected_values(["Recall@5", "AP"], 200, 20)
+    monkeypatch.setattr(sampled, "_CELLS", 300)
+    assert expected_sampled("nDCG@10", ranks, 200, 20) == pytest.approx(whole, abs=1e-15)
+    assert corrected_values(["Recall@5", "AP"], 200, 20) == pytest.approx(fitted, abs=1e-9)
+
+
+# Corrections
+
+
+def test_plain_and_rank_estimates_by_hand():
+    assert corrected_values("RR", 101, 4, estimator="plain")[0].tolist() == pytest.approx(
+        [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]
+    )
+    # Sampled ranks 1 … 5 of 101 items: 1, 26, 51, 76, 101.
+    found = corrected_values(["RR", "Recall@26"], 101, 4, estimator="rank")
+    assert found[0].tolist() == pytest.approx([1, 1 / 26, 1 / 51, 1 / 76, 1 / 101])
+    assert found[1].tolist() == [1, 1, 0, 0, 0]
+    # The estimated rank is unbiased, so that AUC is as it should be.
+    ranks = np.arange(1, 102)
+    auc = corrected_values("AUC", 101, 4, estimator="rank")[0]
+    assert rank_distribution(ranks, 101, 4) @ auc == pytest.approx(value_at("AUC", ranks, 101))
+
+
+def loss(x, chance, truth, gamma):
+    """Return the mean squared bias + gamma x the mean variance."""
+    mean = chance @ x
+    return ((mean - truth) ** 2 + gamma * (chance @ x**2 - mean**2)).mean()
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from(["Recall@5", "nDCG@5", "AP"]),
+    st.floats(0.001, 2.0),
+    st.booleans(),
+    st.integers(0, 1000),
+)
+def test_trade_off_is_the_minimum(label, gamma, replacement, seed):
+    items, n = 60, 12
+    ranks = np.arange(1, items + 1)
+    chance = rank_distribution(ranks, items, n, replacement=replacement)
+    truth = value_at(label, ranks, items)
+    best = corrected_values(label, items, n, gamma=gamma, replacement=replacement)[0]
+    least = loss(best, chance, truth, gamma)
+    rng = np.random.default_rng(seed)
+    for size in (1e-3, 1e-1):
+        moved = best + size * rng.normal(size=n + 1)
+        assert loss(moved, chance, truth, gamma) > least
+
+
+@pytest.mark.parametrize("label", ["Recall@5", "nDCG@5", "AP", "AUC", "RBP"])
+@pytest.mark.parametrize("replacement", [False, True])
+def test_least_bias_is_scipys(label, replacement):
+    optimize = pytest.importorskip("scipy.optimize")
+    items, n = 200, 25
+    ranks = np.arange(1, items + 1)
+    chance = rank_distribution(ranks, items, n, replacement=replacement)
+    truth = value_at(label, ranks, items)
+    best = corrected_values(label, items, n, estimator="bias", replacement=replacement)[0]
+    assert (np.diff(best) <= 1e-12).all()
+    assert best[-1] >= 0
+    steps, rest = optimize.nnls(np.cumsum(chance, axis=1), truth)
+    assert np.linalg.norm(chance @ best - truth) <= rest * (1 + 1e-6) + 1e-5
+    if label != "AUC":  # a straight line: many others come as near to it as rounding allows
+        assert best == pytest.approx(np.cumsum(steps[::-1])[::-1], abs=2e-3)
+
+
+def test_order_of_bias_and_variance():
+    """What each estimator is for: less bias with `bias`, less variance with a larger gamma."""
+    items, n = 1_000, 50
+    ranks = np.arange(1, items + 1)
+    chance = rank_distribution(ranks, items, n)
+    truth = value_at("nDCG@10", ranks, items)
+
+    def both(x):
+        mean = chance @ x
+        return ((mean - truth) ** 2).mean(), (chance @ x**2 - mean**2).mean()
+
+    plain = both(corrected_values("nDCG@10", items, n, estimator="plain")[0])
+    small, large = (both(corrected_values("nDCG@10", items, n, gamma=g)[0]) for g in (0.01, 0.1))
+    assert small[0] < large[0] < plain[0]
+    assert large[1] < small[1]
+    least = both(corrected_values("nDCG@10", items, n, estimator="bias")[0])
+    assert least[0] < plain[0]
+
+
+def test_correction_errors():
+    with pytest.raises(SettingError, match="unknown estimator 'bv'"):
+        corrected_values("AP", 10, 3, estimator="bv")
+    with pytest.raises(SettingError, match="gamma must be above 0"):
+        corrected_values("AP", 10, 3, gamma=0)
+    with pytest.raises(SettingError, match="only 9 others"):
+        corrected_values("AP", 10, 10)
+
+
+# Ranks of systems
+
+
+def draw_ranks(true, items, n, seed):
+    """Draw sampled ranks as lists would show them."""
+    rng = np.random.default_rng(seed)
+    return 1 + rng.hypergeometric(true - 1, items - true, n)
+
+
+def test_sampled_metrics_by_hand():
+    ranks = {"a": [1, 3, 2], "b": [2, 2, np.nan]}
+    found = sampled_metrics(
+        ranks,
+        ["Recall@1", "RR"],
+        items=101,
+        n=4,
+        estimators=["plain", "rank"],
+        true_ranks={"a": [1, 60, 20], "b": [2, 25, np.nan]},
+        users=[5, 5, 9],
+        bootstrap=100,
+    )
+    assert found.value[0, 0].tolist() == pytest.approx([1 / 3, 0])
+    assert found.value[1, 0].tolist() == pytest.approx([(1 + 1 / 3 + 1 / 2) / 3, 1 / 3])
+    assert found.value[1, 1].tolist() == pytest.approx([(1 + 1 / 51 + 1 / 26) / 3, 2 / 26 / 3])
+    assert found.full[1].tolist() == pytest.approx(
+        [(1 + 1 / 60 + 1 / 20) / 3, (1 / 2 + 1 / 25) / 3]
+    )
+    assert (found.lists, found.users) == (3, 2)
+    assert found.tau[0, 0, 0] == 1.0
+    want = np.abs(found.value[1, 0] - found.full[1]).mean()
+    assert found.distance[1, 0, 0] == pytest.approx(want)
+    assert found.table().height == 8
+    assert found.agreement().height == 4
+    assert "means over 3 lists of 2 users" in str(found)
+
+
+def test_lists_may_differ_in_size():
+    """Each list is corrected with its own N and n."""
+    found = sampled_metrics(
+        [2, 2], "RR", items=[11, 101], n=[5, 4], estimators=["rank"], bootstrap=0
+    )
+    assert found.value[0, 0, 0] == pytest.approx((1 / 3 + 1 / 26) / 2)
+    apart = [corrected_values("nDCG@3", items, n)[0][1] for items, n in ((11, 5), (101, 4))]
+    mixed = sampled_metrics(
+        [2, 2], "nDCG@3", items=[11, 101], n=[5, 4], bootstrap=0, estimators=["trade-off"]
+    )
+    assert mixed.value[0, 0, 0] == pytest.approx(np.mean(apart))
+
+
+def test_sampled_metrics_errors():
+    with pytest.raises(DataError, match=r"list 1 has rank 6; whole numbers from 1 to 5"):
+        sampled_metrics([1, 6], "RR", items=10, n=4)
+    with pytest.raises(DataError, match=r"true_ranks: list 0 has rank 11"):
+        sampled_metrics([1], "RR", items=10, n=4, true_ranks=[11])
+    with pytest.raises(DataError, match="same systems"):
+        sampled_metrics({"a": [1]}, "RR", items=10, n=4, true_ranks={"b": [1]})
+    with pytest.raises(DataError, match="one rank per list"):
+        sampled_metrics({"a": [1], "b": [1, 2]}, "RR", items=10, n=4)
+    with pytest.raises(DataError, match="users: 2 given for 1 lists"):
+        sampled_metrics([1], "RR", items=10, n=4, users=[1, 2])
+    with pytest.raises(DataError, match="items: a whole number is needed"):
+        sampled_metrics([1], "RR", items=10.5, n=4)
+    with pytest.raises(DataError, match="n: numbers from 1 up"):
+        sampled_metrics([1], "RR", items=10, n=0)
+    with pytest.raises(DataError, match="there are no lists"):
+        sampled_metrics([], "RR", items=10, n=4)
+    with pytest.raises(SettingError, match="no systems"):
+        sampled_metrics({}, "RR", items=10, n=4)
+    with pytest.raises(SettingError, match="no estimators"):
+        sampled_metrics([1], "RR", items=10, n=4, estimators=[])
+    with pytest.raises(SettingError, match="level"):
+        sampled_metrics([1], "RR", items=10, n=4, level=0)
+
+
+@pytest.mark.slow
+def test_means_are_as_expected_in_simulation():
+    """Plain means meet their expectation, rank-corrected AUC the truth: |z| <= 4.5."""
+    rng = np.random.default_rng(3)
+    items, n, lists = 500, 40, 20_000
+    true = 1 + np.floor(items * rng.random(lists) ** 3).astype(int)
+    seen = draw_ranks(true, items, n, 4)
+    found = sampled_metrics(
+        seen, ["Recall@10", "nDCG@10", "AUC"], items=items, n=n, true_ranks=true, bootstrap=0
+    )
+    chance = rank_distribution(true, items, n)
+    for m, label in enumerate(found.metrics):
+        for e, name in enumerate(ESTIMATORS):
+            values = corrected_values(label, items, n, estimator=name)[0]
+            mean = chance @ values
+            variance = chance @ values**2 - mean**2
+            z = (found.value[m, e, 0] - mean.mean()) / math.sqrt(variance.sum()) * lists
+            assert abs(z) <= 4.5, (label, name)
+    assert found.value[2, 1, 0] == pytest.approx(found.full[2, 0], abs=0.005)
+
+
+def test_corrections_come_nearer():
+    rng = np.random.default_rng(1)
+    items, n, lists = 2_000, 100, 5_000
+    true = {
+        name: 1 + np.floor((items - 1) * rng.random(lists) ** power).astype(int)
+        for name, power in (("weak", 1.5), ("good", 3.0), ("strong", 5.0))
+    }
+    seen = {name: draw_ranks(ranks, items, n, at) for at, (name, ranks) in enumerate(true.items())}
+    found = sampled_metrics(
+        seen, ["Recall@10", "nDCG@10", "AP"], items=items, n=n, true_ranks=true, bootstrap=100
+    )
+    plain, rank, _, trade = (found.distance[:, at, 0] for at in range(4))
+    assert (trade < rank).all()
+    assert (rank < plain).all()
+    assert (found.tau[..., 0] == 1.0).all()
+    assert (found.low <= found.value).all()
+    assert (found.value <= found.high).all()
+    assert len(found.figure("AP").to_dict()["datasets"]["rows"]) == 12
+    assert json.dumps(found.to_dict())
+    assert "<table" in found._repr_html_()
+
+
+def test_without_true_ranks_nothing_is_said_of_them():
+    found = sampled_metrics([1, 2], "RR", items=10, n=4, bootstrap=20)
+    assert np.isnan(found.full).all()
+    assert np.isnan(found.tau).all()
+    assert found.table()["full"].to_list() == [None] * 4
+    assert "full" in found.shown().columns
+    with pytest.raises(DataError, match="give the true ranks"):
+        found.figure()
+    with pytest.raises(SettingError, match="unknown metric"):
+        found.figure("AP")
+
+
+# The expectation against the sample size
+
+
+def test_expected_metrics():
+    ranks = {"steady": [100, 100, np.nan], "bold": [10, 400, 999]}
+    found = expected_metrics(ranks, ["Recall@10", "AUC"], items=1_000, sizes=[1, 20, 999, 5_000])
+    want = [
+        expected_sampled("Recall@10", np.array([10, 400, 999]), 1_000, n).mean()
+        for n in (1, 20, 999)
+    ]
+    assert found.value[0, :3, 1] == pytest.approx(want)
+    assert found.value[0, 2] == pytest.approx(found.full[0])
+    assert found.value[0, 3] == pytest.approx(found.full[0])  # more than there are: all of them
+    assert found.value[1, :, 1] == pytest.approx(found.full[1, 1])  # AUC does not depend on n
+    assert found.full[0].tolist() == pytest.approx([0, 1 / 3])
+    assert found.table().height == 16
+    assert "without replacement" in str(found)
+    assert len(found.figure("AUC").to_dict()["datasets"]["rows"]) == 8
+    assert "<table" in found._repr_html_()
+    assert json.dumps(found.to_dict())
+    own = expected_metrics([3, 3], "RR", items=[5, 9], sizes=[2])
+    both = [expected_sampled("RR", 3, items, 2)[0] for items in (5, 9)]
+    assert own.value[0, 0, 0] == pytest.approx(np.mean(both))
+    with pytest.raises(SettingError, match="no sizes"):
+        expected_metrics([3], "RR", items=5, sizes=[])
+    with pytest.raises(DataError, match="no lists"):
+        expected_metrics([], "RR", items=5)
+
+
+# Target lists
+
+
+@pytest.fixture(scope="module")
+def split():
+    rng = np.random.default_rng(0)
+    user, item = np.nonzero(rng.random((60, 80)) < 0.35)
+    rating = rng.integers(1, 6, user.size)
+    data = us.read_ratings({"user": user, "item": item, "rating": rating})
+    return us.splits.Random(test=0.4).split(data, seed=1)[0]
+
+
+@pytest.fixture(scope="module")
+def models(split):
+    rng = np.random.default_rng(1)
+    liked = np.zeros((60, 80))
+    liked[split.test.user, split.test.item] = split.test.value
+    noise = rng.normal(size=(60, 80))
+    good = np.round(liked + 2 * noise, 1)  # with ties
+    blind = np.where(rng.random((60, 80)) < 0.1, np.nan, noise)
+    return {"good": good, "pop": us.recommend.Popularity().fit(split.train), "blind": blind}
+
+
+@pytest.mark.parametrize("ties", ["id", "random"])
+@pytest.mark.parametrize(
+    "design",
+    [
+        {"candidates": "all"},
+        {"candidates": "test", "fixed": "judged"},
+        {"candidates": "all", "strata": 4},
+        {"candidates": "all", "shortfall": "fill"},
+    ],
+    ids=str,
+)
+def test_full_ranks_are_those_of_lists_with_all_others(split, models, ties, design):
+    lists = us.targets.OneRelevant(others=10, **design).lists(split, liked=4, seed=3)
+    whole = us.targets.OneRelevant(others="all", **design).lists(split, liked=4, seed=3)
+    free = sampled._free(lists)
+    assert np.array_equal(whole.size, free + 1)
+    for model in models.values():
+        scorer = sampled.as_model(model, split.train)
+        found, _ = full_ranks(lists, scorer, ties, 5, None)
+        want = anchor_ranks(whole, ranks_of(scorer, whole, ties=ties, seed=5))
+        assert np.array_equal(found, want, equal_nan=True)
+
+
+def test_correct_sampled(split, models):
+    lists = us.targets.OneRelevant(others=10, candidates="all").lists(split, liked=4, seed=3)
+    labels = ["Recall@3", "RR", "P@3", "AUC"]
+    found = correct_sampled(lists, models, labels, bootstrap=200)
+    scores = us.evaluate(lists, models, labels[:3])
+    whole = us.targets.OneRelevant(others="all", candidates="all").lists(split, liked=4, seed=3)
+    full = us.evaluate(whole, models, labels[:3])
+    for m, label in enumerate(labels[:3]):
+        assert found.value[m, 0].tolist() == pytest.approx(list(scores.mean(label).values()))
+        assert found.full[m].tolist() == pytest.approx(list(full.mean(label).values()))
+    assert found.lists == len(lists)
+    assert found.tau[0, 0, 0] == pytest.approx(kendall(found.value[0, 0], found.full[0]))
+    assert any(note.startswith("blind: ") for note in found.notes)
+    again = correct_sampled(lists, models, labels, bootstrap=200, threads=1)
+    assert again.table().equals(found.table())
+    bare = correct_sampled(lists, models, labels, full=False, bootstrap=0)
+    assert np.array_equal(bare.value, found.value)
+    assert np.isnan(bare.full).all()
+    assert repr(bare) == f"Sampled(3 systems, 4 metrics, {len(lists):,} lists)"
+    strata = us.targets.Percentiles(others=5, strata=4).lists(split, liked=4, seed=3)
+    assert correct_sampled(strata, models, "RR", bootstrap=0).lists == len(strata)
+
+
+def test_short_lists_are_corrected_with_what_they_have(split, models):
+    """Lists that hold all candidates need no correction by expectation: plain equals full."""
+    lists = us.targets.OneRelevant(others=500, candidates="all").lists(split, liked=4, seed=3)
+    found = correct_sampled(lists, {"pop": models["pop"]}, ["Recall@5", "AP"], bootstrap=0)
+    assert found.value[:, 0] == pytest.approx(found.full)
+    assert found.value[:, 1] == pytest.approx(found.full)
+    assert any("too few candidates" in note for note in found.notes)
+
+
+def test_lists_that_cannot_be_corrected(split, models):
+    for lists in (
+        us.targets.AllItems().lists(split, liked=4),
+        us.targets.OneRelevant(others="all").lists(split, liked=4),
+    ):
+        with pytest.raises(SettingError, match="one relevant item and a number of others"):
+            correct_sampled(lists, models)
+    with pytest.raises(SettingError, match="others were drawn by popularity"):
+        correct_sampled(
+            us.targets.OneRelevant(others=5, by="popularity").lists(split, liked=4), models
+        )
+    with pytest.raises(SettingError, match="lists must be TargetLists, got Split"):
+        correct_sampled(split, models)
+    with pytest.raises(SettingError, match="no models"):
+        correct_sampled(us.targets.OneRelevant(others=5).lists(split, liked=4), {})
+
+
+# The trade-off
+
+
+def test_target_sizes(split, models):
+    both = {name: models[name] for name in ("good", "pop")}
+    both["noise"] = np.random.default_rng(5).normal(size=(60, 80))
+    found = target_sizes(split, both, "P@5", [0, 5, 20], liked=4, test="t", bootstrap=100)
+    assert found.sizes == ("0", "5", "20", "all")
+    table = found.table()
+    assert table["others"].to_list() == ["0", "5", "20", "all"]
+    assert table["tau_full"][3] == 1.0
+    assert table["tau_true"].null_count() == 4
+    # By hand, at one size.
+    lists = us.targets.UserFlat(others=5).lists(split, liked=4)
+    scores = us.evaluate(lists, both, "P@5")
+    values = np.stack([scores.values(name, "P@5") for name in both], axis=1)
+    values = values[scores.averaged("good")]
+    pairs = list(itertools.combinations(range(3), 2))
+    ties = np.mean([values[:, a] == values[:, b] for a, b in pairs])
+    zeros = np.mean([(values[:, a] == 0) & (values[:, b] == 0) for a, b in pairs])
+    assert table["ties"][1] == pytest.approx(ties)
+    assert table["zeros"][1] == pytest.approx(zeros)
+    power = us.stats.discriminative_power(us.compare(scores, test="t", correction=None)).table()
+    assert table["DP"][1] == pytest.approx(power["DP"][0])
+    assert found.mean[1].tolist() == pytest.approx(list(scores.mean("P@5").values()))
+    spec = found.figure().to_dict()
+    assert len(spec["hconcat"]) == 3
+    assert "Target size: P@5" in spec["title"]["text"]
+    assert "t test" in str(found)
+    short = np.count_nonzero(us.targets.UserFlat(others=0).lists(split, liked=4).size < 5)
+    assert short
+    assert f"0 others: {short} lists hold fewer targets than the cutoff" in found.notes
+    assert "<table" in found._repr_html_()
+    assert json.dumps(found.to_dict())
+
+
+def test_target_sizes_with_a_truth(split, models):
+    pair = {name: models[name] for name in ("good", "pop")}
+    truth = {"good": 0.9, "pop": 0.1}
+    settings = {"sizes": [5], "liked": 4, "test": "t", "bootstrap": 50}
+    found = target_sizes(split, pair, "P@5", truth=truth, **settings)
+    assert found.table()["tau_true"].to_list() == [1.0, 1.0]
+    assert len(found.figure().to_dict()["datasets"]["rows"]) == 10
+    scores = us.evaluate(us.targets.AllItems().lists(split, liked=4), pair, "P@5")
+    again = target_sizes(split, pair, "P@5", truth=scores, **settings)
+    assert again.table()["tau_true"][1] == 1.0
+    worse = target_sizes(split, pair, "anti-P@5", truth={"good": 0.1, "pop": 0.9}, **settings)
+    assert worse.tau_true[0, 0] in (-1.0, 1.0)
+    with pytest.raises(DataError, match="truth: no value for 'pop'"):
+        target_sizes(split, pair, "P@5", truth={"good": 1.0}, **settings)
+    with pytest.raises(DataError, match="at least 2 systems"):
+        target_sizes(split, {"pop": models["pop"]}, "P@5", [5], liked=4)
+    with pytest.raises(SettingError, match="sizes must be a whole number"):
+        target_sizes(split, pair, "P@5", [-1], liked=4)
+
+
+def test_every_metric_of_one_rank_is_tried():
+    assert {us.Metric.parse(label).name for label in LABELS} == set(OF_RANK)
+
+
+# Real data
+
+
+@pytest.mark.slow
+def test_corrected_on_movielens():
+    """The trade-off comes far nearer to the full values than plain sampled metrics do."""
+    data = us.read_ratings(real_data("ml-1m/ratings.parquet"))
+    split = us.splits.Random(test=0.2).split(data, seed=7)[0]
+    models = {
+        "Pop": us.recommend.Popularity().fit(split.train),
+        "Random": us.recommend.Random().fit(split.train),
+        "PureSVD": us.recommend.PureSVD(factors=30).fit(split.train, 0),
+    }
+    lists = us.targets.OneRelevant(others=100, candidates="all").lists(split, liked=4, seed=7)
+    found = correct_sampled(lists, models, ["Recall@10", "nDCG@10"], bootstrap=50)
+    plain, _, _, trade = (found.distance[:, at, 0] for at in range(4))
+    assert (10 * trade < plain).all()
+    assert found.full[0] == pytest.approx([0.0989, 0.0030, 0.2177], abs=0.002)
