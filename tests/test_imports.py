@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -11,8 +12,7 @@ import pytest
 
 import unskew
 from shared.public import public_names
-
-ROOT = Path(unskew.__file__).parent
+from shared.source import imported, imports, layer, modules, strings, trees
 
 # Top to bottom; a module imports only from above itself or from its own package.
 ORDER = [
@@ -24,49 +24,6 @@ ORDER = [
 LEVEL = {name: level for level, name in enumerate(ORDER)}
 # The package itself is the public face of everything: only the command line may look at it.
 FACE = "unskew"
-
-
-def modules(root=ROOT):
-    """Return every module's dotted name and file."""
-    found = {}
-    for path in sorted(root.rglob("*.py")):
-        parts = ["unskew", *path.relative_to(root).with_suffix("").parts]
-        if parts[-1] == "__init__":
-            parts.pop()
-        found[".".join(parts)] = path
-    return found
-
-
-def imported(name, source, known, package=False):
-    """Return the modules that a source text imports, also inside functions, ours in full."""
-    result = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            result |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                home = name.split(".") if package else name.split(".")[:-1]
-                home = home[: len(home) - (node.level - 1)]
-                base = ".".join([*home, *([base] if base else [])])
-            for alias in node.names:
-                full = f"{base}.{alias.name}"
-                result.add(full if full in known else base)
-    return result
-
-
-def everything():
-    """Return what each module imports."""
-    known = modules()
-    return {
-        name: imported(name, path.read_text(), known, path.name == "__init__.py")
-        for name, path in known.items()
-    }
-
-
-def layer(name):
-    """Return the top-level module or package that a module belongs to."""
-    return name.split(".")[1] if "." in name else FACE
 
 
 def wrong_arrows(imports):
@@ -94,13 +51,57 @@ def test_every_module_has_its_place():
 
 
 def test_imports_point_up():
-    assert wrong_arrows(everything()) == []
+    assert wrong_arrows(imports()) == []
+
+
+def named(text, known):
+    """Return the module of ours that a text names, `unskew.data.ratings` or `data.ratings:Ids`."""
+    if not re.fullmatch(r"\w+(\.\w+)+\.?(:\w+)?", text):
+        return None
+    parts = text.replace(":", ".").rstrip(".").split(".")
+    whole = parts[0] == "unskew"
+    parts = parts if whole else ["unskew", *parts]
+    for size in range(len(parts), 1 if whole else 2, -1):
+        if (name := ".".join(parts[:size])) in known:
+            return name
+    return None
+
+
+def test_no_text_names_a_module_further_down():
+    """A name in a text that is imported later is an import all the same."""
+    known = modules()
+    texts = {
+        name: {named(text, known) for text in strings(tree)} - {None}
+        for name, tree in trees().items()
+    }
+    assert wrong_arrows(texts) == []
+
+
+def test_names_in_texts_are_seen():
+    known = {"unskew", "unskew.stats", "unskew.stats.correlation", "unskew.runs"}
+    assert named("unskew.stats.correlation:kendall", known) == "unskew.stats.correlation"
+    assert named("stats.correlation.kendall", known) == "unskew.stats.correlation"
+    assert named("unskew.stats.", known) == "unskew.stats"  # the beginning of an f-string
+    assert named("unskew.runs", known) == "unskew.runs"
+    for text in ("stats", "stats:Q", "runs.csv", "in stats.correlation", "numpy.linalg"):
+        assert named(text, known) is None
+
+
+def test_no_package_imports_what_is_private_to_another():
+    wrong = [
+        f"{name} imports {target}"
+        for name, targets in imports().items()
+        for target in targets
+        if target.startswith("unskew.") and layer(target) != layer(name)
+        if any(part.startswith("_") for part in target.split("."))
+    ]
+    assert wrong == []
 
 
 def test_no_module_imports_itself_in_a_circle():
     ours = {
         name: {target for target in targets if target.split(".")[0] == "unskew"}
-        for name, targets in everything().items()
+        for name, targets in imports().items()
         if name != FACE
     }
     try:
@@ -120,7 +121,7 @@ def test_no_module_imports_itself_in_a_circle():
 def test_only_one_module_knows(library, homes):
     users = {
         name
-        for name, targets in everything().items()
+        for name, targets in imports().items()
         if any(target.split(".")[0] == library for target in targets)
     }
     assert users == homes
@@ -148,7 +149,7 @@ def test_the_test_sees_wrong_arrows():
             "    import numpy.linalg as la",
         ]
     )
-    seen = imported("unskew.ties", source, known)
+    seen = imported("unskew.ties", ast.parse(source), known)
     assert seen == {
         "unskew.runs", "unskew.judging.kernels", "unskew", "unskew.data.ratings", "numpy.linalg",
     }  # fmt: skip

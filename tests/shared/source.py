@@ -1,0 +1,84 @@
+"""The source as data: every module of unskew, its tree and what it imports."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import unskew
+
+SOURCE = Path(unskew.__file__).parent
+"""The folder of the package."""
+
+
+@cache
+def modules():
+    """Return every module's dotted name and file."""
+    result = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = ["unskew", *path.relative_to(SOURCE).with_suffix("").parts]
+        if parts[-1] == "__init__":
+            parts.pop()
+        result[".".join(parts)] = path
+    return result
+
+
+@cache
+def trees():
+    """Return the syntax tree of every module by its dotted name."""
+    return {name: ast.parse(path.read_text()) for name, path in modules().items()}
+
+
+def layer(name):
+    """Return the top-level module or package that a module belongs to."""
+    return name.split(".")[1] if "." in name else name
+
+
+def imported(name, tree, known, package=False):
+    """Return the modules that a tree imports, also inside functions, ours in full."""
+    result = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            result |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            origin = node.module or ""
+            if node.level:
+                home = name.split(".") if package else name.split(".")[:-1]
+                home = home[: len(home) - (node.level - 1)]
+                origin = ".".join([*home, *([origin] if origin else [])])
+            for alias in node.names:
+                full = f"{origin}.{alias.name}"
+                result.add(full if full in known else origin)
+    return result
+
+
+@cache
+def imports():
+    """Return what each module imports."""
+    known = modules()
+    return {
+        name: imported(name, tree, known, known[name].name == "__init__.py")
+        for name, tree in trees().items()
+    }
+
+
+def strings(tree):
+    """Return all text in a tree but its docstrings."""
+    explained = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docs = {
+        id(statement.value)
+        for node in ast.walk(tree)
+        if isinstance(node, explained)
+        for statement in node.body
+        if isinstance(statement, ast.Expr)
+    }
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+    ]
+
+
+def body_lines(function):
+    """Return the length of a function in lines, without its signature and docstring."""
+    body = function.body[ast.get_docstring(function) is not None :]
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
