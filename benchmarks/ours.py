@@ -29,7 +29,7 @@ def arrays(path: Path, means: bool) -> dict:
 
     def work() -> object:
         scores = us.evaluate(judgments, runs, SEVEN, liked=4)
-        return scores.mean() if means else scores
+        return scores.means() if means else scores
 
     work()
     return timing.seconds(work, repeat=9)
@@ -40,7 +40,7 @@ def frames(path: Path, ids: str, shuffled: bool, library: str = "pandas") -> dic
     judgments, runs = make_frames(load(path), ids, shuffled, library)
 
     def work() -> dict:
-        return us.evaluate(judgments, runs, FIVE, liked=4).mean()
+        return us.evaluate(judgments, runs, FIVE, liked=4).means()
 
     work()
     return timing.seconds(work, repeat=3)
@@ -50,11 +50,11 @@ def million(path: Path) -> dict:
     """1,000,000 users from polars frames; memory above the input's own size."""
     judgments, runs = make_frames(load(path), "integer", False, "polars")
     tiny = {"user": [1], "item": [1], "rating": [5]}
-    us.evaluate(tiny, {"s": {1: [1]}}, FIVE_SHORT[::2], liked=4).mean()
+    us.evaluate(tiny, {"s": {1: [1]}}, FIVE_SHORT[::2], liked=4).means()
     before = timing.peak_mib()
 
     def work() -> dict:
-        return us.evaluate(judgments, runs, FIVE_SHORT, liked=4).mean()
+        return us.evaluate(judgments, runs, FIVE_SHORT, liked=4).means()
 
     first = timing.seconds(work, repeat=1)
     return {**timing.seconds(work, repeat=3), "first": first["best"],

@@ -124,7 +124,7 @@ class Sitting:
     def quality(self, model: object) -> dict[str, float]:
         """Return nDCG and P@10 of a model or a table of scores on the test part."""
         run = us.rank(model, self.lists, 100)
-        return us.evaluate(self.split.test, {"it": run}, ["nDCG", "P@10"], liked=4).mean()["it"]
+        return us.evaluate(self.split.test, {"it": run}, ["nDCG", "P@10"], liked=4).means()["it"]
 
 
 def by_ranking(sitting: Sitting, algorithm: us.Algorithm, job: str, **settings: Any) -> Result:

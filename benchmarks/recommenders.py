@@ -68,7 +68,7 @@ def train_all(split: us.Split, few: us.Ratings) -> None:
         begun = time.perf_counter()
         model = one.fit(train)
         fitted = time.perf_counter()
-        mean = us.evaluate(lists, {name: us.rank(model, lists, 100)}, ["P@10", "nDCG@10"]).mean()
+        mean = us.evaluate(lists, {name: us.rank(model, lists, 100)}, ["P@10", "nDCG@10"]).means()
         done = time.perf_counter()
         total += fitted - begun
         print(
@@ -106,7 +106,7 @@ def main() -> None:
         run = us.rank(model, lists, 100)
         done = time.perf_counter()
         total += done - begun
-        mean = us.evaluate(split.test, {name: run}, ["nDCG", "P@10"], liked=4).mean()[name]
+        mean = us.evaluate(split.test, {name: run}, ["nDCG", "P@10"], liked=4).means()[name]
         ours[name] = mean["nDCG"], mean["P@10"]
         print(
             f"| {name} | `{chosen.algorithm!r}` {chosen.settings} | {mean['nDCG']:.4f} | "

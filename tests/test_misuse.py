@@ -384,7 +384,9 @@ def test_errors_name_the_argument_and_what_is_allowed(calls, settings, says):
 def test_papers_can_be_named(calls):
     settings = {**calls["evaluate"], "liked": None, "metrics": "nDCG@5"}
     named = us.evaluate(**settings, relevance="mena2021")
-    assert named.mean() == us.evaluate(**settings, relevance=us.Relevance.paper("mena2021")).mean()
+    assert (
+        named.means() == us.evaluate(**settings, relevance=us.Relevance.paper("mena2021")).means()
+    )
     with pytest.raises(us.SettingError, match="not both"):
         us.evaluate(**{**settings, "liked": 4}, relevance="mena2021")
 

@@ -445,7 +445,7 @@ def test_large_and_negative_ranks_rank(ranks):
     table = {"user": [1, 1], "item": ["a", "b"], "rank": ranks}
     assert lists(read_run(table)) == {1: ["b", "a"]}
     judged = us.evaluate({"user": [1], "item": ["b"], "rating": [5]}, {"s": table}, "RR", liked=4)
-    assert judged.mean()["s"]["RR"] == 1.0
+    assert judged.means()["s"]["RR"] == 1.0
 
 
 def test_many_lists_with_large_ranks_cannot_overflow_the_kept_gaps():

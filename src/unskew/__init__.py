@@ -2,7 +2,7 @@
 
 >>> import unskew as us
 >>> test = {"user": ["ann", "ann", "bob"], "item": ["x", "y", "z"], "rating": [5, 1, 4]}
->>> print(us.evaluate(test, {"mine": {"ann": ["y", "x"], "bob": ["z"]}}, "P@1", liked=4).mean())
+>>> print(us.evaluate(test, {"mine": {"ann": ["y", "x"], "bob": ["z"]}}, "P@1", liked=4).means())
 {'mine': {'P@1': 0.5}}
 
 Public names are listed once, in the stub beside this file, and loaded at their first use.

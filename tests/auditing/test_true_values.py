@@ -183,7 +183,7 @@ def test_random_ratings_as_the_truth():
     split = us.splits.Random().split(data.ratings, 3)[0]
     forced = us.splits.Forced(data.random).split(split.train)[0]
     lists = us.targets.AllItems().lists(forced, liked=4)
-    true = us.evaluate(lists, {"pop": us.recommend.Popularity().fit(split.train)}, METRICS).mean()[
+    true = us.evaluate(lists, {"pop": us.recommend.Popularity().fit(split.train)}, METRICS).means()[
         "pop"
     ]
     own = found.table().filter(system="pop")

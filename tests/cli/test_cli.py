@@ -41,7 +41,7 @@ def test_same_values_as_in_python(files, call):
     paths = [files / "mine.csv", files / "theirs.trec"]
     scores = us.evaluate(files / "test.csv", paths, ["AP", "bpref"], liked=4)
     means = {s: {m: v["mean"] for m, v in row.items()} for s, row in json.loads(out).items()}
-    assert means == scores.mean()
+    assert means == scores.means()
 
 
 @pytest.mark.parametrize("kind", ["table", "csv", "markdown", "latex"])
@@ -61,7 +61,7 @@ def test_per_user_and_saved_scores(files, call):
                       "--per-user", out, "--save", files / "scores")  # fmt: skip
     assert code == 0
     assert pl.read_parquet(out)["RR"].to_list() == [0.5, 1.0]
-    assert us.Scores.load(files / "scores").mean() == {"mine": {"RR": 0.75}}
+    assert us.Scores.load(files / "scores").means() == {"mine": {"RR": 0.75}}
 
 
 def test_options_change_what_they_say(files, call):

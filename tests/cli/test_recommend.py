@@ -163,11 +163,11 @@ def test_targets_of_evaluate_are_those_of_the_lists(files):
     run = us.rank(us.recommend.Popularity().fit(split.train), lists, 10)
     a = us.evaluate(test, {"p": run}, ["P@10", "RR"], liked=4, train=train, targets="test-items")
     b = us.evaluate(lists, {"p": run}, ["P@10", "RR"])
-    assert a.mean() == b.mean()
+    assert a.means() == b.means()
     assert a.random() == b.random()
     assert a.table()["system"].to_list() == ["p", "(random)"]
     plain = us.evaluate(test, {"p": run}, ["P@10", "RR"], liked=4, train=train)
-    assert plain.mean() == a.mean()
+    assert plain.means() == a.means()
     assert plain.random() == {}
 
 
@@ -220,7 +220,7 @@ def test_saved_lists_are_the_same_lists(files, tmp_path, monkeypatch, design):
     model = us.recommend.Popularity().fit(split.train)
     metrics = ["P@3", "RR", "anti-P@3"]
     one, two = (us.evaluate(some, {"p": model}, metrics) for some in (lists, again))
-    assert one.mean() == two.mean()
+    assert one.means() == two.means()
     assert one.random() == two.random()
     with pytest.raises(us.DataError, match="not empty"):
         us.targets.save_targets(lists, tmp_path / "lists")
@@ -294,7 +294,7 @@ def test_factors_of_other_libraries(files):
     table = model.user_factors @ model.item_factors.T
     table[np.diff(split.train.start) == 0] = np.nan
     scores = us.evaluate(lists, {"theirs": model, "ours": table}, ["P@5", "RR"])
-    assert scores.mean()["theirs"] == pytest.approx(scores.mean()["ours"], abs=1e-6)
+    assert scores.means()["theirs"] == pytest.approx(scores.means()["ours"], abs=1e-6)
     with pytest.raises(us.DataError, match=r"fit it to train.to_csr\(\)"):
         as_model(Elsewhere(3, 4), split.train)
 

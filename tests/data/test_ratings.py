@@ -275,7 +275,7 @@ def test_ratings_at_the_limit_are_judged_and_averaged():
     made = ratings([("u", "x", largest), ("u", "x", largest), ("u", "y", 1.0)], duplicates="mean")
     assert made.value.tolist() == [largest, 1.0]
     judged = us.evaluate(made, {"s": {"u": ["x", "y"]}}, "nDCG@2", liked=1)
-    assert judged.mean()["s"]["nDCG@2"] == 1.0
+    assert judged.means()["s"]["nDCG@2"] == 1.0
 
 
 def test_text_ratings_are_refused():

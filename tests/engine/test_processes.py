@@ -194,7 +194,7 @@ ACTIONS = {
     "split": lambda: us.splits.Random().split(ratings),
     "run": lambda: us.run_plan(ratings, plan),
     "compare": lambda: us.compare(scores, "P@1"),
-    "mean": lambda: scores.mean(),
+    "mean": lambda: scores.means(),
     "save": lambda: scores.save(sys.argv[2]),
     "audit": lambda: us.audit(ratings, liked=4, plan="quick"),
     "describe": lambda: us.bias.describe_bias(ratings, liked=4),

@@ -559,7 +559,7 @@ def test_one_relevant_precision_lies_within_its_bounds(seed, others, n, candidat
         [rng.permutation(len(split.train.items)) for _ in range(len(split.train.users))], float
     )
     low, high = one_relevant_bounds(whole, us.judging.ranks_of(table, whole), n)
-    got = us.evaluate(one, {"m": table}, f"P@{n}", users="all").mean()["m"][f"P@{n}"]
+    got = us.evaluate(one, {"m": table}, f"P@{n}", users="all").means()["m"][f"P@{n}"]
     assert low - 1e-12 <= got <= high + 1e-12
     if len(set(one.user.tolist())) == len(one):
         assert low == pytest.approx(got, abs=1e-12)
@@ -668,7 +668,7 @@ def test_the_mean_over_random_splits(candidates):
     for seed in range(60):
         split = us.splits.Random(0.2).split(data, seed)[0]
         lists = us.targets.Targets(candidates=candidates).lists(split, liked=LIKED)
-        found.append(us.evaluate(lists, {"m": popular}, "P@5", users="all").mean()["m"]["P@5"])
+        found.append(us.evaluate(lists, {"m": popular}, "P@5", users="all").means()["m"]["P@5"])
     exact = expected_precision(data, n=5, liked=LIKED, candidates=candidates)
     error = np.std(found, ddof=1) / math.sqrt(len(found))
     assert abs(np.mean(found) - exact) < 4 * error
@@ -848,7 +848,7 @@ def popularity_over_seeds(data, how, design, seeds=5):
         split = how.split(data, seed)[0]
         lists = design.lists(split, liked=5, seed=seed)
         model = us.recommend.Popularity().fit(split.train)
-        found.append(us.evaluate(lists, {"m": model}, "P@10", users="all").mean()["m"]["P@10"])
+        found.append(us.evaluate(lists, {"m": model}, "P@10", users="all").means()["m"]["P@10"])
     return found
 
 
@@ -885,7 +885,7 @@ def test_the_expected_precision_of_popularity_on_ml1m(ml1m):
         split = us.splits.Random(test=0.2).split(ml1m, seed)[0]
         lists = us.targets.TestItems().lists(split, liked=5, seed=seed)
         scores = us.evaluate(lists, {"m": popular}, "P@10", users="all")
-        found.append(scores.mean()["m"]["P@10"])
+        found.append(scores.means()["m"]["P@10"])
     exact = expected_precision(ml1m, liked=5)
     error = np.std(found, ddof=1) / math.sqrt(len(found))
     assert abs(np.mean(found) - exact) < 4 * error, (np.mean(found), error, exact)

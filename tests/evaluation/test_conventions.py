@@ -787,7 +787,7 @@ def means(judgments, lists, metrics, **settings):
     settings = {"liked": 4, **settings}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", us.DataWarning)
-        return us.evaluate(as_ratings(judgments), {"s": lists}, metrics, **settings).mean()["s"]
+        return us.evaluate(as_ratings(judgments), {"s": lists}, metrics, **settings).means()["s"]
 
 
 @cache
@@ -1025,7 +1025,7 @@ def test_two_items_at_one_rank_are_refused():
 def test_average_precision_of_lists_without_liked_items():
     """LensKit 2025.8.1 stops with ZeroDivisionError; a list without liked items is undefined."""
     scores = us.evaluate(as_ratings(LIKED), {"s": LISTS}, "AP(per=list)@5", users="with-list")
-    mean = scores.means()["s"]["AP(per=list)@5"]
+    mean = scores.averages()["s"]["AP(per=list)@5"]
     assert mean.value == pytest.approx((1 / 4 + 1 / 3 + 0.76) / 5, abs=1e-15)
     assert (mean.users, mean.undefined) == (5, 2)
 
@@ -1034,8 +1034,8 @@ def test_one_mean_has_one_set_of_users():
     """recommenders 1.2.1 averages nDCG over u5 too, and precision, recall and MAP without."""
     names = ["P@5", "Recall@5", "AP(per=min)@5", "nDCG@5"]
     scores = us.evaluate(as_ratings(LIKED), {"s": LISTS}, names, gain="binary")
-    assert {mean.users for mean in scores.means()["s"].values()} == {4}
-    assert {mean.users for mean in scores.means(users="both")["s"].values()} == {3}
+    assert {mean.users for mean in scores.averages()["s"].values()} == {4}
+    assert {mean.users for mean in scores.averages(users="both")["s"].values()} == {3}
 
 
 def test_rprec_counts_users_whose_hits_come_late():

@@ -74,7 +74,7 @@ def bits(scores, system):
     """Return every number of a system, as bytes."""
     frame = scores.per_user(system)
     columns = [frame[name].to_numpy().tobytes() for name in frame.columns[2:]]
-    means = {m: (v.value.hex(), v.users) for m, v in scores.means()[system].items()}
+    means = {m: (v.value.hex(), v.users) for m, v in scores.averages()[system].items()}
     return frame["user"].to_list(), columns, means
 
 
@@ -131,12 +131,12 @@ def test_metrics_are_computed_in_any_company():
     names = ["P@1", "P", "P@3", "nDCG@2", "P@2", "nDCG", "nDCG@1"]
     with pytest.warns(us.DataWarning, match="fewer than the cutoff"):
         together = us.evaluate(TEST, {"s": RUN}, names)
-    assert list(together.mean()["s"]) == names
+    assert list(together.means()["s"]) == names
     for name in names:
         if name == "P@3":
             continue
         assert together.mean(name)["s"] == one_mean(name)
-    assert together.mean()["s"] == {
+    assert together.means()["s"] == {
         "P@1": 0.5, "P": 0.75, "P@3": 1 / 3, "nDCG@2": pytest.approx(one_mean("nDCG@2")),
         "P@2": 0.5, "nDCG": pytest.approx(one_mean("nDCG")), "nDCG@1": 0.7,
     }  # fmt: skip
@@ -179,8 +179,8 @@ def test_users_and_undefined_values(users, count, precision, recall_zero, recall
     names = ["P@2", "Recall@2"]
     scores = us.evaluate(FIVE_TEST, {"s": FIVE_RUN}, names, liked=4, train=FIVE_TRAIN)
     assert scores.per_user()["user"].to_list() == ["A", "B", "C", "D", "E"]
-    zero = scores.means(users=users)["s"]
-    skip = scores.means(users=users, undefined="skip")["s"]
+    zero = scores.averages(users=users)["s"]
+    skip = scores.averages(users=users, undefined="skip")["s"]
     assert (zero["P@2"].value, zero["P@2"].users, zero["P@2"].undefined) == (precision, count, 0)
     assert zero["Recall@2"].value == recall_zero
     assert (zero["Recall@2"].users, zero["Recall@2"].undefined) == (count, skipped)
@@ -209,7 +209,7 @@ def test_auc_is_undefined_where_every_target_is_liked():
 
 def test_a_mean_over_nobody_is_undefined():
     scores = us.evaluate(TEST, {"s": {1: [99, 20]}}, "Recall@2", liked=6)
-    mean = scores.means(undefined="skip")["s"]["Recall@2"]
+    mean = scores.averages(undefined="skip")["s"]["Recall@2"]
     assert math.isnan(mean.value)
     assert (mean.users, mean.undefined) == (0, 2)
 
@@ -217,14 +217,14 @@ def test_a_mean_over_nobody_is_undefined():
 def test_training_must_be_known_to_average_over_it():
     scores = us.evaluate(TEST, {"s": RUN}, "P@1")
     with pytest.raises(us.SettingError, match="users='with-train' needs the training ratings"):
-        scores.mean(users="with-train")
+        scores.means(users="with-train")
 
 
 def test_unknown_policies_are_refused_with_the_nearest():
     with pytest.raises(us.UnknownName, match=r"unknown users 'with-tests'\. Did you mean 'with-te"):
         us.evaluate(TEST, {"s": RUN}, "P@1", users="with-tests")
     with pytest.raises(us.UnknownName, match=r"unknown undefined 'skipped'\. Did you mean 'skip'"):
-        us.evaluate(TEST, {"s": RUN}, "P@1").mean(undefined="skipped")
+        us.evaluate(TEST, {"s": RUN}, "P@1").means(undefined="skipped")
 
 
 def test_a_ratio_of_sums():
@@ -232,7 +232,7 @@ def test_a_ratio_of_sums():
     test = {"user": [1, 2, 2, 2], "item": [1, 2, 3, 4], "rating": [5, 5, 5, 5]}
     run = {1: [1, 9], 2: [2, 9]}
     scores = us.evaluate(test, {"s": run}, ["SR(gamma=0)@2", "SR(gamma=0,mean=ratio)@2"])
-    assert scores.mean()["s"] == {
+    assert scores.means()["s"] == {
         "SR(gamma=0)@2": pytest.approx(2 / 3, abs=1e-15),
         "SR(gamma=0,mean=ratio)@2": 0.5,
     }
@@ -274,8 +274,8 @@ def test_means_are_exactly_rounded(values, shuffler):
 def test_means_agree_with_fsum_and_count_what_is_undefined(values):
     known = [value for value in values if not math.isnan(value)]
     means = scores_of(values)
-    zero = means.means(users="all")["s"]["DCG"]
-    skip = means.means(users="all", undefined="skip")["s"]["DCG"]
+    zero = means.averages(users="all")["s"]["DCG"]
+    skip = means.averages(users="all", undefined="skip")["s"]["DCG"]
     assert zero.value == pytest.approx(math.fsum(known) / len(values), rel=1e-15, abs=0)
     assert (zero.users, zero.undefined) == (len(values), len(values) - len(known))
     assert skip.users == len(known)
@@ -323,7 +323,7 @@ def test_the_threshold_of_qrels_is_one(tmp_path):
     (tmp_path / "t.qrels").write_text("q 0 a 3\nq 0 b 0\nq 0 c -1\n")
     scores = us.evaluate(tmp_path / "t.qrels", {"s": {"q": ["a", "c", "b"]}}, ["P@1", "Judged@3"])
     assert scores.card["relevance"]["liked"] == 1
-    assert scores.mean()["s"] == {"P@1": 1.0, "Judged@3": 2 / 3}  # c is not judged
+    assert scores.means()["s"] == {"P@1": 1.0, "Judged@3": 2 / 3}  # c is not judged
 
 
 @pytest.mark.parametrize(
@@ -481,8 +481,8 @@ def test_runs_that_share_no_user_or_item():
     )
     with pytest.warns(us.DataWarning, match=message):
         scores = us.evaluate(TEST, {"s": {1: [7, 8]}, "t": RUN}, ["P@1", "Recall"], liked=4)
-    assert scores.mean()["s"] == {"P@1": 0.0, "Recall": 0.0}
-    assert scores.mean()["t"] == {"P@1": 0.5, "Recall": 1.0}
+    assert scores.means()["s"] == {"P@1": 0.0, "Recall": 0.0}
+    assert scores.means()["t"] == {"P@1": 0.5, "Recall": 1.0}
     assert any(note.startswith("s: no items in common") for note in scores.notes)
 
 
@@ -630,14 +630,14 @@ def test_saved_scores_come_back(tmp_path):
     assert again.card == json.loads(json.dumps(scores.card))
     assert (again.users, again.undefined) == ("all", "skip")
     for users in ("with-test", "with-relevant", "with-list", "both", "with-train", "all"):
-        assert str(again.means(users=users)) == str(scores.means(users=users))
+        assert str(again.averages(users=users)) == str(scores.averages(users=users))
 
 
 def test_scores_of_whole_runs_only(tmp_path):
     scores = us.evaluate(TEST, {"s": RUN}, "Coverage")
     assert scores.per_user().columns == ["system", "user", "test", "liked", "disliked", "depth"]
     scores.save(tmp_path)
-    assert us.Scores.load(tmp_path).mean() == {"s": {"Coverage": 1.0}}
+    assert us.Scores.load(tmp_path).means() == {"s": {"Coverage": 1.0}}
 
 
 def test_thresholds_of_numpy_can_be_saved(tmp_path):
@@ -719,4 +719,4 @@ def test_scores_can_be_pickled():
     scores = us.evaluate(TEST, {"s": RUN}, ["P@1", "Coverage"], liked=4)
     again = pickle.loads(pickle.dumps(scores))
     assert again.card == scores.card
-    assert again.mean() == scores.mean()
+    assert again.means() == scores.means()

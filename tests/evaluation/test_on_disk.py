@@ -88,15 +88,15 @@ def put_all(home, test, lists, files=3):
 
 def same_bits(found, expected):
     """Check the values of every user, and the means, against those in memory."""
-    assert found.mean() == expected.mean()
+    assert found.means() == expected.means()
     inside = expected.per_user()
     values = found.per_user().select(inside.columns).collect()
     assert values.schema == inside.schema
     keys = ["system", "user"]
     assert values.sort(keys).equals(inside.sort(keys), null_equal=True)
-    for name, row in expected.means().items():
+    for name, row in expected.averages().items():
         for label, mean in row.items():
-            got = found.means[name][label]
+            got = found.estimates[name][label]
             assert (got.users, got.undefined) == (mean.users, mean.undefined)
 
 
@@ -298,7 +298,7 @@ def test_files_folders_patterns(tmp_path):
     scores = evaluate_files(
         tmp_path / "deep", [tmp_path / "one.v2"], "P@5", liked=4, output=tmp_path / "out"
     )
-    assert list(scores.mean()) == ["one"]
+    assert list(scores.means()) == ["one"]
     same_bits(scores, us.evaluate(test, {"one": lists["one"]}, "P@5", liked=4))
 
 
@@ -340,7 +340,7 @@ def test_standard_errors_by_hand(tmp_path):
     found = evaluate_files(
         tmp_path / "t.parquet", tmp_path / "mine.parquet", "P@1", liked=4, output=tmp_path / "out"
     )
-    one = found.means["mine"]["P@1"]
+    one = found.estimates["mine"]["P@1"]
     assert (one.value, one.users) == (2 / 3, 3)
     assert one.error == pytest.approx((1 / 9) ** 0.5)  # variance 1/3, three users
 
@@ -428,7 +428,7 @@ def test_a_stopped_evaluation_goes_on(tmp_path, monkeypatch):
     before = len(judged)
     again = evaluate_files(*paths, **how)
     assert len(judged) == before
-    assert again.mean() == found.mean()
+    assert again.means() == found.means()
     assert again.table().equals(found.table())
 
 
@@ -789,7 +789,7 @@ def test_no_items_in_common_is_a_zero_with_a_warning(tmp_path):
         )
     with pytest.warns(us.DataWarning, match="one: no items in common with the judgments"):
         same_bits(found, us.evaluate(test, lists, "P@5", liked=4))
-    assert found.mean() == {"one": {"P@5": 0.0}}
+    assert found.means() == {"one": {"P@5": 0.0}}
     assert str(found).endswith("\n".join(found.notes))
 
 
@@ -1003,7 +1003,7 @@ def test_command(tmp_path, call):
     assert (code, err) == (0, "")
     expected = us.evaluate(test, {"one": lists["one"], "b": lists["two"]}, ["P@5", "RR"], liked=4)
     got = {(row["system"], row["metric"]): row["mean"] for row in json.loads(out)}
-    assert got == {(s, m): v for s, row in expected.mean().items() for m, v in row.items()}
+    assert got == {(s, m): v for s, row in expected.means().items() for m, v in row.items()}
     assert call(*arguments, "--on-disk", tmp_path / "out", "--memory", "1GiB")[1] == out
     code, _, err = call(*arguments)
     assert code == 2
@@ -1098,7 +1098,7 @@ def test_large_row_groups_need_memory(tmp_path, monkeypatch):
         evaluate_files(*paths, **how, memory="322MiB", workers=2)
     # One worker has room; where their number was not given, that many are taken.
     monkeypatch.setattr(_job, "resolve", lambda _: 8)
-    assert evaluate_files(*paths, **how, memory="323MiB").mean()["run"]["P@5"] > 0
+    assert evaluate_files(*paths, **how, memory="323MiB").means()["run"]["P@5"] > 0
 
 
 def heavy_user(home, monkeypatch, rows=400):

@@ -79,7 +79,7 @@ def enumerated(split, scores, others, metrics=METRICS, **design):
         count = len(lists)
         value = rated[user, items.index(anchor)]
         test = {"user": range(count), "item": [anchor] * count, "rating": [value] * count}
-        every = us.evaluate(test, {"m": lists}, metrics, relevance=RULE, items=items).mean()["m"]
+        every = us.evaluate(test, {"m": lists}, metrics, relevance=RULE, items=items).means()["m"]
         out[:, number] = [every[metric] for metric in metrics]
     return out
 
@@ -125,9 +125,9 @@ def test_drawn_lists_have_this_mean(ties, shortfall):
             object.__setattr__(made, "seed", 0)
         return made
 
-    exact = us.evaluate(lists(0, exact=True), {"m": scores}, metrics, **how).mean()["m"]
+    exact = us.evaluate(lists(0, exact=True), {"m": scores}, metrics, **how).means()["m"]
     drawn = [
-        us.evaluate(lists(seed), {"m": scores}, metrics, draws=1, **how).mean()["m"]
+        us.evaluate(lists(seed), {"m": scores}, metrics, draws=1, **how).means()["m"]
         for seed in range(200)
     ]
     for metric in metrics:
@@ -222,7 +222,7 @@ def test_card_label_and_note_say_exact(tmp_path):
         "\n".join(scores.notes)
     )
     scores.save(tmp_path)
-    assert us.Scores.load(tmp_path).mean() == scores.mean()
+    assert us.Scores.load(tmp_path).means() == scores.means()
     # Cards, and so the keys of stored results, of all other designs are as they were.
     assert "exact" not in us.targets.OneRelevant(others=20).describe()
 
@@ -252,7 +252,7 @@ def test_plans_files_and_stores_take_it(tmp_path):
     model = us.recommend.Popularity().fit(split.train)
     alone = us.evaluate(designs[1].lists(split, RULE, seed=4), {"popularity": model}, plan.metrics)
     part = table.filter(targets=repr(designs[1]), system="popularity", fold="fold1")
-    assert dict(part.select("metric", "mean").iter_rows()) == alone.mean()["popularity"]
+    assert dict(part.select("metric", "mean").iter_rows()) == alone.means()["popularity"]
     assert dict(part.select("metric", "random").iter_rows()) == alone.random()
     again = plan_from_card(json.loads(json.dumps(plan.describe())))
     assert again == plan
@@ -277,7 +277,7 @@ name = "popularity"
     read = us.read_plan(tmp_path / "plan.toml")[0]
     assert read.designs == (designs[1],)
     rows = us.run_plan(data, read).table().filter(fold="fold1")
-    assert dict(rows.select("metric", "mean").iter_rows()) == alone.mean()["popularity"]
+    assert dict(rows.select("metric", "mean").iter_rows()) == alone.means()["popularity"]
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_what_exact_lists_refuse(tmp_path):
         with pytest.raises(SettingError, match=r"not liked have a gain.*gain='liked-only'"):
             us.evaluate(graded, {"m": scores}, metric)
     judged = us.targets.OneRelevant(3, exact=True, fixed="judged").lists(split, liked=4)
-    assert us.evaluate(judged, {"m": scores}, "nDCG@3").mean()["m"]["nDCG@3"] > 0
+    assert us.evaluate(judged, {"m": scores}, "nDCG@3").means()["m"]["nDCG@3"] > 0
     lists = us.targets.OneRelevant(3, exact=True).lists(split, RULE)
     for metric, why in (
         ("anti-P@3", "looks at other judged items"),

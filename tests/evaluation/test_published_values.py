@@ -33,5 +33,5 @@ def test_popularity_on_the_split_of_valcarce2018(ml1m_path):
     run = popularity_run(train, 100)
     scores = us.evaluate(test, {"pop": run}, list(GOLDEN), liked=4, gain="integer")
     assert len(test) == 197_656
-    for name, value in scores.mean()["pop"].items():
+    for name, value in scores.means()["pop"].items():
         assert round(value, 4) == GOLDEN[name], name

@@ -1012,11 +1012,11 @@ def estimates(data, _piece):
     ranks = {"x": rng.integers(1, 11, 60), "y": rng.integers(1, 6, 60)}
     few = {"resamples": 100, "seed": 2}
     work = {
-        "evaluate": lambda: us.evaluate(test, runs, **how).mean(),
+        "evaluate": lambda: us.evaluate(test, runs, **how).means(),
         "evaluate exact": lambda: us.evaluate(
             us.targets.OneRelevant(others=9, exact=True).lists(split, liked=LIKED), models, "RR@10"
-        ).mean(),
-        "evaluate models": lambda: us.evaluate(lists, models, ("P@5", "nDCG@10")).mean(),
+        ).means(),
+        "evaluate models": lambda: us.evaluate(lists, models, ("P@5", "nDCG@10")).means(),
         "estimate": lambda: us.estimate(test, runs, ("P@5", "nDCG@10"), **how, **few),
         "estimate clipped": lambda: us.estimate(
             test, runs, "P@5", clip="90%", mean="ratio", users="all", **how, **few

@@ -270,7 +270,7 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch):
                     ranks.rank.tobytes(),
                     ranks.judgment.tobytes(),
                     ranks.start.tobytes(),
-                    str(means.mean()),
+                    str(means.means()),
                     str(means.random()),
                 )
             )
@@ -512,7 +512,7 @@ def test_lists_of_all_items_score_as_test_ratings_do():
     plain = us.evaluate(split.test, {"m": run}, LABELS, liked=LIKED, train=split.train)
     same(listed, plain)
     for users in ("with-test", "with-relevant", "with-list", "both", "with-train", "all"):
-        assert listed.mean(users=users) == plain.mean(users=users)
+        assert listed.means(users=users) == plain.means(users=users)
     assert plain.random() == {}
     assert listed.random()["P@1"] > 0
 
@@ -631,7 +631,7 @@ def test_means_over_lists_users_and_strata(users, undefined):
         assert scores.mean(label, over="users", **how)["m"] == pytest.approx(
             mean_of(lists.user), rel=1e-14
         )
-    counts = scores.means(over="strata", users=users, undefined=undefined)["m"]["P@3"]
+    counts = scores.averages(over="strata", users=users, undefined=undefined)["m"]["P@3"]
     assert counts.users == len(np.unique(lists.stratum[kept]))
 
 
@@ -653,9 +653,9 @@ def test_means_over_users_by_hand():
     assert frame["anchor"].to_list() == [1, 2, 2]
     assert scores.lists["targets"].to_list() == [3, 3, 4]
     with pytest.raises(SettingError, match="over='strata' needs lists within strata"):
-        scores.mean(over="strata")
+        scores.means(over="strata")
     with pytest.raises(us.UnknownName, match="Did you mean 'users'"):
-        scores.mean(over="user")
+        scores.means(over="user")
 
 
 def test_ratios_of_sums_over_lists_and_users():
@@ -686,7 +686,7 @@ def test_what_is_saved_is_read_again(tmp_path):
     assert again.random() == scores.random()
     assert set(again.random()) == set(scores.order)
     for over in ("lists", "users", "strata"):
-        assert again.mean(over=over) == scores.mean(over=over)
+        assert again.means(over=over) == scores.means(over=over)
         assert again.random(over=over) == scores.random(over=over)
     assert again.per_user().equals(scores.per_user())
     assert again.per_user().columns[:4] == ["system", "user", "anchor", "stratum"]

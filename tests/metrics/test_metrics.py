@@ -222,7 +222,7 @@ def test_infap_is_ap_when_all_is_judged():
     scores = quiet(
         as_ratings(qrels), {"u": list(rng.permutation(items))}, ["AP", "infAP", "infAP2"]
     )
-    mean = scores.mean()["s"]
+    mean = scores.means()["s"]
     assert mean["infAP"] == pytest.approx(mean["AP"], abs=1e-4)
     assert mean["infAP2"] == pytest.approx(mean["AP"], abs=1e-4)
 
@@ -265,7 +265,7 @@ def test_whole_run_and_item_metrics_by_hand():
     )
     assert frame["Tail@2"].to_list() == [1.0, 0.0, 1.0]
     assert frame["Tail(head=0.4)@2"].to_list() == [1.0, 1.0, 1.0]
-    mean = scores.mean()["s"]
+    mean = scores.means()["s"]
     assert mean["Coverage@1"] == 0.75  # b, c, d
     assert mean["Coverage"] == 0.75
     assert mean["Gini@1"] == pytest.approx(0.25)  # 0 1 1 1
@@ -319,7 +319,10 @@ def test_cutoffs_beyond_every_list_take_no_memory(cutoff):
             warnings.simplefilter("ignore", us.DataWarning)
             return us.evaluate(test, {"s": lists}, metrics, liked=4, train=test, items=range(20))
 
-    deep, list_end = judge(wanted).mean()["s"], judge([f"{name}@20" for name in names]).mean()["s"]
+    deep, list_end = (
+        judge(wanted).means()["s"],
+        judge([f"{name}@20" for name in names]).means()["s"],
+    )
     for name in names:
         scale = {"P": 20 / cutoff, "Judged": 20 / cutoff}.get(name.split("-")[-1], 1.0)
         if "ideal=full" in name:

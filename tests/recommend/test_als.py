@@ -253,6 +253,6 @@ def test_mena2021_on_its_first_fold(name):
     levels = replace(split.train, value=frozen(np.maximum(split.train.value - 3.0, 0.0)))
     lists = us.targets.TrainItems().lists(split, liked=4)
     run = us.rank(MENA[name].fit(levels), lists, 10)
-    ours = us.evaluate(lists, {name: run}, ["P@10", "anti-P@10"]).mean()[name]
+    ours = us.evaluate(lists, {name: run}, ["P@10", "anti-P@10"]).means()[name]
     assert ours["P@10"] == pytest.approx(published["precision"], rel=0.05)
     assert ours["anti-P@10"] == pytest.approx(published["antiprecision"], rel=0.05)

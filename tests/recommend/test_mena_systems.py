@@ -48,7 +48,7 @@ def fold():
 def measured(algorithm, fold, metrics=("P@10", "anti-P@10")):
     train, lists, _ = fold
     model = algorithm.fit(train)
-    return list(us.evaluate(lists, {"one": model}, metrics).mean()["one"].values())
+    return list(us.evaluate(lists, {"one": model}, metrics).means()["one"].values())
 
 
 @pytest.mark.parametrize("name", NEAR)

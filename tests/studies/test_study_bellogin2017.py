@@ -307,7 +307,7 @@ def test_fewer_test_ratings_among_the_same_candidates():
             99, candidates=split.test.items.raw(np.unique(split.test.item)).to_list()
         ).lists(split, measures.rule(lab, on), seed=3)
         model = measures.models(lab, on, "random", 0, split.train)["popularity"]
-        own = us.evaluate(drawn, {"popularity": model}, "P@10", users="all").mean()["popularity"]
+        own = us.evaluate(drawn, {"popularity": model}, "P@10", users="all").means()["popularity"]
     rows = {
         (row["system"], row["removed"]): row for row in table.filter(fold=1).iter_rows(named=True)
     }

@@ -161,7 +161,7 @@ def test_means_are_those_of_evaluate(found, nowhere, store):
     lists = us.targets.TestItems().lists(split, liked=data.liked)
     run = us.rank(us.recommend.preset("valcarce2018")["Pop"].fit(split.train, 0), lists, 100)
     rule = us.Relevance(liked=data.liked, gain="integer")
-    want = us.evaluate(split.test, {"Pop": run}, ["ndcg", "P_10"], relevance=rule).mean()["Pop"]
+    want = us.evaluate(split.test, {"Pop": run}, ["ndcg", "P_10"], relevance=rule).means()["Pop"]
     with lab_of({"stand-in": data}, nowhere, store) as lab:
         means = Own(lab, "stand-in").means.filter(pl.col("system") == "Pop")
     assert means["ndcg"][0] == pytest.approx(want["ndcg"])

@@ -91,7 +91,7 @@ def test_where_every_pair_was_sure_to_be_judged_nothing_changes(seed):
         undefined="skip",
     )
     for label in EVERY:
-        one, expected = made["mine", label], plain.mean()["mine"][label]
+        one, expected = made["mine", label], plain.means()["mine"][label]
         for value in (one.naive, one.ips):
             assert value == pytest.approx(expected, nan_ok=True, abs=1e-12), label
 
@@ -702,7 +702,7 @@ def test_ips_is_unbiased():
     runs = {"a": as_lists(best), "b": as_lists(np.argsort(rng.random((users, items)), axis=1))}
     user, item = np.nonzero(np.ones_like(taste))
     whole = {"user": user, "item": item, "rating": np.where(taste[user, item], 5, 2)}
-    truth = us.evaluate(whole, runs, SUMS, liked=4).mean()
+    truth = us.evaluate(whole, runs, SUMS, liked=4).means()
     labels = [*SUMS, "naive"]
     draws: dict = {(s, m): [] for s in runs for m in labels}
     for _ in range(150):
@@ -801,7 +801,7 @@ def from_random_ratings(kind, users, seed, labels=("P@10", "anti-P@10", "DCG@10"
     world = us.world(kind, users=users, items=120, seed=seed, density=0.15)
     split = us.splits.Random(test=0.3).split(world.ratings, seed=1)[0]
     runs = recommended(world, split, SIMPLE)
-    truth = us.evaluate(world.truth(), runs, labels, liked=world.liked, users="with-list").mean()
+    truth = us.evaluate(world.truth(), runs, labels, liked=world.liked, users="with-list").means()
     made = estimate(
         split.test,
         runs,
@@ -856,7 +856,7 @@ def test_estimates_from_random_ratings_get_closer():
             runs = {"a": as_lists(best), "b": as_lists(np.argsort(rng.random(taste.shape), axis=1))}
             user, item = np.nonzero(np.ones_like(taste))
             whole = {"user": user, "item": item, "rating": value[user, item]}
-            truth = us.evaluate(whole, runs, labels, liked=4).mean()
+            truth = us.evaluate(whole, runs, labels, liked=4).means()
             parts = []
             for p in (chance, 0.1):  # what users chose to rate, and a random sample
                 user, item = np.nonzero(rng.random(taste.shape) < p)
@@ -1124,7 +1124,7 @@ def test_cost():
     times: dict = {"plain": [], "weighted": []}
     for _ in range(5):
         start = time.process_time()
-        us.evaluate(tests, runs, labels, liked=4, threads=1, items=range(items)).mean()
+        us.evaluate(tests, runs, labels, liked=4, threads=1, items=range(items)).means()
         middle = time.process_time()
         estimate(
             tests,

@@ -137,7 +137,7 @@ RUNS = {"x": {u: ["a"] for u in (1, 2, 3)}, "y": {u: ["b"] for u in (1, 2, 3)}}
 def test_stratified_recall_is_what_evaluate_gives():
     made = stratified_recall(TEST, RUNS, 1, [0, 0.5, 3], liked=4)
     labels = ["Recall@1", "SR(gamma=0.5)@1", "SR(gamma=3)@1"]
-    plain = us.evaluate(TEST, RUNS, labels, liked=4).mean()
+    plain = us.evaluate(TEST, RUNS, labels, liked=4).means()
     for at, name in enumerate(RUNS):
         assert made.values[at].tolist() == pytest.approx([plain[name][label] for label in labels])
     assert made.table()["beta"].to_list()[:3] == pytest.approx([0, 1 / 3, 3 / 4])

@@ -154,7 +154,7 @@ def test_equal_judgments():
 def test_every_metric_that_splits_adds_up():
     for by in ("popularity", "activity", "mainstreamness"):
         found = small(metrics=EVERY, m=3, by=by, users="all")
-        means = found.whole.means()
+        means = found.whole.averages()
         for at, label in enumerate(EVERY):
             for s, system in enumerate(found.systems):
                 total = math.fsum(found.contribution[at, s])

@@ -830,7 +830,7 @@ def test_popularity_below_random_when_all_items_are_equally_popular():
             ("random", us.recommend.Random()),
         ):
             run = us.rank(system.fit(split.train), lists, 10)
-            found[alpha, name] = us.evaluate(lists, {"it": run}, ["P@10"]).mean()["it"]["P@10"]
+            found[alpha, name] = us.evaluate(lists, {"it": run}, ["P@10"]).means()["it"]["P@10"]
     assert found[0, "popular"] == pytest.approx(0.0077, abs=0.0006)
     assert found[0, "random"] == pytest.approx(0.0100, abs=0.0004)
     assert found[1.4, "popular"] > 0.04
@@ -848,8 +848,8 @@ def test_clusters_favour_collaborative_filtering_falsely():
         "knn": us.recommend.UserKNN(k=50),
     }
     runs = {name: us.rank(one.fit(split.train), lists, 10) for name, one in systems.items()}
-    seen = {name: row["P@10"] for name, row in us.evaluate(lists, runs, ["P@10"]).mean().items()}
-    true = us.evaluate(w.truth(), runs, ["P@10"], liked=4).mean()
+    seen = {name: row["P@10"] for name, row in us.evaluate(lists, runs, ["P@10"]).means().items()}
+    true = us.evaluate(w.truth(), runs, ["P@10"], liked=4).means()
     assert seen["knn"] > 3 * seen["random"]
     assert seen["popular"] < 1.5 * seen["random"]
     spread = np.sqrt(0.25 / 20_000)
@@ -887,7 +887,7 @@ def test_a_uniform_test_leaves_popularity_above_random_without_any_taste(moviele
         lists = design.lists(split, liked=5, seed=1)
         systems = {"popular": us.recommend.Popularity(), "random": us.recommend.Random()}
         runs = {name: us.rank(one.fit(split.train), lists, 10) for name, one in systems.items()}
-        scores = us.evaluate(lists, runs, ["P@10"]).mean()
+        scores = us.evaluate(lists, runs, ["P@10"]).means()
         assert scores["popular"]["P@10"] == pytest.approx(popular, abs=0.001)
         assert scores["random"]["P@10"] == pytest.approx(random, abs=0.0004)
 

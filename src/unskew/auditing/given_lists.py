@@ -245,6 +245,6 @@ def _means(scores: Scores, kind: str, repeat: int, design: str) -> list[dict[str
             "value": mean.value,
             "random": chance.get(metric),
         }
-        for system, row in scores.means().items()
+        for system, row in scores.averages().items()
         for metric, mean in row.items()
     ]

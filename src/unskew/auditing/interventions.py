@@ -321,7 +321,7 @@ def intervention_study(
             drawn = design.sample(split.test, train, learnt, seed=own).ratings
             sets[label] = Split(train, drawn)
         for label, one in sets.items():
-            means = observed_and_true.scores_on(AllItems().lists(one, rule), models, how).means()
+            means = observed_and_true.scores_on(AllItems().lists(one, rule), models, how).averages()
             rows += [
                 {
                     "repetition": number,
@@ -397,7 +397,7 @@ def _tuned(
     first = replace(how, metrics=how.metrics[:1])
     best, least = tried[0], -math.inf
     for one in tried:  # one at a time: models can be large
-        score = observed_and_true.scores_on(lists, {name: fit(one)}, first).means()[name]
+        score = observed_and_true.scores_on(lists, {name: fit(one)}, first).averages()[name]
         value = next(iter(score.values())).value
         if value > least:
             best, least = one, value

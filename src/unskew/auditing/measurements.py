@@ -175,7 +175,7 @@ def _with_interval(parts: Sequence[Scores], metric: str) -> dict[str, Interval]:
     values = both.complete(metric)
     n = len(values)
     label = both.label(metric)
-    means = [part.means() for part in parts]
+    means = [part.averages() for part in parts]
     found: dict[str, Interval] = {}
     for at, system in enumerate(both.systems):
         mean = float(np.mean([one[system][label].value for one in means]))

@@ -402,10 +402,7 @@ def differences(
 
 def _mean(parts: Sequence[Scores], metric: str) -> dict[str, float]:
     every = [part.mean(metric) for part in parts]
-    return {
-        system: math.fsum(float(one[system]) for one in every) / len(every)  # type: ignore[arg-type]
-        for system in every[0]
-    }
+    return {system: math.fsum(one[system] for one in every) / len(every) for system in every[0]}
 
 
 def _known(value: float) -> float | None:

@@ -109,7 +109,7 @@ class Truth(Printed):
     def _means_of(self, part: Scores, undefined: str) -> dict[str, dict[str, Mean]]:
         key = id(part), undefined  # the truth of one split stands beside several designs
         if key not in self._averages:
-            self._averages[key] = part.means(undefined=undefined)
+            self._averages[key] = part.averages(undefined=undefined)
         return self._averages[key]
 
     def _mean(
@@ -321,7 +321,7 @@ class _Without:
 
 def _means(parts: Sequence[Scores]) -> dict[str, dict[str, float]]:
     """Return the means over splits, by system and metric, of users for whom it is defined."""
-    every = [part.means(undefined="skip") for part in parts]
+    every = [part.averages(undefined="skip") for part in parts]
     return {
         system: {
             metric: math.fsum(one[system][metric].value for one in every) / len(every)

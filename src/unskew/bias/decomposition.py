@@ -294,7 +294,7 @@ def _from_scores(scores: Scores, k: int | None) -> tuple[dict[str, tuple[float, 
             f"margins need P@{wanted} and anti-P@{wanted} (or Judged@{wanted}); the scores have "
             f"{_list(scores.order)}: evaluate with these metrics too"
         )
-    means = scores.means(undefined="zero", over="lists")
+    means = scores.averages(undefined="zero", over="lists")
     values = {}
     for system, row in means.items():
         precision = row[labels[f"P@{k}"]].value
@@ -307,7 +307,9 @@ def _from_scores(scores: Scores, k: int | None) -> tuple[dict[str, tuple[float, 
 
 
 def _users(scores: Scores) -> str:
-    counts = sorted({m.users for row in scores.means(over="lists").values() for m in row.values()})
+    counts = sorted(
+        {m.users for row in scores.averages(over="lists").values() for m in row.values()}
+    )
     return f"{' or '.join(f'{count:,}' for count in counts)} lists"
 
 

@@ -120,7 +120,7 @@ def evaluate(
     >>> import unskew as us
     >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
     >>> scores = us.evaluate(test, {"mine": {1: [20, 10], 2: [30]}}, ["RR", "P@2"], liked=4)
-    >>> scores.mean()
+    >>> scores.means()
     {'mine': {'RR': 0.75, 'P@2': 0.5}}
     """
     choose("users", users, USERS)

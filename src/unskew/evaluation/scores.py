@@ -109,18 +109,18 @@ class Scores(Printed):
 
     def mean(
         self,
-        metric: str | None = None,
+        metric: str,
         *,
         users: str | None = None,
         undefined: str | None = None,
         over: str | None = None,
-    ) -> dict[str, dict[str, float]] | dict[str, float]:
-        """Return exactly rounded means: by system and metric, or by system for one metric.
+    ) -> dict[str, float]:
+        """Return the exactly rounded mean of one metric, by system.
 
         Parameters
         ----------
         metric
-            One metric's label; all unless given.
+            Its label.
         users
             Which users are averaged: `with-test` (at least one test judgment), `with-relevant`
             (at least one liked), `with-list`, `both` (list and judgment: trec_eval without -c),
@@ -131,24 +131,28 @@ class Scores(Printed):
             `lists` counts every list once (with one list per user: every user), `users` the mean
             of each user's lists, `strata` the mean of each stratum (macro average).
         """
-        means = self.means(users=users, undefined=undefined, over=over)
-        if metric is not None:
-            label = self._label(metric)
-            return {system: row[label].value for system, row in means.items()}
-        return {
-            system: {label: mean.value for label, mean in row.items()}
-            for system, row in means.items()
-        }
+        label = self._label(metric)
+        means = self.averages(users=users, undefined=undefined, over=over)
+        return {system: row[label].value for system, row in means.items()}
 
     def means(
         self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
+    ) -> dict[str, dict[str, float]]:
+        """Return the means of all metrics, by system and metric; see `mean`."""
+        return {
+            system: {label: mean.value for label, mean in row.items()}
+            for system, row in self.averages(users=users, undefined=undefined, over=over).items()
+        }
+
+    def averages(
+        self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
     ) -> dict[str, dict[str, Mean]]:
-        """Return means with their denominators; see `mean`."""
-        how = self._how(users, undefined, over)
+        """Return `means` with their denominators and the number of undefined values."""
+        settings = self._averaging(users, undefined, over)
         size = sum(system.values.size for system in self.systems.values())
 
         def one(name: str) -> dict[str, Mean]:
-            return self._means(self.systems[name], *how)
+            return self._means(self.systems[name], *settings)
 
         return dict(zip(self.systems, map_blocks(one, self.systems, size=size), strict=True))
 
@@ -168,9 +172,11 @@ class Scores(Printed):
         """Return the same with denominators."""
         if self.chance is None:
             return {}
-        return self._means(self.chance, *self._how(users, undefined, over))
+        return self._means(self.chance, *self._averaging(users, undefined, over))
 
-    def _how(self, users: str | None, undefined: str | None, over: str | None) -> tuple[str, ...]:
+    def _averaging(
+        self, users: str | None, undefined: str | None, over: str | None
+    ) -> tuple[str, ...]:
         over = choose("over", over or self.over, OVER)
         if over == "strata" and "stratum" not in self.lists.columns:
             raise SettingError("over='strata' needs lists within strata: targets with strata=…")
@@ -184,7 +190,7 @@ class Scores(Printed):
 
         Where targets are known, the last row `(random)` is what chance alone is expected to give.
         """
-        means = self.means(users=users, undefined=undefined, over=over)
+        means = self.averages(users=users, undefined=undefined, over=over)
         rows = [
             {"system": system, **{label: mean.value for label, mean in row.items()}}
             for system, row in means.items()
@@ -341,7 +347,7 @@ class Scores(Printed):
         """Return the lines that say how the means came about, and the notes."""
         counts = {
             mean.users
-            for system, row in self.means().items()
+            for system, row in self.averages().items()
             for label, mean in row.items()
             if label in self.labels
         }

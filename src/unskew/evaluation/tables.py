@@ -87,7 +87,7 @@ def _grid(
     scores: Scores, digits: int, best: str, escape: Callable[[str], str]
 ) -> tuple[list[str], list[list[str]]]:
     """Lay the means out: systems down unless there are many metrics; the best ones marked."""
-    marked = {label: _best(scores, label, scores.means()) for label in scores.order}
+    marked = {label: _best(scores, label, scores.averages()) for label in scores.order}
     means = _rows(scores)
     labels, systems = list(scores.order), list(means)
 
@@ -106,7 +106,7 @@ def _grid(
 def _rows(scores: Scores) -> dict[str, dict[str, Mean]]:
     """Return the means of all systems and, where it is known, of chance."""
     chance = scores.random_means()
-    return {**scores.means(), **({RANDOM: chance} if chance else {})}
+    return {**scores.averages(), **({RANDOM: chance} if chance else {})}
 
 
 def _best(scores: Scores, label: str, means: dict[str, dict[str, Mean]]) -> set[str]:

@@ -129,7 +129,7 @@ class Results:
         rows = []
         for part in self.parts:
             chance = part.scores.random()
-            for system, means in part.scores.means().items():
+            for system, means in part.scores.averages().items():
                 for label, mean in means.items():
                     rows.append(
                         {

@@ -764,7 +764,7 @@ def _general(bench: Bench, wanted: Mapping[str, Metric], how: _How, keep: Mask) 
             how.undefined,
             tuple(wanted),
         )
-        out[:, at] = [mean.value for mean in scores.means()[name].values()]
+        out[:, at] = [mean.value for mean in scores.averages()[name].values()]
     return out
 
 

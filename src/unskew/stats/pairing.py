@@ -86,10 +86,8 @@ class Paired:
 
     def means(self, label: str) -> list[float]:
         """Return the mean of every system; over folds the mean of their means."""
-        parts: list[Any] = [part.mean(label) for part in self.parts]
-        return [
-            math.fsum(float(mean[name]) for mean in parts) / len(parts) for name in self.systems
-        ]
+        parts = [part.mean(label) for part in self.parts]
+        return [math.fsum(mean[name] for mean in parts) / len(parts) for name in self.systems]
 
     def label(self, metric: str) -> str:
         """Return the label under which a metric was evaluated."""

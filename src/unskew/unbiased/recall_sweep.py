@@ -144,8 +144,8 @@ def stratified_recall(
         raise SettingError(f"gammas must be at least two numbers from 0 up, rising; got {gammas!r}")
     labels = [f"SR(gamma={gamma!r},mean={mean})@{cutoff}" for gamma in steps]
     scores = evaluate(judgments, systems, labels, train=train, **how)
-    means = scores.mean()
-    values = np.array([[means[name][label] for label in labels] for name in scores.systems])  # type: ignore[index]
+    means = scores.means()
+    values = np.array([[means[name][label] for label in labels] for name in scores.systems])
     return StratifiedRecall(
         int(cutoff), tuple(steps), tuple(scores.systems), values, mean, scores.notes
     )

@@ -148,7 +148,7 @@ class StrataReport(Printed):
         where strata have no order.
         """
         rows = []
-        means = self.whole.means()
+        means = self.whole.averages()
         for m, metric in enumerate(self.metrics if self.head else ()):
             for s, system in enumerate(self.systems):
                 part = self.contribution[m, s]
@@ -715,7 +715,7 @@ def _report(
     for t, name in enumerate(parts.names):
         inside, part = _measure(laid, whole, wanted, parts, t, how)
         described.append(_describe(laid, parts, t))
-        means = inside.means()
+        means = inside.averages()
         for s, system in enumerate(whole.systems):
             for at, label in enumerate(wanted):
                 value[at, s, t] = means[system][label].value
@@ -725,7 +725,7 @@ def _report(
             notes.append(f"stratum {name}: nobody has a judgment in it, so it has no value")
         elif how.bootstrap:
             low[:, :, t], high[:, :, t] = _interval(_drawn(inside, how), how.level)
-        split = part.means()
+        split = part.averages()
         for s, system in enumerate(whole.systems):
             contribution[:, s, t] = [split[system][label].value for label in wanted]
         if how.bootstrap:
@@ -736,7 +736,9 @@ def _report(
         if not _splits(metric) and parts.of != "users":
             contribution[at] = np.nan
             notes.append(f"{label} is no sum over hits: it has no contributions")
-    score = np.array([[whole.means()[s][label].value for s in whole.systems] for label in wanted])
+    score = np.array(
+        [[whole.averages()[s][label].value for s in whole.systems] for label in wanted]
+    )
     share = _divided(contribution, score[:, :, None])
     heads = np.full((*shape[:2], 3), np.nan)
     if head:

@@ -285,10 +285,7 @@ def _truth(
 ) -> F64 | None:
     if truth is None:
         return None
-    if isinstance(truth, Scores):
-        means: Mapping[str, Any] = truth.mean(truth._label(label))
-    else:
-        means = truth
+    means = truth.mean(label) if isinstance(truth, Scores) else truth
     lost = [name for name in systems if name not in means]
     if lost:
         raise DataError(f"truth: no value for {lost[0]!r}; give one for every system")

@@ -64,7 +64,7 @@ class FileScores(Printed):
 
     folder: Path
     """Where everything was written."""
-    means: Mapping[str, Mapping[str, FileEstimate]]
+    estimates: Mapping[str, Mapping[str, FileEstimate]]
     """By system and metric."""
     users: str
     undefined: str
@@ -74,17 +74,19 @@ class FileScores(Printed):
     digests: Mapping[str, str]
     """Of the files with the values of each user."""
 
-    def mean(self, metric: str | None = None) -> dict[str, dict[str, float]] | dict[str, float]:
-        """Return exactly rounded means: by system and metric, or by system for one metric."""
-        if metric is None:
-            return {
-                system: {label: one.value for label, one in row.items()}
-                for system, row in self.means.items()
-            }
-        labels = next(iter(self.means.values()))
+    def mean(self, metric: str) -> dict[str, float]:
+        """Return the exactly rounded mean of one metric, by system."""
+        labels = next(iter(self.estimates.values()))
         if metric not in labels:
             raise unknown_name("metric of these scores", metric, labels)
-        return {system: row[metric].value for system, row in self.means.items()}
+        return {system: row[metric].value for system, row in self.estimates.items()}
+
+    def means(self) -> dict[str, dict[str, float]]:
+        """Return the means of all metrics, by system and metric."""
+        return {
+            system: {label: one.value for label, one in row.items()}
+            for system, row in self.estimates.items()
+        }
 
     def table(self) -> pl.DataFrame:
         """Return a row per system and metric: mean, standard error, users, undefined values."""
@@ -97,7 +99,7 @@ class FileScores(Printed):
                 "users": one.users,
                 "undefined": one.undefined,
             }
-            for system, row in self.means.items()
+            for system, row in self.estimates.items()
             for label, one in row.items()
         ]
         return pl.DataFrame(rows, schema_overrides={"mean": pl.Float64, "error": pl.Float64})
@@ -126,7 +128,7 @@ class FileScores(Printed):
                 "low": one.value - 2 * one.error,
                 "high": one.value + 2 * one.error,
             }
-            for system, row in self.means.items()
+            for system, row in self.estimates.items()
             for label, one in row.items()
             if not math.isnan(one.value) and not math.isnan(one.error)
         ]
@@ -313,7 +315,7 @@ def evaluate_files(
     >>> scores = us.evaluation.evaluate_files(
     ...     f"{home}/test.parquet", f"{home}/mine.parquet", ["RR", "P@2"], liked=4,
     ...     output=f"{home}/out")
-    >>> scores.mean()
+    >>> scores.means()
     {'mine': {'RR': 0.75, 'P@2': 0.5}}
     """
     for name, given, allowed in (

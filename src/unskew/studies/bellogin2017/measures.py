@@ -162,7 +162,7 @@ def rows_of(scores: Scores, **place: object) -> Iterator[Row]:
     """Give a row per system and metric: its mean, what chance expects, the best single list."""
     chance = scores.random()
     targets = int(scores.lists["targets"].sum())
-    for system, means in scores.means().items():
+    for system, means in scores.averages().items():
         covered = int(scores.systems[system].depth.sum()) / max(targets, 1)
         for metric, mean in means.items():
             most = float(np.nanmax(scores.values(system, metric), initial=0.0))
@@ -420,7 +420,7 @@ def bounds(lab: Lab, on: str) -> pl.DataFrame:
             same = laid(OneRelevant(others, fresh=False), part, liked, lab.seed)
             for name in BOUNDED:
                 low, high = one_relevant_bounds(whole, ranks_of(systems[name], whole))
-                value = judged(same, {name: systems[name]}).means()[name][P]
+                value = judged(same, {name: systems[name]}).averages()[name][P]
                 rows.append(
                     {
                         "along": along,
@@ -581,7 +581,7 @@ def fixed_rankings(lab: Lab, on: str) -> pl.DataFrame:
     observed: dict[str, list[float]] = {name: [] for name in rankings}
     for split in folds(lab, on):
         lists = laid(TestItems(), split, liked, lab.seed)
-        for name, means in judged(lists, rankings).means().items():
+        for name, means in judged(lists, rankings).averages().items():
             observed[name].append(means[P].value)
     rows = []
     for name, score in rankings.items():

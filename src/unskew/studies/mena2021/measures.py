@@ -374,7 +374,7 @@ def _of_truth(found: Truth) -> pl.DataFrame:
 
 def _means_of(found: Scores) -> Iterator[tuple[str, str, float]]:
     """Yield system, metric and mean; condensed precision of users with a judged item."""
-    for system, own in found.means().items():
+    for system, own in found.averages().items():
         for metric, mean in own.items():
             if metric not in CONDENSED["P"]:
                 yield system, metric, mean.value

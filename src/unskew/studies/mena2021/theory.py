@@ -59,7 +59,8 @@ class Toy:
         test = dict(zip(("user", "item", "rating"), zip(*cells, strict=True), strict=True))
         runs = {first: dict.fromkeys(range(SIDE), order) for first, order in ORDERS.items()}
         found = {
-            name: own[metric] for name, own in evaluate(test, runs, metric, liked=1).means().items()
+            name: own[metric]
+            for name, own in evaluate(test, runs, metric, liked=1).averages().items()
         }
         return found["a"].value, found["b"].value
 

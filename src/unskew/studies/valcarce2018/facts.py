@@ -17,7 +17,6 @@ from unskew.studies.valcarce2018.measures import (
     Own,
     Released,
     authors_split,
-    means_of,
     relevance,
     run_of,
     sizes,
@@ -59,7 +58,7 @@ def popularity_values(lab: Lab, on: str) -> Measured:
     theirs = Released(lab, on).means.filter(pl.col("system") == "Pop")
     shared = [column for column in COLUMNS if column in theirs.columns]
     run = {"Pop": run_of(lab, on, "Pop")}
-    ours = means_of(evaluate(test, run, shared, relevance=relevance(lab, on)))["Pop"]
+    ours = evaluate(test, run, shared, relevance=relevance(lab, on)).means()["Pop"]
     gaps = {column: abs(ours[column] - theirs[column][0]) for column in shared}
     worst = max(gaps, key=lambda column: gaps[column])
     text = f"{len(shared)} metrics, largest difference {gaps[worst]:.6f} ({worst})"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import cast
 
 import numpy as np
 import polars as pl
@@ -49,11 +48,6 @@ DESIGN_METRICS = ("nDCG@10", "P@10")
 GAINS = ("burges", "liked-only", "binary")
 """Other gains of nDCG: 2^rating - 1, the rating of liked items only, and 1 for these."""
 PAIRS = {"a": pl.String, "b": pl.String, "tau": pl.Float64, "low": pl.Float64, "high": pl.Float64}
-
-
-def means_of(found: Scores) -> dict[str, dict[str, float]]:
-    """Return each system's mean of each metric."""
-    return cast("dict[str, dict[str, float]]", found.mean())
 
 
 # The authors' tables
@@ -220,7 +214,7 @@ def _trained(lab: Lab, on: str, name: str, chosen: Chosen) -> dict[str, str]:
             frame = run.to_polars().select("user", "item")
             lab.store.put(keys["lists"], frame, {"study": "valcarce2018", "lists": name})
         with quietly():
-            means = means_of(evaluate(lists, {name: run}, DESIGN_METRICS))[name]
+            means = evaluate(lists, {name: run}, DESIGN_METRICS).means()[name]
         rows += [(design, name, metric, mean) for metric, mean in means.items()]
     designs = pl.DataFrame(rows, schema=["design", "system", "metric", "mean"], orient="row")
     lab.store.put(keys["designs"], designs, {"study": "valcarce2018", "designs": name})
@@ -260,7 +254,7 @@ def scores(lab: Lab, on: str) -> pl.DataFrame:
     """Evaluate all systems: a row per system and metric, with the range over users."""
     found = per_user(lab, on)
     rows = []
-    for name, means in means_of(found).items():
+    for name, means in found.means().items():
         for metric, values in zip(found.labels, found.systems[name].values, strict=True):
             known = values[~np.isnan(values)]
             least, most = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
@@ -366,7 +360,7 @@ def gains(lab: Lab, on: str) -> pl.DataFrame:
                 ["nDCG"],
                 relevance=replace(rule, gain=gain),
             )
-        rows += [(gain, name, means["nDCG"]) for name, means in means_of(found).items()]
+        rows += [(gain, name, means["nDCG"]) for name, means in found.means().items()]
     return pl.DataFrame(rows, schema=["gain", "system", "mean"], orient="row")
 
 
@@ -379,7 +373,7 @@ def ideal(lab: Lab, on: str) -> pl.DataFrame:
     wanted = [name.replace("set_P", f"P_{DEPTH}") for name in SEVEN.values()]
     with quietly():
         found = evaluate(test, {"ideal": read_run(lists)}, wanted, relevance=rule)
-    return pl.DataFrame({"metric": list(SEVEN), "mean": list(means_of(found)["ideal"].values())})
+    return pl.DataFrame({"metric": list(SEVEN), "mean": list(found.means()["ideal"].values())})
 
 
 @dataclass(frozen=True)
