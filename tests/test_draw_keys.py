@@ -143,7 +143,7 @@ def renamed(kind, settings, **more):
     old = {settings.get(one.name, one.name): one.name for one in fields(kind)}
 
     def fit(self, train, rng):
-        return kind(**{name: getattr(self, now) for now, name in old.items()})._fit(train, rng)
+        return kind(**{name: getattr(self, now) for now, name in old.items()}).learn(train, rng)
 
     parts = [
         (settings.get(one.name, one.name), Any, field(default=one.default)) for one in fields(kind)
@@ -151,7 +151,7 @@ def renamed(kind, settings, **more):
     return make_dataclass(
         "Twin", [*parts, *more.get("added", [])], bases=(Algorithm,), frozen=True,
         namespace={
-            "_fit": fit, "name": "twin", "draw_name": kind.draw_name,
+            "learn": fit, "name": "twin", "draw_name": kind.draw_name,
             "draw_settings": {now: name for now, name in old.items() if now != name},
             "draw_omit_default": frozenset(name for name, *_ in more.get("added", [])),
             "__annotations__": {"name": ClassVar[str]},

@@ -16,7 +16,7 @@ from shared.source import imported, imports, layer, modules, strings, trees
 
 # Top to bottom; a module imports only from above itself or from its own package.
 ORDER = [
-    "errors", "arrays", "checks", "engine", "report", "data", "splits", "targets",
+    "errors", "arrays", "checks", "settings", "engine", "report", "data", "splits", "targets",
     "ties", "runs", "recommend", "worlds", "judging", "metrics", "conventions", "evaluation",
     "explaining", "stats", "bias", "unbiased", "experiment", "auditing", "studies", "testing",
     "cli", "__main__",

@@ -205,12 +205,13 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 def check_fields(settings: Any) -> None:
     """Refuse a dataclass with a field that is not what is declared; for its `__post_init__`."""
-    for name, hint in _hints_of_fields(settings.__class__).items():
+    for name, hint in hints_of_fields(settings.__class__).items():
         check(name, getattr(settings, name), hint)
 
 
 @functools.cache
-def _hints_of_fields(kind: Any) -> dict[str, Any]:
+def hints_of_fields(kind: Any) -> dict[str, Any]:
+    """Return what a dataclass declares of each field, as far as it is known here."""
     hints: dict[str, Any] = {}
     for part in reversed(kind.__mro__):
         known = _Known(vars(sys.modules[part.__module__]))

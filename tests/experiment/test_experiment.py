@@ -879,7 +879,7 @@ class Planted(Algorithm):
     sharp: float = 1.0
     name: ClassVar[str] = "planted"
 
-    def _fit(self, train, rng):
+    def learn(self, train, rng):
         near = -self.sharp * np.abs(np.arange(len(train.items)) - self.place)
         return as_model(np.tile(near, (len(train.users), 1)), train)
 
@@ -962,9 +962,9 @@ def test_validation_of_its_own_never_leaks(hill):
 
     @dataclass(frozen=True)
     class Spy(Planted):
-        def _fit(self, train, rng):
+        def learn(self, train, rng):
             sizes.append(len(train))
-            return super()._fit(train, rng)
+            return super().learn(train, rng)
 
     grid = {"place": [3, 12, 20]}
     clean = us.tune(Spy(), grid, train, "nDCG@5", relevance=LIKED, validation=held_out)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unskew.arrays import U64
+from unskew.settings import Settings, plain
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
@@ -32,7 +33,7 @@ def generator(seed: int, *key: object) -> np.random.Generator:
     return np.random.default_rng(key_of(seed, *key))
 
 
-class DrawKeyed:
+class DrawKeyed(Settings):
     """Frozen settings whose names are part of seeds: an algorithm, a way to split, an intervention.
 
     What is drawn follows from `draw_key`, never from the names that a class and its settings have
@@ -48,15 +49,33 @@ class DrawKeyed:
     draw_entry: ClassVar[str | None] = None
     """Under which word the name stands in the key; None = the key has no name."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give a class that states no name its own one."""
+        super().__init_subclass__(**options)
+        if all(getattr(base, "draw_entry", None) is None for base in cls.__bases__):
+            return
+        stated = [kind for kind in cls.__mro__ if isinstance(vars(kind).get(cls._title()), str)]
+        if not stated or vars(stated[0])[cls._title()] == stated[0].__name__:
+            setattr(cls, cls._title(), cls.__name__)
+
+    @classmethod
+    def _title(cls) -> str:
+        """Return which attribute holds the name of today."""
+        return "kind" if cls.draw_entry == "kind" else "name"
+
     @classmethod
     def draw_name_of(cls) -> str:
-        """Return the name in seeds; of a class of one's own that states none, its plain name."""
-        own = "kind" if cls.draw_entry == "kind" else "name"
+        """Return the name in seeds; of a class that states none, its name of today."""
         for kind in cls.__mro__:
-            for place in ("draw_name", own):
+            for place in ("draw_name", cls._title()):
                 if isinstance(vars(kind).get(place), str):
                     return str(vars(kind)[place])
         return cls.__name__
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings as plain values, for a card."""
+        entry = {} if self.draw_entry is None else {self.draw_entry: getattr(self, self._title())}
+        return {**entry, **super().describe()}
 
     @property
     def draw_key(self) -> dict[str, Any]:
@@ -73,7 +92,7 @@ class DrawKeyed:
 
     def draw_value(self, setting: str, value: Any) -> Any:  # noqa: ARG002
         """Return a setting as it stands in the key."""
-        return value.draw_key if isinstance(value, DrawKeyed) else value
+        return value.draw_key if isinstance(value, DrawKeyed) else plain(value)
 
 
 def _default(one: Field[Any]) -> Any:

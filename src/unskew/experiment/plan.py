@@ -21,7 +21,7 @@ from unskew.errors import SettingError
 from unskew.evaluation.evaluate import METRICS
 from unskew.evaluation.scores import UNDEFINED, USERS
 from unskew.metrics.names import Metric, parse
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm
 from unskew.recommend.presets import Chosen
 from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
 from unskew.splits.interventions import DESIGNS, Design
@@ -77,10 +77,9 @@ class Custom(Algorithm):
     name: ClassVar[str] = "custom"
     draw_name: ClassVar[str] = "custom"
 
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
-        from unskew.recommend.adapt import as_model
-
-        return as_model(self.function(train, rng), train)
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Any:
+        """Call the function."""
+        return self.function(train, rng)
 
     def describe(self) -> dict[str, Any]:
         """Return name and version: they stand for the function."""

@@ -15,6 +15,8 @@ from .librec import LibRecUserKNN as LibRecUserKNN
 from .linear import EASE as EASE
 from .linear import SLIM as SLIM
 from .listwise import ListRankMF as ListRankMF
+from .model import Algorithm as Algorithm
+from .model import Model as Model
 from .neighbours import CHI2 as CHI2
 from .neighbours import KLD as KLD
 from .neighbours import RSV as RSV

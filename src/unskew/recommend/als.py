@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F64, frozen
-from unskew.checks import as_count, as_number, choose
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
@@ -17,6 +16,7 @@ from unskew.recommend.gram import ROWS
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model
 from unskew.recommend.sparse import Rows, rated_items, rated_users, user_rows
+from unskew.settings import choice, count, number
 
 
 class Coordinates:
@@ -116,19 +116,6 @@ class PZT(Algorithm):
     RankSys adds λ both to the synthetic examples and to each coordinate, so that its λ counts
     twice: its results need here a `regularisation` of 2λ.
 
-    Parameters
-    ----------
-    factors
-        Length of the vectors.
-    regularisation
-        λ, above 0.
-    iterations
-        Sweeps over the items and then the users.
-    alpha
-        How much confidence grows with the rating.
-    target
-        p of rated cells: `one`, as in the paper, or the `rating` itself, as RankSys has it.
-
     References
     ----------
     Pilászy, Zibriczky and Tikk, Fast ALS-based matrix factorization for explicit and implicit
@@ -144,23 +131,20 @@ class PZT(Algorithm):
     (1, 3)
     """
 
-    factors: int = 50
-    regularisation: float = 10.0
-    iterations: int = 20
-    alpha: float = 1.0
-    target: str = "one"
+    factors: int = count(50, "Length of the vectors.")
+    regularisation: float = number(10.0, "λ, above 0.", above=0)
+    iterations: int = count(20, "Sweeps over the items and then the users.")
+    alpha: float = number(1.0, "How much confidence grows with the rating.")
+    target: str = choice(
+        "one",
+        """p of rated cells: `one`, as in the paper, or the `rating` itself, as RankSys has it.""",
+        TARGETS,
+    )
 
     name: ClassVar[str] = "pzt"
     draw_name: ClassVar[str] = "pzt"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-        as_number("regularisation", self.regularisation, above=True)
-        as_count("iterations", self.iterations)
-        as_number("alpha", self.alpha)
-        choose("target", self.target, TARGETS)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         target = train.value if self.target == "rating" else np.ones(len(train))
         weight = weights(self.name, train.value, self.alpha)
         loss = Coordinates(train, weight, target, np.ones(len(train.items)), self.regularisation)
@@ -187,23 +171,6 @@ class EALS(Algorithm):
     of the items once to its best value, given all others. Factors start normal with deviation
     0.1, as in LibRec. Users and items without training ratings cannot be scored.
 
-    Parameters
-    ----------
-    factors
-        Length of the vectors.
-    regularisation
-        λ, above 0.
-    iterations
-        Sweeps over the users and then the items.
-    alpha
-        α, how much the weight of a rated cell grows with the rating; 0, as in the paper: all
-        weigh 1.
-    missing
-        c₀, the sum of the items' weights of what is missing; none: as much as there are items
-        with ratings, so that the mean weight is 1.
-    popularity
-        η; 0: what is missing weighs the same for all items.
-
     References
     ----------
     He, Zhang, Kan and Chua, Fast matrix factorization for online recommendation with implicit
@@ -220,26 +187,26 @@ class EALS(Algorithm):
     (1, 3)
     """
 
-    factors: int = 64
-    regularisation: float = 0.01
-    iterations: int = 20
-    alpha: float = 0.0
-    missing: float | None = 512.0
-    popularity: float = 0.4
+    factors: int = count(64, "Length of the vectors.")
+    regularisation: float = number(0.01, "λ, above 0.", above=0)
+    iterations: int = count(20, "Sweeps over the users and then the items.")
+    alpha: float = number(
+        0.0,
+        """α, how much the weight of a rated cell grows with the rating; 0, as in the paper: all
+        weigh 1.""",
+    )
+    missing: float | None = number(
+        512.0,
+        """c₀, the sum of the items' weights of what is missing; none: as much as there are items
+        with ratings, so that the mean weight is 1.""",
+        optional=True,
+    )
+    popularity: float = number(0.4, "η; 0: what is missing weighs the same for all items.")
 
     name: ClassVar[str] = "eals"
     draw_name: ClassVar[str] = "eals"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-        as_number("regularisation", self.regularisation, above=True)
-        as_count("iterations", self.iterations)
-        as_number("alpha", self.alpha)
-        if self.missing is not None:
-            as_number("missing", self.missing)
-        as_number("popularity", self.popularity)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         weight = weights(self.name, train.value, self.alpha)
         loss = Coordinates(
             train, weight, np.ones(len(train)), self._missing(train), self.regularisation

@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import frozen
-from unskew.checks import as_count, as_number, choose
 from unskew.data.ratings import Ratings
 from unskew.recommend.model import Algorithm, Model
-from unskew.recommend.sgd import check_flag, learned, padded
+from unskew.recommend.sgd import learned, padded
 from unskew.recommend.sparse import rated_items, rated_users
+from unskew.settings import choice, count, flag, number
 
 DRAWS = ("triples", "users")
 
@@ -39,54 +39,29 @@ class BPRMF(Algorithm):
     The defaults reach 98 % of the P@10 that valcarce2018 published. With half as many factors and
     epochs, and a learning rate of 0.02, training takes about a third of the time and reaches 95 %.
 
-    Parameters
-    ----------
-    factors
-        Columns of factors.
-    learning_rate
-        η.
-    regularisation
-        λ_u, of users.
-    regularisation_liked
-        λ_i, of the rated item.
-    regularisation_other
-        λ_j, of the unrated item.
-    epochs
-        Times |ratings| draws.
-    bias
-        Whether to learn a bias per item.
-    draw
-        `triples`: all equally likely, as in the paper; `users`: users equally likely.
-
     References
     ----------
     Rendle, Freudenthaler, Gantner and Schmidt-Thieme 2009, BPR: Bayesian personalized ranking from
     implicit feedback, sections 4.2 and 4.3.1.
     """
 
-    factors: int = 200
-    learning_rate: float = 0.015
-    regularisation: float = 0.03
-    regularisation_liked: float = 0.003
-    regularisation_other: float = 0.003
-    epochs: int = 120
-    bias: bool = True
-    draw: str = "users"
+    factors: int = count(200, "Columns of factors.")
+    learning_rate: float = number(0.015, "η.", above=0)
+    regularisation: float = number(0.03, "λ_u, of users.")
+    regularisation_liked: float = number(0.003, "λ_i, of the rated item.")
+    regularisation_other: float = number(0.003, "λ_j, of the unrated item.")
+    epochs: int = count(120, "Times |ratings| draws.")
+    bias: bool = flag(True, "Whether to learn a bias per item.")
+    draw: str = choice(
+        "users",
+        "`triples`: all equally likely, as in the paper; `users`: users equally likely.",
+        DRAWS,
+    )
 
     name: ClassVar[str] = "bprmf"
     draw_name: ClassVar[str] = "bprmf"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-        as_number("learning_rate", self.learning_rate, above=True)
-        as_number("regularisation", self.regularisation)
-        as_number("regularisation_liked", self.regularisation_liked)
-        as_number("regularisation_other", self.regularisation_other)
-        as_count("epochs", self.epochs)
-        check_flag("bias", self.bias)
-        choose("draw", self.draw, DRAWS)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import sgd_kernels
 
         users, items = len(train.users), len(train.items)

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F64, frozen
-from unskew.checks import as_count, as_number, choose
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
@@ -16,6 +15,7 @@ from unskew.recommend.gram import ROWS
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model, times
 from unskew.recommend.sparse import Rows, user_rows
+from unskew.settings import choice, count, number
 
 TARGETS = ("one", "rating")
 CONFIDENCES = ("linear", "log")
@@ -33,26 +33,18 @@ class PureSVD(Algorithm):
     ‖RᵀR q - σ² q‖ <= 1e-11 σ₁². Singular values below 1e-6 σ₁ count as 0. Users and items
     without training ratings cannot be scored.
 
-    Parameters
-    ----------
-    factors
-        Singular vectors; no more than the rank are used.
-
     References
     ----------
     Cremonesi, Koren and Turrin, Performance of recommender algorithms on top-N recommendation
     tasks, RecSys 2010, section 3.3, equation 6; valcarce2018 section 4.
     """
 
-    factors: int = 30
+    factors: int = count(30, "Singular vectors; no more than the rank are used.")
 
     name: ClassVar[str] = "puresvd"
     draw_name: ClassVar[str] = "puresvd"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         R = user_rows(train)
         Q = right_singular_vectors(R, self.factors, rng)[1]
         return factor_model(train, times(R, Q), Q)
@@ -127,28 +119,6 @@ class WRMF(Algorithm):
     rating counts as seen, a rating of 0 too. Users and items without training ratings cannot be
     scored.
 
-    Parameters
-    ----------
-    factors
-        Length of the vectors.
-    regularisation
-        λ, above 0. What is best grows with the number of ratings per user and item, and with the
-        confidence: by P@10, 20 is better than 10 on all seven data sets tried (7,000 to 1,000,000
-        ratings), 50 better still on five of them and far worse on two.
-    iterations
-        How often the users' and then the items' factors are solved for.
-    alpha
-        How much confidence grows with the rating.
-    target
-        p of rated cells: `one`, as in the paper, or the `rating` itself, as RankSys has it.
-    confidence
-        c of rated cells: `linear` 1 + α r, or `log` 1 + α ln(1 + r/ε).
-    epsilon
-        ε of the logarithmic confidence.
-    solver
-        `exact` solves each system; `cg` takes three steps of conjugate gradients from the last
-        factors, which is faster and ranks almost the same.
-
     References
     ----------
     Hu, Koren and Volinsky, Collaborative filtering for implicit feedback datasets, ICDM 2008,
@@ -158,29 +128,38 @@ class WRMF(Algorithm):
     1, 2).
     """
 
-    factors: int = 50
-    regularisation: float = 20.0
-    iterations: int = 20
-    alpha: float = 1.0
-    target: str = "one"
-    confidence: str = "linear"
-    epsilon: float = 1.0
-    solver: str = "exact"
+    factors: int = count(50, "Length of the vectors.")
+    regularisation: float = number(
+        20.0,
+        """λ, above 0. What is best grows with the number of ratings per user and item, and with the
+        confidence: by P@10, 20 is better than 10 on all seven data sets tried (7,000 to 1,000,000
+        ratings), 50 better still on five of them and far worse on two.""",
+        above=0,
+    )
+    iterations: int = count(20, "How often the users' and then the items' factors are solved for.")
+    alpha: float = number(1.0, "How much confidence grows with the rating.")
+    target: str = choice(
+        "one",
+        """p of rated cells: `one`, as in the paper, or the `rating` itself, as RankSys has it.""",
+        TARGETS,
+    )
+    confidence: str = choice(
+        "linear",
+        "c of rated cells: `linear` 1 + α r, or `log` 1 + α ln(1 + r/ε).",
+        CONFIDENCES,
+    )
+    epsilon: float = number(1.0, "ε of the logarithmic confidence.", above=0)
+    solver: str = choice(
+        "exact",
+        """`exact` solves each system; `cg` takes three steps of conjugate gradients from the last
+        factors, which is faster and ranks almost the same.""",
+        SOLVERS,
+    )
 
     name: ClassVar[str] = "wrmf"
     draw_name: ClassVar[str] = "wrmf"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-        as_number("regularisation", self.regularisation, above=True)
-        as_count("iterations", self.iterations)
-        as_number("alpha", self.alpha)
-        choose("target", self.target, TARGETS)
-        choose("confidence", self.confidence, CONFIDENCES)
-        as_number("epsilon", self.epsilon, above=True)
-        choose("solver", self.solver, SOLVERS)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         extra, p = self._extra(train.value), train.value
         wanted = 1.0 + extra if self.target == "one" else (1.0 + extra) * p
         users, more = user_rows(train, extra), user_rows(train, wanted)

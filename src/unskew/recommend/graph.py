@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F64, I32
-from unskew.checks import as_count
 from unskew.data.ratings import Ratings
 from unskew.recommend.language import profiles
 from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.products import in_blocks
 from unskew.recommend.sparse import Rows
+from unskew.settings import count
 
 _COLUMNS = 64  # users walked at once: an edge is looked at once for all of them
 
@@ -69,24 +69,19 @@ class HittingTime(Algorithm):
     raters come first: the method is made for the long tail. The whole graph is walked, where the
     paper cuts out a part around the user for speed. A rating of 0 is no edge.
 
-    Parameters
-    ----------
-    iterations
-        Steps after which a walk is cut off; below 4 most items are out of reach.
-
     References
     ----------
     Yin, Cui, Li, Yao, Chen: Challenging the long tail recommendation, PVLDB 5 (2012) section 3,
     algorithm 1; valcarce2018 section 4.
     """
 
-    iterations: int = 15
+    iterations: int = count(
+        15,
+        "Steps after which a walk is cut off; below 4 most items are out of reach.",
+    )
     name: ClassVar[str] = "hitting-time"
     draw_name: ClassVar[str] = "hitting-time"
 
-    def __post_init__(self) -> None:
-        as_count("iterations", self.iterations)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         edges = profiles(train)
         return Walk(edges.shares(), edges.transposed().shares(), self.iterations)

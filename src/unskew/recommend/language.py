@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F64, I32, frozen
-from unskew.checks import as_count, as_number, choose
+from unskew.checks import as_number
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
@@ -22,6 +22,7 @@ from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.products import DenseWeights, Votes, in_blocks
 from unskew.recommend.similarity import Cosines, nearest
 from unskew.recommend.sparse import Rows, rated_users, user_rows
+from unskew.settings import choice, count, flag, number
 
 SMOOTHING = ("jelinek-mercer", "dirichlet", "absolute-discounting")
 
@@ -103,19 +104,22 @@ class RelevanceModel:
 class _RelevanceModelling(Algorithm):
     """What RM1 and RM2 share: smoothed language models of the users, and cosine neighbours."""
 
-    k: int = 100
-    smoothing: str = "absolute-discounting"
-    parameter: float = 0.1
+    k: int = count(100, "Neighbours per user.")
+    smoothing: str = choice(
+        "absolute-discounting",
+        "`jelinek-mercer`, `dirichlet` or `absolute-discounting` (see `smoothed`).",
+        SMOOTHING,
+    )
+    parameter: float = number(0.1, "Its λ (at most 1), μ or δ; from 1e-9 up.", _LEAST)
 
     _version: ClassVar[int]
 
     def __post_init__(self) -> None:
-        as_count("k", self.k)
-        choose("smoothing", self.smoothing, SMOOTHING)
-        most = 1.0 if self.smoothing == "jelinek-mercer" else np.inf
-        as_number("parameter", self.parameter, _LEAST, most)
+        super().__post_init__()
+        if self.smoothing == "jelinek-mercer":
+            as_number("parameter", self.parameter, _LEAST, 1.0)
 
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         texts = profiles(train)
         seen, background = smoothed(texts, self.smoothing, float(self.parameter))
         return RelevanceModel(
@@ -156,15 +160,6 @@ class RM1(_RelevanceModelling):
     nearly alone, which is why RM1 is weak on long profiles. Smoothing gives every item that
     somebody rated a score; users without neighbours have none.
 
-    Parameters
-    ----------
-    k
-        Neighbours per user.
-    smoothing
-        `jelinek-mercer`, `dirichlet` or `absolute-discounting` (see `smoothed`).
-    parameter
-        Its λ (at most 1), μ or δ; from 1e-9 up.
-
     References
     ----------
     Parapar, Bellogín, Castells, Barreiro: Relevance-based language modelling for recommender
@@ -185,15 +180,6 @@ class RM2(_RelevanceModelling):
     V_u are the k nearest users by cosine, without u; p(v) is uniform over them, p(i) over all
     items. The product takes each item of u once, whatever its rating. Smoothing gives every item
     that somebody rated a score; users without neighbours have none.
-
-    Parameters
-    ----------
-    k
-        Neighbours per user.
-    smoothing
-        `jelinek-mercer`, `dirichlet` or `absolute-discounting` (see `smoothed`).
-    parameter
-        Its λ (at most 1), μ or δ; from 1e-9 up.
 
     References
     ----------
@@ -238,33 +224,27 @@ class LMWSRUserBased(Algorithm):
     The ratio to the collection is 0 for what is as likely as chance. Of the two directions, the
     neighbour as the text that the user's model generates comes nearer to the published values.
 
-    Parameters
-    ----------
-    k
-        Neighbours per user.
-    mu
-        μ, in counts: the weight of the collection in each language model.
-    per_count
-        Divide s(u, v) by |v| = Σ_i r_vi: the mean gain per count instead of the gain of the whole
-        profile, which favours long ones.
-
     References
     ----------
     Valcarce, Parapar, Barreiro: Language models for collaborative filtering neighbourhoods, ECIR
     2016 (WSR-UB, with Dirichlet priors); valcarce2018 section 4.
     """
 
-    k: int = 100
-    mu: float = 3_000.0
-    per_count: bool = False
+    k: int = count(100, "Neighbours per user.")
+    mu: float = number(
+        3_000.0,
+        "μ, in counts: the weight of the collection in each language model.",
+        above=0,
+    )
+    per_count: bool = flag(
+        False,
+        """Divide s(u, v) by |v| = Σ_i r_vi: the mean gain per count instead of the gain of the
+        whole profile, which favours long ones.""",
+    )
     name: ClassVar[str] = "lm-wsr-ub"
     draw_name: ClassVar[str] = "lm-wsr-ub"
 
-    def __post_init__(self) -> None:
-        as_count("k", self.k)
-        as_number("mu", self.mu, above=True)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users = profiles(train)
         near = likely_neighbours(users, self.k, float(self.mu), per_count=self.per_count)
         return Votes(near, users)
@@ -280,32 +260,23 @@ class LMWSRItemBased(Algorithm):
     and J_i are the k items with the largest s(i, j) above 0. Here s(i, j) is the mean per count
     of j unless said otherwise: the gain of whole texts grows with the popularity of j.
 
-    Parameters
-    ----------
-    k
-        Neighbours per item.
-    mu
-        μ, in counts: the weight of the collection in each language model.
-    per_count
-        Divide s(i, j) by |j| = Σ_u r_uj.
-
     References
     ----------
     Valcarce, Parapar, Barreiro: Language models for collaborative filtering neighbourhoods, ECIR
     2016 (WSR-IB, with Dirichlet priors); valcarce2018 section 4.
     """
 
-    k: int = 200
-    mu: float = 100_000.0
-    per_count: bool = True
+    k: int = count(200, "Neighbours per item.")
+    mu: float = number(
+        100_000.0,
+        "μ, in counts: the weight of the collection in each language model.",
+        above=0,
+    )
+    per_count: bool = flag(True, "Divide s(i, j) by |j| = Σ_u r_uj.")
     name: ClassVar[str] = "lm-wsr-ib"
     draw_name: ClassVar[str] = "lm-wsr-ib"
 
-    def __post_init__(self) -> None:
-        as_count("k", self.k)
-        as_number("mu", self.mu, above=True)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users = profiles(train)
         near = likely_neighbours(
             users.transposed(), self.k, float(self.mu), per_count=self.per_count
@@ -349,25 +320,22 @@ class UIRItem(Algorithm):
     The sum favours items with few raters, and on ratings of films only a λ close to 1 is any good,
     where the order becomes that of popularity. That is what was published.
 
-    Parameters
-    ----------
-    background
-        λ, the weight of P(b): above 0, at most 1, where only popularity is left.
-
     References
     ----------
     Wang, de Vries, Reinders: A user-item relevance model for log-based collaborative filtering,
     ECIR 2006 (item-based generation, linear smoothing); valcarce2018 section 4.
     """
 
-    background: float = 0.99999
+    background: float = number(
+        0.99999,
+        "λ, the weight of P(b): above 0, at most 1, where only popularity is left.",
+        above=0,
+        most=1.0,
+    )
     name: ClassVar[str] = "uir"
     draw_name: ClassVar[str] = "uir"
 
-    def __post_init__(self) -> None:
-        as_number("background", self.background, most=1.0, above=True)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         rated = user_rows(train, np.ones(len(train)))
         pair = item_gram(rated, self.name)  # of ones: how many users rated both
         c = np.diag(pair).copy()

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, U16, frozen
-from unskew.checks import as_count, as_number
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.gram import ROWS, item_gram
@@ -17,6 +16,7 @@ from unskew.recommend.limits import check_size, most
 from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.products import SparseWeights, in_blocks
 from unskew.recommend.sparse import Rows, rated_items, user_rows
+from unskew.settings import count, number
 
 FEW = 32
 """Users or items per task, where each has a row as long as all of them."""
@@ -165,13 +165,6 @@ class LibRecUserKNN(Algorithm):
     common ratings have no positive product are never neighbours. An item none of whose raters is
     similar has no score (LibRec gives it 0).
 
-    Parameters
-    ----------
-    k
-        Neighbours per user and item.
-    shrink
-        Pulls similarities that rest on few common items towards 0.
-
     References
     ----------
     mena2021 section 8 (kNN user-based), where ratings 1 to 5 enter as 0, 0, 0, 1, 2; LibRec 2.0.0.
@@ -188,17 +181,13 @@ class LibRecUserKNN(Algorithm):
     [[0.5, nan, 0.5]]
     """
 
-    k: int = 20
-    shrink: float = 10.0
+    k: int = count(20, "Neighbours per user and item.")
+    shrink: float = number(10.0, "Pulls similarities that rest on few common items towards 0.")
 
     name: ClassVar[str] = "librec-user-knn"
     draw_name: ClassVar[str] = "librec-user-knn"
 
-    def __post_init__(self) -> None:
-        as_count("k", self.k)
-        as_number("shrink", self.shrink)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         rows = user_rows(train)
         return NearestRaters(Corated(rows, rows.transposed(), float(self.shrink)), self.k)
 
@@ -213,29 +202,18 @@ class LibRecItemKNN(Algorithm):
     neighbours. An item that is similar to none of the user's has no score (LibRec gives it 0).
     All similarities are kept: memory grows with the square of the items.
 
-    Parameters
-    ----------
-    k
-        Neighbours per user and item.
-    shrink
-        Pulls similarities that rest on few common users towards 0.
-
     References
     ----------
     mena2021 section 8 (kNN item-based), where ratings 1 to 5 enter as 0, 0, 0, 1, 2; LibRec 2.0.0.
     """
 
-    k: int = 50
-    shrink: float = 10.0
+    k: int = count(50, "Neighbours per user and item.")
+    shrink: float = number(10.0, "Pulls similarities that rest on few common users towards 0.")
 
     name: ClassVar[str] = "librec-item-knn"
     draw_name: ClassVar[str] = "librec-item-knn"
 
-    def __post_init__(self) -> None:
-        as_count("k", self.k)
-        as_number("shrink", self.shrink)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         similarity = frozen(corated_items(train, self.shrink).all(self.name))
         return NearestRated(user_rows(train), similarity, frozen(ranks(similarity)), self.k)
 
@@ -270,42 +248,22 @@ class LibRecSLIM(Algorithm):
     not what it minimises, no longer falls. Since l2 > 0 there is only one solution; here it is
     computed, by sweeps until no weight moves by more than `tolerance`, whatever the start.
 
-    Parameters
-    ----------
-    k
-        Neighbours per item, out of which its predictors come.
-    l1
-        Weight of n_j |w_j|: higher makes W sparser.
-    l2
-        Weight of n_j ½ w_j²; above 0.
-    shrink
-        Pulls similarities that rest on few common users towards 0.
-    tolerance
-        The largest move of a weight in the last sweep.
-
     References
     ----------
     mena2021 section 8 (SLIM), where ratings 1 to 5 enter as 0, 0, 0, 1, 2; LibRec 2.0.0; Ning and
     Karypis, SLIM: sparse linear methods for top-N recommender systems, ICDM 2011.
     """
 
-    k: int = 50
-    l1: float = 1.0
-    l2: float = 5.0
-    shrink: float = 10.0
-    tolerance: float = 1e-9
+    k: int = count(50, "Neighbours per item, out of which its predictors come.")
+    l1: float = number(1.0, "Weight of n_j |w_j|: higher makes W sparser.")
+    l2: float = number(5.0, "Weight of n_j ½ w_j²; above 0.", above=0)
+    shrink: float = number(10.0, "Pulls similarities that rest on few common users towards 0.")
+    tolerance: float = number(1e-9, "The largest move of a weight in the last sweep.", 1e-12, 1.0)
 
     name: ClassVar[str] = "librec-slim"
     draw_name: ClassVar[str] = "librec-slim"
 
-    def __post_init__(self) -> None:
-        as_count("k", self.k)
-        as_number("l1", self.l1)
-        as_number("l2", self.l2, above=True)
-        as_number("shrink", self.shrink)
-        as_number("tolerance", self.tolerance, 1e-12, 1.0)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import librec_kernels as kernels
 
         R = user_rows(train)

@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, frozen
-from unskew.checks import as_number, choose
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.gram import ROWS, inverse, item_gram
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import DenseWeights, Votes
 from unskew.recommend.sparse import Rows, rated_items, user_rows
+from unskew.settings import choice, number
 
 VALUES = ("rating", "one")
 
@@ -29,39 +29,34 @@ class SLIM(Algorithm):
     `tolerance` · ½‖r_i‖² of its least value. Since l2 > 0 that solution is the only one, whatever
     the way there.
 
-    Parameters
-    ----------
-    l1
-        Weight of ‖w‖₁: higher makes W sparser. In the unit of squared ratings, not divided by
-        the number of users.
-    l2
-        Weight of ½‖w‖²; above 0.
-    values
-        What R holds: the `rating`, or `one` for every rated item.
-    tolerance
-        The largest duality gap, as a share of what no weights at all would give.
-
     References
     ----------
     Ning and Karypis, SLIM: sparse linear methods for top-N recommender systems, ICDM 2011, section
     IV, equation 4; valcarce2018 section 4.
     """
 
-    l1: float = 10.0
-    l2: float = 1000.0
-    values: str = "rating"
-    tolerance: float = 1e-6
+    l1: float = number(
+        10.0,
+        """Weight of ‖w‖₁: higher makes W sparser. In the unit of squared ratings, not divided by
+        the number of users.""",
+    )
+    l2: float = number(1000.0, "Weight of ½‖w‖²; above 0.", above=0)
+    values: str = choice(
+        "rating",
+        "What R holds: the `rating`, or `one` for every rated item.",
+        VALUES,
+    )
+    tolerance: float = number(
+        1e-6,
+        "The largest duality gap, as a share of what no weights at all would give.",
+        1e-12,
+        1.0,
+    )
 
     name: ClassVar[str] = "slim"
     draw_name: ClassVar[str] = "slim"
 
-    def __post_init__(self) -> None:
-        as_number("l1", self.l1)
-        as_number("l2", self.l2, above=True)
-        choose("values", self.values, VALUES)
-        as_number("tolerance", self.tolerance, 1e-12, 1.0)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import linear_kernels
 
         R = _matrix(train, self.values)
@@ -92,30 +87,23 @@ class EASE(Algorithm):
     B_ij = -P_ij / P_jj off the diagonal. The score of a user is R_u B. Users and items without
     training ratings cannot be scored.
 
-    Parameters
-    ----------
-    l2
-        Weight of ‖B‖²; above 0.
-    values
-        What R holds: the `rating`, or `one` for every rated item, as in the paper.
-
     References
     ----------
     Steck, Embarrassingly shallow autoencoders for sparse data, WWW 2019, section 3.1, equations 7
     and 8.
     """
 
-    l2: float = 10_000.0
-    values: str = "rating"
+    l2: float = number(10_000.0, "Weight of ‖B‖²; above 0.", above=0)
+    values: str = choice(
+        "rating",
+        "What R holds: the `rating`, or `one` for every rated item, as in the paper.",
+        VALUES,
+    )
 
     name: ClassVar[str] = "ease"
     draw_name: ClassVar[str] = "ease"
 
-    def __post_init__(self) -> None:
-        as_number("l2", self.l2, above=True)
-        choose("values", self.values, VALUES)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         R = _matrix(train, self.values)
         B = item_gram(R, self.name)
         diagonal = np.arange(R.columns)

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, frozen
-from unskew.checks import as_count, as_number
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.sgd import learned, padded
 from unskew.recommend.sparse import user_rows
+from unskew.settings import count, number
 
 BLOCK = 256
 """Users or items per task."""
@@ -36,24 +36,6 @@ class ListRankMF(Algorithm):
     Factors start uniform in [0, `start`). LibRec means them to start below 0.1, but loses the
     product, so that they start below 1: that is the default.
 
-    Parameters
-    ----------
-    factors
-        Columns of factors.
-    learning_rate
-        The step before the first doubling.
-    regularisation
-        λ.
-    epochs
-        Iterations.
-    start
-        What factors at the start are below; above 0.
-    divisor
-        d, above 0: by what ratings are divided. A larger one makes the target distribution
-        flatter. None = the largest training rating, as in the paper and in LibRec (1 if that is
-        not above 0). On the ratings 0, 1, 2 of mena2021 that is 2, but 3 gives the released
-        values on MovieLens 1M; why 3 is not known. `us.recommend.preset("mena2021")` takes 3.
-
     References
     ----------
     Shi, Larson and Hanjalic 2010, List-wise learning to rank with matrix factorization for
@@ -61,26 +43,25 @@ class ListRankMF(Algorithm):
     to 5 enter as 0, 0, 0, 1, 2.
     """
 
-    factors: int = 5
-    learning_rate: float = 1.0
-    regularisation: float = 0.06
-    epochs: int = 30
-    start: float = 1.0
-    divisor: float | None = None
+    factors: int = count(5, "Columns of factors.")
+    learning_rate: float = number(1.0, "The step before the first doubling.", above=0)
+    regularisation: float = number(0.06, "λ.")
+    epochs: int = count(30, "Iterations.")
+    start: float = number(1.0, "What factors at the start are below; above 0.", above=0)
+    divisor: float | None = number(
+        None,
+        """d, above 0: by what ratings are divided. A larger one makes the target distribution
+        flatter. None = the largest training rating, as in the paper and in LibRec (1 if that is not
+        above 0). On the ratings 0, 1, 2 of mena2021 that is 2, but 3 gives the released values on
+        MovieLens 1M; why 3 is not known. `us.recommend.preset("mena2021")` takes 3.""",
+        above=0,
+        optional=True,
+    )
 
     name: ClassVar[str] = "list-rank-mf"
     draw_name: ClassVar[str] = "list-rank-mf"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-        as_number("learning_rate", self.learning_rate, above=True)
-        as_number("regularisation", self.regularisation)
-        as_count("epochs", self.epochs)
-        as_number("start", self.start, above=True)
-        if self.divisor is not None:
-            as_number("divisor", self.divisor, above=True)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         P = padded(rng.uniform(0.0, self.start, (len(train.users), self.factors)))
         Q = padded(rng.uniform(0.0, self.start, (len(train.items), self.factors)))
         lists = Lists.of(train, float(self.regularisation), self.divisor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -33,10 +33,29 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Algorithm(DrawKeyed, ABC):
-    """A way to recommend: frozen settings, and the model that they give on training ratings."""
+    """A recommender: frozen settings, and the model that they give on training ratings.
+
+    A recommender of your own is a subclass with one method, `learn`. Its settings are the fields of
+    a frozen dataclass. See the documentation page "Extending".
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import unskew as us
+    >>> @dataclass(frozen=True)
+    ... class Newest(us.recommend.Algorithm):
+    ...     weight: float = 1.0
+    ...
+    ...     def learn(self, train, rng):
+    ...         return self.weight * np.arange(len(train.items))
+    >>> train = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 9]})
+    >>> Newest().fit(train).score(np.array([0], np.int32))
+    array([[0., 1., 2.]])
+    """
 
     name: ClassVar[str]
-    """Its name on the command line and on cards."""
+    """Its name on the command line and on cards; the name of the class unless stated."""
     draw_entry: ClassVar[str | None] = "algorithm"
 
     def fit(self, train: Ratings, rng: int | np.random.Generator = 0) -> Model:
@@ -50,21 +69,24 @@ class Algorithm(DrawKeyed, ABC):
             A seed, or the generator from which everything random is drawn: same seed, same bits,
             whatever the number of threads.
         """
+        from unskew.recommend.adapt import as_model
+
         if not len(train):
             raise DataError(f"{self.name}: there are no training ratings")
         source = rng
         if not isinstance(source, np.random.Generator):
             source = generator(as_count("rng", source, 0), "fit", self.draw_name_of())
         with one_blas_thread():
-            return self._fit(train, source)
+            return as_model(self.learn(train, source), train)
 
     @abstractmethod
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
-        """Learn from training ratings that are not empty."""
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Any:
+        """Return what scores users and items: a `Model`, or anything else that `us.rank` takes.
 
-    def describe(self) -> dict[str, Any]:
-        """Return the settings as plain values, for a card."""
-        return {
-            "algorithm": self.name,
-            **{one.name: getattr(self, one.name) for one in fields(self)},
-        }
+        Parameters
+        ----------
+        train
+            Training ratings; never empty.
+        rng
+            The generator from which everything random must be drawn.
+        """

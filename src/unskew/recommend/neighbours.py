@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F64, I32, frozen
-from unskew.checks import as_count, as_number, choose
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError
 from unskew.recommend.model import Algorithm, Axes, Model
 from unskew.recommend.products import Votes, sums
 from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours
 from unskew.recommend.sparse import Rows, rated_users, user_rows
+from unskew.settings import choice, count, finite, flag, number
 
 VOTES = ("rating", "truncated")
 LISTS = ("rated", "target")
@@ -81,27 +81,6 @@ class UserKNN(Algorithm):
     with no positive cosine are never neighbours; equal cosines go to the smaller user number.
     An item that no neighbour rated has no score; one that they rated with 0 scores 0.
 
-    Parameters
-    ----------
-    k
-        Neighbours per user; None = all users.
-    power
-        Exponent of the similarity. Large values make near neighbours count more.
-    votes
-        `rating`: r_vi as it is. `truncated`: max(r_vi - threshold + 1, 0), so that only liked
-        items gain; similarities still come from the ratings.
-    threshold
-        The least rating that a truncated vote counts in full; only for `truncated`.
-    normalised
-        Whether to divide by the sum of the weights of the neighbours that rated the item: an
-        average vote in place of a sum.
-    min_support
-        How many neighbours must have rated an item to give it a score. An average of one or two
-        votes says little: take 3 with `normalised`.
-    asymmetry
-        α from 0 to 1: u·v is divided by ‖u‖^2α ‖v‖^2(1-α). 0.5 is the cosine; 1 divides by the
-        length of u alone, which prefers neighbours with many ratings.
-
     References
     ----------
     castells2018 section 7.2 (k = 50, all users for test targets); carraro2020 section 5.4 (k tuned
@@ -112,24 +91,39 @@ class UserKNN(Algorithm):
     name: ClassVar[str] = "user-knn"
     draw_name: ClassVar[str] = "user-knn"
 
-    k: int | None = 100
-    power: float = 1.0
-    votes: str = "rating"
-    threshold: float = 4.0
-    normalised: bool = False
-    min_support: int = 1
-    asymmetry: float = 0.5
+    k: int | None = count(100, "Neighbours per user; None = all users.", optional=True)
+    power: float = number(
+        1.0,
+        "Exponent of the similarity. Large values make near neighbours count more.",
+    )
+    votes: str = choice(
+        "rating",
+        """`rating`: r_vi as it is. `truncated`: max(r_vi - threshold + 1, 0), so that only liked
+        items gain; similarities still come from the ratings.""",
+        VOTES,
+    )
+    threshold: float = finite(
+        4.0,
+        "The least rating that a truncated vote counts in full; only for `truncated`.",
+    )
+    normalised: bool = flag(
+        False,
+        """Whether to divide by the sum of the weights of the neighbours that rated the item: an
+        average vote in place of a sum.""",
+    )
+    min_support: int = count(
+        1,
+        """How many neighbours must have rated an item to give it a score. An average of one or two
+        votes says little: take 3 with `normalised`.""",
+    )
+    asymmetry: float = number(
+        0.5,
+        """α from 0 to 1: u·v is divided by ‖u‖^2α ‖v‖^2(1-α). 0.5 is the cosine; 1 divides by the
+        length of u alone, which prefers neighbours with many ratings.""",
+        most=1.0,
+    )
 
-    def __post_init__(self) -> None:
-        if self.k is not None:
-            as_count("k", self.k)
-        as_number("power", self.power)
-        choose("votes", self.votes, VOTES)
-        as_number("threshold", self.threshold, least=-np.inf)
-        as_count("min_support", self.min_support)
-        as_number("asymmetry", self.asymmetry, most=1.0)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         votes = train.value
         if self.votes == "truncated":
             votes = frozen(np.maximum(votes - self.threshold + 1, 0.0))
@@ -155,24 +149,6 @@ class ItemKNN(Algorithm):
     neighbours; equal cosines go to the smaller item number. An item that is near none of the
     user's items has no score.
 
-    Parameters
-    ----------
-    k
-        Neighbours per item; None = all items.
-    power
-        Exponent of the similarity.
-    lists
-        Whose neighbours count: those of the `rated` item, or those of the `target` item, which
-        gives rarely rated items a better chance.
-    normalised
-        Whether to divide by the sum of the weights: an average rating in place of a sum.
-    min_support
-        How many rated neighbours an item needs to have a score.
-    asymmetry
-        α from 0 to 1: a·b is divided by ‖a‖^2α ‖b‖^2(1-α), where a is the item whose neighbours
-        count (see `lists`) and b the neighbour. 0.5 is the cosine; 1 divides by the length of a
-        alone, which prefers neighbours with many ratings.
-
     References
     ----------
     carraro2020 section 5.4 (lists of the rated item, k tuned between 10 and 100). Asymmetric
@@ -183,22 +159,28 @@ class ItemKNN(Algorithm):
     name: ClassVar[str] = "item-knn"
     draw_name: ClassVar[str] = "item-knn"
 
-    k: int | None = 20
-    power: float = 1.0
-    lists: str = "rated"
-    normalised: bool = False
-    min_support: int = 1
-    asymmetry: float = 0.5
+    k: int | None = count(20, "Neighbours per item; None = all items.", optional=True)
+    power: float = number(1.0, "Exponent of the similarity.")
+    lists: str = choice(
+        "rated",
+        """Whose neighbours count: those of the `rated` item, or those of the `target` item, which
+        gives rarely rated items a better chance.""",
+        LISTS,
+    )
+    normalised: bool = flag(
+        False,
+        """Whether to divide by the sum of the weights: an average rating in place of a sum.""",
+    )
+    min_support: int = count(1, "How many rated neighbours an item needs to have a score.")
+    asymmetry: float = number(
+        0.5,
+        """α from 0 to 1: a·b is divided by ‖a‖^2α ‖b‖^2(1-α), where a is the item whose neighbours
+        count (see `lists`) and b the neighbour. 0.5 is the cosine; 1 divides by the length of a
+        alone, which prefers neighbours with many ratings.""",
+        most=1.0,
+    )
 
-    def __post_init__(self) -> None:
-        if self.k is not None:
-            as_count("k", self.k)
-        as_number("power", self.power)
-        choose("lists", self.lists, LISTS)
-        as_count("min_support", self.min_support)
-        as_number("asymmetry", self.asymmetry, most=1.0)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         near = item_neighbours(train, self.k, asymmetry=self.asymmetry)
         weights = near.with_values(powered(near.value, self.power))
         return Votes(
@@ -259,17 +241,14 @@ def _shrunk_mean(group: I32, value: F64, groups: int, shrink: float) -> F64:
 class _NNCosNgbr(Algorithm):
     """What the user- and the item-based forms share."""
 
-    k: int | None = 200
-    shrink: float = 100.0
-    user_shrink: float = 10.0
-    item_shrink: float = 25.0
-
-    def __post_init__(self) -> None:
-        if self.k is not None:
-            as_count("k", self.k)
-        as_number("shrink", self.shrink)
-        as_number("user_shrink", self.user_shrink)
-        as_number("item_shrink", self.item_shrink)
+    k: int | None = count(200, "Neighbours per user or item; None = all.", optional=True)
+    shrink: float = number(
+        100.0, "λ: pulls similarities that rest on few common ratings towards 0."
+    )
+    user_shrink: float = number(
+        10.0, "The same for the biases of users: so many ratings without deviation are added."
+    )
+    item_shrink: float = number(25.0, "The same for the biases of items.")
 
     def _baseline(self, train: Ratings) -> tuple[Rows, tuple[float, F64, F64]]:
         """Return how ratings deviate from the baseline, by user, and the baseline."""
@@ -290,15 +269,6 @@ class NNCosNgbrUB(_NNCosNgbr):
     raters can move far. The baseline is b_ui = μ + b_u + b_i with shrunk biases (Koren 2010).
     Where no neighbour rated the item, its score is the baseline.
 
-    Parameters
-    ----------
-    k
-        Neighbours per user; None = all users.
-    shrink
-        λ: pulls similarities that rest on few common items towards 0.
-    user_shrink, item_shrink
-        The same for the biases: so many ratings without deviation are added to each.
-
     References
     ----------
     Cremonesi et al. 2010 section 3, there for items; valcarce2018 section 5 (NNCosNgbr-UB);
@@ -308,7 +278,7 @@ class NNCosNgbrUB(_NNCosNgbr):
     name: ClassVar[str] = "nncosngbr-ub"
     draw_name: ClassVar[str] = "nncosngbr-ub"
 
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         deviation, baseline = self._baseline(train)
         return Deviations(user_neighbours(train, self.k, self.shrink), deviation, *baseline)
 
@@ -322,15 +292,6 @@ class NNCosNgbrIB(_NNCosNgbr):
     are those of `NNCosNgbrUB`. The paper takes the k nearest *among the items that the user
     rated*, k being 200: for users with no more ratings than that, k = None here.
 
-    Parameters
-    ----------
-    k
-        Neighbours per item; None = all items.
-    shrink
-        λ: pulls similarities that rest on few common users towards 0.
-    user_shrink, item_shrink
-        The same for the biases: so many ratings without deviation are added to each.
-
     References
     ----------
     Cremonesi et al. 2010 section 3; valcarce2018 section 5 (NNCosNgbr-IB).
@@ -339,7 +300,7 @@ class NNCosNgbrIB(_NNCosNgbr):
     name: ClassVar[str] = "nncosngbr-ib"
     draw_name: ClassVar[str] = "nncosngbr-ib"
 
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         deviation, baseline = self._baseline(train)
         targets = item_neighbours(train, self.k, self.shrink).transposed()
         return Deviations(deviation, targets, *baseline)
@@ -395,12 +356,9 @@ class Feedback:
 class _Rocchio(Algorithm):
     """What the four weights share."""
 
-    k: int = 200
+    k: int = count(200, "Neighbours per user. 200 gives the published values on MovieLens 1M.")
 
-    def __post_init__(self) -> None:
-        as_count("k", self.k)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         negative = int((train.value < 0).sum())
         if negative and self.name != "rw":
             raise DataError(
@@ -426,11 +384,6 @@ class RW(_Rocchio):
     s(u, i) = Σ_{v ∈ V_u} r_vi / |V_u|, V_u being the k users with the largest cosine to u (see
     `UserKNN`). An item that no neighbour rated has no score.
 
-    Parameters
-    ----------
-    k
-        Neighbours per user. 200 gives the published values on MovieLens 1M.
-
     References
     ----------
     valcarce2018 section 5 (Rocchio's Weights), after Valcarce et al. 2016.
@@ -447,11 +400,6 @@ class RSV(_Rocchio):
     s(u, i) = Σ_{v ∈ V_u} r_vi / |V_u| · p(i|V_u), where p(i|V_u) = Σ_v r_vi / Σ_v Σ_j r_vj. For
     one user both factors are multiples of Σ_v r_vi, so that the order is that of `RW`.
 
-    Parameters
-    ----------
-    k
-        Neighbours per user. 200 gives the published values on MovieLens 1M.
-
     References
     ----------
     valcarce2018 section 5 (RSV), after Valcarce et al. 2016.
@@ -465,7 +413,9 @@ class RSV(_Rocchio):
 class _Divergence(_Rocchio):
     """What the two weights that compare neighbours with all users share."""
 
-    length_normalised: bool = True
+    length_normalised: bool = flag(
+        True, "Whether to divide by |V_u| and |C|, or to compare the plain shares."
+    )
 
     @property
     def _by_length(self) -> bool:
@@ -480,13 +430,6 @@ class CHI2(_Divergence):
     over the neighbours, and p(i|C) the same over all users with ratings. The factors 1/|V_u| and
     1/|C| normalise by length: they give the published values, and plain shares do not. Items
     that no neighbour rated have no score.
-
-    Parameters
-    ----------
-    k
-        Neighbours per user. 200 gives the published values on MovieLens 1M.
-    length_normalised
-        Whether to divide by |V_u| and |C|, or to compare the plain shares.
 
     References
     ----------
@@ -503,13 +446,6 @@ class KLD(_Divergence):
 
     s(u, i) = p(i|V_u) · log(p(i|V_u) / p(i|C)), with the shares of `CHI2`, normalised by length.
     Items that no neighbour rated have no score.
-
-    Parameters
-    ----------
-    k
-        Neighbours per user. 200 gives the published values on MovieLens 1M.
-    length_normalised
-        Whether to divide by |V_u| and |C|, or to compare the plain shares.
 
     References
     ----------

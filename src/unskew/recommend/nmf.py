@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.checks import as_count
 from unskew.data.ratings import Ratings
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model, times
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, user_rows
 from unskew.recommend.topics import Shares
+from unskew.settings import count
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,6 @@ class PNMF(Algorithm):
     in [1/(2n), 1/n] for n items; any common factor of it is gone after one update. Scores are
     X W Wᵀ. Users and items without training ratings cannot be scored.
 
-    Parameters
-    ----------
-    factors
-        Columns of W.
-    iterations
-        Updates of W. LibRec makes one more than it is told.
-
     References
     ----------
     Yuan and Oja, Projective nonnegative matrix factorization for image compression and feature
@@ -57,17 +50,13 @@ class PNMF(Algorithm):
     True
     """
 
-    factors: int = 10
-    iterations: int = 100
+    factors: int = count(10, "Columns of W.")
+    iterations: int = count(100, "Updates of W. LibRec makes one more than it is told.")
 
     name: ClassVar[str] = "pnmf"
     draw_name: ClassVar[str] = "pnmf"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-        as_count("iterations", self.iterations)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         items, K = len(train.items), self.factors
         ones = np.ones(len(train))
         X = user_rows(train, ones)

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F32, F64, I32, I64, Tile, frozen
-from unskew.checks import as_count, as_number
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.sgd import learned, padded
 from unskew.recommend.sparse import rated_items, rated_users, user_rows
+from unskew.settings import count, flag, number
 
 ROUND = 10
 """Draws of GBPR per user that are made and held at a time."""
@@ -83,24 +83,22 @@ class WBPR(Algorithm):
     rating counts as liked, whatever its value. Factors start normal with deviation 0.1, biases
     at 0. Single precision, one thread.
 
-    Parameters
+    References
     ----------
-    factors
-        Columns of factors.
-    learning_rate
-        η.
-    regularisation
-        λ of users' factors.
-    regularisation_item
-        λ of items' factors.
-    regularisation_bias
-        λ of items' biases.
-    epochs
-        Times `draws` · |users| draws.
-    draws
-        Per user and epoch.
-    drifting
-        Draw j as LibRec 2.0.0 does, defect included. Only to reproduce mena2021, whose published
+    Gantner, Drumond, Freudenthaler and Schmidt-Thieme 2012, Personalized ranking for non-uniformly
+    sampled items, section 4; mena2021 section 8 (WBPR).
+    """
+
+    factors: int = count(128, "Columns of factors.")
+    learning_rate: float = number(0.01, "η.", above=0)
+    regularisation: float = number(0.01, "λ of users' factors.")
+    regularisation_item: float = number(0.01, "λ of items' factors.")
+    regularisation_bias: float = number(0.01, "λ of items' biases.")
+    epochs: int = count(20, "Times `draws` · |users| draws.")
+    draws: int = count(100, "Per user and epoch.")
+    drifting: bool = flag(
+        False,
+        """Draw j as LibRec 2.0.0 does, defect included. Only to reproduce mena2021, whose published
         values carry it; for anything else leave it off.
 
         LibRec (`WBPRRecommender.getCacheItemProbs`) divides the popularities of the items that u
@@ -110,37 +108,14 @@ class WBPR(Algorithm):
         grows to fill the sum, so the entries of items that many rated dwindle, and before the first
         epoch ends nearly all j are items that hardly anyone rated. For a user in the cache the
         entries need not sum to 1 any more; where they fall short of the number drawn, j is the
-        first item of the data, rated or not. That is also the j of who rated everything.
-        Biases start uniform in [0, 0.01).
-
-    References
-    ----------
-    Gantner, Drumond, Freudenthaler and Schmidt-Thieme 2012, Personalized ranking for non-uniformly
-    sampled items, section 4; mena2021 section 8 (WBPR).
-    """
-
-    factors: int = 128
-    learning_rate: float = 0.01
-    regularisation: float = 0.01
-    regularisation_item: float = 0.01
-    regularisation_bias: float = 0.01
-    epochs: int = 20
-    draws: int = 100
-    drifting: bool = False
+        first item of the data, rated or not. That is also the j of who rated everything. Biases
+        start uniform in [0, 0.01).""",
+    )
 
     name: ClassVar[str] = "wbpr"
     draw_name: ClassVar[str] = "wbpr"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-        as_number("learning_rate", self.learning_rate, above=True)
-        as_number("regularisation", self.regularisation)
-        as_number("regularisation_item", self.regularisation_item)
-        as_number("regularisation_bias", self.regularisation_bias)
-        as_count("epochs", self.epochs)
-        as_count("draws", self.draws)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import pairwise_kernels as kernels
 
         P, Q = (
@@ -208,58 +183,26 @@ class GBPR(Algorithm):
     Every rating counts as liked. Factors start normal with deviation 0.1, biases at 0 (in LibRec
     uniform in [0, 1), which is soon forgotten). Single precision.
 
-    Parameters
-    ----------
-    factors
-        Columns of factors.
-    learning_rate
-        η.
-    regularisation
-        λ of users' factors.
-    regularisation_item
-        λ of items' factors.
-    regularisation_bias
-        λ_c.
-    rho
-        ρ, which may exceed 1.
-    group
-        |G|, u included.
-    epochs
-        Steps of the factors.
-    draws
-        Per user and epoch.
-
     References
     ----------
     Pan and Chen 2013, GBPR: group preference based Bayesian personalized ranking for one-class
     collaborative filtering, section 3; mena2021 section 8 (GBPR).
     """
 
-    factors: int = 10
-    learning_rate: float = 0.01
-    regularisation: float = 0.01
-    regularisation_item: float = 0.01
-    regularisation_bias: float = 0.01
-    rho: float = 1.5
-    group: int = 2
-    epochs: int = 100
-    draws: int = 100
+    factors: int = count(10, "Columns of factors.")
+    learning_rate: float = number(0.01, "η.", above=0)
+    regularisation: float = number(0.01, "λ of users' factors.")
+    regularisation_item: float = number(0.01, "λ of items' factors.")
+    regularisation_bias: float = number(0.01, "λ_c.")
+    rho: float = number(1.5, "ρ, which may exceed 1.")
+    group: int = count(2, "|G|, u included.")
+    epochs: int = count(100, "Steps of the factors.")
+    draws: int = count(100, "Per user and epoch.")
 
     name: ClassVar[str] = "gbpr"
     draw_name: ClassVar[str] = "gbpr"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-        as_number("learning_rate", self.learning_rate, above=True)
-        as_number("regularisation", self.regularisation)
-        as_number("regularisation_item", self.regularisation_item)
-        as_number("regularisation_bias", self.regularisation_bias)
-        as_number("rho", self.rho)
-        as_count("group", self.group)
-        as_count("epochs", self.epochs)
-        as_count("draws", self.draws)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         P, Q = (
             padded(part.astype(np.float32)) for part in starting_factors(train, self.factors, rng)
         )
@@ -364,34 +307,20 @@ class RankSGD(Algorithm):
     LibRec reads one and applies none. A user who rated every item takes no steps. Factors start
     normal with deviation 0.1. Double precision, one thread.
 
-    Parameters
-    ----------
-    factors
-        Columns of factors.
-    learning_rate
-        η.
-    epochs
-        Passes over the ratings.
-
     References
     ----------
     Jahrer and Töscher 2012, Collaborative filtering ensemble for ranking, section 3.2; mena2021
     section 8 (RankSGD), where ratings 1 to 5 enter as 0, 0, 0, 1, 2.
     """
 
-    factors: int = 10
-    learning_rate: float = 0.01
-    epochs: int = 30
+    factors: int = count(10, "Columns of factors.")
+    learning_rate: float = number(0.01, "η.", above=0)
+    epochs: int = count(30, "Passes over the ratings.")
 
     name: ClassVar[str] = "rank-sgd"
     draw_name: ClassVar[str] = "rank-sgd"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-        as_number("learning_rate", self.learning_rate, above=True)
-        as_count("epochs", self.epochs)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import pairwise_kernels as kernels
 
         P, Q = map(padded, starting_factors(train, self.factors, rng))

@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F64, Mask, frozen
-from unskew.checks import as_count, as_number
 from unskew.data.ratings import Ratings
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, rated_users
 from unskew.recommend.topics import Shares, share_out
+from unskew.settings import count, number
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,6 @@ class HPF(Algorithm):
     LibRec's BPoissMF, which mena2021 ran under the name BPMF, announces this model but never
     updates it: its published values are those of a random ranking.
 
-    Parameters
-    ----------
-    factors
-        K.
-    iterations
-        Updates of everything.
-    shape
-        a, of the factors: the smaller, the fewer factors a user or item has.
-    shape_of_rates
-        a', of activity and popularity.
-    mean_of_rates
-        b', the prior mean of ξ and η.
-
     References
     ----------
     Gopalan, Hofman and Blei, Scalable recommendation with hierarchical Poisson factorization, UAI
@@ -69,23 +56,20 @@ class HPF(Algorithm):
     True
     """
 
-    factors: int = 10
-    iterations: int = 100
-    shape: float = 0.3
-    shape_of_rates: float = 0.3
-    mean_of_rates: float = 1.0
+    factors: int = count(10, "K.")
+    iterations: int = count(100, "Updates of everything.")
+    shape: float = number(
+        0.3,
+        "a, of the factors: the smaller, the fewer factors a user or item has.",
+        above=0,
+    )
+    shape_of_rates: float = number(0.3, "a', of activity and popularity.", above=0)
+    mean_of_rates: float = number(1.0, "b', the prior mean of ξ and η.", above=0)
 
     name: ClassVar[str] = "hpf"
     draw_name: ClassVar[str] = "hpf"
 
-    def __post_init__(self) -> None:
-        as_count("factors", self.factors)
-        as_count("iterations", self.iterations)
-        as_number("shape", self.shape, above=True)
-        as_number("shape_of_rates", self.shape_of_rates, above=True)
-        as_number("mean_of_rates", self.mean_of_rates, above=True)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         shares = Shares(self.name, train)
         known = rated_users(train), rated_items(train)
         cells = float(known[0].sum()) * float(known[1].sum())

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.arrays import F64, Tile, frozen
-from unskew.checks import as_count, as_number
 from unskew.data.ratings import Ratings
-from unskew.errors import DataError, SettingError
+from unskew.errors import DataError
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import Factors, factor_model
+from unskew.settings import count, flag, number
 
 
 def learned(train: Ratings, P: Tile, Q: Tile, b: Tile | float, c: Tile, factors: int) -> Factors:
@@ -88,39 +88,22 @@ class SVD(Algorithm):
     b_u + c_i + p_u·q_i. No mean is subtracted. Everything starts uniform in [-0.01, 0.01]. The
     paper stops when the error on a validation set grows; here the number of epochs is a setting.
 
-    Parameters
-    ----------
-    factors
-        Columns of factors, biases not counted.
-    learning_rate
-        η.
-    regularisation
-        λ.
-    epochs
-        Passes over the ratings.
-    bias
-        Whether to learn a bias per user and item.
-
     References
     ----------
     Takács, Pilászy, Németh and Tikk 2009, Scalable collaborative filtering approaches for large
     recommender systems, section 3.1.
     """
 
-    factors: int = 40
-    learning_rate: float = 0.01
-    regularisation: float = 0.02
-    epochs: int = 30
-    bias: bool = False
+    factors: int = count(40, "Columns of factors, biases not counted.")
+    learning_rate: float = number(0.01, "η.", above=0)
+    regularisation: float = number(0.02, "λ.")
+    epochs: int = count(30, "Passes over the ratings.")
+    bias: bool = flag(False, "Whether to learn a bias per user and item.")
 
     name: ClassVar[str] = "svd"
     draw_name: ClassVar[str] = "svd"
 
-    def __post_init__(self) -> None:
-        check_descent(self.factors, self.learning_rate, self.regularisation, self.epochs)
-        check_flag("bias", self.bias)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items = len(train.users), len(train.items)
         P = rng.uniform(-0.01, 0.01, (users, self.factors))
         Q = rng.uniform(-0.01, 0.01, (items, self.factors))
@@ -154,35 +137,21 @@ class BiasedMF(Algorithm):
     in a new random order in each epoch. Biases start at 0, factors normal with deviation 0.1
     (the paper does not say).
 
-    Parameters
-    ----------
-    factors
-        Columns of factors.
-    learning_rate
-        η.
-    regularisation
-        λ.
-    epochs
-        Passes over the ratings.
-
     References
     ----------
     Koren, Bell and Volinsky 2009, Matrix factorization techniques for recommender systems,
     equations 4 and 5.
     """
 
-    factors: int = 50
-    learning_rate: float = 0.01
-    regularisation: float = 0.05
-    epochs: int = 30
+    factors: int = count(50, "Columns of factors.")
+    learning_rate: float = number(0.01, "η.", above=0)
+    regularisation: float = number(0.05, "λ.")
+    epochs: int = count(30, "Passes over the ratings.")
 
     name: ClassVar[str] = "biased-mf"
     draw_name: ClassVar[str] = "biased-mf"
 
-    def __post_init__(self) -> None:
-        check_descent(self.factors, self.learning_rate, self.regularisation, self.epochs)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items = len(train.users), len(train.items)
         P = rng.normal(0.0, 0.1, (users, self.factors))
         Q = rng.normal(0.0, 0.1, (items, self.factors))
@@ -199,17 +168,3 @@ class BiasedMF(Algorithm):
             regularisation=self.regularisation,
             epochs=self.epochs,
         )
-
-
-def check_descent(factors: object, rate: object, penalty: object, epochs: object) -> None:
-    """Refuse settings of a descent that make no sense."""
-    as_count("factors", factors)
-    as_number("learning_rate", rate, above=True)
-    as_number("regularisation", penalty)
-    as_count("epochs", epochs)
-
-
-def check_flag(name: str, value: object) -> None:
-    """Refuse what is neither true nor false."""
-    if not isinstance(value, bool):
-        raise SettingError(f"{name} must be True or False, got {value!r}")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, frozen
-from unskew.checks import as_finite, as_number, choose
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
 from unskew.recommend.model import Algorithm, Axes, Model
+from unskew.settings import choice, declare, finite, flag, number
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Random(Algorithm):
     name: ClassVar[str] = "random"
     draw_name: ClassVar[str] = "random"
 
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         return Chance(int(rng.integers(1 << 62)), len(train.items))
 
 
@@ -68,7 +68,7 @@ class Popularity(Algorithm):
     name: ClassVar[str] = "popularity"
     draw_name: ClassVar[str] = "popularity"
 
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         counts = np.bincount(train.item, minlength=len(train.items))
         return SameForAll(frozen(counts.astype(np.float64)))
 
@@ -77,25 +77,17 @@ class Popularity(Algorithm):
 class PositivePopularity(Algorithm):
     """The most liked items first: the number of training ratings of at least `liked`.
 
-    Parameters
-    ----------
-    liked
-        The smallest rating that is liked.
-
     References
     ----------
     carraro2020 section 5 (PosPop), castells2018 section 7.
     """
 
-    liked: float = 4.0
+    liked: float = finite(4.0, "The smallest rating that is liked.")
 
     name: ClassVar[str] = "positive-popularity"
     draw_name: ClassVar[str] = "positive-popularity"
 
-    def __post_init__(self) -> None:
-        as_finite("liked", self.liked)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         return SameForAll(frozen(_per_item(train, train.value >= self.liked)))
 
 
@@ -111,7 +103,7 @@ class AverageRating(Algorithm):
     name: ClassVar[str] = "average-rating"
     draw_name: ClassVar[str] = "average-rating"
 
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         return SameForAll(frozen(_share(_per_item(train, train.value), _count(train))))
 
 
@@ -125,39 +117,30 @@ class SmoothedAverage(Algorithm):
     :math:`(\sum_u v_{ui} + \mu\,\bar v) / (n_i + \mu)`, with :math:`\bar v` the mean of all
     training values. An item without ratings has the mean of all.
 
-    Parameters
-    ----------
-    mu
-        μ: how many average ratings are added to each item; `mean` = training ratings per item. A
-        small one, such as mena2021's 1, puts items with one or two high ratings on top.
-    of
-        What is averaged: 1 where a rating is `liked` and 0 elsewhere (castells2018), the `rating`
-        itself, or `levels`: 0 below `liked`, then 1, 2, … (mena2021).
-    liked
-        The smallest rating that is liked.
-
     References
     ----------
     castells2018 section 7 (`mu="mean"`, `of="liked"`: the paper's text has no μ, its
     code has this one); mena2021 section 9 (`mu=1`, `of="levels"`).
     """
 
-    mu: float | str = "mean"
-    of: str = "liked"
-    liked: float = 4.0
+    mu: float | str = number(
+        "mean",
+        """μ: how many average ratings are added to each item; `mean` = training ratings per item. A
+        small one, such as mena2021's 1, puts items with one or two high ratings on top.""",
+        words=("mean",),
+    )
+    of: str = choice(
+        "liked",
+        """What is averaged: 1 where a rating is `liked` and 0 elsewhere (castells2018), the
+        `rating` itself, or `levels`: 0 below `liked`, then 1, 2, … (mena2021).""",
+        VALUES,
+    )
+    liked: float = finite(4.0, "The smallest rating that is liked.")
 
     name: ClassVar[str] = "smoothed-average"
     draw_name: ClassVar[str] = "smoothed-average"
 
-    def __post_init__(self) -> None:
-        if isinstance(self.mu, str):
-            choose("mu", self.mu, ("mean",))
-        else:
-            as_number("mu", self.mu)
-        choose("of", self.of, VALUES)
-        as_finite("liked", self.liked)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         value = train.value
         if self.of == "liked":
             value = (value >= self.liked).astype(np.float64)
@@ -175,25 +158,17 @@ class OptimalPrecision(Algorithm):
     :math:`\hat\varphi_P(i) = rel_i / (|U| - n_i)`: liked training ratings of the item over the
     training users who have not rated it. An item that everyone rated cannot be recommended.
 
-    Parameters
-    ----------
-    liked
-        The smallest rating that is liked.
-
     References
     ----------
     mena2021 section 5, Eq. 8, as in the authors' code.
     """
 
-    liked: float = 4.0
+    liked: float = finite(4.0, "The smallest rating that is liked.")
 
     name: ClassVar[str] = "optimal-precision"
     draw_name: ClassVar[str] = "optimal-precision"
 
-    def __post_init__(self) -> None:
-        as_finite("liked", self.liked)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         liked = _per_item(train, train.value >= self.liked)
         return SameForAll(frozen(_share(liked, _unrated(train))))
 
@@ -205,25 +180,17 @@ class OptimalAntiPrecision(Algorithm):
     :math:`\hat\varphi_{\bar P}(i) = -nonrel_i / (|U| - n_i)`: disliked training ratings of the
     item, negative, over the training users who have not rated it.
 
-    Parameters
-    ----------
-    liked
-        The smallest rating that is liked.
-
     References
     ----------
     mena2021 section 5, Eq. 10, as in the authors' code.
     """
 
-    liked: float = 4.0
+    liked: float = finite(4.0, "The smallest rating that is liked.")
 
     name: ClassVar[str] = "optimal-anti-precision"
     draw_name: ClassVar[str] = "optimal-anti-precision"
 
-    def __post_init__(self) -> None:
-        as_finite("liked", self.liked)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         disliked = _per_item(train, train.value < self.liked)
         return SameForAll(frozen(_share(-disliked, _unrated(train))))
 
@@ -235,41 +202,34 @@ class OptimalTrue(Algorithm):
     Restricted: :math:`rel_i / n_i` over the judgments given, 0 for an item without any.
     Unrestricted: :math:`rel_i / (|U| - n^{train}_i)`.
 
-    Parameters
-    ----------
-    truth
-        Judgments of randomly chosen items (missing at random), under the ids of the training
-        ratings.
-    liked
-        The smallest rating that is liked.
-    restricted
-        Which of the two.
-
     References
     ----------
     mena2021 section 5, Eq. 6, as in the authors' code.
     """
 
-    truth: Ratings | None = field(default=None, repr=False)
-    liked: float = 4.0
-    restricted: bool = True
+    truth: Ratings | None = declare(
+        None,
+        """Judgments of randomly chosen items (missing at random), under the ids of the training
+        ratings.""",
+        repr=False,
+    )
+    liked: float = finite(4.0, "The smallest rating that is liked.")
+    restricted: bool = flag(True, "Which of the two.")
 
     name: ClassVar[str] = "optimal-true"
     draw_name: ClassVar[str] = "optimal-true"
-
-    def __post_init__(self) -> None:
-        as_finite("liked", self.liked)
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as plain values, the truth by its fingerprint."""
         truth = None if self.truth is None else self.truth.fingerprint
         return {**super().describe(), "truth": truth}
 
-    def draw_value(self, setting: str, value: Any) -> Any:  # noqa: ARG002
+    def draw_value(self, setting: str, value: Any) -> Any:
         """Return a setting as it stands in the key, the truth by its fingerprint."""
-        return value.fingerprint if isinstance(value, Ratings) else value
+        stated = super().draw_value(setting, value)
+        return stated["fingerprint"] if isinstance(value, Ratings) else stated
 
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:  # noqa: ARG002
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         if self.truth is None:
             raise SettingError("optimal-true is an oracle: give it truth=…, unbiased judgments")
         if not self.truth.items.equals(train.items):

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.checks import as_number
 from unskew.data.ratings import Ratings
 from unskew.recommend.model import Algorithm, Model
-from unskew.recommend.sgd import check_descent, learned, padded
+from unskew.recommend.sgd import learned, padded
+from unskew.settings import count, number
 
 
 @dataclass(frozen=True)
@@ -24,43 +24,23 @@ class SVDpp(Algorithm):
     precision, one thread. A pass takes time proportional to the ratings, not to their squares per
     user: between two ratings of a user all her y_j move alike.
 
-    Parameters
-    ----------
-    factors
-        Columns of factors.
-    learning_rate
-        η.
-    regularisation
-        λ.
-    epochs
-        Passes over the ratings.
-    regularisation_bias
-        λ_b.
-    regularisation_implicit
-        λ_y.
-
     References
     ----------
     Koren 2008, Factorization meets the neighborhood, section 4, equations 15 and 16; mena2021
     section 8 (SVD++), where ratings 1 to 5 enter as 0, 0, 0, 1, 2.
     """
 
-    factors: int = 20
-    learning_rate: float = 0.002
-    regularisation: float = 0.01
-    epochs: int = 100
-    regularisation_bias: float = 0.01
-    regularisation_implicit: float = 0.01
+    factors: int = count(20, "Columns of factors.")
+    learning_rate: float = number(0.002, "η.", above=0)
+    regularisation: float = number(0.01, "λ.")
+    epochs: int = count(100, "Passes over the ratings.")
+    regularisation_bias: float = number(0.01, "λ_b.")
+    regularisation_implicit: float = number(0.01, "λ_y.")
 
     name: ClassVar[str] = "svdpp"
     draw_name: ClassVar[str] = "svdpp"
 
-    def __post_init__(self) -> None:
-        check_descent(self.factors, self.learning_rate, self.regularisation, self.epochs)
-        as_number("regularisation_bias", self.regularisation_bias)
-        as_number("regularisation_implicit", self.regularisation_implicit)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import svdpp_kernels as kernels
 
         users, items = len(train.users), len(train.items)

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, frozen
-from unskew.checks import as_count, as_number
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
@@ -17,6 +16,7 @@ from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.products import factor_model
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, user_rows
+from unskew.settings import count, number
 
 # Users or items per task; the results do not depend on it.
 _ROWS_PER_TASK = 128
@@ -104,33 +104,23 @@ class PLSA(Algorithm):
     p(z|u) and p(i|z) start near uniform, each value uniform in [0.5, 1.5] before normalisation.
     Users whose ratings are all 0 cannot be scored.
 
-    Parameters
-    ----------
-    topics
-        Values of z.
-    iterations
-        Of expectation and maximisation, at most.
-    tolerance
-        Stop when the mean logarithm of p(i|u), over what was counted, grows by less; 0 = never.
-
     References
     ----------
     Hofmann 2004, Latent semantic models for collaborative filtering, section 2.
     """
 
-    topics: int = 50
-    iterations: int = 100
-    tolerance: float = 0.0
+    topics: int = count(50, "Values of z.")
+    iterations: int = count(100, "Of expectation and maximisation, at most.")
+    tolerance: float = number(
+        0.0,
+        """Stop when the mean logarithm of p(i|u), over what was counted, grows by less; 0 =
+        never.""",
+    )
 
     name: ClassVar[str] = "plsa"
     draw_name: ClassVar[str] = "plsa"
 
-    def __post_init__(self) -> None:
-        as_count("topics", self.topics)
-        as_count("iterations", self.iterations)
-        as_number("tolerance", self.tolerance)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items, K = len(train.users), len(train.items), self.topics
         shares = Shares(self.name, train)
         theta = padded(normalised(rng.uniform(0.5, 1.5, (users, K)), axis=1))
@@ -164,37 +154,20 @@ class LDA(Algorithm):
     are treated alike, and the result depends on no order. Scores are Σ_z E[θ_uz] E[φ_zi]. γ and λ
     start as Gamma(100) draws divided by 100.
 
-    Parameters
-    ----------
-    topics
-        Number of topics.
-    alpha
-        Prior of a user's topics.
-    beta
-        Prior of a topic's items.
-    iterations
-        Updates of everything.
-
     References
     ----------
     Blei, Ng and Jordan 2003, Latent Dirichlet allocation, sections 5.2 to 5.4.
     """
 
-    topics: int = 100
-    alpha: float = 0.25
-    beta: float = 0.5
-    iterations: int = 100
+    topics: int = count(100, "Number of topics.")
+    alpha: float = number(0.25, "Prior of a user's topics.", above=0)
+    beta: float = number(0.5, "Prior of a topic's items.", above=0)
+    iterations: int = count(100, "Updates of everything.")
 
     name: ClassVar[str] = "lda"
     draw_name: ClassVar[str] = "lda"
 
-    def __post_init__(self) -> None:
-        as_count("topics", self.topics)
-        as_number("alpha", self.alpha, above=True)
-        as_number("beta", self.beta, above=True)
-        as_count("iterations", self.iterations)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items, K = len(train.users), len(train.items), self.topics
         shares = Shares(self.name, train)
         known = rated_items(train)[:, None]
@@ -244,19 +217,6 @@ class GaussianPLSA(Algorithm):
     item's smoothed mean plus normal noise of deviation 0.1, σ²_iz its smoothed variance. Users and
     items without training ratings cannot be scored.
 
-    Parameters
-    ----------
-    topics
-        Values of z.
-    iterations
-        Of expectation and maximisation.
-    tempering
-        β, above 0 and at most 1; below 1, topics are told apart less sharply.
-    smoothing
-        Ratings by which a user's mean and deviation are smoothed.
-    prior
-        Ratings by which the mean and variance of an item and topic are smoothed, above 0.
-
     References
     ----------
     Hofmann, Collaborative filtering via Gaussian probabilistic latent semantic analysis, SIGIR
@@ -274,23 +234,25 @@ class GaussianPLSA(Algorithm):
     True
     """
 
-    topics: int = 10
-    iterations: int = 100
-    tempering: float = 1.0
-    smoothing: float = 5.0
-    prior: float = 1.0
+    topics: int = count(10, "Values of z.")
+    iterations: int = count(100, "Of expectation and maximisation.")
+    tempering: float = number(
+        1.0,
+        "β, above 0 and at most 1; below 1, topics are told apart less sharply.",
+        above=0,
+        most=1.0,
+    )
+    smoothing: float = number(5.0, "Ratings by which a user's mean and deviation are smoothed.")
+    prior: float = number(
+        1.0,
+        """Ratings by which the mean and variance of an item and topic are smoothed, above 0.""",
+        above=0,
+    )
 
     name: ClassVar[str] = "gaussian-plsa"
     draw_name: ClassVar[str] = "gaussian-plsa"
 
-    def __post_init__(self) -> None:
-        as_count("topics", self.topics)
-        as_count("iterations", self.iterations)
-        as_number("tempering", self.tempering, most=1.0, above=True)
-        as_number("smoothing", self.smoothing)
-        as_number("prior", self.prior, above=True)
-
-    def _fit(self, train: Ratings, rng: np.random.Generator) -> Model:
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items, K = len(train.users), len(train.items), self.topics
         mean, deviation, value = standardised(train, self.smoothing)
         theta = normalised(rng.uniform(0.5, 1.5, (users, K)), axis=1)

@@ -15,6 +15,7 @@ from .random import Random as Random
 from .randomness import looks_random as looks_random
 from .saved import load_splits as load_splits
 from .saved import save_splits as save_splits
+from .split import Splitter as Splitter
 from .strata import judgment_bins as judgment_bins
 from .strata import popularity_percentiles as popularity_percentiles
 from .subsample import popularity_cut as popularity_cut

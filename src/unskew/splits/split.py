@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from datetime import datetime
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,20 +70,6 @@ class Splitter(DrawKeyed, ABC):
         """
         return list(self.each(ratings, seed))
 
-    def describe(self) -> dict[str, Any]:
-        """Return the settings as plain values, for a card."""
-        settings = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
-        return {"protocol": self.name, **settings}
-
-    def draw_value(self, setting: str, value: Any) -> Any:
-        """Return a setting as it stands in the key: ratings by their fingerprint."""
-        if isinstance(value, Ratings):
-            return {"ratings": len(value), "fingerprint": value.fingerprint}
-        if isinstance(value, datetime):
-            return value.isoformat()
-        value = super().draw_value(setting, value)
-        return value.item() if isinstance(value, np.generic) else value
-
 
 def assemble(
     protocol: Splitter,
@@ -132,17 +117,6 @@ def by_mask(
 def empty(protocol: Splitter, part: str, hint: str) -> DataError:
     """Build the error for a part without ratings."""
     return DataError(f"{protocol.name}: the {part} part is empty; {hint}")
-
-
-def _plain(value: Any) -> Any:
-    """Return a setting as JSON knows it."""
-    if isinstance(value, Splitter):
-        return value.describe()
-    if isinstance(value, Ratings):
-        return {"ratings": len(value), "fingerprint": value.fingerprint}
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def shared_rows(ratings: Ratings, other: Ratings) -> Mask:
