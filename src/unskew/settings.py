@@ -111,7 +111,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse wrong values; a class that checks more calls this first."""
-        hints = hints_of_fields(self.__class__)
+        kind: Any = type(self)
+        hints = hints_of_fields(kind)
         for one in fields(self):  # type: ignore[arg-type]
             value, setting = getattr(self, one.name), one.metadata.get(_SETTING)
             if setting is None or setting.refuse is None:

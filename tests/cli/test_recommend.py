@@ -7,7 +7,7 @@ import pytest
 import unskew as us
 from unskew.cli import main
 from unskew.data.sample import sample
-from unskew.recommend.adapt import as_model
+from unskew.recommend.model import as_model
 from unskew.recommend.registry import ALGORITHMS
 
 

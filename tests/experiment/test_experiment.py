@@ -28,8 +28,7 @@ from unskew.engine.store import Store, StoreError
 from unskew.experiment.plan import plan_from_card
 from unskew.experiment.results import keys_of, tasks_of
 from unskew.experiment.task import forget, perform, result_key
-from unskew.recommend.adapt import as_model
-from unskew.recommend.model import Algorithm
+from unskew.recommend.model import Algorithm, as_model
 from unskew.recommend.registry import ALGORITHMS
 
 SMALL = Plan(

@@ -131,7 +131,7 @@ def rewritten(file, change):
     ("change", "said"),
     [
         (lambda card: card.update(kind="pie"), "not a model file"),
-        (lambda card: card.update(format=99), "format 99, this version reads 2"),
+        (lambda card: card.update(format=99), "format 99, this version reads 3"),
         (lambda card: card["model"].update({"class": "os:system"}), "knows no model 'os:system'"),
         (
             lambda card: card["model"].update({"class": "unskew.recommend.simple:frozen"}),

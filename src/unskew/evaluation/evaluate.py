@@ -23,8 +23,7 @@ from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks
 from unskew.judging.rank import TIES as RANK_TIES
 from unskew.metrics.names import Metric, parse
-from unskew.recommend.adapt import as_model, can_score
-from unskew.recommend.model import Algorithm
+from unskew.recommend.model import Algorithm, as_model, can_score
 from unskew.runs import Run, read_run, system_name
 from unskew.splits.split import Split
 from unskew.targets.designs import BY_NAME, TargetLists, Targets

@@ -11,8 +11,7 @@ from unskew.checks import checked, choose
 from unskew.engine.rng import draw, key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
-from unskew.recommend.adapt import as_model
-from unskew.recommend.model import Model
+from unskew.recommend.model import Model, as_model
 from unskew.runs import Run
 from unskew.targets.designs import TargetLists
 from unskew.ties import own_number

@@ -30,12 +30,11 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.engine.files import replacing, sealed, unsealed
 from unskew.engine.versions import versions
 from unskew.errors import DataError
-from unskew.recommend.adapt import as_model
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Model, as_model
 from unskew.recommend.model_checks import check_model
 
 KIND = "unskew model"
-FORMAT = 2
+FORMAT = 3
 _CARD = "model.json"
 
 

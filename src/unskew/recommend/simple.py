@@ -12,20 +12,8 @@ from unskew.arrays import F64, I32, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
-from unskew.recommend.model import Algorithm, Axes, Model
+from unskew.recommend.model import Algorithm, Axes, Model, SameForAll
 from unskew.settings import choice, declare, finite, flag, number
-
-
-@dataclass(frozen=True, eq=False)
-class SameForAll:
-    """One score per item, the same for every user."""
-
-    item_score: F64
-    axes: ClassVar[Axes] = {"item_score": ("items",)}
-
-    def score(self, users: I32) -> F64:
-        """Return the items' scores once per user."""
-        return np.tile(self.item_score, (users.size, 1))
 
 
 @dataclass(frozen=True, eq=False)

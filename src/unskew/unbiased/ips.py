@@ -32,8 +32,7 @@ from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks
 from unskew.judging.shape import BLOCK, Scratch, View
 from unskew.metrics.block import WHOLE, Block, ratio
 from unskew.metrics.names import Metric, parse
-from unskew.recommend.adapt import as_model, can_score
-from unskew.recommend.model import Algorithm
+from unskew.recommend.model import Algorithm, as_model, can_score
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.splits.interventions import Intervened

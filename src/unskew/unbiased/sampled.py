@@ -31,7 +31,7 @@ from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.one_relevant import anchor_ranks, full_ranks, of_rank, value_at
 from unskew.judging.rank import ranks_of
 from unskew.metrics.names import Metric
-from unskew.recommend.adapt import as_model
+from unskew.recommend.model import as_model
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed, plain
 from unskew.stats.correlation import kendall, rounded

@@ -31,8 +31,7 @@ from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks
 from unskew.judging.shape import BLOCK, LIKED, MASKED, Matched, Scratch, View, count_labels
 from unskew.metrics.block import Block, Judged, ratio
 from unskew.metrics.names import Metric
-from unskew.recommend.adapt import as_model, can_score
-from unskew.recommend.model import Model
+from unskew.recommend.model import Model, as_model, can_score
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed, plain
 from unskew.runs import Run

@@ -19,7 +19,7 @@ from unskew.errors import DataError, quietly
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
 from unskew.metrics.block import WHOLE
-from unskew.recommend.adapt import as_model
+from unskew.recommend.model import as_model
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
 from unskew.splits.split import Split
