@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import unskew as us
+from shared import ROOT
 from unskew.auditing import citations, conclusions, designs, sections
 from unskew.auditing.reproduce import command, plan_toml
 from unskew.auditing.result import Audit, audit
@@ -95,31 +96,23 @@ def test_no_figure_is_empty(found):
         assert figure.title, name
 
 
-def test_designs_are_those_of_the_issue_where_there_is_time():
-    assert list(designs.DESIGNS) == [
-        "all-items",
-        "test-items",
-        "1r",
-        "u1r",
-        "p1r",
-        "test-targets",
-        "skew",
-        "wtd-h",
-        "temporal",
-    ]
+def test_slower_levels_do_no_less():
     quick, default, thorough = (designs.LEVELS[name] for name in ("quick", "default", "thorough"))
-    assert quick.algorithms == (
-        "random",
-        "popularity",
-        "average-rating",
-        "user-knn",
-        "puresvd",
-        "wrmf",
-    )
-    assert default.algorithms == (*quick.algorithms, "item-knn", "slim", "bprmf", "plsa")
-    assert (quick.repeats, quick.permutations, quick.folds) == (3, 10_000, None)
-    assert (default.repeats, default.permutations, default.folds) == (5, 100_000, None)
-    assert thorough.folds == 5
+    for less, more in ((quick, default), (default, thorough)):
+        assert more.algorithms[: len(less.algorithms)] == less.algorithms
+        assert more != less
+        for field in ("folds", "repeats", "permutations", "bootstrap", "samples"):
+            assert (getattr(more, field) or 1) >= (getattr(less, field) or 1), field
+
+
+def test_the_page_names_what_an_audit_runs():
+    page = (ROOT / "docs" / "audit.md").read_text()
+    rows = re.findall(r"^\| `([a-z0-9][a-z0-9-]*)` \|.*\| (\w+)[^|]*\|$", page, flags=re.MULTILINE)
+    assert dict(rows) == designs.SOURCES
+    for option, level in (("`--quick`", "quick"), ("(default)", "default")):
+        row = next(line for line in page.splitlines() if line.startswith(f"| {option} |"))
+        assert f"| {designs.LEVELS[level].repeats} |" in row
+        assert f"| {designs.LEVELS[level].permutations:,} |" in row
 
 
 def test_the_table_is_what_the_designs_gave(found, shop):

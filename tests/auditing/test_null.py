@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import unskew as us
+from shared.commands import invoke
 from shared.real_data import real_data
 from unskew.auditing.null import null_experiment
 from unskew.auditing.null_designs import (
@@ -487,18 +486,10 @@ def test_what_operating_characteristics_refuse(change, told):
 # The command
 
 
-def command(*arguments):
-    from unskew.cli import bias_audit
-
-    app = typer.Typer()
-    app.command("null")(bias_audit.null)
-    app.command("truth")(bias_audit.truth)
-    return CliRunner().invoke(app, [str(one) for one in arguments])
-
-
 def test_command(tmp_path):
     some_ratings(60, 30).to_csv(tmp_path / "ratings.csv")
-    done = command(
+    done = invoke(
+        "bias",
         "null",
         tmp_path / "ratings.csv",
         "--liked",
@@ -530,14 +521,12 @@ def test_command(tmp_path):
     assert {row["design"] for row in told["rows"]} == {"random", "test-targets"}
     assert "user-knn k=5 power=2" in {row["system"] for row in told["rows"]}
     assert (tmp_path / "null.json").exists()
-    text = command("null", tmp_path / "ratings.csv", "--repeats", 2, "--designs", "random")
+    text = invoke("bias", "null", tmp_path / "ratings.csv", "--repeats", 2, "--designs", "random")
     assert "null_share" in text.stdout
-    assert isinstance(
-        command("null", tmp_path / "ratings.csv", "--format", "xml").exception, us.UnknownName
-    )
-    assert isinstance(
-        command("null", tmp_path / "ratings.csv", "-a", "popular").exception, us.UnknownName
-    )
+    for options in (("--format", "xml"), ("-a", "popular")):
+        wrong = invoke("bias", "null", tmp_path / "ratings.csv", *options)
+        assert wrong.exit_code == 2
+        assert f"unknown {'format' if options[1] == 'xml' else 'algorithm'}" in wrong.stderr
 
 
 # What the papers found, on data

@@ -7,10 +7,9 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-import typer
-from typer.testing import CliRunner
 
 import unskew as us
+from shared.commands import invoke
 from shared.real_data import real_data
 from unskew.auditing import observed_and_true
 from unskew.auditing.interventions import (
@@ -444,20 +443,12 @@ def test_orders_need_two_systems():
 # The command
 
 
-def command(*arguments):
-    from unskew.cli import bias_audit
-
-    app = typer.Typer()
-    app.command("null")(bias_audit.null)
-    app.command("truth")(bias_audit.truth)
-    return CliRunner().invoke(app, [str(one) for one in arguments])
-
-
 def test_command(tmp_path):
     small = shop(80)
     small.ratings.to_csv(tmp_path / "ratings.csv")
     small.random(0.2).to_csv(tmp_path / "random.csv")
-    done = command(
+    done = invoke(
+        "bias",
         "truth",
         tmp_path / "ratings.csv",
         "--random",
@@ -486,7 +477,9 @@ def test_command(tmp_path):
     assert {row["design"] for row in told["rows"]} == {"full", "skew"}
     assert len(told["agreement"]) == 2
     assert (tmp_path / "truth.json").exists()
-    text = command("truth", "--world", "inverted", "--users", 60, "--items", 40, "--bootstrap", 0)
+    text = invoke(
+        "bias", "truth", "--world", "inverted", "--users", 60, "--items", 40, "--bootstrap", 0
+    )
     assert "every pair of the world inverted" in text.stdout
 
 
@@ -503,7 +496,7 @@ def test_command(tmp_path):
     ],
 )
 def test_what_the_command_refuses(arguments):
-    assert isinstance(command("truth", *arguments).exception, us.SettingError)
+    assert invoke("bias", "truth", *arguments).exit_code == 2
 
 
 # carraro2020 on Coat

@@ -16,7 +16,6 @@ import pytest
 import unskew as us
 from shared.plans import WORLD, results, world
 from unskew import DataError, Plan
-from unskew.cli import main
 from unskew.data.stored import data_key, put_ratings, stored_ratings
 from unskew.engine.execute import execute
 from unskew.engine.files import is_abandoned, replacing
@@ -36,17 +35,6 @@ PLAN = Plan(
 @pytest.fixture
 def store(tmp_path):
     return Store.open(tmp_path / "store")
-
-
-@pytest.fixture
-def call(capsys):
-    def do(*arguments):
-        with pytest.raises(SystemExit) as done:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return done.value.code or 0, printed.out, printed.err
-
-    return do
 
 
 def leave_part(folder, name=".x.result"):
@@ -545,11 +533,7 @@ def nothing(task):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_thousand_tasks_cost_little(store, workers):
-    begun = time.perf_counter()
+def test_a_thousand_tasks_leave_a_thousand_results(store, workers):
     done = [one.result for one in execute(nothing, [(store, n) for n in range(1000)], workers)]
-    spent = time.perf_counter() - begun
     assert len(set(done)) == 1000
     assert sum(1 for _ in store.entries()) == 1000
-    print(f"{workers} workers: {spent:.1f} s")
-    assert spent < 20

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import unskew as us
 from shared import plain
+from shared.ratings import ratings, split_of
 from unskew import DataError, SettingError
 from unskew.evaluation.chance import (
     CLOSED,
@@ -26,17 +27,6 @@ from unskew.metrics.names import parse
 from unskew.splits.registry import PROTOCOLS
 
 LIKED = 4
-
-
-def ratings(rows):
-    """Make ratings of (user, item, rating) rows."""
-    user, item, value = zip(*rows, strict=True)
-    return us.read_ratings({"user": user, "item": item, "rating": value})
-
-
-def split_of(train, test):
-    """Make a split of two sets of rows; pairs may be in both."""
-    return us.splits.Given(test=ratings(test), overlap="keep").split(ratings(train))[0]
 
 
 def chi_square_bound(degrees):

@@ -966,20 +966,6 @@ def test_no_judgment_is_disliked(tmp_path):
 # The command
 
 
-@pytest.fixture
-def call(capsys):
-    """Call the command in this process: code, output, errors."""
-    from unskew.cli import main
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return run
-
-
 def test_command(tmp_path, call):
     test, lists = made(19)
     test_files, runs = put_all(tmp_path, test, lists)

@@ -19,7 +19,6 @@ import unskew as us
 from shared import ROOT
 from shared.plans import PLAN, WORLD, broken, contents, drawn, results
 from unskew import DataError, Plan, SettingError
-from unskew.cli import main
 from unskew.data.stored import data_key, put_ratings
 from unskew.engine import cluster as dask_side
 from unskew.engine.cluster import ClusterError, connect, over
@@ -152,17 +151,6 @@ def undisturbed(tmp_path_factory):
     home = tmp_path_factory.mktemp("undisturbed") / "store"
     done = us.run_plan(WORLD, PLAN, store=home)
     return contents(home), done.table()
-
-
-@pytest.fixture
-def call(capsys):
-    def do(*arguments):
-        with pytest.raises(SystemExit) as done:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return done.value.code or 0, printed.out, printed.err
-
-    return do
 
 
 # What workers do: they import it from here

@@ -13,7 +13,6 @@ import unskew as us
 from shared import ROOT
 from shared.plans import WORLD, world
 from unskew import SettingError, UnknownName
-from unskew.cli import main
 from unskew.evaluation.chance import chance_scores
 from unskew.experiment.plan import STAGES, Plan, label_of, plan_from_card, plan_of
 from unskew.experiment.results import keys_of
@@ -27,19 +26,6 @@ def simple(train, rng):
 
 def plan(**settings):
     return Plan(**{"algorithms": [us.recommend.Popularity()], "metrics": ["P@5"], **settings})
-
-
-@pytest.fixture
-def call(capsys):
-    """Run the command in this process; return its exit code and what it printed."""
-
-    def do(*arguments):
-        with pytest.raises(SystemExit) as done:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return done.value.code or 0, printed.out, printed.err
-
-    return do
 
 
 # In Python

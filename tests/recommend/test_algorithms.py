@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 import unskew as us
-from shared.algorithms import EVERYONE, build, ratings
+from shared.algorithms import EVERYONE, build
+from shared.ratings import numbered_ratings, ratings
 from unskew.recommend.model import Model
 from unskew.recommend.registry import ALGORITHMS, algorithm, read_setting, settings_of
 
@@ -47,7 +48,7 @@ def some_ratings(seed=1, users=40, items=30, each=8):
         for u in range(users)
         for i in rng.choice(items, each, replace=False)
     ]
-    return ratings(rows, users, items)
+    return numbered_ratings(rows, users, items)
 
 
 @pytest.mark.parametrize("name", EVERYONE)
@@ -88,7 +89,7 @@ def communities(name):
         own = np.arange(10) + 10 * (u % 2)
         for i in rng.choice(own, 7, replace=False):
             rows.append((u, int(i), float(rng.integers(3, 6))))
-    return ratings(rows, 24, 20)
+    return numbered_ratings(rows, 24, 20)
 
 
 # Regularised to the mean, a rating predictor cannot tell communities that rate alike: it predicts
@@ -130,7 +131,7 @@ def test_ratings_of_two_communities_are_predicted(name):
         for u in range(24)
         for i in rng.choice(20, 14, replace=False)
     ]
-    train = ratings(rows, 24, 20)
+    train = numbered_ratings(rows, 24, 20)
     more = {"epochs": 200} if name in ("svd", "biased-mf") else {}
     more |= {"shrink": 1.0} if "nncos" in name else {}
     score = scores(fit(name, train, **more), train)
@@ -155,7 +156,7 @@ def test_a_checkerboard_is_completed(name):
         for i in range(20)
         if (u + i) % 2 == 0 and (u * 7 + i * 3) % 9 != 0
     ]
-    train = ratings(rows, 30, 20)
+    train = numbered_ratings(rows, 30, 20)
     score = scores(fit(name, train), train)
     found = []
     for u in range(30):
@@ -173,7 +174,7 @@ def test_a_checkerboard_is_completed(name):
 def test_unseen_users_and_items_have_no_score(name):
     base = some_ratings(users=12, items=10, each=4)
     rows = list(zip(base.user.tolist(), base.item.tolist(), base.value.tolist(), strict=True))
-    train = ratings(rows, 14, 12)
+    train = numbered_ratings(rows, 14, 12)
     score = scores(fit(name, train), train)
     assert np.isnan(score[12:]).all()
     assert np.isnan(score[:, 10:]).all()
@@ -285,7 +286,10 @@ def test_by_hand(chosen, expected):
 
 
 def test_the_oracle_by_hand():
-    train, truth = ratings(HAND), ratings([(1, 7, 1.0), (2, 7, 5.0), (3, 8, 4.0), (4, 9, 2.0)])
+    train, truth = (
+        ratings(HAND),
+        ratings([(1, 7, 1.0), (2, 7, 5.0), (3, 8, 4.0), (4, 9, 2.0)]),
+    )
     restricted = us.recommend.OptimalTrue(truth=truth).fit(train)
     assert scores(restricted, train)[0] == pytest.approx([1 / 2, 1, 0])
     whole = us.recommend.OptimalTrue(truth=truth, restricted=False).fit(train)

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.algorithms import all_scores, check_same_bits
+from shared.ratings import matrix_ratings
 from shared.real_data import real_data
 from unskew import Ratings
 from unskew.arrays import frozen
@@ -19,13 +21,6 @@ from unskew.recommend.nmf import PNMF
 from unskew.recommend.topics import PLSA
 
 
-def ratings(R: np.ndarray, seen: np.ndarray) -> Ratings:
-    """Make ratings of the seen cells; users and items without any keep their numbers."""
-    user, item = np.indices(R.shape).reshape(2, -1)
-    value = pl.Series(R.ravel().astype(float))
-    return Ratings.of(pl.Series(user), pl.Series(item), value).take(seen.ravel())
-
-
 def some(seed: int, users: int = 12, items: int = 9) -> tuple[Ratings, np.ndarray, np.ndarray]:
     """Return ratings from 0 to 4, their matrix and where they are; user 3 and item 5 are cold."""
     rng = np.random.default_rng(seed)
@@ -33,11 +28,7 @@ def some(seed: int, users: int = 12, items: int = 9) -> tuple[Ratings, np.ndarra
     seen[3], seen[:, 5] = False, False
     seen[0, 0] = True
     R = rng.integers(0, 5, seen.shape).astype(float)
-    return ratings(R, seen), R, seen
-
-
-def all_scores(model, train: Ratings) -> np.ndarray:
-    return model.score(np.arange(len(train.users), dtype=np.int32))
+    return matrix_ratings(R, seen), R, seen
 
 
 def terms(algorithm, R, seen):
@@ -127,7 +118,7 @@ def test_pzt_by_synthetic_examples():
 
     _, R, seen = some(8)
     R += 1  # a rating of 0 has no example there
-    train = ratings(R, seen)
+    train = matrix_ratings(R, seen)
     rng = np.random.default_rng(2)
     X, Y = (rng.uniform(0, 3**-0.5, (n, 3)) for n in R.shape)
     X[3], Y[5] = 0, 0
@@ -176,7 +167,7 @@ def test_where_it_ends_every_slope_is_zero(algorithm):
 def test_what_is_missing_weighs_by_hand():
     """Items with 4, 1 and no ratings: their square roots are 2, 1 and 0."""
     seen = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0]], bool)
-    train = ratings(np.ones((4, 3)), seen)
+    train = matrix_ratings(np.ones((4, 3)), seen)
     assert EALS(missing=6.0, popularity=0.5)._missing(train) == pytest.approx([4, 2, 0])
     assert EALS(missing=None, popularity=1.0)._missing(train) == pytest.approx([1.6, 0.4, 0])
     assert EALS(missing=None, popularity=0.0)._missing(train) == pytest.approx([1, 1, 0])
@@ -185,7 +176,7 @@ def test_what_is_missing_weighs_by_hand():
 def test_the_more_the_missing_of_popular_items_weighs_the_lower_they_score():
     rng = np.random.default_rng(3)
     seen = rng.random((60, 20)) < np.linspace(0.6, 0.05, 20)
-    train = ratings(np.ones(seen.shape), seen)
+    train = matrix_ratings(np.ones(seen.shape), seen)
     top = []
     for popularity in (0.0, 1.0):
         model = EALS(4, 0.1, 30, missing=10.0, popularity=popularity).fit(train, 1)
@@ -196,24 +187,14 @@ def test_the_more_the_missing_of_popular_items_weighs_the_lower_they_score():
 
 @pytest.mark.parametrize("algorithm", [PZT(9, iterations=3), EALS(9, iterations=3)])
 def test_same_bits_with_any_number_of_threads_and_any_tile(algorithm, monkeypatch):
-    train, _, _ = some(2, users=300, items=200)
-    monkeypatch.setattr("unskew.engine.threads.SMALL", 0)
-    several = []
-    for threads in (1, 2, 3):
-        monkeypatch.setattr("unskew.engine.threads.available", lambda threads=threads: threads)
-        model = algorithm.fit(train, 7)
-        several.append(all_scores(model, train))
-    assert len({scores.tobytes() for scores in several}) == 1
-    alone = np.concatenate([model.score(np.array([u], np.int32)) for u in range(300)])
-    assert alone.tobytes() == several[0].tobytes()
-    assert all_scores(algorithm.fit(train, 8), train).tobytes() != several[0].tobytes()
+    check_same_bits(algorithm, some(2, users=300, items=200)[0], monkeypatch)
 
 
 @pytest.mark.parametrize("kind", [PZT, EALS])
 def test_what_cannot_be_learned_from(kind):
     with pytest.raises(DataError, match="ratings from 0 up, but -1"):
-        kind().fit(ratings(np.array([[-1.0, 2.0]]), np.ones((1, 2), bool)))
-    huge = ratings(np.full((3, 3), 1e99), np.ones((3, 3), bool))
+        kind().fit(matrix_ratings(np.array([[-1.0, 2.0]]), np.ones((1, 2), bool)))
+    huge = matrix_ratings(np.full((3, 3), 1e99), np.ones((3, 3), bool))
     with pytest.raises(DataError, match="beyond all numbers; raise regularisation"):
         kind(2, alpha=1e300).fit(huge)
 

@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from shared.algorithms import all_scores, check_same_bits
+from shared.ratings import matrix_ratings, random_matrix
 from unskew import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.recommend import factors
@@ -15,26 +17,6 @@ from unskew.recommend.sparse import user_rows
 ALL = (PureSVD(2), WRMF(2, regularisation=1.0), WRMF(2, regularisation=1.0, solver="cg"))
 
 
-def ratings(R: np.ndarray, mask: np.ndarray) -> Ratings:
-    """Make ratings of the masked cells; users and items without any keep their numbers."""
-    user, item = np.indices(R.shape).reshape(2, -1)
-    value = pl.Series(R.ravel().astype(float))
-    return Ratings.of(pl.Series(user), pl.Series(item), value).take(mask.ravel())
-
-
-def random_ratings(seed: int, users: int = 30, items: int = 20) -> tuple[Ratings, np.ndarray]:
-    """Return ratings and their matrix (missing = 0): user 3 and item 5 are cold."""
-    rng = np.random.default_rng(seed)
-    mask = rng.random((users, items)) < 0.35
-    mask[3], mask[:, 5] = False, False
-    R = rng.integers(1, 6, mask.shape)
-    return ratings(R, mask), R * mask
-
-
-def all_scores(model, train: Ratings) -> np.ndarray:
-    return model.score(np.arange(len(train.users), dtype=np.int32))
-
-
 def cold(expected: np.ndarray) -> np.ndarray:
     expected[3], expected[:, 5] = np.nan, np.nan
     return expected
@@ -42,14 +24,14 @@ def cold(expected: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("users", "items", "k"), [(30, 20, 5), (25, 60, 7), (90, 300, 10)])
 def test_puresvd_equals_its_plain_twin(users, items, k):
-    train, R = random_ratings(users, users, items)
+    train, R = random_matrix(users, users, items)
     Q = np.linalg.svd(R)[2][:k].T
     model = PureSVD(k).fit(train)
     np.testing.assert_allclose(all_scores(model, train), cold(R @ Q @ Q.T), rtol=0, atol=1e-8)
 
 
 def test_puresvd_with_more_factors_than_rank_gives_the_ratings_back():
-    train, R = random_ratings(2)
+    train, R = random_matrix(2)
     model = PureSVD(100).fit(train)
     assert model.item_factors.shape == (20, 19)
     np.testing.assert_allclose(all_scores(model, train), cold(R.astype(float)), atol=1e-9)
@@ -58,7 +40,7 @@ def test_puresvd_with_more_factors_than_rank_gives_the_ratings_back():
 @pytest.mark.parametrize("longest", [1, 1 << 26])
 def test_singular_vectors_with_and_without_restarts(longest, monkeypatch):
     monkeypatch.setattr(factors, "MOST_BASIS", longest)
-    train, R = random_ratings(6, 150, 200)
+    train, R = random_matrix(6, 150, 200)
     sigma, Q = right_singular_vectors(user_rows(train), 6, np.random.default_rng(0))
     _, expected, V = np.linalg.svd(R)
     np.testing.assert_allclose(sigma, expected[:6], rtol=1e-10)
@@ -69,7 +51,7 @@ def test_singular_vectors_with_and_without_restarts(longest, monkeypatch):
 
 def test_equal_singular_values_are_all_found():
     """Each user rates an own item: fifty times the same singular value, then ten smaller ones."""
-    train = ratings(np.diag([2] * 50 + [1] * 10), np.eye(60, dtype=bool))
+    train = matrix_ratings(np.diag([2] * 50 + [1] * 10), np.eye(60, dtype=bool))
     sigma, _ = right_singular_vectors(user_rows(train), 55, np.random.default_rng(0))
     np.testing.assert_allclose(sigma, [2] * 50 + [1] * 5, rtol=1e-12)
 
@@ -89,7 +71,7 @@ def wrmf_twin(R, seen, extra, p, Y, regularisation, iterations):
 @pytest.mark.parametrize(("target", "confidence"), [("one", "linear"), ("rating", "log")])
 def test_wrmf_equals_its_plain_twin(k, target, confidence, solver, monkeypatch):
     monkeypatch.setattr(factors, "STEPS", 60)  # then conjugate gradients are exact too
-    train, R = random_ratings(4)
+    train, R = random_matrix(4)
     algorithm = WRMF(
         k, 0.3, 4, alpha=2.0, target=target, confidence=confidence, epsilon=0.5, solver=solver
     )
@@ -104,7 +86,7 @@ def test_wrmf_equals_its_plain_twin(k, target, confidence, solver, monkeypatch):
 def test_wrmf_counts_a_rating_of_zero_as_seen():
     R = np.array([[0.0, 3, 1], [2, 0, 0], [1, 1, 5], [0, 4, 0]])
     seen = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 1], [0, 1, 1]], bool)
-    train = ratings(R, seen)
+    train = matrix_ratings(R, seen)
     Y = np.random.default_rng(1).standard_normal((3, 2)) / (10 * np.sqrt(2))
     expected = wrmf_twin(R, seen, R, seen.astype(float), Y, 0.1, 3)
     model = WRMF(2, 0.1, 3).fit(train, np.random.default_rng(1))
@@ -116,37 +98,21 @@ def test_own_community_comes_first(algorithm):
     rng = np.random.default_rng(5)
     own = (np.arange(40) % 2)[:, None] == (np.arange(24) % 2)
     mask = own & (rng.random(own.shape) < 0.6)
-    train = ratings(np.full(own.shape, 4), mask)
+    train = matrix_ratings(np.full(own.shape, 4), mask)
     scores = all_scores(algorithm.fit(train), train)
     for u in range(len(own)):
         assert scores[u, own[u] & ~mask[u]].min() > scores[u, ~own[u]].max() + 0.1
 
 
-@pytest.mark.parametrize(
-    "algorithm", [PureSVD(6), WRMF(9, iterations=3), WRMF(9, iterations=3, solver="cg")]
-)
-def test_same_bits_with_any_number_of_threads_and_any_tile(algorithm, monkeypatch):
-    train, _ = random_ratings(2, users=300, items=200)
-    several = []
-    for threads in (1, 2, 3):
-        monkeypatch.setattr("unskew.engine.threads.available", lambda threads=threads: threads)
-        model = algorithm.fit(train, 7)
-        several.append(all_scores(model, train))
-    assert len({scores.tobytes() for scores in several}) == 1
-    alone = np.concatenate([model.score(np.array([u], np.int32)) for u in range(300)])
-    assert alone.tobytes() == several[0].tobytes()
-    assert all_scores(algorithm.fit(train, 8), train).tobytes() != several[0].tobytes()
-
-
 @pytest.mark.parametrize("algorithm", ALL)
 def test_edges(algorithm):
-    one = ratings(np.array([[3]]), np.array([[True]]))
+    one = matrix_ratings(np.array([[3]]), np.array([[True]]))
     assert all_scores(algorithm.fit(one), one)[0, 0] > 0
-    one_user = ratings(np.array([[3, 1, 2]]), np.array([[True, True, False]]))
+    one_user = matrix_ratings(np.array([[3, 1, 2]]), np.array([[True, True, False]]))
     scores = all_scores(algorithm.fit(one_user), one_user)
     assert np.isnan(scores[0, 2])
     assert not np.isnan(scores[0, :2]).any()
-    zero = ratings(np.zeros((4, 3)), np.ones((4, 3), bool))
+    zero = matrix_ratings(np.zeros((4, 3)), np.ones((4, 3), bool))
     assert np.isfinite(all_scores(algorithm.fit(zero), zero)).all()
     implicit = Ratings.of(pl.Series([1, 1, 2, 2]), pl.Series([1, 2, 2, 3]))
     assert np.isfinite(all_scores(algorithm.fit(implicit), implicit)).all()
@@ -154,10 +120,10 @@ def test_edges(algorithm):
 
 
 def test_wrmf_refuses_what_it_cannot_solve():
-    negative = ratings(np.array([[-1, 2]]), np.ones((1, 2), bool))
+    negative = matrix_ratings(np.array([[-1, 2]]), np.ones((1, 2), bool))
     with pytest.raises(DataError, match="ratings from 0 up, but -1"):
         WRMF().fit(negative)
-    huge = ratings(np.full((2, 2), 1e9), np.ones((2, 2), bool))
+    huge = matrix_ratings(np.full((2, 2), 1e9), np.ones((2, 2), bool))
     with pytest.raises(DataError, match="raise it, or lower alpha"):
         WRMF(3, regularisation=1e-300, target="rating").fit(huge)
 
@@ -180,3 +146,10 @@ def test_wrmf_refuses_what_it_cannot_solve():
 def test_settings_that_are_not_allowed(algorithm, settings):
     with pytest.raises(SettingError, match=next(iter(settings))):
         algorithm(**settings)
+
+
+@pytest.mark.parametrize(
+    "algorithm", [PureSVD(6), WRMF(9, iterations=3), WRMF(9, iterations=3, solver="cg")]
+)
+def test_same_bits_with_any_number_of_threads_and_any_tile(algorithm, monkeypatch):
+    check_same_bits(algorithm, random_matrix(2, users=300, items=200)[0], monkeypatch)

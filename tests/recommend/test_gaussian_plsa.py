@@ -4,19 +4,14 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 
+from shared.algorithms import all_scores
+from shared.ratings import matrix_ratings
 from unskew import Ratings
 from unskew.arrays import frozen
 from unskew.errors import SettingError
 from unskew.recommend.topics import GaussianPLSA, standardised
-
-
-def ratings(R: np.ndarray, seen: np.ndarray) -> Ratings:
-    user, item = np.indices(R.shape).reshape(2, -1)
-    value = pl.Series(R.ravel().astype(float))
-    return Ratings.of(pl.Series(user), pl.Series(item), value).take(seen.ravel())
 
 
 def some(seed: int = 1, users: int = 14, items: int = 9) -> tuple[Ratings, np.ndarray, np.ndarray]:
@@ -25,11 +20,7 @@ def some(seed: int = 1, users: int = 14, items: int = 9) -> tuple[Ratings, np.nd
     seen = rng.random((users, items)) < 0.6
     seen[3], seen[:, 5] = False, False
     R = rng.integers(1, 6, seen.shape).astype(float)
-    return ratings(R, seen), R, seen
-
-
-def all_scores(model, train: Ratings) -> np.ndarray:
-    return model.score(np.arange(len(train.users), dtype=np.int32))
+    return matrix_ratings(R, seen), R, seen
 
 
 class Twin:
@@ -118,14 +109,14 @@ def test_where_it_ends_every_slope_is_zero():
 def test_one_topic_by_hand():
     """Users rate 5 1 and 4 2: standardised 1 -1 and 1 -1; two of them and one of the prior."""
     R = np.array([[5.0, 1.0], [4.0, 2.0]])
-    train = ratings(R, np.ones((2, 2), bool))
+    train = matrix_ratings(R, np.ones((2, 2), bool))
     scores = all_scores(GaussianPLSA(1, smoothing=0.0).fit(train), train)
     np.testing.assert_allclose(scores, [[3 + 4 / 3, 3 - 4 / 3], [3 + 2 / 3, 3 - 2 / 3]])
 
 
 def test_users_are_standardised_by_hand():
     """Mean 3 and variance 2 of all; one user has 5 and 3, the other 1, both smoothed by 2."""
-    train = ratings(np.array([[5.0, 3.0], [1.0, 0.0]]), np.array([[1, 1], [1, 0]], bool))
+    train = matrix_ratings(np.array([[5.0, 3.0], [1.0, 0.0]]), np.array([[1, 1], [1, 0]], bool))
     mean, deviation, value = standardised(train, 2.0)
     spread = 8 / 3
     assert mean == pytest.approx([(8 + 6) / 4, (1 + 6) / 3])
@@ -135,7 +126,7 @@ def test_users_are_standardised_by_hand():
 
 
 def test_a_user_whose_ratings_are_all_equal():
-    train = ratings(np.full((3, 3), 0.1), np.ones((3, 3), bool))
+    train = matrix_ratings(np.full((3, 3), 0.1), np.ones((3, 3), bool))
     _, deviation, value = standardised(train, 0.0)
     assert (deviation == 1).all()
     assert np.abs(value).max() < 1e-15
@@ -158,7 +149,7 @@ def test_planted_tastes_are_predicted(tempering):
     likes = (np.arange(80) % 2)[:, None] == (np.arange(30) % 2)
     seen = rng.random(likes.shape) < 0.5
     R = np.where(likes, 4.5, 1.5) + rng.normal(0, 0.3, likes.shape)
-    train = ratings(R, seen)
+    train = matrix_ratings(R, seen)
     scores = all_scores(GaussianPLSA(2, tempering=tempering).fit(train), train)
     assert np.abs(scores - np.where(likes, 4.5, 1.5))[~seen].mean() < 0.4
     assert scores[likes & ~seen].min() > scores[~likes & ~seen].max()

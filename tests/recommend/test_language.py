@@ -1,7 +1,5 @@
 """Language models, the user-item relevance model and hitting times against plain twins."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -316,9 +314,3 @@ def test_settings(kind, settings, message):
 def test_unknown_smoothing():
     with pytest.raises(UnknownName, match="Did you mean 'dirichlet'"):
         RM2(smoothing="dirichelt")
-
-
-def test_import_is_light():
-    code = "import sys, unskew.recommend.graph; print('numba' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "False"

@@ -1,31 +1,19 @@
 """LibRec's neighbourhoods and its SLIM: against plain twins and the definition of a minimum."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 import unskew.recommend.limits
-from unskew import Ratings
-from unskew.arrays import frozen
-from unskew.data import Ids
+from shared.ratings import numbered_ratings
 from unskew.errors import DataError, SettingError
 from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
-
-
-def ratings(rows, users=None, items=None):
-    """Make ratings of rows (user, item, value); of the ids 0, 1, … some may have none."""
-    user, item, value = (np.array(column) for column in zip(*sorted(rows), strict=True))
-    ids = [Ids(pl.Series(range(n or 1 + column.max())))
-           for n, column in ((users, user), (items, item))]  # fmt: skip
-    return Ratings(*ids, frozen(user.astype(np.int32)), frozen(item.astype(np.int32)),
-                   frozen(value.astype(np.float64)))  # fmt: skip
 
 
 def some(seed, users=40, items=25, share=0.4, top=3):
     """Ratings 0, …, top - 1, zeros being ratings too."""
     rng = np.random.default_rng(seed)
     cells = np.argwhere(rng.random((users, items)) < share * rng.random(items) + 0.1)
-    return ratings([(u, i, rng.integers(0, top)) for u, i in cells.tolist()], users, items)
+    return numbered_ratings([(u, i, rng.integers(0, top)) for u, i in cells.tolist()], users, items)
 
 
 def dense(train):
@@ -81,7 +69,9 @@ def test_item_neighbours_as_defined(k, shrink):
 
 def test_ratings_do_not_weigh_votes_by_hand():
     """u0 shares two items with u1 and one with u2; both rated item 3, u2 with 0."""
-    train = ratings([(0, 0, 1), (0, 1, 2), (1, 0, 2), (1, 1, 2), (1, 3, 1), (2, 1, 1), (2, 3, 0)])
+    train = numbered_ratings(
+        [(0, 0, 1), (0, 1, 2), (1, 0, 2), (1, 1, 2), (1, 3, 1), (2, 1, 1), (2, 3, 0)]
+    )
     near = 6 / np.sqrt(5 * 8) * 2 / 12, 1 * 1 / 11
     assert everyone(LibRecUserKNN().fit(train), train)[0, 3] == pytest.approx(sum(near))
     assert everyone(LibRecUserKNN(k=1).fit(train), train)[0, 3] == pytest.approx(max(near))
@@ -167,7 +157,7 @@ def test_slim_scores_every_pair_as_librec_does():
 
 
 def test_slim_does_not_score_who_or_what_has_no_ratings():
-    train = ratings([(u, i, 1 + u % 2) for u in range(4) for i in range(3)], 6, 5)
+    train = numbered_ratings([(u, i, 1 + u % 2) for u in range(4) for i in range(3)], 6, 5)
     score = everyone(LibRecSLIM(2, 0.1, 0.3).fit(train), train)
     assert np.isnan(score[4:]).all()
     assert np.isnan(score[:, 3:]).all()

@@ -1,9 +1,10 @@
 """SLIM and EASE against plain numpy twins, on planted structure and at the edges."""
 
 import numpy as np
-import polars as pl
 import pytest
 
+from shared.algorithms import all_scores
+from shared.ratings import matrix_ratings, random_matrix
 from unskew import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.recommend import gram, limits
@@ -14,32 +15,12 @@ from unskew.recommend.sparse import rated_users, user_rows
 BOTH = (SLIM(l1=0.5, l2=2.0), EASE(l2=200.0))
 
 
-def ratings(R: np.ndarray, mask: np.ndarray) -> Ratings:
-    """Make ratings of the masked cells; users and items without any keep their numbers."""
-    user, item = np.indices(R.shape).reshape(2, -1)
-    value = pl.Series(R.ravel().astype(float))
-    return Ratings.of(pl.Series(user), pl.Series(item), value).take(mask.ravel())
-
-
-def random_ratings(seed: int, users: int = 30, items: int = 20) -> tuple[Ratings, np.ndarray]:
-    """Return ratings and their matrix (missing = 0): user 3 and item 5 are cold."""
-    rng = np.random.default_rng(seed)
-    mask = rng.random((users, items)) < 0.35
-    mask[3], mask[:, 5] = False, False
-    R = rng.integers(1, 6, mask.shape)
-    return ratings(R, mask), R * mask
-
-
-def all_scores(model, train: Ratings) -> np.ndarray:
-    return model.score(np.arange(len(train.users), dtype=np.int32))
-
-
 def communities() -> tuple[Ratings, np.ndarray, np.ndarray]:
     """Two groups of users who rate only their group's items, some of them."""
     rng = np.random.default_rng(5)
     own = (np.arange(40) % 2)[:, None] == (np.arange(24) % 2)
     mask = own & (rng.random(own.shape) < 0.6)
-    return ratings(np.full(own.shape, 4), mask), own, mask
+    return matrix_ratings(np.full(own.shape, 4), mask), own, mask
 
 
 def slim_twin(R: np.ndarray, l1: float, l2: float) -> np.ndarray:
@@ -57,7 +38,7 @@ def slim_twin(R: np.ndarray, l1: float, l2: float) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("values", ["rating", "one"])
 def test_slim_equals_its_plain_twin(seed, values):
-    train, R = random_ratings(seed)
+    train, R = random_matrix(seed)
     if values == "one":
         R = (R > 0).astype(float)
     W = slim_twin(R, 0.5, 2.0)
@@ -69,7 +50,7 @@ def test_slim_equals_its_plain_twin(seed, values):
 
 def test_slim_stops_within_its_tolerance():
     """With more items than a working set takes at once."""
-    train, R = random_ratings(9, users=60, items=150)
+    train, R = random_matrix(9, users=60, items=150)
     G, norm, l1, l2 = R.T @ R, (R**2).sum(axis=0), 0.1, 5.0
 
     def weights(tolerance):
@@ -95,7 +76,7 @@ def test_slim_stops_within_its_tolerance():
 
 @pytest.mark.parametrize("values", ["rating", "one"])
 def test_ease_equals_its_plain_twin(values):
-    train, R = random_ratings(1)
+    train, R = random_matrix(1)
     X = R.astype(float) if values == "rating" else (R > 0).astype(float)
     P = np.linalg.inv(X.T @ X + 3.0 * np.eye(X.shape[1]))
     B = -P / np.diag(P)
@@ -116,7 +97,7 @@ def test_own_community_comes_first(algorithm):
 
 @pytest.mark.parametrize("algorithm", BOTH)
 def test_same_bits_with_any_number_of_threads_and_any_tile(algorithm, monkeypatch):
-    train, _ = random_ratings(2, users=150, items=300)
+    train, _ = random_matrix(2, users=150, items=300)
     several = []
     for threads in (1, 2, 3):
         monkeypatch.setattr("unskew.engine.threads.available", lambda threads=threads: threads)
@@ -129,15 +110,15 @@ def test_same_bits_with_any_number_of_threads_and_any_tile(algorithm, monkeypatc
 
 @pytest.mark.parametrize("algorithm", BOTH)
 def test_edges(algorithm):
-    one = ratings(np.array([[3]]), np.array([[True]]))
+    one = matrix_ratings(np.array([[3]]), np.array([[True]]))
     assert all_scores(algorithm.fit(one), one).shape == (1, 1)
-    one_user = ratings(np.array([[3, 1, 2]]), np.array([[True, True, False]]))
+    one_user = matrix_ratings(np.array([[3, 1, 2]]), np.array([[True, True, False]]))
     scores = all_scores(algorithm.fit(one_user), one_user)
     assert np.isnan(scores[0, 2])
     assert not np.isnan(scores[0, 0])
-    zero = ratings(np.zeros((4, 3)), np.ones((4, 3), bool))
+    zero = matrix_ratings(np.zeros((4, 3)), np.ones((4, 3), bool))
     assert not np.nan_to_num(all_scores(algorithm.fit(zero), zero)).any()
-    negative = ratings(np.array([[-1, 2], [1, -2]]), np.ones((2, 2), bool))
+    negative = matrix_ratings(np.array([[-1, 2], [1, -2]]), np.ones((2, 2), bool))
     assert all_scores(algorithm.fit(negative), negative).shape == (2, 2)
     assert algorithm.fit(one_user).score(np.empty(0, np.int32)).shape == (0, 3)
 
@@ -145,7 +126,7 @@ def test_edges(algorithm):
 def test_slim_tells_no_weight_from_a_score_of_zero():
     """Item 2 is rated alone: nothing predicts it. A rating of 0 reaches an item with score 0."""
     mask = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1], [1, 0, 0]], bool)
-    train = ratings(np.array([[5, 4, 0], [4, 5, 0], [0, 0, 3], [0, 0, 0]]), mask)
+    train = matrix_ratings(np.array([[5, 4, 0], [4, 5, 0], [0, 0, 3], [0, 0, 0]]), mask)
     scores = all_scores(SLIM(l1=0.1, l2=1.0).fit(train), train)
     assert np.isnan(scores[:, 2]).all()
     assert np.isnan(scores[2]).all()
@@ -156,7 +137,7 @@ def test_slim_tells_no_weight_from_a_score_of_zero():
 @pytest.mark.parametrize("algorithm", BOTH)
 def test_too_many_items_are_refused_before_any_work(algorithm, monkeypatch):
     monkeypatch.setattr(limits, "LARGEST", 8 * 10**2)
-    train, _ = random_ratings(0)
+    train, _ = random_matrix(0)
     with pytest.raises(DataError, match=r"20 x 20 matrix of items .* can have 10 items"):
         algorithm.fit(train)
 
@@ -189,7 +170,7 @@ def test_inverse_in_blocks(step):
 
 
 def test_sparse_matrix():
-    train, R = random_ratings(4)
+    train, R = random_matrix(4)
     S = user_rows(train)
     dense = np.random.default_rng(0).standard_normal((20, 6))
     np.testing.assert_allclose(times(S, dense), R @ dense, atol=1e-12)

@@ -3,13 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 
 import unskew.engine.threads
-from unskew import Ratings
+from shared.ratings import numbered_ratings, random_cells
 from unskew.arrays import frozen
-from unskew.data import Ids
 from unskew.errors import DataError, SettingError
 from unskew.recommend import listwise
 from unskew.recommend import svdpp_kernels as kernels
@@ -17,20 +15,9 @@ from unskew.recommend.listwise import ListRankMF, Lists
 from unskew.recommend.svdpp import SVDpp
 
 
-def ratings(rows, users=None, items=None):
-    """Make ratings of rows (user, item, value); of the ids 0, 1, … some may have none."""
-    user, item, value = (np.array(column) for column in zip(*sorted(rows), strict=True))
-    ids = [Ids(pl.Series(range(n or 1 + column.max())))
-           for n, column in ((users, user), (items, item))]  # fmt: skip
-    return Ratings(*ids, frozen(user.astype(np.int32)), frozen(item.astype(np.int32)),
-                   frozen(value.astype(np.float64)))  # fmt: skip
-
-
 def some(seed=0, users=7, items=9, rows=30):
-    rng = np.random.default_rng(seed)
-    cells = rng.choice(users * items, rows, replace=False)
-    made = [(c // items, c % items, rng.integers(0, 3)) for c in cells.tolist()]
-    return ratings(made, users, items + 1)
+    cells = random_cells(seed, users, items, rows, values=(0, 3))
+    return numbered_ratings(cells, users, items + 1)  # nobody rated the last item
 
 
 def everyone(model, train):
@@ -92,7 +79,7 @@ def test_lists_find_what_is_rated_high():
     rng = np.random.default_rng(3)
     rows = [(u, i, 2.0 * (u % 2 == i % 2)) for u in range(30) for i in range(20)
             if rng.random() < 0.6]  # fmt: skip
-    train = ratings(rows, 30, 20)
+    train = numbered_ratings(rows, 30, 20)
     model = ListRankMF(regularisation=0.001, epochs=200).fit(train, 1)
     score = everyone(model, train)
     own = np.equal.outer(np.arange(30) % 2, np.arange(20) % 2)
@@ -117,14 +104,14 @@ def test_ratings_and_divisor_on_another_scale_give_the_same_lists():
 
 def test_a_flat_loss_ends():
     """One rating per user: nothing to learn, and no step that would never be short enough."""
-    train = ratings([(u, 0, 1.0) for u in range(5)])
+    train = numbered_ratings([(u, 0, 1.0) for u in range(5)])
     score = everyone(ListRankMF(regularisation=0.0, epochs=100).fit(train, 1), train)
     assert np.isfinite(score).all()
 
 
 @pytest.mark.parametrize("values", [(0.0, 0.0), (-2.0, -1.0)])
 def test_ratings_may_have_no_positive_maximum(values):
-    train = ratings([(u, i, values[i]) for u in range(5) for i in range(2)])
+    train = numbered_ratings([(u, i, values[i]) for u in range(5) for i in range(2)])
     assert np.isfinite(everyone(ListRankMF().fit(train, 1), train)).all()
 
 
@@ -183,7 +170,7 @@ def test_svdpp_fits_planted_ratings():
     rng = np.random.default_rng(2)
     truth = 3 + rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40))
     seen = rng.random(truth.shape) < 0.6
-    train = ratings([(u, i, truth[u, i]) for u, i in np.argwhere(seen).tolist()], 60, 40)
+    train = numbered_ratings([(u, i, truth[u, i]) for u, i in np.argwhere(seen).tolist()], 60, 40)
     found = everyone(SVDpp(4, 0.01, 0.02, 300).fit(train, 1), train)
     left = np.sqrt(np.mean((found - truth)[~seen] ** 2))
     assert left < 0.3 * truth.std()

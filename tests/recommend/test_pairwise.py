@@ -3,13 +3,11 @@
 from collections import OrderedDict
 
 import numpy as np
-import polars as pl
 import pytest
 
 import unskew.engine.threads
-from unskew import Ratings
+from shared.ratings import numbered_ratings, random_cells
 from unskew.arrays import frozen
-from unskew.data import Ids
 from unskew.errors import DataError, SettingError
 from unskew.recommend import pairwise
 from unskew.recommend import pairwise_kernels as kernels
@@ -19,19 +17,8 @@ SEED = np.uint64(12345)
 ALL = [WBPR(3, epochs=2), WBPR(3, epochs=2, drifting=True), GBPR(3, epochs=3), RankSGD(3, epochs=3)]
 
 
-def ratings(rows, users=None, items=None):
-    """Make ratings of rows (user, item, value); of the ids 0, 1, … some may have none."""
-    user, item, value = (np.array(column) for column in zip(*sorted(rows), strict=True))
-    ids = [Ids(pl.Series(range(n or 1 + column.max())))
-           for n, column in ((users, user), (items, item))]  # fmt: skip
-    return Ratings(*ids, frozen(user.astype(np.int32)), frozen(item.astype(np.int32)),
-                   frozen(value.astype(np.float64)))  # fmt: skip
-
-
-def some(seed=0, users=7, items=9, rows=30):
-    rng = np.random.default_rng(seed)
-    cells = rng.choice(users * items, rows, replace=False)
-    return ratings([(c // items, c % items, rng.integers(0, 3)) for c in cells.tolist()])
+def some(*size, **sizes):
+    return numbered_ratings(random_cells(*size, **sizes, values=(0, 3)))
 
 
 def everyone(model, train):
@@ -68,7 +55,7 @@ def test_unrated_items_are_drawn_by_their_weight(by, tries):
     if tries == "none":  # a user who rated all but one rare item, so that draws run out
         rows = [(0, i, 1.0) for i in range(8)] + [(1, 8, 1.0), (1, 0, 1.0), (2, 7, 1.0)]
         rows += [(u, i, 1.0) for u in range(3, 403) for i in range(3)]
-        train = ratings(rows)
+        train = numbered_ratings(rows)
     weight = pairwise.popularity(train)
     if by == "alike":
         weight = frozen((weight > 0).astype(np.int64))
@@ -87,7 +74,7 @@ def test_unrated_items_are_drawn_by_their_weight(by, tries):
 
 
 def test_who_rated_everything_has_no_unrated_item():
-    train = ratings([(0, i, 1.0) for i in range(4)] + [(1, 2, 1.0)])
+    train = numbered_ratings([(0, i, 1.0) for i in range(4)] + [(1, 2, 1.0)])
     weight = pairwise.popularity(train)
     assert kernels.draw_unrated(SEED, train.item, weight, train.start, train.item, 0) == -1
     for algorithm in ALL:
@@ -206,7 +193,7 @@ def crowd(seed=0, users=300, items=90):
     rng = np.random.default_rng(seed)
     cells = rng.random((users, items)) < rng.beta(0.5, 3.0, items)
     cells[:, 0], cells[7], cells[8], cells[:, 5] = True, True, False, False
-    return ratings([(u, i, 1.0) for u, i in np.argwhere(cells).tolist()], users, items)
+    return numbered_ratings([(u, i, 1.0) for u, i in np.argwhere(cells).tolist()], users, items)
 
 
 def test_drifting_wbpr_as_in_librec():
@@ -356,7 +343,7 @@ def test_rank_sgd_learns_differences():
     rng = np.random.default_rng(1)
     rows = [(u, i, 2.0) for u in range(20) for i in range(20)
             if u % 2 == i % 2 and rng.random() < 0.8]  # fmt: skip
-    train = ratings(rows, 20, 20)
+    train = numbered_ratings(rows, 20, 20)
     score = everyone(RankSGD(4, 0.03, 400).fit(train, 1), train)
     own = np.equal.outer(np.arange(20) % 2, np.arange(20) % 2)
     rated = np.zeros((20, 20), bool)

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from shared.algorithms import all_scores
 from unskew import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.recommend.poisson import HPF
@@ -35,10 +36,6 @@ def some(seed: int = 1, users: int = 8, items: int = 7) -> np.ndarray:
     R = rng.integers(1, 6, (users, items)) * (rng.random((users, items)) < 0.4)
     R[np.arange(users), np.arange(users) % items] = 3
     return R.astype(float)
-
-
-def all_scores(model, train: Ratings) -> np.ndarray:
-    return model.score(np.arange(len(train.users), dtype=np.int32))
 
 
 class Twin:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import unskew as us
-from shared.algorithms import EVERYONE, build, ratings
+from shared.algorithms import EVERYONE, build
+from shared.ratings import numbered_ratings
 from unskew.engine.files import sealed
 from unskew.errors import DataError
-from unskew.recommend.registry import ALGORITHMS
 from unskew.recommend.saved_models import array_digest
 
 
@@ -23,7 +23,7 @@ def train():
     rng = np.random.default_rng(5)
     rows = [(u, i, int(rng.integers(1, 6))) for u in range(25) for i in range(18)
             if rng.random() < 0.4]  # fmt: skip
-    return ratings(rows, 27, 19)  # two users and an item without ratings
+    return numbered_ratings(rows, 27, 19)  # two users and an item without ratings
 
 
 def fitted(name, train):
@@ -75,7 +75,7 @@ def test_scores_and_factors_of_others_can_be_saved(train, tmp_path):
 
 def test_other_users_or_items_are_refused(train, tmp_path):
     us.recommend.save_model(us.recommend.Popularity().fit(train), tmp_path / "m", train)
-    other = ratings([(1, 2, 3)], 27, 30)
+    other = numbered_ratings([(1, 2, 3)], 27, 30)
     with pytest.raises(DataError, match="fitted to 19 items, the ratings have 30"):
         us.recommend.load_model(tmp_path / "m", other)
     assert us.recommend.load_model(tmp_path / "m").score(np.zeros(1, np.int32)).shape == (1, 19)
@@ -258,7 +258,3 @@ def test_a_plain_archive_is_foreign(tmp_path):
         archive.writestr("a.txt", "b")
     with pytest.raises(DataError, match="not a model file of unskew"):
         us.recommend.load_model(tmp_path / "z")
-
-
-def test_every_algorithm_is_walked():
-    assert set(EVERYONE) == set(ALGORITHMS)

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import unskew.engine.threads
+from shared.ratings import numbered_ratings, random_cells
 from unskew import Ratings
 from unskew.arrays import frozen
-from unskew.data import Ids
 from unskew.errors import DataError, SettingError
 from unskew.recommend.bpr import BPRMF
 from unskew.recommend.sgd import SVD, BiasedMF
@@ -25,19 +25,8 @@ QUICK = [
 ]
 
 
-def ratings(rows, users=None, items=None):
-    """Make ratings of rows (user, item, value); of the ids 0, 1, … some may have none."""
-    user, item, value = (np.array(column) for column in zip(*sorted(rows), strict=True))
-    ids = [Ids(pl.Series(range(n or 1 + column.max())))
-           for n, column in ((users, user), (items, item))]  # fmt: skip
-    return Ratings(*ids, frozen(user.astype(np.int32)), frozen(item.astype(np.int32)),
-                   frozen(value.astype(np.float64)))  # fmt: skip
-
-
-def some(seed=0, users=7, items=9, rows=30):
-    rng = np.random.default_rng(seed)
-    cells = rng.choice(users * items, rows, replace=False)
-    return ratings([(c // items, c % items, rng.integers(1, 6)) for c in cells.tolist()])
+def some(*size, **sizes):
+    return numbered_ratings(random_cells(*size, **sizes))
 
 
 def communities(seed=0, size=20, chance=0.5):
@@ -46,7 +35,7 @@ def communities(seed=0, size=20, chance=0.5):
     half = np.arange(2 * size) % 2
     rated = (half[:, None] == half) & (rng.random((2 * size, 2 * size)) < chance)
     rows = [(u, i, rng.integers(4, 6)) for u, i in np.argwhere(rated).tolist()]
-    return ratings(rows, 2 * size, 2 * size), half, rated
+    return numbered_ratings(rows, 2 * size, 2 * size), half, rated
 
 
 def everyone(model, train):
@@ -70,7 +59,7 @@ def start_of(algorithm, train, seed):
 @pytest.mark.parametrize("algorithm", [SVD(5, 0.1, 0.3, 1), SVD(5, 0.1, 0.3, 1, True),
                                        BiasedMF(5, 0.1, 0.3, 1)])  # fmt: skip
 def test_one_rating_is_one_step_against_the_gradient(algorithm):
-    train = ratings([(0, 0, 4)])
+    train = numbered_ratings([(0, 0, 4)])
     _, mean, P, Q, b, c = start_of(algorithm, train, 3)
     mean = mean and 4.0
     biased = not isinstance(algorithm, SVD) or algorithm.bias
@@ -154,7 +143,7 @@ def test_a_triple_is_one_step_against_the_gradient():
     from unskew.recommend.sgd_kernels import pairwise_draws
 
     # Only (0, 0, 1) is a triple; draws are made until it was hit.
-    train = ratings([(0, 0, 1), (1, 0, 1), (1, 1, 1)])
+    train = numbered_ratings([(0, 0, 1), (1, 0, 1), (1, 1, 1)])
     rng = np.random.default_rng(0)
     P, Q = rng.normal(size=(2, 8)).astype(np.float32), rng.normal(size=(2, 8)).astype(np.float32)
     c = rng.normal(size=2).astype(np.float32)
@@ -193,7 +182,7 @@ def test_communities_like_their_items(algorithm):
     half = np.arange(30) % 2
     rated = rng.random((30, 30)) < 0.5
     rows = [(u, i, 5 if half[u] == half[i] else 1) for u, i in np.argwhere(rated).tolist()]
-    train = ratings(rows, 30, 30)
+    train = numbered_ratings(rows, 30, 30)
     scores = everyone(algorithm.fit(train), train)
     for u in range(30):
         own = scores[u, (half == half[u]) & ~rated[u]]
@@ -202,7 +191,7 @@ def test_communities_like_their_items(algorithm):
 
 @pytest.mark.parametrize("algorithm", QUICK)
 def test_who_and_what_cannot_be_scored(algorithm):
-    train = ratings([(0, 0, 3), (0, 2, 0), (2, 0, 5)], users=4, items=5)
+    train = numbered_ratings([(0, 0, 3), (0, 2, 0), (2, 0, 5)], users=4, items=5)
     scores = everyone(algorithm.fit(train), train)
     known = np.zeros((len(train.users), len(train.items)), bool)
     known[np.ix_([0, 2], [0, 2])] = True
@@ -213,7 +202,7 @@ def test_who_and_what_cannot_be_scored(algorithm):
 @pytest.mark.parametrize("rows", [[(0, 0, 1)], [(0, 0, 0)], [(0, i, 3) for i in range(4)],
                                   [(u, 0, 3) for u in range(4)]])  # fmt: skip
 def test_very_small_data(algorithm, rows):
-    train = ratings(rows)
+    train = numbered_ratings(rows)
     scores = everyone(algorithm.fit(train), train)
     users, items, _ = zip(*rows, strict=True)
     assert np.isfinite(scores[np.ix_(users, items)]).all()

@@ -7,28 +7,16 @@ import polars as pl
 import pytest
 
 import unskew.engine.threads
+from shared.ratings import numbered_ratings, random_cells
 from unskew import Ratings
-from unskew.arrays import frozen
-from unskew.data import Ids
 from unskew.errors import DataError, SettingError
 from unskew.recommend.topics import LDA, PLSA
 
 QUICK = [PLSA(3, 4), LDA(3, iterations=4)]
 
 
-def ratings(rows, users=None, items=None):
-    """Make ratings of rows (user, item, value); of the ids 0, 1, … some may have none."""
-    user, item, value = (np.array(column) for column in zip(*sorted(rows), strict=True))
-    ids = [Ids(pl.Series(range(n or 1 + column.max())))
-           for n, column in ((users, user), (items, item))]  # fmt: skip
-    return Ratings(*ids, frozen(user.astype(np.int32)), frozen(item.astype(np.int32)),
-                   frozen(value.astype(np.float64)))  # fmt: skip
-
-
-def some(seed=0, users=7, items=9, rows=30):
-    rng = np.random.default_rng(seed)
-    cells = rng.choice(users * items, rows, replace=False)
-    return ratings([(c // items, c % items, rng.integers(1, 6)) for c in cells.tolist()])
+def some(*size, **sizes):
+    return numbered_ratings(random_cells(*size, **sizes))
 
 
 def dense(train):
@@ -141,7 +129,7 @@ def test_communities_find_their_items(algorithm):
     half = np.arange(40) % 2
     rated = (half[:, None] == half) & (rng.random((40, 40)) < 0.5)
     rows = [(u, i, rng.integers(1, 6)) for u, i in np.argwhere(rated).tolist()]
-    train = ratings(rows, 40, 40)
+    train = numbered_ratings(rows, 40, 40)
     scores = everyone(algorithm.fit(train), train)
     for u in range(40):
         own = scores[u, (half == half[u]) & ~rated[u]]
@@ -150,7 +138,7 @@ def test_communities_find_their_items(algorithm):
 
 @pytest.mark.parametrize("algorithm", QUICK)
 def test_who_and_what_cannot_be_scored(algorithm):
-    train = ratings([(0, 0, 3), (0, 2, 0), (2, 0, 5)], users=4, items=5)
+    train = numbered_ratings([(0, 0, 3), (0, 2, 0), (2, 0, 5)], users=4, items=5)
     scores = everyone(algorithm.fit(train), train)
     known = np.zeros((4, 5), bool)
     known[np.ix_([0, 2], [0, 2])] = True
@@ -161,12 +149,12 @@ def test_who_and_what_cannot_be_scored(algorithm):
 @pytest.mark.parametrize("rows", [[(0, 0, 1)], [(0, i, 3) for i in range(4)],
                                   [(u, 0, 3) for u in range(4)]])  # fmt: skip
 def test_very_small_data(algorithm, rows):
-    train = ratings(rows)
+    train = numbered_ratings(rows)
     np.testing.assert_allclose(everyone(algorithm.fit(train), train).sum(axis=1), 1.0)
 
 
 def test_users_whose_ratings_are_all_zero():
-    train = ratings([(0, 0, 0), (0, 1, 0), (1, 0, 2)])
+    train = numbered_ratings([(0, 0, 0), (0, 1, 0), (1, 0, 2)])
     scores = everyone(PLSA(2).fit(train), train)
     assert np.isnan(scores[0]).all()
     np.testing.assert_allclose(scores[1], [1.0, 0.0])
@@ -176,7 +164,7 @@ def test_users_whose_ratings_are_all_zero():
 def test_ids_without_ratings_change_nothing():
     rows = [(0, 0, 3), (0, 1, 1), (1, 1, 5)]
     for algorithm in (PLSA(1, 5), LDA(1, iterations=5)):
-        few, many = ratings(rows), ratings(rows, 3, 6)
+        few, many = numbered_ratings(rows), numbered_ratings(rows, 3, 6)
         np.testing.assert_allclose(everyone(algorithm.fit(few), few),
                                    everyone(algorithm.fit(many), many)[:2, :2])  # fmt: skip
 
@@ -211,7 +199,7 @@ def test_implicit_ratings():
 @pytest.mark.parametrize("algorithm", QUICK)
 def test_negative_ratings_are_refused(algorithm):
     with pytest.raises(DataError, match="1 are, the first -1 in row 2"):
-        algorithm.fit(ratings([(0, 0, 1), (0, 1, -1)]))
+        algorithm.fit(numbered_ratings([(0, 0, 1), (0, 1, -1)]))
 
 
 @pytest.mark.parametrize(("kind", "wrong"), [

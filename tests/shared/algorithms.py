@@ -1,10 +1,7 @@
 """Every recommender, with settings for small data, and ratings to fit it to."""
 
 import numpy as np
-import polars as pl
 
-import unskew as us
-from unskew.data.ratings import Ratings
 from unskew.recommend.registry import ALGORITHMS, algorithm
 
 EVERYONE = sorted(ALGORITHMS)
@@ -47,14 +44,21 @@ def build(name, **more):
     return algorithm(name, **{**SMALL.get(name, {}), **more})
 
 
-def ratings(rows, users=None, items=None):
-    """Return ratings of (user, item, value); ids up to `users` and `items` exist without any."""
-    user, item, value = (np.array(column) for column in zip(*rows, strict=True))
-    made = Ratings.of(pl.Series(user), pl.Series(item), pl.Series(value, dtype=pl.Float64))
-    if users is None:
-        return made
-    known = us.data.Ids(pl.Series(np.arange(users))), us.data.Ids(pl.Series(np.arange(items)))
-    tables = [
-        ids.codes(own.values) for ids, own in zip(known, (made.users, made.items), strict=True)
-    ]
-    return made.recode(known[0], tables[0], known[1], tables[1])
+def all_scores(model, train):
+    """Return the scores of all users and items."""
+    return model.score(np.arange(len(train.users), dtype=np.int32))
+
+
+def check_same_bits(algorithm, train, monkeypatch):
+    """Fit with one, two and three threads, score all users at once and one by one."""
+    monkeypatch.setattr("unskew.engine.threads.SMALL", 0)
+    several = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr("unskew.engine.threads.available", lambda threads=threads: threads)
+        model = algorithm.fit(train, 7)
+        several.append(all_scores(model, train))
+    assert len({scores.tobytes() for scores in several}) == 1
+    users = range(len(train.users))
+    alone = np.concatenate([model.score(np.array([user], np.int32)) for user in users])
+    assert alone.tobytes() == several[0].tobytes()
+    assert all_scores(algorithm.fit(train, 8), train).tobytes() != several[0].tobytes()

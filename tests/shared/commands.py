@@ -1,8 +1,12 @@
 """Every command, with arguments on files that are small enough to run them all."""
 
-from typer.main import get_command
+import warnings
 
-from unskew.cli import app
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from unskew.cli import app, main
 
 RATINGS = [(u, i, 1 + (u * i + u) % 5) for u in range(12) for i in range(10) if (u + 2 * i) % 3]
 
@@ -73,3 +77,16 @@ design = "all-items"
 [[algorithm]]
 name = "popularity"
 """
+
+
+def run(capsys, *arguments):
+    """Run a command in this process; return its exit code and all that it printed."""
+    with warnings.catch_warnings(), pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    out = capsys.readouterr()
+    return stop.value.code, out.out + out.err
+
+
+def invoke(*arguments):
+    """Run a command in this process; return its exit code, output and errors as one result."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.commands import run
 from shared.real_data import real_data
 from unskew import DataError, DataWarning, SettingError
 from unskew.data.ratings import under_one_numbering
@@ -358,15 +359,6 @@ def test_users_and_items_that_are_not_independent():
 
 
 # The command line
-
-
-def run(capsys, *arguments):
-    from unskew.cli import main
-
-    with warnings.catch_warnings(), pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    out = capsys.readouterr()
-    return stop.value.code, out.out + out.err
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Splits, sub-samples, strata and the audit: by hand, by property, and on published data."""
 
 import json
-import warnings
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -12,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.commands import run
+from shared.ratings import ratings
 from shared.real_data import real_data
 from unskew import DataError, Ratings, SettingError
 from unskew.checks import as_share, portion
@@ -30,13 +31,6 @@ from unskew.splits.strata import judgment_bins, popularity_percentiles
 from unskew.splits.subsample import popularity_cut, random_parts, sparsity_sample
 from unskew.splits.time import Temporal
 from unskew.splits.user import LeaveOut, PerUser
-
-
-def ratings(rows, tags=None):
-    """Make ratings of (user, item, rating[, seconds]) rows."""
-    names = ("user", "item", "rating", "time")
-    columns = dict(zip(names, zip(*rows, strict=True), strict=False))
-    return us.read_ratings({**columns, **(tags or {})}, tags=list(tags or {}))
 
 
 def rows(part):
@@ -847,16 +841,6 @@ def test_protocols_by_name():
 # The command line
 
 
-def run(capsys, *arguments):
-    """Run a command; return its exit code and what it printed."""
-    from unskew.cli import main
-
-    with warnings.catch_warnings(), pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    out = capsys.readouterr()
-    return stop.value.code, out.out + out.err
-
-
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "ratings.csv"
@@ -912,23 +896,22 @@ def test_a_failed_split_leaves_the_old_one(capsys, table, tmp_path):
     assert len(load_splits(folder)) == 1
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["user", "--test", 0.3, "--pick", "last"],
-        ["leave-out", "--number", 2],
-        ["temporal", "--test", 0.2, "--ties", "train"],
-        ["temporal", "--per-user"],
-        ["events", "--at", 30],
-        ["flat", "--test", 0.2],
-        ["flat", "--per-item", 3, "--repetitions", 2],
-        ["head-removed", "--folds", 2, "--head", 0.2],
-        ["familiar", "--folds", 2],
-        ["familiar", "--folds", 0, "--fair", "--liked", 3],
-        ["given", "--column", "fold"],
-    ],
-    ids=str,
-)
+COMMAND_LINES = [
+    ["user", "--test", 0.3, "--pick", "last"],
+    ["leave-out", "--number", 2],
+    ["temporal", "--test", 0.2, "--ties", "train"],
+    ["temporal", "--per-user"],
+    ["events", "--at", 30],
+    ["flat", "--test", 0.2],
+    ["flat", "--per-item", 3, "--repetitions", 2],
+    ["head-removed", "--folds", 2, "--head", 0.2],
+    ["familiar", "--folds", 2],
+    ["familiar", "--folds", 0, "--fair", "--liked", 3],
+    ["given", "--column", "fold"],
+]
+
+
+@pytest.mark.parametrize("options", COMMAND_LINES, ids=str)
 def test_every_protocol_on_the_command_line(capsys, table, tmp_path, options):
     name, *rest = options
     code, text = run(capsys, "split", table, "-p", name, *rest, "-o", tmp_path / "parts")
@@ -939,6 +922,12 @@ def test_every_protocol_on_the_command_line(capsys, table, tmp_path, options):
                      "-o", tmp_path / "again")  # fmt: skip
     assert code == 0, text
     assert as_tables(made) == as_tables(load_splits(tmp_path / "again"))
+
+
+def test_no_protocol_is_left_out_on_the_command_line():
+    walked = {name for name, *_ in COMMAND_LINES}
+    elsewhere = {"random", "uniform", "forced"}  # in tests of their own, above and below
+    assert walked | elsewhere == set(PROTOCOLS)
 
 
 def test_two_files_on_the_command_line(capsys, table, tmp_path):

@@ -61,17 +61,6 @@ PAPER = named(NAME)
 
 
 @pytest.fixture(scope="module")
-def nowhere(tmp_path_factory):
-    """A data folder without anything in it."""
-    return tmp_path_factory.mktemp("nothing")
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return tmp_path_factory.mktemp("studies") / "store"
-
-
-@pytest.fixture(scope="module")
 def found(nowhere, store):
     return study(NAME, stand_in=True, data_dir=nowhere, store=store)
 

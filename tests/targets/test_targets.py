@@ -12,23 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.ratings import split_of
 from unskew import DataError, SettingError, UnknownName
 from unskew.engine.rng import draw, key_of
 from unskew.report.charts import TOY_MATRIX, TOY_TARGETS
 from unskew.targets import designs as module
 
 LIKED = 4
-
-
-def ratings(rows):
-    """Make ratings of (user, item, rating) rows."""
-    user, item, value = zip(*rows, strict=True)
-    return us.read_ratings({"user": user, "item": item, "rating": value})
-
-
-def split_of(train, test):
-    """Make a split of two sets of rows; pairs may be in both."""
-    return us.splits.Given(test=ratings(test), overlap="keep").split(ratings(train))[0]
 
 
 def some_rows(seed, users=9, items=12, overlap=0.1):
