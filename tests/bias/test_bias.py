@@ -19,10 +19,11 @@ from unskew.bias.decomposition import Margin, margins
 from unskew.bias.dependence import dependence_of
 from unskew.bias.describe import describe_bias
 from unskew.bias.optimal import optimal_rankings
-from unskew.bias.pairs import CASES, item_pairs, pairs_of_systems
+from unskew.bias.pair_cases import CASES
+from unskew.bias.pairs import item_pairs, pairs_of_systems
 from unskew.bias.popularity import ItemCounts, count_items
+from unskew.bias.reliability import from_truth, without_truth
 from unskew.bias.steepness import agree, count_signs, decrement_rate, dense_ranks
-from unskew.bias.verdict import from_truth, without_truth
 from unskew.cli.bias import bias_app
 from unskew.data.dataset import Dataset
 from unskew.errors import DataError, SettingError, UnknownName
@@ -114,11 +115,15 @@ def test_examples_of_figure_4(number, example):
     rates = [decrement_rate(*values) for values in (odds, rel, nonrel)]
     assert rates == pytest.approx(RATES[number])
     pairs = item_pairs(seen, liked=1, users=10)
-    assert pairs.cases[case] == 1
-    assert (pairs.disagree, pairs.agree, pairs.ties) == (disagree, not disagree, 0)
-    assert pairs.lemma1 == 1
+    assert pairs.observed.cases[case] == 1
+    assert (pairs.observed.disagree, pairs.observed.agree, pairs.observed.ties) == (
+        disagree,
+        not disagree,
+        0,
+    )
+    assert pairs.observed.lemma1 == 1
     steeper = [rates[0] > other for other in rates[1:]]
-    assert pairs.steeper == {
+    assert pairs.observed.steeper == {
         "relevance": steeper[0],
         "non-relevance": steeper[1],
         "both": all(steeper),
@@ -137,10 +142,10 @@ def test_examples_of_figure_8(likes_b, consistent, case, family):
     counts = ItemCounts.known(rated=[5, 2], liked=[3, 1], users=10, relevant=[6, likes_b])
     assert counts.p_rel.tolist() == [0.6, likes_b / 10]
     pairs = item_pairs(counts)
-    assert pairs.consistent == consistent
-    assert pairs.true_cases[case] == 1
-    assert pairs.lemma3 == {"P": 1, "anti-P": 1}
-    assert pairs.lemma2 == 0
+    assert pairs.true.consistent == consistent
+    assert pairs.true.cases[case] == 1
+    assert pairs.true.lemma3 == {"P": 1, "anti-P": 1}
+    assert pairs.true.lemma2 == 0
     assert pairs.verdict.family == family
 
 
@@ -251,28 +256,32 @@ def some_items(draw, least=2, most=9):
 def test_pairs_equal_their_plain_twin(items):
     pairs = item_pairs(counts_from(items))
     number, found = plain(items)
-    assert pairs.pairs == pairs.observed.pairs == pairs.true.pairs == number
+    assert pairs.pairs == pairs.observed.signs.pairs == pairs.true.signs.pairs == number
 
     def share(count):
         return count / number
 
-    assert pairs.disagree == share(found["disagree"])
-    assert pairs.ties == share(found["ties"])
-    assert pairs.agree == pytest.approx(1 - pairs.disagree - pairs.ties, abs=1e-12)
-    assert list(pairs.cases.values()) == [share(x) for x in found["cases"]]
-    assert list(pairs.cases_strict.values()) == [
+    assert pairs.observed.disagree == share(found["disagree"])
+    assert pairs.observed.ties == share(found["ties"])
+    assert pairs.observed.agree == pytest.approx(
+        1 - pairs.observed.disagree - pairs.observed.ties, abs=1e-12
+    )
+    assert list(pairs.observed.cases.values()) == [share(x) for x in found["cases"]]
+    assert list(pairs.observed.cases_strict.values()) == [
         share(x) for x in (*found["strict"], found["tied"])
     ]
-    assert list(pairs.steeper.values()) == [share(found[x]) for x in ("rel", "nonrel", "both")]
-    assert list(pairs.true_cases.values()) == [share(x) for x in found["true"]]
-    assert pairs.true_steeper["both"] == share(found["true_both"])
-    assert list(pairs.consistent.values()) == [share(found["P"]), share(found["anti"])]
-    assert pairs.lemma2 == share(found["two"])
-    assert list(pairs.lemma3.values()) == [share(found["three_P"]), share(found["three_anti"])]
-    assert math.isnan(pairs.lemma1) or pairs.lemma1 == 1
+    assert list(pairs.observed.steeper.values()) == [
+        share(found[x]) for x in ("rel", "nonrel", "both")
+    ]
+    assert list(pairs.true.cases.values()) == [share(x) for x in found["true"]]
+    assert pairs.true.steeper["both"] == share(found["true_both"])
+    assert list(pairs.true.consistent.values()) == [share(found["P"]), share(found["anti"])]
+    assert pairs.true.lemma2 == share(found["two"])
+    assert list(pairs.true.lemma3.values()) == [share(found["three_P"]), share(found["three_anti"])]
+    assert math.isnan(pairs.observed.lemma1) or pairs.observed.lemma1 == 1
     assert sum(pairs.table()["share"]) == pytest.approx(1)
-    assert sum(pairs.true_table()["P"]) == pytest.approx(pairs.consistent["P"])
-    assert sum(pairs.true_cases_strict.values()) == pytest.approx(1)
+    assert sum(pairs.true.table()["P"]) == pytest.approx(pairs.true.consistent["P"])
+    assert sum(pairs.true.cases_strict.values()) == pytest.approx(1)
 
 
 # The lemmas, by definition
@@ -362,7 +371,7 @@ def test_lemmas_2_and_3_from_counts():
     rated = rel // 2 + (users - rel) // 6
     by_liking = ItemCounts.known(rated, rel // 2, users, rel)
     pairs = item_pairs(by_liking)
-    assert pairs.lemma2 == 1
+    assert pairs.true.lemma2 == 1
     assert pairs.verdict.family == "either"
     found = dependence_of(by_liking)
     assert found.to_item_independence == pytest.approx(0, abs=1e-12)
@@ -372,8 +381,8 @@ def test_lemmas_2_and_3_from_counts():
     rated = np.array([1800, 600, 360, 1080])  # no ties in the products
     by_item = ItemCounts.known(rated, rated * rel // users, users, rel)
     pairs = item_pairs(by_item)
-    assert pairs.true_cases_strict["tied"] == 0
-    assert pairs.lemma3 == {"P": 1, "anti-P": 1}
+    assert pairs.true.cases_strict["tied"] == 0
+    assert pairs.true.lemma3 == {"P": 1, "anti-P": 1}
     found = dependence_of(by_item)
     assert found.to_relevance_independence == pytest.approx(0, abs=1e-12)
     assert found.share_above == 0
@@ -418,9 +427,9 @@ def test_counts_beyond_the_range_of_products_are_exact():
     users = 4 * 10**9
     rated = [3 * 10**9, 3 * 10**9 + 1]
     pairs = item_pairs(ItemCounts.known(rated, [10**9, 10**9], users))
-    assert pairs.ties == 0
+    assert pairs.observed.ties == 0
     items = [(users, n, 10**9, users - n, 10**8) for n in rated]
-    assert list(pairs.cases.values()) == plain(items)[1]["cases"]
+    assert list(pairs.observed.cases.values()) == plain(items)[1]["cases"]
 
 
 def random_counts(items=400, users=500, seed=0):
@@ -458,9 +467,9 @@ def test_more_items_than_a_tile():
     signs = [np.sign(rank[:, None] - rank[None, :]) for rank in ranks]
     product = signs[0] * signs[1]
     disagree = int((product > 0).sum()) // 2
-    assert pairs.observed.number(pairs._disagree) == disagree
+    assert pairs.observed.signs.number(pairs.observed._disagree) == disagree
     ties = (int((product == 0).sum()) - 2_300) // 2
-    assert pairs.observed.number(pairs._tied) == ties
+    assert pairs.observed.signs.number(pairs.observed._tied) == ties
 
 
 def test_samples_come_near_within_their_error():
@@ -469,15 +478,21 @@ def test_samples_come_near_within_their_error():
     assert sampled.sampled == 200_000
     assert exact.sampled is None
     assert exact.error(0.5) == 0
-    for name in ("disagree", "agree", "ties", "popular_and_relevant", "lemma2"):
-        value = getattr(exact, name)
-        assert abs(getattr(sampled, name) - value) <= 4.5 * sampled.error(value) + 1e-12
+    for part, name in (
+        ("observed", "disagree"),
+        ("observed", "agree"),
+        ("observed", "ties"),
+        ("true", "popular_and_relevant"),
+        ("true", "lemma2"),
+    ):
+        value, estimate = (getattr(getattr(one, part), name) for one in (exact, sampled))
+        assert abs(estimate - value) <= 4.5 * sampled.error(value) + 1e-12
     assert "standard error" in str(sampled)
     assert exact.consistency_error > 0
     assert math.isnan(sampled.consistency_error)
     told = sampled.to_dict()["standard_error"]
     assert told["disagree"] == pytest.approx(
-        math.sqrt(sampled.disagree * (1 - sampled.disagree) / 200_000)
+        math.sqrt(sampled.observed.disagree * (1 - sampled.observed.disagree) / 200_000)
     )
 
 
@@ -491,7 +506,7 @@ def test_many_different_items_are_sampled(monkeypatch):
 @given(some_items(3, 12))
 def test_tau_equals_kendall(items):
     counts = counts_from(items)
-    tau = item_pairs(counts).tau
+    tau = item_pairs(counts).observed.tau
     plain_tau = us.stats.kendall(counts.phi_p, counts.phi_anti)
     assert tau == pytest.approx(plain_tau, nan_ok=True)
 
@@ -532,7 +547,7 @@ def test_items_without_random_judgments_are_counted():
     pairs = item_pairs(seen, liked=4, random=more)
     assert (pairs.items, pairs.true.items, pairs.unidentified) == (3, 2, 1)
     one = item_pairs(seen, liked=4, random={"user": [3], "item": ["a"], "rating": [5]})
-    assert one.true is None
+    assert one.identified is None
     assert any("no truth" in note for note in one.notes)
 
 
@@ -584,7 +599,7 @@ def test_the_order_of_rows_does_not_matter():
         (lambda: item_pairs(SEEN, liked=4, users=1), SettingError, "3 users have ratings"),
         (lambda: item_pairs(SEEN, liked=4, random=SEEN, users=9), SettingError, "were asked"),
         (lambda: item_pairs({**SEEN, "rating": [9, 2, 1, 8]}), SettingError, "counts as liked"),
-        (lambda: item_pairs(SEEN, liked=4).true_cases, SettingError, "not identified"),
+        (lambda: item_pairs(SEEN, liked=4).true.cases, SettingError, "not identified"),
         (lambda: pairs_of_systems(SEEN, {1: ["b"]}, {2: ["a"]}, 0), SettingError, "k=0"),
         (lambda: dependence_of(ItemCounts.known([1], [1], 3)), DataError, "random judgments"),
         (lambda: dependence_of(ItemCounts.known([1], [0], 3, [0])), DataError, "liked by anyone"),
@@ -624,12 +639,12 @@ def test_pairs_of_what_two_systems_recommend():
     assert (pairs.items, pairs.unrated) == (3, 1)  # items 2, 3, 4, and the unknown 9
     whole = count_items(seen, liked=4)
     part = item_pairs(whole.take(np.array([1, 2, 3])))
-    assert pairs.cases == part.cases
-    assert pairs.disagree == part.disagree
+    assert pairs.observed.cases == part.observed.cases
+    assert pairs.observed.disagree == part.observed.disagree
     assert "top 1 of either system" in str(pairs)
     # Text ids that are numbers are the same items.
     texts = {1: ["4", "3"], 2: ["3", "1"]}
-    assert pairs_of_systems(seen, texts, b, 1, liked=4).cases == pairs.cases
+    assert pairs_of_systems(seen, texts, b, 1, liked=4).observed.cases == pairs.observed.cases
 
 
 # Optimal rankings
@@ -731,7 +746,7 @@ def test_flat_data_do_not_break_a_report():
     """Implicit data: everything is liked, so ratings say nothing about relevance."""
     seen = {"user": [1, 2, 3, 1, 2, 1], "item": [1, 1, 2, 2, 3, 4]}
     report = describe_bias(seen)
-    assert report.pairs.ties == 1
+    assert report.pairs.observed.ties == 1
     assert math.isnan(report.correlations["pearson"][1])
     json.dumps(report.to_dict(), allow_nan=False)
     assert str(report)
@@ -880,9 +895,9 @@ def call(*arguments):
 def test_pairs_command(files):
     found = json.loads(call("pairs", files / "seen.csv", "--liked", 4, "--format", "json"))
     pairs = item_pairs(files / "seen.csv", liked=4)
-    assert found["disagree"] == pairs.disagree
-    assert found["ties"] == pairs.ties
-    assert found["cases"] == pairs.cases
+    assert found["disagree"] == pairs.observed.disagree
+    assert found["ties"] == pairs.observed.ties
+    assert found["cases"] == pairs.observed.cases
     assert list(found["cases"]) == list(CASES)
     assert sum(found["cases"].values()) == pytest.approx(1)
     assert "truth" not in found
@@ -891,7 +906,7 @@ def test_pairs_command(files):
         call("pairs", files / "seen.csv", "--liked", 3, *options, "--format", "json")
     )
     pairs = item_pairs(files / "seen.csv", liked=3, random=files / "random.csv", users=500)
-    assert found["truth"]["consistent"] == pairs.consistent
+    assert found["truth"]["consistent"] == pairs.true.consistent
     text = call("pairs", files / "seen.csv", "--liked", 4, "--figure", files / "x.json")
     assert "more reliable: not identified" in text
     assert (files / "x.json").exists()
@@ -968,12 +983,16 @@ def test_movielens_pairs(movielens):
     """mena2021 sections 6.2 and figures 5 and 6 (their 63.3 % comes out as 66.0 % here)."""
     pairs = item_pairs(movielens, liked=4)
     assert pairs.items == 3706
-    assert pairs.disagree == pytest.approx(0.8246, abs=1e-4)
-    assert list(pairs.cases.values()) == pytest.approx([0.526, 0.086, 0.298, 0.090], abs=1e-3)
-    assert list(pairs.cases_strict.values())[2:4] == pytest.approx([0.2972, 0.0841], abs=1e-4)
-    assert pairs.steeper["both"] == pytest.approx(0.661, abs=2e-3)
-    assert pairs.tau == pytest.approx(-0.65, abs=0.005)
-    assert pairs.lemma1 == 1
+    assert pairs.observed.disagree == pytest.approx(0.8246, abs=1e-4)
+    assert list(pairs.observed.cases.values()) == pytest.approx(
+        [0.526, 0.086, 0.298, 0.090], abs=1e-3
+    )
+    assert list(pairs.observed.cases_strict.values())[2:4] == pytest.approx(
+        [0.2972, 0.0841], abs=1e-4
+    )
+    assert pairs.observed.steeper["both"] == pytest.approx(0.661, abs=2e-3)
+    assert pairs.observed.tau == pytest.approx(-0.65, abs=0.005)
+    assert pairs.observed.lemma1 == 1
 
 
 @pytest.mark.real
@@ -1010,7 +1029,7 @@ def test_lemma_1_on_movielens_by_definition(movielens):
         holds += int((known & ((a | b) == (phi * anti < 0))).sum())
     assert holds == apart
     pairs = item_pairs(counts)
-    assert apart == pairs.observed.number(~pairs._tied)
+    assert apart == pairs.observed.signs.number(~pairs.observed._tied)
 
 
 @pytest.mark.real
@@ -1043,5 +1062,5 @@ def test_coat_has_a_truth():
     report = describe_bias(parts[0], liked=4, random=parts[1])
     assert any("366 random judgments" in note for note in report.counts.notes)
     assert report.pairs.true.items == 300
-    assert report.pairs.consistent["P"] > report.pairs.consistent["anti-P"]
+    assert report.pairs.true.consistent["P"] > report.pairs.true.consistent["anti-P"]
     assert report.verdict.family == "true-positive metrics"

@@ -97,10 +97,12 @@ def optimal(all_items: ItemCounts, correlations: pl.DataFrame) -> Figure:
         alt.hconcat(panel("popularity", name, color), panel("rating", name, color))
         for name, color in (("phi_P", GREEN), ("phi_antiP", VERMILION))
     ]
-    found = correlations.rows(named=True)
-    notes = [f"Pearson: {row['ranking']} with {row['with']} {row['pearson']:.2f}" for row in found]
-    told = [*notes, *_together(size)]
-    return as_figure(alt.vconcat(*panels), "What the optimal rankings follow", told, rows)
+    notes = [
+        f"Pearson: {row['ranking']} with {row['with']} {row['pearson']:.2f}"
+        for row in correlations.iter_rows(named=True)
+    ]
+    notes += _together(size)
+    return as_figure(alt.vconcat(*panels), "What the optimal rankings follow", notes, rows)
 
 
 def _gathered(values: F64, most: int = MOST_ROWS) -> tuple[F64, int]:
@@ -139,8 +141,8 @@ def dependence(p_train: F64, p_train_rel: F64, overall: float, notes: Sequence[s
     color = alt.Color("line:N").scale(domain=list(lines), range=[VERMILION, GREY])
     ruled = whole.transform_filter("isValid(datum.line)").mark_line().encode(x=x, y=y, color=color)
     chart = alt.layer(dots, ruled).properties(width=420, height=300)
-    told = [*notes, *_together(size)]
-    return as_figure(chart, "Does being rated depend on being liked?", told, rows)
+    title = "Does being rated depend on being liked?"
+    return as_figure(chart, title, [*notes, *_together(size)], rows)
 
 
 def _together(size: int) -> list[str]:

@@ -16,7 +16,7 @@ import polars as pl
 from unskew.checks import checked, choose
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
-from unskew.report.result import Printed
+from unskew.report.result import Printed, finite
 from unskew.stats.correlation import kendall
 
 if TYPE_CHECKING:
@@ -109,25 +109,10 @@ class Margin:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        numbers = {
-            name: getattr(self, name)
-            for name in (
-                "precision",
-                "anti_precision",
-                "judged",
-                "liked",
-                "disliked",
-                "judged_share",
-            )
-        }
-        known = {name: _known(value) for name, value in numbers.items()}
-        return {
-            "a": self.a,
-            "b": self.b,
-            **known,
-            "disagree": self.disagree,
-            "foretold": self.foretold,
-        }
+        ratios = ("precision", "anti_precision", "judged", "liked", "disliked", "judged_share")
+        names = ("a", "b", *ratios, "disagree", "foretold")
+        values: dict[str, Any] = finite({name: getattr(self, name) for name in names})
+        return values
 
     def __str__(self) -> str:
         return (
@@ -153,7 +138,7 @@ class Margins(Printed):
                 "P": both[0],
                 "anti-P": both[1],
                 "judged": sum(both),
-                "liked": _known(_liked(both)),
+                "liked": finite(_liked(both)),
             }
             for name, both in self.values.items()
         ]
@@ -206,9 +191,9 @@ class Margins(Printed):
             "systems": self.systems.to_dicts(),
             "pairs": [pair.to_dict() for pair in self.pairs],
             "disagree": self.disagree,
-            "judged_share": _known(self.judged_share),
-            "tau_judged": _known(self.tau("P", "judged")),
-            "tau_liked": _known(self.tau("P", "liked")),
+            "judged_share": finite(self.judged_share),
+            "tau_judged": finite(self.tau("P", "judged")),
+            "tau_liked": finite(self.tau("P", "liked")),
             "notes": list(self.notes),
         }
 
@@ -280,10 +265,8 @@ def margins(scores: Scores | Values, k: int | None = None) -> Margins:
 
 def _from_scores(scores: Scores, k: int | None) -> tuple[dict[str, tuple[float, float]], int]:
     labels = {str(metric): label for label, metric in scores.metrics.items()}
-    found = {int(m[1]): name for name in labels if (m := re.fullmatch(r"P@(\d+)", name))}
-    usable = [
-        cutoff for cutoff in found if f"anti-P@{cutoff}" in labels or f"Judged@{cutoff}" in labels
-    ]
+    cutoffs = [int(m[1]) for name in labels if (m := re.fullmatch(r"P@(\d+)", name))]
+    usable = [k for k in cutoffs if f"anti-P@{k}" in labels or f"Judged@{k}" in labels]
     if k is None and len(usable) > 1:
         raise SettingError(f"scores have several cutoffs ({_list(usable)}): say which with k=…")
     if k is None and usable:
@@ -344,7 +327,3 @@ def _part(judged: float, liked: float) -> float:
 
 def _sign(x: float) -> int:
     return (x > 0) - (x < 0)
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)

@@ -11,6 +11,7 @@ import numpy as np
 from unskew.arrays import F64, I64
 from unskew.bias.popularity import ItemCounts
 from unskew.errors import DataError
+from unskew.report.result import finite
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
@@ -72,11 +73,8 @@ class Dependence:
             "to_item_independence_nonrel",
             "nearer",
         )
-        values = {name: getattr(self, name) for name in names}
-        return {
-            name: None if isinstance(value, float) and math.isnan(value) else value
-            for name, value in values.items()
-        }
+        values: dict[str, Any] = finite({name: getattr(self, name) for name in names})
+        return values
 
     def figure(self) -> Figure:
         """Draw p(train|rel,i) against p(train|i) and both hypotheses (mena2021 figure 10)."""
@@ -136,16 +134,16 @@ def dependence_of(counts: ItemCounts) -> Dependence:
     apart = np.abs(nonrel - overall_nonrel)
     apart = apart[~np.isnan(apart)]
     return Dependence(
-        part.p_train,
-        part.p_train_rel,
-        overall,
-        overall_nonrel,
-        float(above.mean()),
-        float(np.abs(part.p_train_rel - part.p_train).mean()),
-        float(np.abs(part.p_train_rel - overall).mean()),
-        float(apart.mean()) if apart.size else math.nan,
-        float(part.asked.mean()),
-        int(np.count_nonzero(rows & ~defined)),
+        p_train=part.p_train,
+        p_train_rel=part.p_train_rel,
+        overall=overall,
+        overall_nonrel=overall_nonrel,
+        share_above=float(above.mean()),
+        to_relevance_independence=float(np.abs(part.p_train_rel - part.p_train).mean()),
+        to_item_independence=float(np.abs(part.p_train_rel - overall).mean()),
+        to_item_independence_nonrel=float(apart.mean()) if apart.size else math.nan,
+        judgments=float(part.asked.mean()),
+        left_out=int(np.count_nonzero(rows & ~defined)),
     )
 
 

@@ -13,13 +13,13 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.bias.dependence import Dependence, dependence_of
-from unskew.bias.pairs import Pairs, pairs_of
+from unskew.bias.pairs import ItemPairs, pairs_of
 from unskew.bias.popularity import ItemCounts, counts_of
-from unskew.bias.verdict import Verdict
+from unskew.bias.reliability import Reliability
 from unskew.checks import checked, choose
 from unskew.data.distribution import gini
 from unskew.errors import SettingError
-from unskew.report.result import as_html, as_text, number
+from unskew.report.result import as_html, as_text, finite, number
 from unskew.splits.popularity import by_popularity
 from unskew.stats.distributions import wilson
 
@@ -40,12 +40,12 @@ class BiasReport:
     """
 
     counts: ItemCounts
-    pairs: Pairs
+    pairs: ItemPairs
     dependence: Dependence | None
     """What being rated depends on; None without random judgments of items that anyone likes."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Reliability:
         """Which family of metrics is likely the more reliable here, and why."""
         return self.pairs.verdict
 
@@ -120,7 +120,7 @@ class BiasReport:
         A row each for φ_P̂ and φ_antiP̂ with popularity and with the average rating: Pearson,
         Spearman, and Kendall's τ_b.
         """
-        part, signs = self.counts.take(self.counts.usable), self.pairs.observed
+        part, signs = self.counts.take(self.counts.usable), self.pairs.observed.signs
         rankings = {
             "phi_P": (part.phi_p, "odds*rating", 1),
             "phi_antiP": (part.phi_anti, "odds*bad", -1),
@@ -141,8 +141,8 @@ class BiasReport:
 
     def table(self) -> pl.DataFrame:
         """Return a row per number: what it is, and its value."""
-        found = self.to_dict()
-        rows = [(name, float(found[name])) for name in _FACTS if found[name] is not None]
+        facts = self.to_dict()
+        rows = [(name, float(facts[name])) for name in _FACTS if facts[name] is not None]
         return pl.DataFrame(rows, schema={"what": pl.String, "value": pl.Float64}, orient="row")
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,13 +158,7 @@ class BiasReport:
             "top_1_percent": self.head(0.01),
             "top_10_percent": self.head(0.1),
             "bins": self.bins().to_dicts(),
-            "correlations": [
-                {
-                    key: None if isinstance(value, float) and math.isnan(value) else value
-                    for key, value in row.items()
-                }
-                for row in self.correlations.to_dicts()
-            ],
+            "correlations": finite(self.correlations.to_dicts()),
             "dependence": None if self.dependence is None else self.dependence.to_dict(),
             "pairs": self.pairs.to_dict(),
             "verdict": self.verdict.to_dict(),
@@ -212,7 +206,7 @@ class BiasReport:
             ]
             for row in self.bins().iter_rows(named=True)
         ]
-        found = [
+        correlations = [
             [
                 f"{row['ranking']} with {row['with']}",
                 *(number(row[name], 2) for name in ("pearson", "spearman", "kendall")),
@@ -221,7 +215,7 @@ class BiasReport:
         ]
         return [
             (["ratings per item", "items", "ratings", "liked", "95 % interval"], bins),
-            (["optimal ranking", "Pearson", "Spearman", "Kendall"], found),
+            (["optimal ranking", "Pearson", "Spearman", "Kendall"], correlations),
             self.pairs.grid(),
         ]
 
@@ -285,16 +279,8 @@ def describe_bias(
 
     Parameters
     ----------
-    ratings
-        Ratings, what `read_ratings` reads, a `Dataset`, a `World`, or `ItemCounts`.
-    liked
-        The smallest rating that is liked; 4 is assumed on a 1-5 scale.
-    random
-        Judgments of random items, from which the truth is estimated; see `count_items`.
-    users
-        How many users there are, |U|; those with a rating unless given.
-    sample, seed, threads
-        For pairs of items, as in `item_pairs`.
+    ratings, liked, random, users, sample, seed, threads
+        As in `item_pairs`.
 
     References
     ----------

@@ -22,8 +22,8 @@ def all_pairs(ranks: I32, weight: I64, low: int, high: int, out: I64) -> None:
     functions = ranks.shape[0]
     codes = np.empty(TILE, np.int32)
     for i in range(low, high):
-        own = weight[i]
-        out[out.size // 2] += own * (own - 1) // 2
+        mass = weight[i]
+        out[out.size // 2] += mass * (mass - 1) // 2
         for start in range(0, i, TILE):
             size = min(TILE, i - start)
             for k in range(size):
@@ -36,7 +36,7 @@ def all_pairs(ranks: I32, weight: I64, low: int, high: int, out: I64) -> None:
                     sign = np.int32(mine > other) - np.int32(mine < other)
                     codes[k] = codes[k] * np.int32(3) + np.int32(1) + sign
             for k in range(size):
-                out[codes[k]] += own * weight[start + k]
+                out[codes[k]] += mass * weight[start + k]
 
 
 @kernel

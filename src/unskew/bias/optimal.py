@@ -50,13 +50,13 @@ class OptimalRankings(Printed):
         """The rank of each item in each order; 0 for items without a score."""
         counts = self.counts
         n, r, unrated = counts.rated, counts.liked, counts.users - counts.rated
-        found = {"P": _ranks(r, unrated), "anti-P": _ranks(n - r, unrated, falling=False)}
+        ranks = {"P": _ranks(r, unrated), "anti-P": _ranks(n - r, unrated, falling=False)}
         if counts.asked is not None and counts.asked_liked is not None:
             known = counts.asked > 0
             true = np.zeros(n.size, np.int64)
             true[known] = _ranks(counts.asked_liked[known], counts.asked[known])
-            found["true"] = true
-        return found
+            ranks["true"] = true
+        return ranks
 
     def tau(self, a: str, b: str) -> float:
         """Return Kendall's τ_b of two of the orders, over the items that both rank."""

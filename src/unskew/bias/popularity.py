@@ -16,6 +16,7 @@ from unskew.checks import checked
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
+from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import relevance_for
 from unskew.splits.popularity import item_counts
@@ -141,19 +142,12 @@ class ItemCounts:
     def take(self, which: Mask | NDArray[np.integer[Any]]) -> ItemCounts:
         """Return the counts of some items: a mask, or rising item numbers."""
         rows: I64 = np.flatnonzero(which) if which.dtype == np.bool_ else which.astype(np.int64)
-        asked, found = (
-            None if column is None else frozen(column[rows])
-            for column in (self.asked, self.asked_liked)
-        )
-        return ItemCounts(
-            Ids(self.items.raw(rows.tolist())),
-            frozen(self.users[rows]),
-            frozen(self.rated[rows]),
-            frozen(self.liked[rows]),
-            asked,
-            found,
-            self.notes,
-        )
+        names = ("users", "rated", "liked", "asked", "asked_liked")
+        columns = {name: getattr(self, name) for name in names}
+        taken = {
+            name: frozen(column[rows]) for name, column in columns.items() if column is not None
+        }
+        return ItemCounts(Ids(self.items.raw(rows.tolist())), **taken, notes=self.notes)
 
     # The probabilities
 
@@ -274,52 +268,50 @@ def count_items(
         ratings = ratings.ratings
     seen = _judged(read_ratings(ratings))
     rule, assumed = relevance_for(seen, liked, None, "rating", "levels")
-    notes = [*seen.notes, *assumed]
-    there: Ratings | None = None
-    if random is not None:
-        seen, there = under_one_numbering(seen, _judged(read_ratings(random)))
-    likes = rule.is_liked(seen.value)
-    rated, good = item_counts(seen), np.bincount(seen.item[likes], minlength=len(seen.items))
-    everybody = int(np.count_nonzero(np.diff(seen.start)))
-    if users is not None:
-        if users < everybody:
-            raise SettingError(f"users={users}, but {everybody:,} users have ratings")
-        everybody = users
-    denominator = np.full(len(seen.items), everybody, np.int64)
-    if there is None:
-        return ItemCounts(
-            seen.items,
-            frozen(denominator),
-            frozen(rated.astype(np.int64)),
-            frozen(good.astype(np.int64)),
-            notes=tuple(notes),
-        )
-    again = shared_rows(there, seen)
+    notes = (*seen.notes, *assumed)
+    if random is None:
+        rated, good = _rated_and_liked(seen, rule)
+        return ItemCounts(seen.items, _users_of(seen, users), rated, good, notes=notes)
+    seen, answers = under_one_numbering(seen, _judged(read_ratings(random)))
+    return _with_answers(seen, answers, rule, users, notes)
+
+
+def _with_answers(
+    seen: Ratings, answers: Ratings, rule: Relevance, users: int | None, notes: tuple[str, ...]
+) -> ItemCounts:
+    """Count ratings, and random judgments of pairs that are not rated."""
+    again = shared_rows(answers, seen)
     both = int(np.count_nonzero(again))
-    new = there.take(~again)
-    asked = item_counts(new).astype(np.int64)
-    found = np.bincount(new.item[rule.is_liked(new.value)], minlength=len(seen.items))
+    rated, good = _rated_and_liked(seen, rule)
+    asked, asked_liked = _rated_and_liked(answers.take(~again), rule)
+    everyone = _users_of(seen, users)
     if both == len(seen):
         if users is not None:
             raise SettingError(
                 "users=… cannot be given here: all ratings are among the random judgments, so the "
                 "users of an item are those who were asked about it"
             )
-        denominator = rated + asked
-        notes.append(
-            "all ratings are among the random judgments: the users of an item are those asked"
-        )
+        everyone = frozen(rated + asked)
+        note = "all ratings are among the random judgments: the users of an item are those asked"
+        notes = (*notes, note)
     elif both:
-        notes.append(f"{both:,} random judgments are of pairs rated anyway: counted as ratings")
-    return ItemCounts(
-        seen.items,
-        frozen(denominator.astype(np.int64)),
-        frozen(rated.astype(np.int64)),
-        frozen(good.astype(np.int64)),
-        frozen(asked),
-        frozen(found.astype(np.int64)),
-        tuple(notes),
-    )
+        note = f"{both:,} random judgments are of pairs rated anyway: counted as ratings"
+        notes = (*notes, note)
+    return ItemCounts(seen.items, everyone, rated, good, asked, asked_liked, notes)
+
+
+def _rated_and_liked(ratings: Ratings, rule: Relevance) -> tuple[I64, I64]:
+    """Return how many ratings, and how many liked ones, each item has."""
+    liked = np.bincount(ratings.item[rule.is_liked(ratings.value)], minlength=len(ratings.items))
+    return frozen(item_counts(ratings).astype(np.int64)), frozen(liked.astype(np.int64))
+
+
+def _users_of(seen: Ratings, users: int | None) -> I64:
+    """Return |U| for each item: the users with a rating unless given."""
+    count = int(np.count_nonzero(np.diff(seen.start)))
+    if users is not None and users < count:
+        raise SettingError(f"users={users}, but {count:,} users have ratings")
+    return frozen(np.full(len(seen.items), count if users is None else users, np.int64))
 
 
 def _judged(ratings: Ratings) -> Ratings:

@@ -337,7 +337,7 @@ def fig_9(lab: Lab, on: str) -> Blocks:
     """Draw the four cases of popularity and true relevance, and which metrics are consistent."""
     random_part(lab, on)
     found = bias(lab, on).pairs
-    frame = _percent(found.true_table(), ("share", "strict", "P", "anti-P"))
+    frame = _percent(found.true.table(), ("share", "strict", "P", "anti-P"))
     if on == CM:
         frame = frame.with_columns(printed=pl.Series(printed.CASES[on]))
     long = pl.concat(
@@ -363,7 +363,7 @@ def fig_9(lab: Lab, on: str) -> Blocks:
         "Lemma 3, anti-P": 75.3,
         "Lemma 2": 18.3,
     }
-    measured = [*found.consistent.values(), *found.lemma3.values(), found.lemma2]
+    measured = [*found.true.consistent.values(), *found.true.lemma3.values(), found.true.lemma2]
     shares = pl.DataFrame(
         {
             "what": list(said),

@@ -360,9 +360,11 @@ def lemma_3(seed: int = 0) -> ItemCounts:
 
 def _table_4(seed: int) -> pl.DataFrame:
     whole = item_pairs(lemma_2())
-    rows = [("rating depends on relevance only", "both agree", float(whole.pairs), whole.lemma2)]
+    rows = [
+        ("rating depends on relevance only", "both agree", float(whole.pairs), whole.true.lemma2)
+    ]
     drawn = [item_pairs(lemma_3(seed + number)) for number in range(20)]
-    tables = pl.concat([one.true_table() for one in drawn])
+    tables = pl.concat([one.true.table() for one in drawn])
     each = drawn[0].pairs
     for case, part in tables.group_by("case", maintain_order=True):
         number = float(part["share"].sum()) * each
@@ -380,12 +382,12 @@ def _flat() -> pl.DataFrame:
     popular = item_pairs(ItemCounts.known(even, 2 * steps - 1, 100, 10 * steps - 5))
     liked = item_pairs(ItemCounts.known(4 * steps, 2 * steps, 100, np.full(steps.size, 50)))
     number = float(popular.pairs)
-    real = popular.consistent
-    tied = 1 - sum(liked.consistent.values())
+    real = popular.true.consistent
+    tied = 1 - sum(liked.true.consistent.values())
     rows = [
-        ("equal popularity", "P and anti-P agree", number, popular.agree),
+        ("equal popularity", "P and anti-P agree", number, popular.observed.agree),
         ("equal popularity", "and both with the truth", number, min(real.values())),
-        ("equal relevance", "P and anti-P disagree", number, liked.disagree),
+        ("equal relevance", "P and anti-P disagree", number, liked.observed.disagree),
         ("equal relevance", "the truth is tied", number, tied),
     ]
     return _rows("Appendix B", rows)
@@ -446,7 +448,7 @@ def lemma_worlds(lab: Lab, _on: str) -> pl.DataFrame:
     rows = []
     for name in ("relevance-only", "popular-good", "inverted"):
         seeds = range(lab.seed, lab.seed + WORLDS)
-        drawn = [item_pairs(world(name, **extent(lab), seed=one)).consistent for one in seeds]
+        drawn = [item_pairs(world(name, **extent(lab), seed=one)).true.consistent for one in seeds]
         for metric in drawn[0]:
             rows.append((name, metric, *mean_interval([one[metric] for one in drawn])))
     names = dict.fromkeys(("world", "metric"), pl.String)

@@ -1,4 +1,4 @@
-"""`Verdict`: which family of metrics is likely the more reliable on some data, and why."""
+"""`Reliability`: which family of metrics is likely the more reliable on some data, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ERRORS = 2.0
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Reliability:
     """Which family of metrics is likely the more reliable here, and why.
 
     True-positive metrics are precision, recall, nDCG and their like; false-positive metrics are
@@ -48,7 +48,9 @@ class Verdict:
         return f"<p><b>{escape(self.family)}</b>: {escape(self.why)}</p>{more}"
 
 
-def from_truth(precision: float, anti: float, relevant: float, error: float = math.nan) -> Verdict:
+def from_truth(
+    precision: float, anti: float, relevant: float, error: float = math.nan
+) -> Reliability:
     """Judge by the truth.
 
     Parameters
@@ -63,7 +65,7 @@ def from_truth(precision: float, anti: float, relevant: float, error: float = ma
 
     Examples
     --------
-    >>> from unskew.bias.verdict import from_truth
+    >>> from unskew.bias.reliability import from_truth
     >>> from_truth(0.64, 0.45, 0.69).family
     'true-positive metrics'
     """
@@ -76,17 +78,17 @@ def from_truth(precision: float, anti: float, relevant: float, error: float = ma
     if not math.isnan(error):
         why += f" The difference of {apart:.1%} has a standard error of {error:.1%} over items."
     if apart >= CLOSE and not apart < ERRORS * error:  # an unknown error does not count
-        return Verdict(TRUE_POSITIVE if precision > anti else FALSE_POSITIVE, why)
+        return Reliability(TRUE_POSITIVE if precision > anti else FALSE_POSITIVE, why)
     if apart >= CLOSE:
-        return Verdict(NOT_IDENTIFIED, f"{why} That is too few items, or judgments, to tell.")
+        return Reliability(NOT_IDENTIFIED, f"{why} That is too few items, or judgments, to tell.")
     if min(precision, anti) >= 0.5:
-        return Verdict(EITHER, f"{why} Both follow the truth, and about as often.")
-    return Verdict(
+        return Reliability(EITHER, f"{why} Both follow the truth, and about as often.")
+    return Reliability(
         NOT_IDENTIFIED, f"{why} Neither follows the truth on most pairs more often than the other."
     )
 
 
-def without_truth(disagree: float, cases: Sequence[float], rated: float) -> Verdict:
+def without_truth(disagree: float, cases: Sequence[float], rated: float) -> Reliability:
     """Judge by mena2021 Lemma 3, which has two branches.
 
     Parameters
@@ -101,12 +103,12 @@ def without_truth(disagree: float, cases: Sequence[float], rated: float) -> Verd
 
     Examples
     --------
-    >>> from unskew.bias.verdict import without_truth
+    >>> from unskew.bias.reliability import without_truth
     >>> without_truth(0.82, [0.53, 0.08, 0.3, 0.09], 0.61).family
     'not identified'
     """
     if disagree < CLOSE:
-        return Verdict(
+        return Reliability(
             EITHER,
             f"The orders best for observed precision and anti-precision disagree on only "
             f"{disagree:.1%} of item pairs: popularity is too flat to set them apart.",
@@ -118,7 +120,7 @@ def without_truth(disagree: float, cases: Sequence[float], rated: float) -> Verd
         f"that users chose cannot tell. "
         f"If the choice to rate depends on the item more than on liking it (mena2021 Lemma 3):"
     )
-    return Verdict(
+    return Reliability(
         NOT_IDENTIFIED,
         why,
         (
