@@ -4,7 +4,7 @@ import inspect
 import sys
 from pathlib import Path
 
-from unskew.metrics.names import ALIASES, parse
+from unskew.metrics.names import aliases, parse
 from unskew.metrics.registry import REGISTRY
 
 HEAD = """# Metrics
@@ -53,7 +53,7 @@ def section(name: str) -> str:
         else f"`{key}` (number; default {param.default})"
         for key, param in entry.params.items()
     ]  # fmt: skip
-    also = [f"`{alias}`" for alias, target in ALIASES.items() if parse(target).name == name]
+    also = [f"`{alias}`" for alias, target in aliases().items() if parse(target).name == name]
     if settings:
         lines.append(f"- **Settings:** {'; '.join(settings)}")
     if also:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import unskew as us
 from unskew import DataError, SettingError
-from unskew.evaluation.one_relevant import OF_RANK, expected_values
+from unskew.evaluation.one_relevant import expected_values
 from unskew.experiment.plan import plan_from_card
 from unskew.metrics.names import parse
+from unskew.metrics.registry import REGISTRY
 
 METRICS = [
     "P@1",
@@ -355,4 +356,6 @@ def test_undefined_where_the_relevant_item_has_no_gain():
 
 
 def test_every_metric_of_the_rank_is_tried():
-    assert {parse(metric).name for metric in METRICS} | {"AUC"} == set(OF_RANK)
+    assert {parse(metric).name for metric in METRICS} | {"AUC"} == {
+        name for name, entry in REGISTRY.items() if entry.at_rank is not None
+    }

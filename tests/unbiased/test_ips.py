@@ -19,10 +19,13 @@ from shared.cases import as_ratings, random_case
 from shared.real_data import real_data
 from unskew.data.ratings import under_one_numbering
 from unskew.errors import DataError, DataWarning, SettingError, UnknownName
+from unskew.metrics.registry import REGISTRY
 from unskew.splits.split import shared_rows
 from unskew.unbiased.ips import Weights, clipped_weights, estimate
 from unskew.unbiased.propensities import propensity
-from unskew.unbiased.weighted_metrics import REFUSED, estimands
+from unskew.unbiased.weighted_metrics import estimands
+
+REFUSED = [name for name, entry in REGISTRY.items() if isinstance(entry.weighted, str)]
 
 TEST = {"user": [1, 1, 1, 2, 2], "item": ["a", "b", "c", "a", "d"], "rating": [5, 1, 4, 2, 5]}
 RUNS = {"x": {1: ["a", "d", "c"], 2: ["b", "d"]}, "y": {1: ["b", "c"], 2: ["d", "a", "c"]}}

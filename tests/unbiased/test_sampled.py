@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import unskew as us
 from shared.real_data import real_data
 from unskew import DataError, SettingError
-from unskew.evaluation.one_relevant import OF_RANK, anchor_ranks, full_ranks, value_at
+from unskew.evaluation.one_relevant import anchor_ranks, full_ranks, value_at
 from unskew.judging.rank import ranks_of
+from unskew.metrics.registry import REGISTRY
 from unskew.stats.correlation import kendall
 from unskew.unbiased import sampled
 from unskew.unbiased.sampled import (
@@ -66,12 +67,12 @@ def test_metrics_of_one_rank_are_what_evaluate_says():
 @pytest.mark.parametrize(
     ("metric", "why"),
     [
-        ("bpref", "no metric of the rank"),
+        ("bpref", "no value for the rank"),
         ("anti-P@3", "other judged items"),
         ("condensed-RR", "other judged items"),
         ("P", "needs a cutoff"),
         ("nDCG(ideal=full)@3", "settings"),
-        ("Coverage@3", "no metric of the rank"),
+        ("Coverage@3", "no value for the rank"),
     ],
 )
 def test_metrics_of_more_than_one_rank_are_refused(metric, why):
@@ -555,7 +556,9 @@ def test_target_sizes_with_a_truth(split, models):
 
 
 def test_every_metric_of_one_rank_is_tried():
-    assert {us.Metric.parse(label).name for label in LABELS} == set(OF_RANK)
+    assert {us.Metric.parse(label).name for label in LABELS} == {
+        name for name, entry in REGISTRY.items() if entry.at_rank is not None
+    }
 
 
 # Real data

@@ -30,8 +30,9 @@ from unskew.stats.order_stability import Stability, stability
 from unskew.stats.sample_sizes import sample_size
 from unskew.stats.score_tables import score_table
 from unskew.stats.significance import compare
-from unskew.unbiased.identification import judgments_needed, sensitivity
+from unskew.unbiased.hidden_bias import sensitivity
 from unskew.unbiased.ips import estimate
+from unskew.unbiased.judgment_budget import judgments_needed
 from unskew.unbiased.stratified import strata
 
 T = TypeVar("T")

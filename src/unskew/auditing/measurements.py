@@ -29,8 +29,9 @@ from unskew.stats.order_agreement import Agreement
 from unskew.stats.order_stability import Stability
 from unskew.stats.pairing import paired
 from unskew.stats.sample_sizes import SampleSize
-from unskew.unbiased.identification import JudgmentsNeeded, Sensitivity
+from unskew.unbiased.hidden_bias import Sensitivity
 from unskew.unbiased.ips import Estimates
+from unskew.unbiased.judgment_budget import JudgmentsNeeded
 from unskew.unbiased.stratified import StrataReport
 
 LEVEL = 0.95

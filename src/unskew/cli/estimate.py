@@ -141,8 +141,7 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
     digits: Digits = 4,
     quiet: Quiet = False,
 ) -> None:
-    from unskew.unbiased import identification as limits
-    from unskew.unbiased import ips
+    from unskew.unbiased import hidden_bias, ips, worst_cases
     from unskew.unbiased.propensities import propensity as chances
 
     choose("format", format, outputs.FORMATS)
@@ -163,9 +162,9 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
         "threads": threads,
         **rules,
     }
-    result: ips.Estimates | limits.Bounds | limits.Sensitivity
+    result: ips.Estimates | worst_cases.Bounds | hidden_bias.Sensitivity
     if bounds:
-        result = limits.bounds(tests, lists, names or "P@10", **shared)
+        result = worst_cases.bounds(tests, lists, names or "P@10", **shared)
         shown = result.table()
     else:
         fitted = random is not None and propensity == "popularity"
@@ -188,7 +187,9 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
                 raise SettingError("--sensitivity looks at one metric: give -m once")
             model = "odds" if made.known else "weights"
             name = (names or ["P@10"])[0]
-            result = limits.sensitivity(tests, lists, name, propensity=made, model=model, **shared)
+            result = hidden_bias.sensitivity(
+                tests, lists, name, propensity=made, model=model, **shared
+            )
             shown = result.table()
         else:
             result = ips.estimate(

@@ -26,7 +26,7 @@ def metrics(
     from rich import box
     from rich.table import Table
 
-    from unskew.metrics.names import ALIASES, parse
+    from unskew.metrics.names import aliases, parse
     from unskew.metrics.registry import REGISTRY
 
     if name is not None:
@@ -43,7 +43,7 @@ def metrics(
     for column in ("name", "what it is", "settings", "also called"):
         table.add_column(column)
     for key, definition in REGISTRY.items():
-        also = [alias for alias, target in ALIASES.items() if parse(target).name == key]
+        also = [alias for alias, target in aliases().items() if parse(target).name == key]
         table.add_row(key, definition.summary, ", ".join(definition.params), ", ".join(also))
     output().print(table)
     print("Write anti- before a name for its twin of bad recommendations, condensed- to drop")

@@ -11,7 +11,7 @@ one-relevant precision to precision with all relevant items.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,140 +27,19 @@ from unskew.evaluation.scores import System
 from unskew.evaluation.scoring import Bench, lay_lists
 from unskew.judging.rank import Ranks, tile_users
 from unskew.judging.shape import Hits, Ranked, Scratch
-from unskew.metrics.block import Block, Judged, log_discount
+from unskew.metrics.block import Block, Judged
+from unskew.metrics.chance import ChanceBlock
+from unskew.metrics.definition import OWN_FORMULA
 from unskew.metrics.names import Metric
 from unskew.recommend.simple import Random
 from unskew.splits.popularity import by_popularity, item_counts
 from unskew.splits.split import Split
 from unskew.targets.designs import TargetLists, relevance_of
 
-CLOSED = frozenset(
-    {
-        "P",
-        "Recall",
-        "F1",
-        "HitRate",
-        "AP",
-        "RR",
-        "DCG",
-        "nDCG",
-        "RBP",
-        "RBPresidual",
-        "SR",
-        "HLU",
-        "Judged",
-        "Residual",
-        "ARP",
-        "EPC",
-        "Novelty",
-        "Tail",
-    }
-)
-"""Metrics whose expectation under a random order has a closed form here."""
 DRAWS = 10
 """Random orders that are averaged where there is none."""
 WHOLE_DRAWS = 2
 """The same for metrics of a whole run: all users enter each, so that few are enough."""
-
-
-@dataclass(eq=False)
-class ChanceBlock(Block):
-    """A block of lists in random order: what a walk down them is expected to give."""
-
-    lists: TargetLists = field(kw_only=True)
-    reachable: F64 = field(kw_only=True)
-    """1 for each judgment whose item is a target, else 0."""
-    size: F64 = field(kw_only=True)
-    """How many items are put in order."""
-
-    def derive(self, anti: bool, condensed: bool) -> Block:
-        """Return the block as an anti-metric or a condensed one sees it."""
-        block = self
-        if condensed:
-            judged = self._sum(self.view.judged)
-            block = replace(
-                block,
-                size=judged,
-                hits=replace(self.hits, depth=judged.astype(np.int64)),
-                is_condensed=True,
-                _walks={},
-                _derived={},
-            )
-        if anti:
-            block = replace(
-                block,
-                view=block.view.anti,
-                liked=block.disliked,
-                disliked=block.liked,
-                is_anti=True,
-                _walks={},
-                _derived={},
-            )
-        return block
-
-    def _sum(self, weight: F64) -> F64:
-        """Sum a weight over the judged targets of each list."""
-        from unskew.evaluation import chance_kernels
-
-        total: F64 = chance_kernels.sum_lists(
-            self.judged.judgments.start, frozen(weight * self.reachable)
-        )
-        return total
-
-    def walk(self, part: str, cutoffs: I64) -> F64:
-        """Return what a part of the walk is expected to be."""
-        shown, size = self.shown(cutoffs), np.maximum(self.size, 1)
-        liked = self._sum(self.view.liked)
-        share: F64 = liked / size
-        if part == "liked":
-            return share * shown
-        if part == "disliked":
-            disliked: F64 = self._sum(self.view.judged - self.view.liked) / size
-            return disliked * shown
-        if part == "gains":
-            return self._discounted(
-                self._sum(self.view.gain), log_discount(self.judged.longest), shown
-            )
-        if part == "first":
-            return self.first(cutoffs)[0]
-        if part == "precisions":
-            # E = sum over places i of P(liked at i) x (1 + (i-1) P(liked | liked)) / i
-            harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, int(shown.max(initial=0)) + 1)))
-            own: F64 = harmonic[shown.astype(np.int64)]
-            again: F64 = np.maximum(liked - 1, 0) / np.maximum(self.size - 1, 1)
-            return share * (own + again * (shown - own))
-        raise AssertionError(part)
-
-    def first(self, cutoffs: I64) -> tuple[F64, F64]:
-        """Return the expected reciprocal rank of the first liked item, and the chance of any."""
-        from unskew.evaluation import chance_kernels
-
-        shown = self.shown(cutoffs)
-        reciprocal, hit = np.empty_like(shown), np.empty_like(shown)
-        chance_kernels.first_liked(
-            self._sum(self.view.liked), self.size, np.ascontiguousarray(shown), reciprocal, hit
-        )
-        return reciprocal, hit
-
-    def _discounted(self, total: F64, discount: F64, shown: F64) -> F64:
-        places = np.minimum(shown.astype(np.int64), discount.size - 1)
-        sums = np.append(0.0, np.cumsum(discount[1:]))  # a table is indexed by rank, from 1
-        expected: F64 = total / np.maximum(self.size, 1) * sums[places]
-        return expected
-
-    def discounted(self, weight: F64, discount: F64, cutoffs: I64) -> F64:
-        """Return the expected sum of weight x discount over the judged items above each cutoff."""
-        return self._discounted(self._sum(weight), discount, self.shown(cutoffs))
-
-    def item_mean(self, weight: F64, cutoffs: I64) -> F64:
-        """Return the mean weight of each list's targets: at any cutoff, chance expects that."""
-        mean = np.empty(len(self.lists))
-        for lo, hi in self.lists.blocks():
-            start, item = self.lists.block(lo, hi)
-            owner = np.repeat(np.arange(hi - lo), np.diff(start))
-            with np.errstate(invalid="ignore"):
-                mean[lo:hi] = np.bincount(owner, weight[item], hi - lo) / np.diff(start)
-        return np.broadcast_to(mean, (cutoffs.size, mean.size))
 
 
 def chance_scores(
@@ -208,7 +87,7 @@ def chance_scores(
     open_: dict[str, Metric] = {}
     for row, label in enumerate(rows):
         metric = wanted[label]
-        if metric.name not in CLOSED or (metric.condensed and depth is not None):
+        if metric.definition.chance is None or (metric.condensed and depth is not None):
             open_[label] = metric
             continue
         values[row], bottom = _closed(block.derive(metric.anti, metric.condensed), metric)
@@ -257,12 +136,12 @@ def _full_ranks(lists: TargetLists, start: I64, rank: I32, judgment: I32) -> Ran
 
 
 def _closed(block: Block, metric: Metric) -> tuple[F64, F64 | None]:
-    """Feed the metric's own formula with expected counts."""
+    """Return the expected value in closed form, and what divides it in a ratio of sums."""
     cutoffs = frozen(np.array([metric.whole_cutoff], np.int64))
-    if metric.name == "HitRate":  # the one that is not homogeneous in the number of hits
-        assert isinstance(block, ChanceBlock)
-        return block.first(cutoffs)[1][0], None
-    result = metric.definition.compute(block, metric.params, cutoffs)
+    definition = metric.definition
+    formula = definition.compute if definition.chance == OWN_FORMULA else definition.chance
+    assert callable(formula)
+    result = formula(block, metric.params, cutoffs)
     if not isinstance(result, tuple):
         return np.array(result[0]), None
     top, bottom = (np.broadcast_to(part, (1, len(block.judged.lists)))[0] for part in result)

@@ -224,10 +224,9 @@ def _is_run(system: object) -> bool:
 
 def forgiving(metric: Metric) -> Metric:
     """Let precision divide by what was ranked, where less was ranked than the cutoff."""
-    if metric.name not in ("P", "F1"):
-        return metric
-    others = tuple(setting for setting in metric.settings if setting[0] != "per")
-    return replace(metric, settings=(*others, ("per", "list")))
+    changed = metric.definition.short_list
+    others = tuple(setting for setting in metric.settings if setting[0] not in changed)
+    return replace(metric, settings=(*others, *changed.items()))
 
 
 def _scores(

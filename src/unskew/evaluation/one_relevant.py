@@ -8,7 +8,7 @@ So the expectation of every metric of that rank over all draws is known, and not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from unskew.arrays import F64, I64, frozen
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.judging.rank import Ranks, ranks_of
+from unskew.metrics.definition import missing
 from unskew.metrics.names import Metric, parse
 from unskew.recommend.model import Model
 from unskew.splits.split import Split
@@ -26,8 +27,6 @@ from unskew.targets.designs import TargetLists, Targets
 
 STEP = 4096
 """Lists per block: of fixed size, though no sum crosses lists."""
-GRADED = ("DCG", "nDCG")
-"""Metrics in which items that are not liked count too, where they have a gain."""
 
 
 # Metrics of one rank
@@ -39,8 +38,8 @@ def value_at(metric: str | Metric, rank: ArrayLike, items: int) -> F64:
     Parameters
     ----------
     metric
-        P@k, Recall, HitRate, F1@k, Rprec, AP, RR, DCG, nDCG, RBP or AUC, with a cutoff or without.
-        The relevant item has gain 1 and nothing else has any.
+        One whose definition has `at_rank`: P@k, Recall, HitRate, F1@k, Rprec, AP, RR, DCG, nDCG,
+        RBP or AUC. The relevant item has gain 1 and nothing else has any.
     rank
         Ranks from 1 up; between whole numbers too, where an estimate falls there.
     items
@@ -53,46 +52,26 @@ def value_at(metric: str | Metric, rank: ArrayLike, items: int) -> F64:
     [1.0, 0.25, 0.0]
     """
     wanted = of_rank(metric)
-    r = np.asarray(rank, np.float64)
-    k = wanted.whole_cutoff
-    if wanted.name == "AUC":
-        return 1.0 - (r - 1.0) / max(items - 1, 1)
-    worth: dict[str, Callable[[], F64]] = {
-        "P": lambda: np.full_like(r, 1.0 / k),
-        "F1": lambda: np.full_like(r, 2.0 / (k + 1)),
-        "Recall": lambda: np.ones_like(r),
-        "HitRate": lambda: np.ones_like(r),
-        "Rprec": lambda: (r <= 1).astype(np.float64),
-        "AP": lambda: 1.0 / r,
-        "RR": lambda: 1.0 / r,
-        "DCG": lambda: 1.0 / np.log2(r + 1.0),
-        "nDCG": lambda: 1.0 / np.log2(r + 1.0),
-        "RBP": lambda: (1.0 - _p(wanted)) * _p(wanted) ** (r - 1.0),
-    }
-    return np.where(r <= k, worth[wanted.name](), 0.0)
-
-
-def _p(metric: Metric) -> float:
-    return float(metric.params["p"])
-
-
-OF_RANK = ("P", "Recall", "HitRate", "F1", "Rprec", "AP", "RR", "DCG", "nDCG", "RBP", "AUC")
+    form = wanted.definition.at_rank
+    assert form is not None
+    return form.value(np.asarray(rank, np.float64), wanted.params, wanted.whole_cutoff, int(items))
 
 
 def of_rank(metric: str | Metric) -> Metric:
     """Return a metric that depends on the rank of the one relevant item alone, or refuse it."""
     wanted = parse(metric)
+    form = wanted.definition.at_rank
+    if form is None:
+        raise missing(metric, wanted.name, "at_rank", "value for the rank of one relevant item")
     why = ""
-    if wanted.name not in OF_RANK:
-        why = "is no metric of the rank of one relevant item"
-    elif wanted.anti or wanted.condensed:
+    if wanted.anti or wanted.condensed:
         why = "looks at other judged items"
-    elif wanted.settings and wanted.name != "RBP":
+    elif {key for key, _ in wanted.settings} - form.settings:
         why = "has settings that make no sense with one relevant item"
-    elif wanted.name in ("P", "F1") and wanted.cutoff is None:
+    elif form.needs_cutoff and wanted.cutoff is None:
         why = "needs a cutoff here, as in @10"
     if why:
-        raise SettingError(f"{metric} {why}; take one of {', '.join(OF_RANK)}")
+        raise SettingError(f"{metric} {why}")
     return wanted
 
 
@@ -147,13 +126,14 @@ def anchor_ranks(lists: TargetLists, ranks: Ranks) -> F64:
 def check_exact(lists: TargetLists, wanted: Mapping[str, Metric]) -> None:
     """Refuse metrics whose expectation is not known from the rank of the relevant item."""
     for label, metric in wanted.items():
-        of_rank(metric)
-        if metric.name == "AUC":
+        form = of_rank(metric).definition.at_rank
+        assert form is not None
+        if form.draws_change_nothing:
             raise SettingError(
                 f"{label} of drawn others is expected to be {label} of all of them: take "
                 f"others='all' instead of exact=True"
             )
-        if metric.name in GRADED and _others_have_gain(lists):
+        if metric.definition.counts_gain and _others_have_gain(lists):
             raise SettingError(
                 f"{label}: with {lists.relevance} test items that are not liked have a gain, and "
                 f"may be among the others: its value is no function of one rank. Take "
@@ -218,14 +198,15 @@ def random_values(lists: TargetLists, wanted: Mapping[str, Metric]) -> F64:
 
 
 def _with_gains(lists: TargetLists, wanted: Mapping[str, Metric], values: F64) -> F64:
-    """Multiply DCG by the gain of the relevant item; nDCG without any gain is undefined."""
-    named = [metric.name for metric in wanted.values()]
-    if not set(named) & set(GRADED):
+    """Multiply by the gain of the relevant item (DCG); leave undefined without any (nDCG)."""
+    forms = [metric.definition.at_rank for metric in wanted.values()]
+    kinds = ["ignored" if form is None else form.gain for form in forms]
+    if set(kinds) == {"ignored"}:
         return values
     gain = lists.relevance.gains(lists.judgments.value)
-    for row, name in enumerate(named):
-        if name == "DCG":
+    for row, kind in enumerate(kinds):
+        if kind == "factor":
             values[row] *= gain
-        elif name == "nDCG":
+        elif kind == "needed":
             values[row][gain == 0] = np.nan
     return values

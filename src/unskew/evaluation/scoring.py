@@ -19,8 +19,8 @@ from unskew.evaluation.scores import System
 from unskew.judging.rank import Ranks, rank_both, say_unscored
 from unskew.judging.shape import BLOCK, Hits, Lists, Matched, Ranked, Scratch, View, count_labels
 from unskew.metrics.block import Block, Judged, Walk, ratio
-from unskew.metrics.definition import Params
 from unskew.metrics.names import Metric
+from unskew.metrics.settings import Params
 from unskew.recommend.model import Model
 from unskew.runs import Run
 from unskew.targets.designs import TargetLists
@@ -538,15 +538,22 @@ def _remark_users(
             )
 
 
+def say_blind(wanted: Mapping[str, Metric]) -> str:
+    """Say which metrics need disliked judgments, when there are none; or nothing."""
+    blind = [k for k, m in wanted.items() if m.definition.needs_disliked and not m.anti]
+    if not blind:
+        return ""
+    return (
+        f"no judgment is disliked: {', '.join(blind)} cannot tell good from bad here "
+        f"(bpref is mere coverage)"
+    )
+
+
 def _remark_judgments(notes: list[str], judged: Judged, wanted: Mapping[str, Metric]) -> None:
     if not int(judged.disliked.sum()):
-        blind = [k for k, m in wanted.items() if m.name in ("bpref", "infAP") and not m.anti]
-        if blind:
-            _warn(
-                notes,
-                f"no judgment is disliked: {', '.join(blind)} cannot tell good from bad here "
-                f"(bpref is mere coverage)",
-            )
+        warning = say_blind(wanted)
+        if warning:
+            _warn(notes, warning)
     empty = int(np.count_nonzero((np.diff(judged.judgments.start) > 0) & (judged.liked == 0)))
     if empty:
         notes.append(f"{empty:,} users with test data have no liked item")

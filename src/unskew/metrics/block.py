@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from unskew.arrays import F64, I64, Mask, frozen
 from unskew.data.ratings import Ratings
 from unskew.judging.shape import LIKED, Hits, Lists, Matched, Scratch, View
+from unskew.metrics.settings import Params
 
 PARTS = (
     "liked",
@@ -90,6 +91,22 @@ def geometric_discount(longest: int, first: float, factor: float) -> F64:
         table[rank] = term
         term *= factor
     return frozen(table)
+
+
+def flat_discount(params: Params, longest: int) -> F64:  # noqa: ARG001
+    """1 at every rank."""
+    return frozen(np.ones(longest + 1))
+
+
+def log_table(params: Params, longest: int) -> F64:
+    """`log_discount` of the kind that a metric's setting `discount` names, else the usual one."""
+    return log_discount(longest, str(params.get("discount", "log")))
+
+
+def geometric_table(params: Params, longest: int) -> F64:
+    """(1 - p) p**(rank - 1), with a metric's setting `p`."""
+    p = float(params["p"])
+    return geometric_discount(longest, 1.0 - p, p)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,47 +1,67 @@
-"""What a metric is: a definition in a registry, filled by decorated functions."""
+"""What a metric is: one definition that carries everything known about it, in a registry.
+
+A feature that needs something special of a metric asks the definition for it. Where the field is
+None the feature refuses the metric, or leaves it out, and says what is missing: `missing` words it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-Value = str | float | int
-Params = Mapping[str, Value]
-F = TypeVar("F", bound=Callable[..., Any])
+from unskew.arrays import F64, I64
+from unskew.errors import SettingError
+from unskew.metrics.at_rank import AtRank
+from unskew.metrics.block import Block
+from unskew.metrics.bounds import Bounds
+from unskew.metrics.settings import Param, Params
+from unskew.metrics.strata import Strata
+from unskew.metrics.weighted import Linear, Weighted
+
+Check = Callable[[Params, bool, int | None], str]
+"""(settings, whether it is an anti-metric, cutoff) to what is wrong with them, or nothing."""
+Formula = Callable[[Block, Params, I64], F64 | tuple[F64, F64]]
+OWN_FORMULA = "own formula"
+"""A metric's own formula, fed with expected counts, is its expectation under a random order."""
 
 
-@dataclass(frozen=True)
-class Param:
-    """A setting of a metric: its default, and the words or the range of numbers it takes."""
+def _no_parts(params: Params) -> tuple[str, ...]:  # noqa: ARG001
+    return ()
 
-    default: Value
-    words: tuple[str, ...] = ()
-    low: float = float("-inf")
-    high: float = float("inf")
 
-    def read(self, text: str) -> Value:
-        """Turn the text after `=` into a value; raise ValueError with what is allowed."""
-        if self.words:
-            if text.lower() not in self.words:
-                raise ValueError(f"one of {', '.join(self.words)}")
-            return text.lower()
-        try:
-            value = float(text)
-        except ValueError:
-            raise ValueError("a number") from None
-        if not self.low < value < self.high:
-            raise ValueError(f"a number between {self.low:g} and {self.high:g}")
-        return value
+def _nothing_wrong(params: Params, anti: bool, cutoff: int | None) -> str:  # noqa: ARG001
+    return ""
+
+
+def plain_sum(name: str) -> Callable[[Params, int | None], str | None]:
+    """Return a `fast_sum` for a metric whose settings are the usual ones; None for others."""
+    usual = {"per": "all", "ideal": "cut", "discount": "log"}
+
+    def fast_sum(params: Params, cutoff: int | None) -> str | None:  # noqa: ARG001
+        plain = all(params[key] == value for key, value in usual.items() if key in params)
+        return name if plain else None
+
+    return fast_sum
+
+
+DESCRIBES_JUDGMENTS = "it describes the judgments: with everything judged it is {}"
+"""Why such a metric has no weighted form."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A metric's name, what it computes and what must be known of it."""
+    """A metric's name, what it computes and everything that is known about it.
+
+    The first group of fields says what the metric is; the second, from `chance` on, what other
+    features need of it. Each of these may be missing.
+    """
 
     name: str
     compute: Callable[..., Any]
     params: Mapping[str, Param] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names, and what each stands for."""
     better: str = "higher"
     """`higher`, `lower`, or `neither` for a description that is no verdict."""
     low: float = 0.0
@@ -52,23 +72,67 @@ class Definition:
     """Whether it has an anti-twin."""
     needs: frozenset[str] = frozenset()
     """What must be given beside judgments and runs: `train`, `catalogue`."""
-    parts: Callable[[Params], tuple[str, ...]] = lambda params: ()  # noqa: ARG005
+    needs_disliked: bool = False
+    """Whether it cannot tell good from bad when no judgment is disliked."""
+    counts_gain: bool = False
+    """Whether judged items that are not liked add their gain."""
+    parts: Callable[[Params], tuple[str, ...]] = _no_parts
     """Which parts of `Block.walk` it is made of."""
+    check: Check = _nothing_wrong
+    """Which settings do not go together."""
+    short_list: Params = field(default_factory=dict)
+    """Settings that forgive a list shorter than the cutoff."""
+    is_user_code: bool = False
+    """Whether it was registered by a user's code."""
+
+    chance: Formula | str | None = None
+    """The expectation under a random order: `OWN_FORMULA` or a function of a `ChanceBlock`.
+
+    None: it is simulated.
+    """
+    at_rank: AtRank | None = None
+    """The value of a list with one relevant item (sampled metrics, exact target lists)."""
+    weighted: Weighted | str | None = None
+    """The weighted (IPS) form; a text says why there can be none."""
+    linear: Linear | None = None
+    """The metric as a sum over judged hits (`sensitivity`, `judgments_needed`)."""
+    bounds: Bounds | None = None
+    """The least and the largest value over what unjudged items could be."""
+    strata: Strata | None = None
+    """How it splits over strata of items."""
+    fast_sum: Callable[[Params, int | None], str | None] | None = None
+    """(settings, cutoff) to the sum in `stats.incompleteness` that its mean follows from.
+
+    None: `robustness` computes a value for every user, which takes longer.
+    """
 
     @property
     def summary(self) -> str:
         """The first sentence of the docstring."""
-        return (self.compute.__doc__ or "").strip().splitlines()[0]
+        lines = (self.compute.__doc__ or "").strip().splitlines()
+        return lines[0] if lines else ""
 
 
 REGISTRY: dict[str, Definition] = {}
+WHEN_CHANGED: list[Callable[[], None]] = []
+"""Called when the registry has changed: what was remembered of names no longer holds."""
 
 
-def metric(name: str, **facts: Any) -> Callable[[F], F]:
-    """Register a function as the metric `name`; keyword `params` holds its settings."""
+def missing(label: object, name: str, field_name: str, what: str) -> SettingError:
+    """Return an error for a metric whose definition lacks a field that a feature needs."""
+    can = [key for key, one in REGISTRY.items() if getattr(one, field_name) is not None]
+    return SettingError(
+        f"{label}: {name} has no {what} ({field_name}=… of its definition); "
+        f"take one of {', '.join(can)}"
+    )
 
-    def register(function: F) -> F:
-        REGISTRY[name] = Definition(name, function, **facts)
-        return function
 
-    return register
+def register(definition: Definition, *, replace: bool = False) -> None:
+    """Add a definition to the registry."""
+    if definition.name in REGISTRY and not replace:
+        raise SettingError(
+            f"there is a metric {definition.name} already; give replace=True to replace it"
+        )
+    REGISTRY[definition.name] = definition
+    for forget in WHEN_CHANGED:
+        forget()

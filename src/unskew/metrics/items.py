@@ -9,14 +9,24 @@ import numpy as np
 from unskew.arrays import F64, I64
 from unskew.judging.shape import Matched
 from unskew.metrics.block import Block, Judged
-from unskew.metrics.definition import Param, Params, metric
+from unskew.metrics.definition import OWN_FORMULA
+from unskew.metrics.listwise import metric
+from unskew.metrics.settings import Param, Params
 
 TRAIN = frozenset({"train"})
 CATALOGUE = frozenset({"catalogue"})
 INF = float("inf")
 
 
-@metric("ARP", of="items", better="neither", anti=False, needs=TRAIN, high=INF)
+@metric(
+    "ARP",
+    of="items",
+    better="neither",
+    anti=False,
+    needs=TRAIN,
+    high=INF,
+    chance=OWN_FORMULA,
+)
 def average_popularity(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     """Average recommendation popularity: mean number of training ratings of the list's items.
 
@@ -29,7 +39,7 @@ def average_popularity(block: Block, params: Params, cutoffs: I64) -> F64:  # no
     return block.item_mean(block.judged.popularity, cutoffs)
 
 
-@metric("EPC", of="items", better="neither", anti=False, needs=TRAIN)
+@metric("EPC", of="items", better="neither", anti=False, needs=TRAIN, chance=OWN_FORMULA)
 def expected_popularity_complement(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     """Expected popularity complement: how unlikely a user is to know the list's items.
 
@@ -43,7 +53,16 @@ def expected_popularity_complement(block: Block, params: Params, cutoffs: I64) -
     return block.item_mean(1.0 - judged.popularity / max(judged.train_users, 1), cutoffs)
 
 
-@metric("Novelty", of="items", better="neither", anti=False, needs=TRAIN, high=INF)
+@metric(
+    "Novelty",
+    of="items",
+    better="neither",
+    anti=False,
+    needs=TRAIN,
+    high=INF,
+    aliases={"MSI": "Novelty"},
+    chance=OWN_FORMULA,
+)
 def self_information(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     """Mean self-information of the list's items, in bits.
 
@@ -66,6 +85,8 @@ def self_information(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa
     anti=False,
     needs=TRAIN,
     params={"head": Param(0.8, low=0, high=1)},
+    aliases={"APLT": "Tail"},
+    chance=OWN_FORMULA,
 )
 def long_tail(block: Block, params: Params, cutoffs: I64) -> F64:
     """Share of the list that lies in the long tail.

@@ -12,36 +12,10 @@ from functools import cache
 from unskew.checks import check_fields
 from unskew.errors import SettingError, unknown_name
 from unskew.metrics.block import WHOLE
-from unskew.metrics.definition import Definition, Params, Value
+from unskew.metrics.definition import WHEN_CHANGED, Definition
+from unskew.metrics.estimands import ESTIMANDS
 from unskew.metrics.registry import REGISTRY
-
-ALIASES: dict[str, str] = {
-    "MAP": "AP",
-    "MRR": "RR",
-    "HR": "HitRate",
-    "Precision": "P",
-    "R": "Recall",
-    "Success": "HitRate",
-    "R-precision": "Rprec",
-    "Fallout": "anti-Recall",
-    "nDCL": "anti-nDCG",
-    "DCL": "anti-DCG",
-    "infAP2": "infAP(pool=all)",
-    "SetP": "P(per=list)",
-    "APLT": "Tail",
-    "MSI": "Novelty",
-    "delta": "Residual",
-    # trec_eval's own names
-    "set_P": "P(per=list)",
-    "set_recall": "Recall",
-    "set_F": "F1(per=list)",
-    "set_relative_P": "Recall(per=min)",
-    "map": "AP",
-    "map_cut": "AP",
-    "ndcg_cut": "nDCG",
-    "recip_rank": "RR",
-    "relative_P": "Recall(per=min)",
-}
+from unskew.metrics.settings import Params, Value
 
 DEEPEST = 10**18
 """The deepest cutoff: ranks are 64-bit numbers, and `WHOLE` lies beyond."""
@@ -82,8 +56,8 @@ class Metric:
 
     @property
     def definition(self) -> Definition:
-        """The registry's entry."""
-        return REGISTRY[self.name]
+        """Everything known about the metric."""
+        return REGISTRY[self.name] if self.name in REGISTRY else ESTIMANDS[self.name]
 
     @property
     def params(self) -> Params:
@@ -158,6 +132,9 @@ def _parse(text: str) -> Metric:
     return _checked(metric, text)
 
 
+WHEN_CHANGED.append(_parse.cache_clear)
+
+
 def _cutoff(digits: str, text: str) -> int:
     # Python itself refuses to read thousands of digits.
     cutoff = int(digits) if len(digits) <= 30 else DEEPEST + 1
@@ -172,10 +149,20 @@ def _resolve(name: str) -> Metric:
     known = {entry.lower(): Metric(entry) for entry in REGISTRY}
     if name.lower() in known:
         return known[name.lower()]
-    aliases = {alias.lower(): target for alias, target in ALIASES.items()}
-    if name.lower() in aliases:
-        return parse(aliases[name.lower()])
-    raise unknown_name("metric", name, [*REGISTRY, *ALIASES])
+    other = aliases()
+    lower = {alias.lower(): target for alias, target in other.items()}
+    if name.lower() in lower:
+        return parse(lower[name.lower()])
+    raise unknown_name("metric", name, [*REGISTRY, *other])
+
+
+def aliases() -> dict[str, str]:
+    """Return all other names of metrics, and what each stands for."""
+    return {
+        alias: target
+        for definition in REGISTRY.values()
+        for alias, target in definition.aliases.items()
+    }
 
 
 def _with_settings(metric: Metric, inner: str, text: str) -> Metric:
@@ -207,14 +194,12 @@ def _checked(metric: Metric, text: str) -> Metric:
         raise SettingError(f"metric {text!r}: {metric.name} has no anti-twin")
     if metric.condensed and definition.of != "judged":
         raise SettingError(f"metric {text!r}: only metrics of judged items can be condensed")
-    ideal = metric.params.get("ideal")
-    if ideal in ("worst", "best") and not metric.anti:
-        raise SettingError(f"metric {text!r}: ideal={ideal} is for nDCL (anti-nDCG) only")
-    if ideal == "worst":  # only another word for the default
-        rest = tuple(setting for setting in metric.settings if setting[0] != "ideal")
-        metric = replace(metric, settings=rest)
-    if ideal == "full" and metric.cutoff is None:
-        raise SettingError(f"metric {text!r}: ideal=full needs a cutoff, as in @10")
-    if metric.params.get("bound", "none") != "none" and metric.params.get("per") == "list":
-        raise SettingError(f"metric {text!r}: bound and per=list do not go together")
-    return metric
+    wrong = definition.check(metric.params, metric.anti, metric.cutoff)
+    if wrong:
+        raise SettingError(f"metric {text!r}: {wrong}")
+    settings = tuple(
+        (key, value)
+        for key, value in metric.settings
+        if not definition.params[key].is_default(value)
+    )
+    return replace(metric, settings=settings)

@@ -472,27 +472,33 @@ def _taus(means: F64, full: F64) -> F64:
     return out
 
 
-# Metrics that are sums over hits are added up without a value per user. Slots of `add_lists`:
-SLOTS = {"Recall": 1, "AP": 2, "RR": 3, "bpref": 4, "DCG": 7, "HitRate": 8, "nDCG": 9}
-LIKED_COUNT, SHOWN = 0, 10
-COMPLETE = (9, 10)
-SUMS = 11
+# Metrics that are sums over hits are added up without a value per user. What `add_lists` adds up,
+# in the order of its slots; a metric's definition names the one that its mean follows from.
+SLOTS = (
+    "liked",
+    "recall",
+    "precisions",
+    "first",
+    "preferences",
+    "inferred",
+    "inferred-all",
+    "gains",
+    "hit",
+    "gains per ideal",
+    "liked per place",
+)
+LIKED_COUNT, IDEAL = SLOTS.index("liked"), SLOTS.index("gains per ideal")
+COMPLETE = (IDEAL, SLOTS.index("liked per place"))
+SUMS = len(SLOTS)
 
 
 def _slot(metric: Metric) -> int | None:
     """Return where `add_lists` adds up a metric; None for those that take the general way."""
-    params = metric.params
-    if metric.condensed:
+    fast_sum = metric.definition.fast_sum
+    if metric.condensed or fast_sum is None:
         return None
-    if metric.name == "P" and params["bound"] == "none":
-        whole = params["per"] == "list" or metric.cutoff is None
-        return SHOWN if whole else LIKED_COUNT
-    if metric.name == "infAP":
-        return 6 if params["pool"] == "all" else 5
-    plain = {"per": "all", "ideal": "cut", "discount": "log"}
-    if any(params[key] != value for key, value in plain.items() if key in params):
-        return None
-    return SLOTS.get(metric.name)
+    name = fast_sum(metric.params, metric.cutoff)
+    return None if name is None else SLOTS.index(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -726,7 +732,7 @@ class _Block:
         """Return what nDCG multiplies with, a row per cutoff; 0 where it is undefined."""
         from unskew.metrics import kernels as _kernels
 
-        if not self.want[SLOTS["nDCG"]]:
+        if not self.want[IDEAL]:
             return frozen(np.zeros((self.cutoffs.size, 0)))
         user = frozen(np.arange(rows, dtype=np.int32))
         best = _kernels.ideal(

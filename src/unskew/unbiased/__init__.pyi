@@ -2,11 +2,10 @@ from .ab_tests import ab_test as ab_test
 from .bandit_logs import read_log as read_log
 from .click_models import Clicks as Clicks
 from .click_models import ForcedExposure as ForcedExposure
-from .identification import bounds as bounds
-from .identification import judgments_needed as judgments_needed
-from .identification import sensitivity as sensitivity
+from .hidden_bias import sensitivity as sensitivity
 from .interleaving import interleave as interleave
 from .interleaving import multileave as multileave
+from .judgment_budget import judgments_needed as judgments_needed
 from .judgment_reuse import reuse_judgments as reuse_judgments
 from .online_trials import online_tests as online_tests
 from .policy_values import policy_value as policy_value
@@ -21,3 +20,4 @@ from .simpsons_paradox import propensity_strata as propensity_strata
 from .stratified import strata as strata
 from .target_size_effects import target_sizes as target_sizes
 from .top_items import top_lists as top_lists
+from .worst_cases import bounds as bounds

@@ -32,6 +32,7 @@ from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks
 from unskew.judging.shape import BLOCK, Scratch, View
 from unskew.metrics.block import WHOLE, Block, ratio
 from unskew.metrics.names import Metric, parse
+from unskew.metrics.weighted import Columns, Seen, liked_hits
 from unskew.recommend.model import Algorithm, as_model, can_score
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed
@@ -39,16 +40,7 @@ from unskew.splits.interventions import Intervened
 from unskew.splits.split import shared_rows
 from unskew.targets.designs import TargetLists
 from unskew.unbiased.propensities import Propensity, propensity
-from unskew.unbiased.weighted_metrics import (
-    Columns,
-    Estimand,
-    Seen,
-    estimands,
-    fraction,
-    liked_hits,
-    plain_dcg,
-    with_dcg,
-)
+from unskew.unbiased.weighted_metrics import Estimand, estimands, with_unnormalised
 
 METRICS = ("P@10", "Recall@10", "DCG@10")
 USERS = ("with-list", "with-test", "all")
@@ -444,7 +436,7 @@ def estimate(
     choose("mean", mean, MEANS)
     choose("users", users, USERS)
     check_share("level", level)
-    wanted = with_dcg(estimands(metrics))
+    wanted = with_unnormalised(estimands(metrics))
     rules: dict[str, Any] = {
         "liked": liked,
         "above": above,
@@ -892,8 +884,8 @@ class Averages:
         return cls(laid, wanted, mean, "with-list", resolve(threads), memory_bytes(MEMORY))
 
     @cached_property
-    def _groups(self) -> list[tuple[Metric, Any, I64, list[tuple[int, int]]]]:
-        """Estimands alike but in cutoff: metric, settings, cutoffs, (cutoff, row) of each."""
+    def _groups(self) -> list[tuple[Estimand, I64, list[tuple[int, int]]]]:
+        """Estimands alike but in cutoff: the first, cutoffs, (cutoff, row) of each."""
         groups: dict[tuple[object, ...], list[tuple[int, Estimand]]] = {}
         for row, one in enumerate(self.wanted.values()):
             groups.setdefault(one.key, []).append((row, one))
@@ -902,7 +894,7 @@ class Averages:
             cuts = sorted({one.metric.whole_cutoff for _, one in members})
             places = [(cuts.index(one.metric.whole_cutoff), row) for row, one in members]
             first = members[0][1]
-            found.append((first.metric, first.params, frozen(np.array(cuts, np.int64)), places))
+            found.append((first, frozen(np.array(cuts, np.int64)), places))
         return found
 
     @cached_property
@@ -946,8 +938,9 @@ class Averages:
                 block = Block.of(judged, matched, lo, hi, shared, scratch, {})
                 for at, column in enumerate(columns):
                     seen = {anti: Seen(block, column, anti) for anti in (False, True)}
-                    for metric, params, cuts, places in self._groups:
-                        up, down = fraction(seen[metric.anti], metric, params, cuts)
+                    for one, cuts, places in self._groups:
+                        form = one.weighted.fraction
+                        up, down = form(seen[one.metric.anti], one.params, cuts)
                         apart = down is not None and self._divided[places[0][1]]
                         if down is not None and not apart:
                             up = ratio(up, down)
@@ -1219,12 +1212,12 @@ def _warn_of_order(
     systems: Sequence[str],
     notes: list[str],
 ) -> None:
-    """Warn where nDCG puts two systems in another order than its DCG."""
+    """Warn where a normalised metric puts two systems in another order than the plain one."""
     for label, one in wanted.items():
-        if one.metric.name != "nDCG":
+        plain = one.unnormalised
+        if plain is None:
             continue
-        twin = plain_dcg(one.metric)
-        other = next(name for name, own in wanted.items() if own.metric == twin)
+        other = next(name for name, own in wanted.items() if own.metric == plain)
         turned = []
         for a, b in combinations(systems, 2):
             pairs = [(values[a, m], values[b, m]) for m in (label, other)]
@@ -1235,7 +1228,8 @@ def _warn_of_order(
             _warn(
                 notes,
                 f"{label} and {other} disagree about {', '.join(turned)}: normalising changes the "
-                f"order, and it is DCG that adds up to what users get (Jeunen et al. 2024)",
+                f"order, and it is {plain.name} that adds up to what users get "
+                f"(Jeunen et al. 2024)",
             )
 
 

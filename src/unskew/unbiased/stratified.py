@@ -29,8 +29,9 @@ from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes, read_runs
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks
 from unskew.judging.shape import BLOCK, LIKED, MASKED, Matched, Scratch, View, count_labels
-from unskew.metrics.block import Block, Judged, ratio
+from unskew.metrics.block import Block, Judged
 from unskew.metrics.names import Metric
+from unskew.metrics.strata import Portion
 from unskew.recommend.model import Model, as_model, can_score
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Printed, plain
@@ -50,11 +51,6 @@ OF = ("items", "users")
 EQUAL = ("items", "judgments")
 STRATA = 10
 BOOTSTRAP, LEVEL = 1_000, 0.95
-
-OVER_HITS = frozenset({"P", "Recall", "DCG", "nDCG", "RBP", "SR", "HLU", "Judged", "Rprec"})
-"""Metrics whose numerator is a sum over judged hits, each on its own."""
-BY_HIT = frozenset({"AP", "RR", "HitRate", "F1"})
-"""Metrics that are split by saying to which hit each part belongs."""
 
 
 @dataclass(frozen=True)
@@ -839,10 +835,9 @@ def _or_zero(system: System, here: Mask) -> System:
 
 
 def _splits(metric: Metric) -> bool:
-    """Tell whether a metric is a sum over hits."""
-    if metric.params.get("bound", "none") == "upper" or metric.params.get("ideal") == "best":
-        return False
-    return metric.name in OVER_HITS | BY_HIT
+    """Tell whether a metric can be split over strata of items."""
+    strata = metric.definition.strata
+    return strata is not None and strata.splits(metric.params)
 
 
 def _contributions(
@@ -872,70 +867,18 @@ def _contributions(
 
 def _part(seen: Block, part: Judged, metric: Metric) -> F64:
     """Return the part of a metric that comes from the hits which `part` does not mask."""
-    cutoffs = frozen(np.array([metric.whole_cutoff], np.int64))
-    view = part.view.anti if metric.anti else part.view
-    if metric.name in ("RR", "HitRate"):
-        return _first(seen, view, metric)
-    result = metric.definition.compute(seen, metric.params, cutoffs)
-    if metric.name == "F1":
-        f1 = np.array(result[0])
-        hits, own = (_found(seen, one, metric.whole_cutoff) for one in (seen.view, view))
-        return np.where(hits > 0, f1 * own / np.maximum(hits, 1), f1)
-    bottom = np.array(result[1][0]) if isinstance(result, tuple) else None
-    if metric.name == "AP":
-        assert bottom is not None
-        return ratio(_precisions(seen, view, metric.whole_cutoff), bottom)
-    inside = replace(
-        seen,
-        judged=part,
-        view=view,
-        scratch=Scratch(),
-        shared={},
-        parts={},
-        _walks={},
-        _derived={},
+    strata = metric.definition.strata
+    assert strata is not None
+    return strata.part(
+        Portion(
+            whole=seen,
+            judged=part,
+            view=part.view.anti if metric.anti else part.view,
+            compute=metric.definition.compute,
+            params=metric.params,
+            cutoff=metric.whole_cutoff,
+        )
     )
-    own = metric.definition.compute(inside, metric.params, cutoffs)
-    if bottom is None:
-        return np.array(own[0])
-    top = np.array(own[0][0])
-    return top if metric.params.get("mean") == "ratio" else ratio(top, bottom)
-
-
-def _liked_hits(seen: Block, cutoff: int) -> tuple[I64, I64]:
-    """Return the list and the place of each liked hit above the cutoff."""
-    hits = seen.hits
-    owner = np.repeat(np.arange(seen.hi - seen.lo), np.diff(hits.start))
-    good = np.flatnonzero((seen.view.label[hits.judgment] == LIKED) & (hits.rank <= cutoff))
-    return owner[good], good
-
-
-def _found(seen: Block, view: View, cutoff: int) -> F64:
-    owner, at = _liked_hits(seen, cutoff)
-    own = view.label[seen.hits.judgment[at]] == LIKED
-    return np.bincount(owner[own], minlength=seen.hi - seen.lo).astype(np.float64)
-
-
-def _first(seen: Block, view: View, metric: Metric) -> F64:
-    """Give the value of each list to the stratum of its first liked item."""
-    owner, at = _liked_hits(seen, metric.whole_cutoff)
-    rows, first = np.unique(owner, return_index=True)
-    at = at[first]
-    worth = np.ones(at.size) if metric.name == "HitRate" else 1.0 / seen.hits.rank[at]
-    values = np.zeros(seen.hi - seen.lo)
-    values[rows] = np.where(view.label[seen.hits.judgment[at]] == LIKED, worth, 0.0)
-    return values
-
-
-def _precisions(seen: Block, view: View, cutoff: int) -> F64:
-    """Sum the precision at each liked hit of the stratum: all liked items above it count."""
-    owner, at = _liked_hits(seen, cutoff)
-    size = seen.hi - seen.lo
-    before = np.append(0, np.cumsum(np.bincount(owner, minlength=size)))[owner]
-    precision = (np.arange(1, at.size + 1) - before) / seen.hits.rank[at]
-    own = view.label[seen.hits.judgment[at]] == LIKED
-    total: F64 = np.bincount(owner[own], precision[own], size).astype(np.float64)
-    return total
 
 
 # Intervals

@@ -10,7 +10,7 @@ import polars as pl
 from unskew.errors import DataError
 from unskew.evaluation.on_disk.parquet import Source, scan
 from unskew.evaluation.on_disk.parts import Job
-from unskew.evaluation.scoring import say_strangers
+from unskew.evaluation.scoring import say_blind, say_strangers
 from unskew.metrics.names import Metric
 
 
@@ -62,13 +62,8 @@ def grave_notes(wanted: Mapping[str, Metric], sums: Mapping[str, Any]) -> list[s
                 f"{name}: the lists hold at most {deepest} items, fewer than the cutoff of "
                 f"{', '.join(beyond)}"
             )
-    blind = [k for k, m in wanted.items() if m.name in ("bpref", "infAP") and not m.anti]
-    if blind and not sums["disliked"]:
-        grave.append(
-            f"no judgment is disliked: {', '.join(blind)} cannot tell good from bad here "
-            f"(bpref is mere coverage)"
-        )
-    return grave
+    warning = "" if sums["disliked"] else say_blind(wanted)
+    return [*grave, warning] if warning else grave
 
 
 def remarks(job: Job, wanted: Mapping[str, Metric], sums: Mapping[str, Any]) -> list[str]:

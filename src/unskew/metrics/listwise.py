@@ -1,0 +1,204 @@
+"""`metric`: register a function as a metric, ours or a user's own."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from unskew.arrays import F64, I64, Mask
+from unskew.errors import DataError, SettingError, unknown_name
+from unskew.judging.shape import DISLIKED, LIKED
+from unskew.metrics.block import WHOLE, Block
+from unskew.metrics.definition import REGISTRY, Definition, register
+from unskew.metrics.settings import Params
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FACTS = ("liked", "disliked", "gains", "losses", "n_liked", "n_disliked", "all_gains", "k")
+"""What a function of one list may take, by the name of its parameter."""
+_NAME = re.compile(r"(?!anti-|condensed-)[A-Za-z][A-Za-z0-9_-]*(?<!_)")
+_LIKE_A_CUTOFF = re.compile(r"[A-Za-z]_\d+$")
+
+
+def metric(name: str, *, replace: bool = False, **facts: Any) -> Callable[[F], F]:
+    """Register a function as the metric `name`; then the name works wherever a metric is named.
+
+    The function is called once for each list and cutoff, and returns a number; NaN where the metric
+    is undefined. It takes any of the following, by the names of its parameters:
+
+    ``liked``, ``disliked``
+        An entry per place of the list, cut at the cutoff: whether its item is judged and liked, or
+        judged and disliked. An item that is not judged is neither.
+    ``gains``, ``losses``
+        The gain and the loss of the item at each place; 0 for an item that is not judged.
+    ``n_liked``, ``n_disliked``
+        How many liked and disliked judgments the user has, in the list or not.
+    ``all_gains``
+        The gains of all judgments of the user, largest first: what an ideal list would hold.
+    ``k``
+        The cutoff; without one, the length of the list.
+    settings
+        Those named in `params`.
+
+    For ``anti-name`` liked and disliked, gains and losses are exchanged. The function may be
+    compiled by numba: then it sees numpy arrays (bool and float64) and integers.
+
+    Parameters
+    ----------
+    name
+        Letters, digits, ``-`` and ``_``; its first character is a letter.
+    replace
+        Whether a metric of this name may be replaced.
+    **facts
+        Fields of `Definition`: ``params`` (settings, each a `Param`), ``better`` (``"higher"``,
+        ``"lower"`` or ``"neither"``), ``low`` and ``high`` (the range; 0 to 1 unless given),
+        ``anti=False`` for a metric without an anti-twin, and what is known for other features:
+        ``chance``, ``at_rank``, ``weighted`` … What is not given is simulated (chance) or refused,
+        with a reason.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> @us.metrics.metric("second-half", replace=True)
+    ... def second_half(liked):
+    ...     "Share of the second half of the list that is liked."
+    ...     half = liked[len(liked) // 2 :]
+    ...     return half.mean() if len(half) else float("nan")
+    >>> test = {"user": [1, 1], "item": ["a", "b"], "rating": [5, 5]}
+    >>> us.evaluate(test, {"mine": {1: ["x", "y", "a", "z"]}}, "second-half@4", liked=4).mean()
+    {'mine': {'second-half@4': 0.5}}
+    """
+
+    def decorate(function: F) -> F:
+        if "compute" in facts or "name" in facts:
+            raise SettingError(f"metric {name!r}: the name and the function are given already")
+        known = set(Definition.__dataclass_fields__)
+        for key in facts:
+            if key not in known:
+                raise unknown_name("fact of a metric", key, sorted(known))
+        parameters = _parameters(name, function)
+        if parameters[:1] in (["block"], ["judged"]):  # a function of many lists, or of a run
+            register(Definition(name, function, **facts), replace=replace)
+            return function
+        _check_name(name)
+        compute = OneList(name, function, tuple(parameters), tuple(facts.get("params", ())))
+        register(Definition(name, compute, **{"is_user_code": True, **facts}), replace=replace)
+        return function
+
+    return decorate
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
+    plain = getattr(function, "py_func", function)  # a function compiled by numba
+    if not callable(plain):
+        raise SettingError(f"metric {name!r}: a function is needed, got {function!r}")
+    return list(inspect.signature(plain).parameters)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or _LIKE_A_CUTOFF.search(name):
+        raise SettingError(
+            f"{name!r} cannot name a metric: take letters, digits, - and _, a letter first; no "
+            f"anti-, condensed- or @, and no _10 at the end, which reads as a cutoff"
+        )
+    for key, one in REGISTRY.items():
+        others = [key, *one.aliases]
+        taken = [other for other in others if other.lower() == name.lower() and other != name]
+        taken += [alias for alias in one.aliases if alias == name]
+        if taken:
+            raise SettingError(f"{name!r} is taken: {taken[0]} names a metric in any case")
+
+
+class OneList:
+    """A function of one list, as a metric of a block of lists."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        parameters: tuple[str, ...],
+        settings: tuple[str, ...],
+    ) -> None:
+        for parameter in parameters:
+            if parameter not in (*FACTS, *settings):
+                raise unknown_name(f"parameter of metric {name!r}", parameter, [*FACTS, *settings])
+        if not parameters:
+            raise SettingError(
+                f"metric {name!r}: its function takes nothing; take any of {', '.join(FACTS)}"
+            )
+        self.name, self.function = name, function
+        self.parameters = parameters
+        self.__doc__ = function.__doc__
+
+    def __call__(self, block: Block, params: Params, cutoffs: I64) -> F64:
+        """Return a row per cutoff, a column per list."""
+        lists = [_List.of(block, row, self.parameters) for row in range(block.hi - block.lo)]
+        values = np.empty((cutoffs.size, len(lists)))
+        for at, cutoff in enumerate(cutoffs.tolist()):
+            for row, one in enumerate(lists):
+                facts = one.cut(cutoff)
+                arguments = [facts[p] if p in facts else params[p] for p in self.parameters]
+                values[at, row] = self._checked(self.function(*arguments), block, row)
+        return values
+
+    def _checked(self, value: object, block: Block, row: int) -> float:
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            number = math.inf
+        if math.isinf(number):
+            judged = block.judged
+            user = judged.judgments.users.values[int(judged.lists.user[block.lo + row])]
+            raise DataError(
+                f"metric {self.name!r} returned {value!r} for the list of {user!r}; it must return "
+                f"a finite number, or nan where it is undefined"
+            )
+        return number
+
+
+class _List:
+    """One list as a function of a user sees it, before it is cut."""
+
+    def __init__(
+        self, places: Mapping[str, Mask | F64], whole: Mapping[str, Any], depth: int
+    ) -> None:
+        self.places, self.whole, self.depth = places, whole, depth
+
+    @classmethod
+    def of(cls, block: Block, row: int, wanted: tuple[str, ...]) -> _List:
+        hits, view = block.hits, block.view
+        here = slice(int(hits.start[row]), int(hits.start[row + 1]))
+        rank, judgment = hits.rank[here] - 1, hits.judgment[here]
+        depth = int(hits.depth[row])
+        label = view.label[judgment]
+        kinds: dict[str, tuple[type[Any], Callable[[], Any]]] = {
+            "liked": (np.bool_, lambda: label == LIKED),
+            "disliked": (np.bool_, lambda: label == DISLIKED),
+            "gains": (np.float64, lambda: view.gain[judgment]),
+            "losses": (np.float64, lambda: view.loss[judgment]),
+        }
+        places: dict[str, Mask | F64] = {}
+        for name, (dtype, values) in kinds.items():
+            if name in wanted:
+                places[name] = np.zeros(depth, dtype)
+                places[name][rank] = values()
+        whole: dict[str, Any] = {
+            "n_liked": int(block.liked[row]),
+            "n_disliked": int(block.disliked[row]),
+        }
+        if "all_gains" in wanted:
+            judged = block.judged
+            user = int(judged.lists.user[block.lo + row])
+            start = judged.judgments.start
+            whole["all_gains"] = -np.sort(-view.gain[start[user] : start[user + 1]])
+        return cls(places, whole, depth)
+
+    def cut(self, cutoff: int) -> dict[str, Any]:
+        """Return what the function sees above a cutoff."""
+        k = self.depth if cutoff == WHOLE else cutoff
+        return {**{name: array[:k] for name, array in self.places.items()}, **self.whole, "k": k}

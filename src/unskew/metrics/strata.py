@@ -1,0 +1,127 @@
+"""How a metric splits over strata of items: the part that the hits of one stratum add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.judging.shape import LIKED, Scratch, View
+from unskew.metrics.block import Block, Judged, ratio
+from unskew.metrics.settings import Params
+
+
+@dataclass(frozen=True, eq=False)
+class Portion:
+    """A block of lists, a metric of it, and the judgments of one stratum."""
+
+    whole: Block
+    judged: Judged
+    """What all systems share, the judgments of other strata masked."""
+    view: View
+    """The same judgments as the metric sees them: exchanged for an anti-metric."""
+    compute: Callable[..., Any]
+    params: Params
+    cutoff: int
+
+    @property
+    def cutoffs(self) -> I64:
+        """The cutoff as metrics take it."""
+        return frozen(np.array([self.cutoff], np.int64))
+
+    def value(self, block: Block) -> tuple[F64, F64 | None]:
+        """Return top and bottom of the metric of a block; no bottom where it is no fraction."""
+        result = self.compute(block, self.params, self.cutoffs)
+        if isinstance(result, tuple):
+            return np.array(result[0][0]), np.array(result[1][0])
+        return np.array(result[0]), None
+
+    def liked_hits(self) -> tuple[I64, I64]:
+        """Return the list and the place of each liked hit above the cutoff."""
+        hits = self.whole.hits
+        owner = np.repeat(np.arange(self.size), np.diff(hits.start))
+        label = self.whole.view.label[hits.judgment]
+        good = np.flatnonzero((label == LIKED) & (hits.rank <= self.cutoff))
+        return owner[good], good
+
+    def is_inside(self, at: I64) -> Mask:
+        """Tell which hits are liked and belong to the stratum."""
+        inside: Mask = self.view.label[self.whole.hits.judgment[at]] == LIKED
+        return inside
+
+    @property
+    def size(self) -> int:
+        """Lists in the block."""
+        return self.whole.hi - self.whole.lo
+
+
+@dataclass(frozen=True)
+class Strata:
+    """How a metric splits."""
+
+    part: Callable[[Portion], F64]
+    unless: Mapping[str, str] = field(default_factory=dict)
+    """Settings with which it does not split."""
+
+    def splits(self, params: Params) -> bool:
+        """Tell whether the metric splits with these settings."""
+        return all(params[key] != value for key, value in self.unless.items())
+
+
+def over_hits(portion: Portion) -> F64:
+    """Split a numerator that is a sum over judged hits, each on its own."""
+    inside = replace(
+        portion.whole,
+        judged=portion.judged,
+        view=portion.view,
+        scratch=Scratch(),
+        shared={},
+        parts={},
+        _walks={},
+        _derived={},
+    )
+    bottom = portion.value(portion.whole)[1]
+    top = portion.value(inside)[0]
+    if bottom is None or portion.params.get("mean") == "ratio":
+        return top
+    return ratio(top, bottom)
+
+
+def to_first(worth: Callable[[I32], F64]) -> Callable[[Portion], F64]:
+    """Give the value of a list, a function of the rank, to the stratum of its first liked item."""
+
+    def part(portion: Portion) -> F64:
+        owner, at = portion.liked_hits()
+        rows, first = np.unique(owner, return_index=True)
+        at = at[first]
+        values = np.zeros(portion.size)
+        rank = portion.whole.hits.rank[at]
+        values[rows] = np.where(portion.is_inside(at), worth(rank), 0.0)
+        return values
+
+    return part
+
+
+def by_count(portion: Portion) -> F64:
+    """Split a value in proportion to the liked hits."""
+    value = portion.value(portion.whole)[0]
+    owner, at = portion.liked_hits()
+    inside = portion.is_inside(at)
+    hits = np.bincount(owner, minlength=portion.size).astype(np.float64)
+    own = np.bincount(owner[inside], minlength=portion.size).astype(np.float64)
+    return np.where(hits > 0, value * own / np.maximum(hits, 1), value)
+
+
+def by_precision(portion: Portion) -> F64:
+    """Sum the precision at each liked hit of the stratum: all liked items above it count."""
+    bottom = portion.value(portion.whole)[1]
+    assert bottom is not None
+    owner, at = portion.liked_hits()
+    before = np.append(0, np.cumsum(np.bincount(owner, minlength=portion.size)))[owner]
+    precision = (np.arange(1, at.size + 1) - before) / portion.whole.hits.rank[at]
+    inside = portion.is_inside(at)
+    total = np.bincount(owner[inside], precision[inside], portion.size).astype(np.float64)
+    return ratio(total, bottom)

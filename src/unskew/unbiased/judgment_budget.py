@@ -1,0 +1,301 @@
+"""`judgments_needed`: how many judgments of randomly chosen slots would tell two systems apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, I64
+from unskew.checks import check_share, checked, is_number
+from unskew.data.relevance import Relevance, Rule
+from unskew.errors import DataError, SettingError
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Printed
+from unskew.stats.sample_sizes import check_power
+from unskew.stats.user_draws import at_least_two
+from unskew.unbiased.hidden_bias import linear_form
+from unskew.unbiased.ips import (
+    LEVEL,
+    RESAMPLES,
+    UNUSABLE,
+    Averages,
+    Estimate,
+    Laid,
+    Scales,
+    lay,
+    weigh,
+)
+from unskew.unbiased.weighted_metrics import Estimand, estimands
+
+
+@dataclass(frozen=True, eq=False)
+class JudgmentsNeeded(Printed):
+    """How many random judgments would tell each pair of systems apart. From `judgments_needed`."""
+
+    metric: str
+    rows: tuple[Mapping[str, Any], ...]
+    power: float
+    alpha: float
+    liked_share: float
+    """The mean over pairs; NaN where no pair has one."""
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per pair: a, b, difference, slots, needed, and the reason where it is null.
+
+        Slots are the places of the lists in which the two differ; `needed` of these, drawn at
+        random and judged, find the difference with the power asked for.
+        """
+        kinds: dict[str, Any] = {
+            "a": pl.String,
+            "b": pl.String,
+            "difference": pl.Float64,
+            "slots": pl.Int64,
+            "needed": pl.Int64,
+            "reason": pl.String,
+        }
+        return pl.DataFrame(list(self.rows), kinds)
+
+    def footer(self) -> list[str]:
+        """Return the lines that say how the numbers came about."""
+        share = f", where {self.liked_share:.3g} of the slots are liked"
+        return [
+            f"{self.metric}: random judgments needed at power {self.power:g}, alpha {self.alpha:g}"
+            + ("" if math.isnan(self.liked_share) else share)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        facts = {"metric": self.metric, "power": self.power, "alpha": self.alpha}
+        return {**facts, "liked_share": self.liked_share, "pairs": self.table().to_dicts()}
+
+    def figure(self) -> Figure:
+        """Draw the number of judgments needed for each pair."""
+        import altair as alt
+
+        rows = [
+            {"pair": f"{row['a']} – {row['b']}", "needed": row["needed"]}
+            for row in self.rows
+            if row["needed"] is not None
+        ]
+        if not rows:
+            raise DataError("no pair can be settled, so there is nothing to draw")
+        whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
+        bars: alt.Chart = whole.mark_bar().encode(
+            x=alt.X("needed:Q", title="random judgments needed"), y=alt.Y("pair:N", title=None)
+        )
+        return as_figure(bars, f"{self.metric}: what would settle it", self.footer(), rows)
+
+    def __repr__(self) -> str:
+        return f"JudgmentsNeeded({self.metric}, {len(self.rows)} pairs)"
+
+
+@checked
+def judgments_needed(
+    judgments: object,
+    systems: object,
+    metric: str = "P@10",
+    *,
+    difference: float | None = None,
+    liked_share: float | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    propensity: object = None,
+    weights: object = None,
+    train: object = None,
+    random: object = None,
+    items: object = None,
+    liked: float | None = None,
+    above: float | None = None,
+    gain: Rule = "rating",
+    loss: Rule = "levels",
+    relevance: Relevance | str | None = None,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+    ties: str | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> JudgmentsNeeded:
+    r"""Say how many slots, drawn at random and judged, would tell systems apart.
+
+    The difference of two systems is a sum over the slots in which their lists differ, each adding
+    ±discount when its item is liked. Of M such slots, m drawn at random give it with variance
+    :math:`M^2 s^2 (1/m - 1/M)`, :math:`s^2` being the variance of what a slot adds when
+    `liked_share` of the slots are liked.
+
+    Parameters
+    ----------
+    judgments, systems
+        As for `estimate`. Judgments say how large differences may be; the slots counted are those
+        of the lists, judged or not.
+    metric
+        P, RBP, or DCG (with gain 1 for what is liked), with a cutoff.
+    difference
+        What is to be found: above 0, and at most what the metric allows. Default: the weighted
+        estimate of each pair; a pair with an estimate that is not usable gets no number, but the
+        reason.
+    liked_share
+        How many of the slots are liked. Default: the mean weighted precision of both systems.
+    power, alpha
+        How surely it should be found, and the level of the two-sided test; power is above alpha.
+    propensity, weights, train, random, items, liked, above, gain, loss, relevance
+        As for `estimate`.
+    resamples, level
+        Of the intervals by which estimates are called usable or not, as for `estimate`.
+    ties, seed, threads
+        As for `evaluate`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 2], "item": ["a", "c"], "rating": [5, 1]}
+    >>> runs = {"x": {u: ["a", "b"] for u in (1, 2)}, "y": {u: ["c", "d"] for u in (1, 2)}}
+    >>> wanted = {"difference": 0.5, "liked_share": 0.5}
+    >>> us.unbiased.judgments_needed(test, runs, "P@2", liked=4, **wanted).table().rows()
+    [('x', 'y', 0.5, 8, 8, None)]
+    """
+    one = next(iter(estimands(metric).values()))
+    linear_form(one)
+    if not one.is_sum or one.metric.cutoff is None:
+        raise SettingError(
+            f"{metric}: judgments are counted for sums over places, such as P, RBP and DCG, with a "
+            f"cutoff"
+        )
+    check_power(power, alpha)
+    most = _largest_difference(one)
+    allowed = is_number(difference) and 0 < float(difference or 0) <= most * (1 + 1e-9)
+    if difference is not None and not allowed:
+        raise SettingError(
+            f"difference must be a number above 0 and at most {most:g}, the largest difference of "
+            f"two systems by {metric}; got {difference!r}"
+        )
+    if liked_share is not None:
+        check_share("liked_share", liked_share)
+    rules: dict[str, Any] = {
+        "liked": liked,
+        "above": above,
+        "gain": gain,
+        "loss": loss,
+        "relevance": relevance,
+    }
+    precision = estimands(f"{'anti-' * one.metric.anti}P@{one.metric.cutoff}")
+    wanted = {one.label: one, **precision}
+    laid = lay(judgments, systems, wanted, train, items, rules, ties, seed, None, threads)
+    names = list(laid.bench.matched)
+    at_least_two(names)
+    values: Mapping[tuple[str, str], Estimate] = {}
+    if difference is None or liked_share is None:
+        laid = _with_gain_1(laid)
+        source = weigh(laid, propensity, weights, random)
+        run = Averages.of(laid, wanted, "users", threads)
+        scales = Scales.of(laid, source, source.weight)
+        values = run.results(source.weight, scales, resamples, level, seed, threads)
+    slots = _slots(laid, one)
+    rows, shares = [], []
+    factor = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(power)
+    asks = [one.label] * (difference is None) + list(precision) * (liked_share is None)
+    for a, b in combinations(names, 2):
+        adds = _differing(slots[a], slots[b], int(laid.asked.sum()))
+        row = {"a": a, "b": b, "difference": difference, "slots": int(adds.size), "needed": None}
+        reasons = [
+            f"the estimate of {name} is {UNUSABLE}: {values[name, label].reason}"
+            for name in (a, b)
+            for label in asks
+            if values[name, label].reason
+        ]
+        if reasons:
+            rows.append({**row, "reason": reasons[0]})
+            continue
+        gap, share = difference, liked_share
+        if gap is None:
+            gap = values[a, one.label].best - values[b, one.label].best
+        if share is None:
+            (label,) = precision
+            share = (values[a, label].best + values[b, label].best) / 2
+        shares.append(share)
+        needed, reason = _needed(adds, gap, share, factor)
+        rows.append({**row, "difference": gap, "needed": needed, "reason": reason})
+    mean = float(np.mean(shares)) if shares else math.nan
+    return JudgmentsNeeded(metric, tuple(rows), power, alpha, mean)
+
+
+def _largest_difference(one: Estimand) -> float:
+    """Return the value of a list that holds liked items only: the other's may be 0."""
+    cutoff = one.metric.whole_cutoff
+    form = linear_form(one)
+    if form.per_cutoff:
+        return 1.0
+    return float(form.discount(one.params, min(cutoff, 1 << 20)).sum())
+
+
+def _with_gain_1(laid: Laid) -> Laid:
+    """Return the same with gain and loss 1: what slots are counted with."""
+    view = laid.bench.judged.view
+    rule = replace(view.relevance, gain="binary", loss="binary")
+    judged = replace(laid.bench.judged, view=replace(view, relevance=rule))
+    return replace(laid, bench=replace(laid.bench, judged=judged))
+
+
+def _slots(laid: Laid, one: Estimand) -> dict[str, tuple[I64, F64]]:
+    """Return the slots of each system: (list, item) as one number, and what a liked item adds."""
+    judged, cutoff = laid.bench.judged, one.metric.whole_cutoff
+    form = linear_form(one)
+    discount = form.discount(one.params, max(judged.longest, min(cutoff, 1 << 20)))
+    slots = {}
+    for name, matched in laid.bench.matched.items():
+        if matched.is_full:
+            raise SettingError(
+                f"{name}: give ready-made lists (rank(…) makes them) to count the slots in which "
+                f"systems differ"
+            )
+        length = np.minimum(matched.depth, cutoff)
+        owner = np.repeat(np.arange(length.size), length)
+        place = np.arange(owner.size) - np.repeat(np.cumsum(length) - length, length)
+        item = matched.run.item[matched.start[owner] + place]
+        there = item >= 0
+        key = owner[there] * np.int64(len(judged.judgments.items)) + matched.from_run[item[there]]
+        worth = discount[place[there] + 1]
+        slots[name] = key, worth / cutoff if form.per_cutoff else worth
+    return slots
+
+
+def _differing(one: tuple[I64, F64], other: tuple[I64, F64], users: int) -> F64:
+    """Return what a liked item adds to the difference, in each slot where that is not 0."""
+    key = np.concatenate([one[0], other[0]])
+    adds = np.concatenate([one[1], -other[1]])
+    _, place = np.unique(key, return_inverse=True)
+    net = np.bincount(place, adds) / users
+    return net[np.abs(net) > 1e-15]
+
+
+def _needed(adds: F64, gap: float, share: float, factor: float) -> tuple[int | None, str | None]:
+    """Return the smallest m with M² s² (1/m - 1/M) <= (gap / factor)², or None and the reason."""
+    slots = adds.size
+    if not slots:
+        return None, "the two lists do not differ"
+    if gap == 0:
+        return None, "the estimates do not differ"
+    if not 0 < share < 1:
+        return None, f"the estimated share of liked slots is {share:g}"
+    most = _largest_gap(adds, share)
+    if abs(gap) > most * (1 + 1e-9):
+        return None, f"lists that differ in so few liked slots differ by {most:.3g} at most"
+    mean = float(adds.mean()) * share
+    variance = max(float((adds**2).mean()) * share - mean**2, 0.0)
+    wanted = (gap / factor) ** 2
+    m = 1.0 / (wanted / (slots**2 * variance) + 1.0 / slots) if variance else 1.0
+    return min(max(math.ceil(m - 1e-9), 1), slots), None
+
+
+def _largest_gap(adds: F64, share: float) -> float:
+    """Return the largest difference, either way, where a share of the slots is liked."""
+    liked = math.ceil(share * adds.size - 1e-9)
+    ascending = np.sort(adds)
+    up, down = ascending[-liked:], -ascending[:liked]
+    return max(float(np.maximum(side, 0.0).sum()) for side in (up, down))
