@@ -11,6 +11,20 @@ settings.register_profile("unskew", deadline=None, derandomize=True)
 settings.load_profile("unskew")
 
 
+@pytest.fixture(autouse=True)
+def only_our_metrics():
+    """Forget the metrics that a test registered."""
+    from unskew.metrics.definition import REGISTRY, WHEN_CHANGED
+
+    before = dict(REGISTRY)
+    yield
+    if before and before != REGISTRY:
+        REGISTRY.clear()
+        REGISTRY.update(before)
+        for forget in WHEN_CHANGED:
+            forget()
+
+
 @pytest.fixture
 def ml1m_path() -> Path:
     return real_data("ml-1m/ratings.parquet")

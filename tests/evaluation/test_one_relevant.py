@@ -314,8 +314,8 @@ def test_what_exact_lists_refuse(tmp_path):
     for metric, why in (
         ("anti-P@3", "looks at other judged items"),
         ("condensed-RR", "looks at other judged items"),
-        ("bpref", "is no metric of the rank of one relevant item"),
-        ("Coverage@3", "is no metric of the rank of one relevant item"),
+        ("bpref", "has no value for the rank of one relevant item"),
+        ("Coverage@3", "has no value for the rank of one relevant item"),
         ("P", "needs a cutoff here"),
         ("P(per=list)@3", "has settings"),
         ("AUC", "AUC of drawn others is expected to be AUC of all of them: take others='all'"),

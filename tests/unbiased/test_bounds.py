@@ -93,7 +93,7 @@ def test_empty_slots_cannot_be_good():
 
 def test_bounds_errors():
     for label in ("nDCG@3", "condensed-P@3", "Coverage@3"):
-        with pytest.raises(SettingError, match="no bounds in closed form|not condensed"):
+        with pytest.raises(SettingError, match=r"no bounds in closed form|not condensed"):
             bounds(TEST, RUNS, label, liked=4)
     with pytest.raises(SettingError, match="need a cutoff"):
         bounds(TEST, RUNS, "P", liked=4)
@@ -205,9 +205,9 @@ def test_sensitivity_words_and_figure():
 @pytest.mark.usefixtures("any_size")
 def test_sensitivity_errors():
     how = {"propensity": CHANCE, "liked": 4}
-    with pytest.raises(SettingError, match="smallest Γ is known of"):
+    with pytest.raises(SettingError, match=r"form as a sum over judged hits|without per"):
         sensitivity(TEST, RUNS, "AP@3", **how)
-    with pytest.raises(SettingError, match="smallest Γ is known of"):
+    with pytest.raises(SettingError, match=r"form as a sum over judged hits|without per"):
         sensitivity(TEST, RUNS, "P(per=list)@3", **how)
     with pytest.raises(SettingError, match="cutoff"):
         sensitivity(TEST, RUNS, "P", **how)
@@ -375,7 +375,7 @@ def test_nothing_is_derived_from_an_estimate_that_is_not_usable():
 
 def test_judgments_needed_errors():
     for metric in ("Recall@3", "P"):
-        with pytest.raises(SettingError, match="P, RBP and DCG with a cutoff"):
+        with pytest.raises(SettingError, match="a cutoff"):
             judgments_needed(TEST, RUNS, metric, liked=4)
     for name in ("power", "alpha", "liked_share"):
         for bad in (1.0, 0.0, -1, math.nan, "0.5", True):

@@ -64,14 +64,15 @@ def metric(name: str, *, replace: bool = False, **facts: Any) -> Callable[[F], F
     Examples
     --------
     >>> import unskew as us
-    >>> @us.metrics.metric("second-half", replace=True)
+    >>> @us.metrics.metric("second-half")
     ... def second_half(liked):
     ...     "Share of the second half of the list that is liked."
     ...     half = liked[len(liked) // 2 :]
     ...     return half.mean() if len(half) else float("nan")
     >>> test = {"user": [1, 1], "item": ["a", "b"], "rating": [5, 5]}
-    >>> us.evaluate(test, {"mine": {1: ["x", "y", "a", "z"]}}, "second-half@4", liked=4).mean()
-    {'mine': {'second-half@4': 0.5}}
+    >>> scores = us.evaluate(test, {"s": {1: ["x", "y", "a", "z"]}}, "second-half@4", liked=4)
+    >>> scores.mean("second-half@4")
+    {'s': 0.5}
     """
 
     def decorate(function: F) -> F:
