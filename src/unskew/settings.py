@@ -32,7 +32,7 @@ class Setting:
     refuse: Callable[[str, object], object] | None = None
     """Raises a `SettingError` for a value that is not allowed; None = only the type counts."""
     optional: bool = False
-    """Whether None is allowed."""
+    """Whether None is allowed, as it is wherever it is the default."""
 
 
 def declare(
@@ -44,7 +44,7 @@ def declare(
     **options: Any,
 ) -> Any:
     """Declare a field of any type; `options` are those of `dataclasses.field`."""
-    setting = Setting(meaning, refuse, optional)
+    setting = Setting(meaning, refuse, optional or default is None)
     return field(default=default, metadata={_SETTING: setting}, **options)
 
 

@@ -59,14 +59,18 @@ class ForcedNull(Splitter):
         as_share("density", self.density)
         as_finite("liked", self.liked)
 
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return 1
+
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Draw the judgments and part them."""
         judgments = forced_judgments(ratings, self.density, seed)
         plain = FamiliarTraining(FAMILIAR, None)
         # Every item has as many judgments: their shares need no smoothing.
         thinned = FamiliarTraining(FAMILIAR, None, fair=True, liked=self.liked, smoothing=0.0)
         for made in (thinned if self.fair else plain).each(judgments, seed):
-            yield replace(made, label=self.name, design={**self.describe(), "seed": int(seed)})
+            yield replace(made, label=self.name)
 
 
 @dataclass(frozen=True)
@@ -105,13 +109,12 @@ class Slices(Splitter):
         choose("by", self.by, BY)
         as_finite("liked", self.liked)
 
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the splits; a bin without training or test ratings makes none."""
         for made in self.split_by.each(ratings, seed):
             for part in self._bins(made).slices(made):
                 if len(part.train) and len(part.test):
-                    design = {**self.describe(), "seed": int(seed)}
-                    yield replace(part, design=design)
+                    yield part
 
     def _bins(self, made: Split) -> Strata:
         if self.by == "judgments":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,6 +49,11 @@ class DrawKeyed(Settings):
     """Settings that came later: not part of seeds while they have their defaults."""
     draw_entry: ClassVar[str | None] = None
     """Under which word the name stands in the key; None = the key has no name."""
+    not_on_cards: ClassVar[frozenset[str]] = frozenset()
+    """Settings for which others stand, on cards and in seeds: a function, for its label."""
+    version: str | int | None = None
+    """Of a class outside this library: to be changed with what it computes. Without one, results
+    are not stored."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give a class that states no name its own one."""
@@ -74,8 +80,21 @@ class DrawKeyed(Settings):
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as plain values, for a card."""
-        entry = {} if self.draw_entry is None else {self.draw_entry: getattr(self, self._title())}
-        return {**entry, **super().describe()}
+        card = {} if self.draw_entry is None else {self.draw_entry: getattr(self, self._title())}
+        card |= super().describe()
+        if self.version is not None:
+            card["version"] = self.version
+        return {key: value for key, value in card.items() if key not in self.not_on_cards}
+
+    @property
+    def storable(self) -> bool:
+        """Whether the card tells all that determines results, so that they may be stored."""
+        if self.version is not None:
+            return True
+        values = [getattr(self, one.name) for one in fields(self)]  # type: ignore[arg-type]
+        inner = all(one.storable for one in values if isinstance(one, DrawKeyed))
+        ours = type(self).__module__.startswith("unskew.")
+        return ours and inner and not any(isinstance(one, FunctionType) for one in values)
 
     @property
     def draw_key(self) -> dict[str, Any]:
@@ -85,6 +104,8 @@ class DrawKeyed(Settings):
             key[self.draw_entry] = self.draw_name_of()
         for one in fields(self):  # type: ignore[arg-type]
             value = getattr(self, one.name)
+            if one.name in self.not_on_cards:
+                continue
             if one.name in self.draw_omit_default and value == _default(one):
                 continue
             key[self.draw_settings.get(one.name, one.name)] = self.draw_value(one.name, value)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from unskew.metrics.names import Metric, parse
 from unskew.recommend.model import Algorithm
 from unskew.recommend.presets import Chosen
 from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
+from unskew.splits.custom import Custom as CustomSplit
 from unskew.splits.interventions import DESIGNS, Design
 from unskew.splits.random import Random
 from unskew.splits.registry import PROTOCOLS, protocol
@@ -76,19 +78,11 @@ class Custom(Algorithm):
 
     name: ClassVar[str] = "custom"
     draw_name: ClassVar[str] = "custom"
+    not_on_cards: ClassVar[frozenset[str]] = frozenset({"function"})
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Any:
         """Call the function."""
         return self.function(train, rng)
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and version: they stand for the function."""
-        return {"algorithm": "custom", "label": self.label, "version": self.version}
-
-    @property
-    def draw_key(self) -> dict[str, Any]:
-        """Name and version: they stand for the function."""
-        return {"algorithm": "custom", "label": self.label, "version": self.version}
 
 
 @dataclass(frozen=True)
@@ -160,6 +154,7 @@ class Plan:
                     raise SettingError(f"plan: {name} holds {parts[place]!r} twice")
             object.__setattr__(self, name, parts)
 
+        object.__setattr__(self, "split", _as_splitters(self.split))
         several("split", Splitter, "splits, such as us.splits.Random(folds=5)")
         several("targets", Targets, "designs, such as us.targets.TestItems()")
         several("metrics", Metric | str, "names, such as nDCG@10")
@@ -284,14 +279,25 @@ def _labelled(
     return labels
 
 
+def _as_splitters(given: Any) -> Any:
+    """Wrap functions that split."""
+    if isinstance(given, FunctionType):
+        return CustomSplit(given.__name__, given)
+    if isinstance(given, list | tuple):
+        return tuple(_as_splitters(one) for one in given)
+    return given
+
+
 def _algorithm(one: object) -> Algorithm:
     if isinstance(one, Chosen):
         return one.algorithm
+    if isinstance(one, FunctionType):
+        return Custom(one.__name__, one)
     if isinstance(one, Algorithm):
         return one
     raise SettingError(
-        f"a plan holds algorithms, such as us.recommend.Popularity(); got {one!r} (wrap a "
-        f"function of your own in us.experiment.Custom)"
+        f"a plan holds algorithms, such as us.recommend.Popularity(); got {one!r} (a "
+        f"function of your own can be one, best in us.experiment.Custom)"
     )
 
 
@@ -391,25 +397,30 @@ def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> 
     told = card.get("plan", card)
     known = {one.fingerprint: one for one in ratings}
 
+    def given(fingerprint: str) -> Ratings:
+        if fingerprint not in known:
+            raise SettingError(
+                f"the card needs further ratings, with the fingerprint {fingerprint}: give them "
+                f"with ratings=[…]"
+            )
+        return known[fingerprint]
+
     def whole(value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
         if set(value) != {"ratings", "fingerprint"}:
             return {key: whole(one) for key, one in value.items()}
-        if value["fingerprint"] not in known:
-            raise SettingError(
-                f"the card needs {value['ratings']:,} ratings of their own too, with the "
-                f"fingerprint {value['fingerprint']}: give them with ratings=[…]"
-            )
-        return known[value["fingerprint"]]
+        return given(value["fingerprint"])
 
     def system(label: str, one: Mapping[str, Any]) -> Algorithm:
         settings = dict(one)
         name = settings.pop("algorithm")
-        if name == Custom.name:
-            raise SettingError(f"{label} is a function of its own: a card tells only its name")
-        if settings.get("truth") in known:
-            settings["truth"] = known[settings["truth"]]
+        if name not in ALGORITHMS:
+            raise SettingError(
+                f"{label} is code outside this library, of which a card tells only name and settings"
+            )
+        if settings.get("truth") is not None:
+            settings["truth"] = given(settings["truth"])
         return algorithm(name, **settings)
 
     # Lists are the same for all systems: their card names none.

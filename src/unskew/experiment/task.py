@@ -12,7 +12,7 @@ import polars as pl
 
 from unskew.data.ratings import Ratings
 from unskew.data.stored import stored_ratings
-from unskew.engine.rng import generator
+from unskew.engine.rng import DrawKeyed, generator
 from unskew.engine.store import Store, key_of
 from unskew.engine.threads import resolve
 from unskew.engine.versions import versions
@@ -21,9 +21,8 @@ from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import MEMORY, forgiving
 from unskew.evaluation.scores import USERS, System
 from unskew.evaluation.scoring import Bench, lay_lists, remarks
-from unskew.experiment.plan import STAGES, Custom, Plan, View, label_of
+from unskew.experiment.plan import STAGES, Plan, View, label_of
 from unskew.metrics.names import Metric, parse
-from unskew.recommend.registry import ALGORITHMS
 from unskew.report.result import finite
 from unskew.splits.split import Split
 from unskew.targets.designs import TargetLists
@@ -31,9 +30,6 @@ from unskew.targets.designs import TargetLists
 Card = dict[str, Any]
 Place = tuple[int, int, str | None]
 """Number of the splitter, number of its split, and the system; None = what all systems share."""
-
-COUNTED = ("random", "uniform", "flat", "user", "leave-out", "temporal", "forced-null")
-"""Protocols whose settings tell how many splits they make; the others are asked to make them."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +67,8 @@ class Task:
 def protocol_label(plan: Plan, split: int) -> str:
     """Return the name of a protocol; with its settings where the plan has several of that name."""
     splitter = plan.splits[split]
-    alone = sum(one.name == splitter.name for one in plan.splits) == 1
-    return splitter.name if alone else repr(splitter)
+    alone = sum(one.title == splitter.title for one in plan.splits) == 1
+    return splitter.title if alone else repr(splitter)
 
 
 def task_label(plan: Plan, split: int, fold: int, system: str | None) -> str:
@@ -137,24 +133,15 @@ def is_storable(plan: Plan, system: str | None) -> bool:
     rules = (plan.relevance.gain, plan.relevance.loss)
     if any(callable(rule) for rule in rules):
         return False
-    parts: Any = (*plan.splits, *plan.interventions)
-    if any(not type(part).__module__.startswith("unskew.") for part in parts):
-        return False
-    one = None if system is None else plan.systems[system]
-    if isinstance(one, Custom):
-        return one.version is not None
-    return one is None or ALGORITHMS.get(one.name) is type(one)
+    parts: list[DrawKeyed] = [*plan.splits, *plan.designs, *plan.interventions]
+    if system is not None:
+        parts.append(plan.systems[system])
+    return all(part.storable for part in parts)
 
 
 def count_splits(plan: Plan, split: int, ratings: Ratings) -> int:
     """Return how many splits a protocol makes."""
-    splitter: Any = plan.splits[split]
-    while hasattr(splitter, "of"):
-        splitter = splitter.of
-    if splitter.name in COUNTED:
-        settings = splitter.describe()
-        return int(settings.get("folds") or settings.get("repetitions") or 1)
-    return sum(1 for _ in plan.splits[split].each(ratings, plan.seed))
+    return plan.splits[split].count(ratings, plan.seed)
 
 
 def perform(task: Task) -> list[str]:

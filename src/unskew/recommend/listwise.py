@@ -55,7 +55,6 @@ class ListRankMF(Algorithm):
         above 0). On the ratings 0, 1, 2 of mena2021 that is 2, but 3 gives the released values on
         MovieLens 1M; why 3 is not known. `us.recommend.preset("mena2021")` takes 3.""",
         above=0,
-        optional=True,
     )
 
     name: ClassVar[str] = "list-rank-mf"

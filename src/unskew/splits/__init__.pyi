@@ -1,3 +1,4 @@
+from .custom import Custom as Custom
 from .diagnose import diagnose_split as diagnose_split
 from .events import TemporalEvents as TemporalEvents
 from .familiar import FamiliarTraining as FamiliarTraining

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import I64
-from unskew.checks import as_share, check_fields, checked, choose
+from unskew.checks import checked
 from unskew.data import readers
 from unskew.data.ratings import Ids, Ratings, id_column, under_one_numbering, value_column
 from unskew.errors import SettingError
+from unskew.settings import choice, declare, share
 from unskew.splits.split import Split, Splitter, assemble, empty, time_of, without_overlap
 from unskew.splits.time import TIES, cut_in_time, moment, time_hint
 
@@ -117,34 +118,26 @@ class TemporalEvents(Splitter):
     bellogin2017 splits the plays of Last.fm so. A table of unique pairs cannot do this: whoever
     aggregates first has lost the times of all events but one. Pairs of the test part that are in
     training too are dropped (counted): they are no recommendation of something new.
-
-    Parameters
-    ----------
-    test, at, ties
-        The cut, by share of events or by moment: as in `TemporalSplit`.
-    aggregate
-        `count` the events of a pair, or `sum` their values. The pair's time is that of its first
-        event in the part.
-    seen
-        `drop` (default) or `keep` test pairs that are in training.
     """
 
-    test: float | None = None
-    at: str | datetime | float | None = None
-    ties: str = "test"
-    aggregate: str = "count"
-    seen: str = "drop"
+    test: float | None = share(None, "The share of events after the cut, as in `Temporal`.")
+    at: str | datetime | float | None = declare(
+        None, "Instead of a share: the moment of the cut, as in `Temporal`."
+    )
+    ties: str = choice("test", "Where events at the cut go, as in `Temporal`.", TIES)
+    aggregate: str = choice(
+        "count",
+        """`count` the events of a pair, or `sum` their values. The pair's time is that of its first
+        event in the part.""",
+        AGGREGATE,
+    )
+    seen: str = choice("drop", "`drop` (default) or `keep` test pairs that are in training.", SEEN)
 
     name: ClassVar[str] = "events"
     draw_name: ClassVar[str] = "events"
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        choose("ties", self.ties, TIES)
-        choose("aggregate", self.aggregate, AGGREGATE)
-        choose("seen", self.seen, SEEN)
-        if self.test is not None:
-            as_share("test", self.test)
+        super().__post_init__()
         if self.at is not None:
             moment(self.at)
             if self.test is not None:
@@ -152,7 +145,7 @@ class TemporalEvents(Splitter):
                     f"say either a share (test={self.test}) or a moment (at={self.at})"
                 )
 
-    def each(self, ratings: object, seed: int = 0) -> Iterator[Split]:
+    def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
         """Make the split of `Events`, or of what `read_events` takes; nothing is drawn."""
         events = ratings if isinstance(ratings, Events) else read_events(ratings)
         after, facts = cut_in_time(events.time, self.test, self.at, self.ties)
@@ -169,7 +162,7 @@ class TemporalEvents(Splitter):
         train, test, seen = without_overlap(train, test, rule)
         hint = f"all its {pairs:,} pairs are in training too; {hint}"
         facts["pairs_seen_in_training"] = seen
-        yield assemble(self, train, test, seed, hint=hint, facts=facts, left_out=pairs - len(test))
+        yield assemble(self, train, test, hint=hint, facts=facts, left_out=pairs - len(test))
 
     def _aggregated(self, events: Events, low: int, high: int) -> Ratings:
         """Count or add up the events of each pair; events are in order of time."""

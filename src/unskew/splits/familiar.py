@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, Mask
-from unskew.checks import as_count, as_share, check_fields
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
+from unskew.settings import count, declare, flag, number, share
 from unskew.splits import draws
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split, Splitter, assemble, empty, tag_of, truth
@@ -41,63 +41,50 @@ class FamiliarTraining(Splitter):
     could test (1/n; without folds :math:`1-\tau_i`, which is the formula of castells2018) and c
     the largest constant that leaves no probability above 1. Disliked judgments are left out, as
     in the paper. Facts: `T` (the largest τ), `factor`, `kept_share`, `items_above_cap`.
-
-    Parameters
-    ----------
-    tag
-        The tag that says whether an item was familiar (true/false or 1/0); `familiar` or `known`,
-        whichever there is, unless given.
-    folds
-        The number of folds, or None.
-    fair
-        Thin the test part.
-    liked
-        For `fair`: the smallest rating that is liked.
-    smoothing
-        For `fair`: τ counts this many judgments of the average rate on top of each item's own;
-        the mean number of liked judgments per item unless given. With 0 and no folds, one item
-        whose few liked judgments were all familiar makes T = 1 and leaves nothing.
-    cap
-        For `fair` without folds: bound T. Items above it keep all they have, which is too few.
     """
 
-    tag: str | None = None
-    folds: int | None = 5
-    fair: bool = False
-    liked: float | None = None
-    smoothing: float | None = None
-    cap: float | None = None
+    tag: str | None = declare(
+        None,
+        """The tag that says whether an item was familiar (true/false or 1/0); `familiar` or
+        `known`, whichever there is, unless given.""",
+    )
+    folds: int | None = count(5, "The number of folds, or None.", 2, optional=True)
+    fair: bool = flag(False, "Thin the test part.")
+    liked: float | None = declare(None, "For `fair`: the smallest rating that is liked.")
+    smoothing: float | None = number(
+        None,
+        """For `fair`: τ counts this many judgments of the average rate on top of each item's own;
+        the mean number of liked judgments per item unless given. With 0 and no folds, one item
+        whose few liked judgments were all familiar makes T = 1 and leaves nothing.""",
+    )
+    cap: float | None = share(
+        None,
+        """For `fair` without folds: bound T. Items above it keep all they have, which is too
+        few.""",
+    )
 
     name: ClassVar[str] = "familiar"
     draw_name: ClassVar[str] = "familiar"
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if self.folds is not None:
-            as_count("folds", self.folds, 2)
-        if self.cap is not None:
-            as_share("cap", self.cap)
-            if self.folds is not None:
-                raise SettingError("cap is for folds=None: with folds no item needs it")
-        if self.smoothing is not None and not 0 <= self.smoothing < np.inf:
-            raise SettingError(f"smoothing must be a number from 0 up, got {self.smoothing!r}")
+        super().__post_init__()
+        if self.cap is not None and self.folds is not None:
+            raise SettingError("cap is for folds=None: with folds no item needs it")
         if self.fair and self.liked is None:
             raise SettingError("fair=True thins liked judgments: say what is liked, such as 3")
         if not self.fair and any(x is not None for x in (self.liked, self.smoothing, self.cap)):
             raise SettingError("liked, smoothing and cap are for fair=True")
 
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split, or one per fold."""
         familiar = self._familiar(ratings)
         if self.folds is None:
             yield self._one(ratings, familiar, familiar, ~familiar, None, seed)
             return
         fold = draws.fold_of(ratings, self.folds, seed, "split/familiar")
-        for number in range(self.folds):
-            inside = fold == number
-            yield self._one(
-                ratings, familiar, familiar & ~inside, inside, f"fold{number + 1}", seed
-            )
+        for place in range(self.folds):
+            inside = fold == place
+            yield self._one(ratings, familiar, familiar & ~inside, inside, f"fold{place + 1}", seed)
 
     def _familiar(self, ratings: Ratings) -> Mask:
         """Return the tag as a mask."""
@@ -153,7 +140,6 @@ class FamiliarTraining(Splitter):
             self,
             made,
             true,
-            seed,
             label,
             hint=hint,
             judgments=judgments,

@@ -18,11 +18,12 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, frozen
-from unskew.checks import as_share, check_fields, choose, portion
+from unskew.checks import as_share, check, choose, portion
 from unskew.data.distribution import divergence, gini
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.engine.rng import DrawKeyed, draw
 from unskew.errors import DataError, DataWarning, SettingError
+from unskew.settings import choice, declare, number, share
 from unskew.splits import draws
 
 UNSEEN = ("once", "random")
@@ -128,25 +129,15 @@ class Aim:
 
 @dataclass(frozen=True)
 class Design(DrawKeyed, ABC):
-    """A way to intervene: how likely each held-out rating is to be drawn.
+    """A way to intervene: how likely each held-out rating is to be drawn."""
 
-    Parameters
-    ----------
-    size
-        The share of the held-out ratings to draw, rounded down.
-    """
-
-    size: float = 0.5
+    size: float = share(0.5, "The share of the held-out ratings to draw, rounded down.", one=True)
 
     kind: ClassVar[str]
     """Its name on the command line and on cards."""
     draw_entry: ClassVar[str | None] = "kind"
     needs: ClassVar[tuple[str, ...]] = ()
     """Which of `train` and `mar` it cannot do without."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        as_share("size", self.size, one=True)
 
     @abstractmethod
     def aim(self, evidence: Evidence) -> Aim:
@@ -250,6 +241,12 @@ _WHY = {
 }
 
 
+def _check_whole(name: str, value: object) -> None:
+    check(name, value, float)
+    if value != 1:
+        raise SettingError(f"full keeps everything; got {name}={value}: Reg draws a part")
+
+
 @dataclass(frozen=True)
 class Reg(Design):
     """REG: drawn at random, each rating as likely as any other."""
@@ -266,43 +263,27 @@ class Reg(Design):
 class Full(Reg):
     """FULL: all held-out ratings as they are."""
 
-    size: float = 1.0
+    size: float = declare(1.0, "1: everything is kept.", _check_whole)
 
     kind: ClassVar[str] = "full"
     draw_name: ClassVar[str] = "full"
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.size != 1:
-            raise SettingError(f"full keeps everything; got size={self.size}: Reg draws a part")
-
 
 @dataclass(frozen=True)
 class Skew(Design):
-    """SKEW: drawn in inverse proportion to the popularity of the item in training.
+    """SKEW: drawn in inverse proportion to the popularity of the item in training."""
 
-    Parameters
-    ----------
-    size
-        The share of the held-out ratings to draw, rounded down.
-    exponent
-        Of the popularity: 1 / pop(i) ** exponent.
-    unseen
-        Items without training ratings count as rated `once` (default), or get a `random` weight
-        between 0 and 1, as in the released code of carraro2020. They are counted.
-    """
-
-    exponent: float = 1.0
-    unseen: str = "once"
+    exponent: float = number(1.0, "Of the popularity: 1 / pop(i) ** exponent.")
+    unseen: str = choice(
+        "once",
+        """Items without training ratings count as rated `once` (default), or get a `random` weight
+        between 0 and 1, as in the released code of carraro2020. They are counted.""",
+        UNSEEN,
+    )
 
     kind: ClassVar[str] = "skew"
     draw_name: ClassVar[str] = "skew"
     needs: ClassVar[tuple[str, ...]] = ("train",)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_exponent(self.exponent)
-        choose("unseen", self.unseen, UNSEEN)
 
     def aim(self, evidence: Evidence) -> Aim:
         """Weight items by 1 / pop(i) ** exponent; to rake, aim at items that are all alike."""
@@ -321,35 +302,21 @@ class Wtd(Design):
 
     carraro2020 section 4: :math:`w_u = P_{mar}(u|O) / P_{mnar}(u|O)`, likewise :math:`w_i`. The
     biased posteriors are those of the training ratings, the random ones of `mar`.
-
-    Parameters
-    ----------
-    size
-        The share of the held-out ratings to draw, rounded down.
-    exponent
-        Of the item weight: 2 in the paper, 1 in the released code.
-    smoothing
-        For posteriors of 0, which would draw always or never: `additive` adds `alpha` ratings to
-        every user and item; `paper` puts 0.0001 in the place of 0, whatever the number of users
-        and items. How many are 0 is counted either way.
-    alpha
-        For `additive`.
     """
 
-    exponent: float = 2.0
-    smoothing: str = "additive"
-    alpha: float = 1.0
+    exponent: float = number(2.0, "Of the item weight: 2 in the paper, 1 in the released code.")
+    smoothing: str = choice(
+        "additive",
+        """For posteriors of 0, which would draw always or never: `additive` adds `alpha` ratings to
+        every user and item; `paper` puts 0.0001 in the place of 0, whatever the number of users and
+        items. How many are 0 is counted either way.""",
+        SMOOTHING,
+    )
+    alpha: float = number(1.0, "For `additive`.", above=0)
 
     kind: ClassVar[str] = "wtd"
     draw_name: ClassVar[str] = "wtd"
     needs: ClassVar[tuple[str, ...]] = ("train", "mar")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_exponent(self.exponent)
-        choose("smoothing", self.smoothing, SMOOTHING)
-        if not 0 < self.alpha < np.inf:
-            raise SettingError(f"alpha must be a number above 0, got {self.alpha!r}")
 
     def aim(self, evidence: Evidence) -> Aim:
         """Weight by w_u * w_i ** exponent; to rake, aim at the random posteriors."""
@@ -397,11 +364,6 @@ class WtdH(Wtd):
 
 
 DESIGNS: dict[str, type[Design]] = {one.kind: one for one in (Full, Reg, Skew, Wtd, WtdH)}
-
-
-def _check_exponent(value: float) -> None:
-    if not 0 <= value < np.inf:
-        raise SettingError(f"exponent must be a number from 0 up, got {value!r}")
 
 
 def _alike(size: int) -> F64:

@@ -11,9 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import I64, Mask
-from unskew.checks import as_count, as_share, choose, portion
+from unskew.checks import as_share, portion
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
+from unskew.settings import choice, count, share
 from unskew.splits import draws
 from unskew.splits.random import Random
 from unskew.splits.split import SIZES, Split, Splitter, assemble, by_mask
@@ -45,36 +46,37 @@ class Uniform(Splitter):
     (:math:`\lceil \sigma |R| / \zeta \rceil`), which the paper does not say. Candidate items should
     be T (the test items). Facts: `items` = |T|, `per_item` = η, `zeta` = ζ, `zeta_ratings` =
     |R(i_ζ)|.
-
-    Parameters
-    ----------
-    test
-        σ: the share of test ratings asked for; what rounding makes of it is the fact `test_share`.
-    epsilon
-        ε: the smallest share of its ratings that an item of T keeps for training.
-    rounding
-        `floor` (default, which keeps ε) or `nearest` (half to even, which the paper's η = 118 on
-        MovieLens 1M needs).
-    repetitions
-        Independent draws. These are no folds: they overlap, because disjoint ones would need
-        ε >= 1 - 1/n, not the paper's 1/n.
     """
 
-    test: float = 0.2
-    epsilon: float = 0.2
-    rounding: str = "floor"
-    repetitions: int = 1
+    test: float = share(
+        0.2,
+        """σ: the share of test ratings asked for; what rounding makes of it is the fact
+        `test_share`.""",
+    )
+    epsilon: float = share(
+        0.2,
+        "ε: the smallest share of its ratings that an item of T keeps for training.",
+    )
+    rounding: str = choice(
+        "floor",
+        """`floor` (default, which keeps ε) or `nearest` (half to even, which the paper's η = 118 on
+        MovieLens 1M needs).""",
+        ROUNDING,
+    )
+    repetitions: int = count(
+        1,
+        """Independent draws. These are no folds: they overlap, because disjoint ones would need ε
+        >= 1 - 1/n, not the paper's 1/n.""",
+    )
 
     name: ClassVar[str] = "uniform"
     draw_name: ClassVar[str] = "uniform"
 
-    def __post_init__(self) -> None:
-        as_share("test", self.test)
-        as_share("epsilon", self.epsilon)
-        choose("rounding", self.rounding, ROUNDING)
-        as_count("repetitions", self.repetitions)
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return self.repetitions
 
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split, or one per repetition."""
         counts = item_counts(ratings)
         order = by_popularity(counts)
@@ -97,7 +99,7 @@ class Uniform(Splitter):
         }
         for number, label in _labels(self.repetitions):
             test = draws.of_each_item(ratings, size, seed, f"split/uniform/{number}")
-            yield by_mask(self, ratings, test, seed, label, hint=hint, facts=facts)
+            yield by_mask(self, ratings, test, label, hint=hint, facts=facts)
 
     def _zeta(self, falling: I64, total: int) -> int:
         """Return the largest k that still allows the test share, in whole-number arithmetic."""
@@ -121,41 +123,34 @@ class Flat(Splitter):
     """The same number t of test ratings for every item that has enough.
 
     castells2018 section 5.1.2, which does not say what becomes of items with few ratings.
-
-    Parameters
-    ----------
-    t
-        Test ratings per item: 10 unless given.
-    test
-        Instead of t: the smallest t that makes the test part at least this share.
-    min_ratings
-        Items with fewer ratings have no test ratings (counted as `items_below`); t + 1 unless
-        given, so that one is left for training. An item with at least this many but fewer than t
-        gives all it has (counted as `items_short`): with `min_ratings=1` every item is tested.
-    repetitions
-        Independent draws; these are no folds.
     """
 
-    t: int | None = None
-    test: float | None = None
-    min_ratings: int | None = None
-    repetitions: int = 1
+    t: int | None = count(None, "Test ratings per item: 10 unless given.")
+    test: float | None = share(
+        None,
+        "Instead of t: the smallest t that makes the test part at least this share.",
+    )
+    min_ratings: int | None = count(
+        None,
+        """Items with fewer ratings have no test ratings (counted as `items_below`); t + 1 unless
+        given, so that one is left for training. An item with at least this many but fewer than t
+        gives all it has (counted as `items_short`): with `min_ratings=1` every item is tested.""",
+    )
+    repetitions: int = count(1, "Independent draws; these are no folds.")
 
     name: ClassVar[str] = "flat"
     draw_name: ClassVar[str] = "flat"
 
     def __post_init__(self) -> None:
-        if self.t is not None:
-            as_count("t", self.t)
-        if self.test is not None:
-            as_share("test", self.test)
-            if self.t is not None:
-                raise SettingError(f"say either t={self.t} or a share (test={self.test})")
-        if self.min_ratings is not None:
-            as_count("min_ratings", self.min_ratings)
-        as_count("repetitions", self.repetitions)
+        super().__post_init__()
+        if self.test is not None and self.t is not None:
+            raise SettingError(f"say either t={self.t} or a share (test={self.test})")
 
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return self.repetitions
+
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split, or one per repetition."""
         counts = item_counts(ratings)
         t = self._smallest(counts) if self.test is not None else self.t or 10
@@ -176,7 +171,7 @@ class Flat(Splitter):
         }
         for number, label in _labels(self.repetitions):
             test = draws.of_each_item(ratings, size, seed, f"split/flat/{number}")
-            yield by_mask(self, ratings, test, seed, label, hint=hint, facts=facts)
+            yield by_mask(self, ratings, test, label, hint=hint, facts=facts)
 
     def _smallest(self, counts: I64) -> int:
         """Return the smallest t for the test share, or say which share is possible."""
@@ -208,49 +203,45 @@ class HeadRemoved(Splitter):
 
     bellogin2017 figure 8 ("-10 % head"). Training is untouched. With the test items as candidates
     the head is neither judged nor ranked, as in the paper.
-
-    Parameters
-    ----------
-    of
-        The split to start from.
-    share
-        How much is the head: a share of the rated items, rounded to the nearest whole number.
-    by
-        `items`, or `ratings`: then the head is as few of the most rated items as hold at least
-        this share of the ratings.
-    counts
-        Count `all` ratings, or those in `training` only.
-    keep
-        Keep the `tail` in the test part (default), or the `head`.
     """
 
     of: Splitter = field(default_factory=Random)
-    share: float = 0.1
-    by: str = "items"
-    counts: str = "all"
-    keep: str = "tail"
+    share: float = share(
+        0.1,
+        """How much is the head: a share of the rated items, rounded to the nearest whole
+        number.""",
+    )
+    by: str = choice(
+        "items",
+        """`items`, or `ratings`: then the head is as few of the most rated items as hold at least
+        this share of the ratings.""",
+        BY,
+    )
+    counts: str = choice("all", "Count `all` ratings, or those in `training` only.", COUNTS)
+    keep: str = choice("tail", "Keep the `tail` in the test part (default), or the `head`.", KEEP)
 
     name: ClassVar[str] = "head-removed"
     draw_name: ClassVar[str] = "head-removed"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.of, Splitter):
             raise SettingError(f"of must be a way to split, such as Random(); got {self.of!r}")
-        as_share("share", self.share)
-        choose("by", self.by, BY)
-        choose("counts", self.counts, COUNTS)
-        choose("keep", self.keep, KEEP)
 
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return self.of.known_count()
+
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split, one per fold of the one to start from."""
         part = as_share("share", self.share)
         for made in self.of.each(ratings, seed):
             counts = item_counts(made.train)
             if self.counts == "all":
                 counts = counts + item_counts(made.test)
-            yield self._cut(made, counts, head(counts, part, self.by), seed)
+            yield self._cut(made, counts, head(counts, part, self.by))
 
-    def _cut(self, made: Split, counts: I64, in_head: Mask, seed: int) -> Split:
+    def _cut(self, made: Split, counts: I64, in_head: Mask) -> Split:
         """Take the head, or the tail, out of everything that judges."""
 
         def left(ratings: Ratings) -> Ratings:
@@ -273,7 +264,6 @@ class HeadRemoved(Splitter):
             self,
             made.train,
             test,
-            seed,
             label,
             hint=hint,
             facts=facts,

@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.checks import DEFAULT_TEST, as_count, as_share, portion
+from unskew.checks import DEFAULT_TEST, as_share, portion
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
+from unskew.settings import count, flag, share
 from unskew.splits import draws
 from unskew.splits.split import Split, Splitter, by_mask
 
@@ -22,16 +23,6 @@ class Random(Splitter):
 
     bellogin2017 section 3, mena2021 section 9, castells2018 section 5.1.1.
 
-    Parameters
-    ----------
-    test
-        The probability of the test part: 0.2 unless given, 1 / folds with folds.
-    folds
-        Draw each rating into one of this many folds instead, all equally likely; each fold is the
-        test part once. Folds are not equal in size.
-    exact
-        Draw exactly `floor(test * n)` of the n ratings instead of flipping coins (carraro2020).
-
     Examples
     --------
     >>> import unskew as us
@@ -41,19 +32,29 @@ class Random(Splitter):
     [Split(random: train 3, test 2)]
     """
 
-    test: float | None = None
-    folds: int | None = None
-    exact: bool = False
+    test: float | None = share(
+        None,
+        "The probability of the test part: 0.2 unless given, 1 / folds with folds.",
+    )
+    folds: int | None = count(
+        None,
+        """Draw each rating into one of this many folds instead, all equally likely; each fold is
+        the test part once. Folds are not equal in size.""",
+        2,
+    )
+    exact: bool = flag(
+        False,
+        """Draw exactly `floor(test * n)` of the n ratings instead of flipping coins
+        (carraro2020).""",
+    )
 
     name: ClassVar[str] = "random"
     draw_name: ClassVar[str] = "random"
 
     def __post_init__(self) -> None:
-        if self.test is not None:
-            as_share("test", self.test)
+        super().__post_init__()
         if self.folds is None:
             return
-        as_count("folds", self.folds, 2)
         if self.exact:
             raise SettingError("exact=True is for one split; folds are drawn rating by rating")
         if self.test is not None and as_share("test", self.test) != Fraction(1, self.folds):
@@ -62,7 +63,11 @@ class Random(Splitter):
                 f"leave one of them out"
             )
 
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return self.folds or 1
+
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split, or one per fold."""
         if self.folds is not None:
             fold = draws.fold_of(ratings, self.folds, seed, "split/random")
@@ -70,7 +75,7 @@ class Random(Splitter):
             for number in range(self.folds):
                 test = fold == number
                 label = f"fold{number + 1}"
-                yield by_mask(self, ratings, test, seed, label, hint=hint)
+                yield by_mask(self, ratings, test, label, hint=hint)
             return
         part = as_share("test", DEFAULT_TEST if self.test is None else self.test)
         if self.exact:
@@ -79,4 +84,4 @@ class Random(Splitter):
         else:
             test = draws.coin(ratings, part, seed, "split/random")
         hint = f"there are {len(ratings):,} ratings: take another share or another seed"
-        yield by_mask(self, ratings, test, seed, hint=hint)
+        yield by_mask(self, ratings, test, hint=hint)

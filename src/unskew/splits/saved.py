@@ -31,7 +31,7 @@ CARD = "card.json"
 
 @checked
 def save_splits(
-    how: Splitter,
+    splitter: Splitter,
     ratings: Ratings | Events,
     folder: str | os.PathLike[str],
     seed: int = 0,
@@ -49,7 +49,7 @@ def save_splits(
 
     Parameters
     ----------
-    how
+    splitter
         The way to split.
     ratings
         What to split.
@@ -66,13 +66,13 @@ def save_splits(
     """
     home = check_folder(folder, force)
     with replacing_folder(home) as part:
-        card = _write_splits(how, ratings, part, seed, liked, more or {})
+        card = _write_splits(splitter, ratings, part, seed, liked, more or {})
         _clear(home)  # now that everything is written
     return card
 
 
 def _write_splits(
-    how: Splitter,
+    splitter: Splitter,
     ratings: Ratings | Events,
     home: Path,
     seed: int,
@@ -80,8 +80,8 @@ def _write_splits(
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
     entries: list[dict[str, Any]] = []
-    for split in _each(how, ratings, seed):
-        place = "." if split.label == how.name else split.label
+    for split in _each(splitter, ratings, seed):
+        place = "." if split.label == splitter.title else split.label
         parts = {"train": split.train, "test": split.test, **split.judgments}
         for name, rows in parts.items():
             if not re.fullmatch(r"[\w-]+", name):
@@ -101,7 +101,7 @@ def _write_splits(
                 },
             }
         )
-    settings = how.describe()
+    settings = splitter.describe()
     card = {
         "format": FORMAT,
         "protocol": settings.pop("protocol"),
@@ -118,12 +118,10 @@ def _write_splits(
     return card
 
 
-def _each(how: Splitter, data: Ratings | Events, seed: int) -> Iterator[Split]:
-    if isinstance(how, TemporalEvents):
-        return how.each(data, seed)
-    if isinstance(data, Events):
-        raise SettingError(f"{how.name} splits ratings, not an event log; TemporalEvents does")
-    return how.each(data, seed)
+def _each(splitter: Splitter, data: Ratings | Events, seed: int) -> Iterator[Split]:
+    if isinstance(data, Events) and not isinstance(splitter, TemporalEvents):
+        raise SettingError(f"{splitter.name} splits ratings, not an event log; TemporalEvents does")
+    return splitter.each(data, seed)
 
 
 @checked

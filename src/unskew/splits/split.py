@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,10 +15,12 @@ from unskew.checks import check_fields, choose
 from unskew.data.ratings import Ratings
 from unskew.data.readers import column_hint
 from unskew.engine.rng import DrawKeyed
-from unskew.errors import DataError, Spelling
+from unskew.errors import DataError, SettingError, Spelling
 
 OVERLAP = ("to-training", "to-test", "keep", "error")
 """Where pairs go that are in both parts: see `without_overlap`."""
+UNLABELLED = "split"
+"""The label of a split that states none; its splitter gives it another."""
 SIZES = ("train", "test", "test_share", "left_out")
 """The facts that every split has."""
 
@@ -29,12 +31,12 @@ class Split:
 
     train: Ratings
     test: Ratings
-    label: str = "split"
+    label: str = UNLABELLED
     """What tells it from its sisters, such as `fold1`."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What was counted on the way, as plain values."""
     design: Mapping[str, Any] = field(default_factory=dict)
-    """The settings and the seed from which it can be made again."""
+    """The settings and the seed from which it can be made again; its splitter states them."""
     judgments: Mapping[str, Ratings] = field(default_factory=dict)
     """Further sets to judge by, such as `observed` and `true`."""
 
@@ -48,15 +50,57 @@ class Split:
 
 @dataclass(frozen=True)
 class Splitter(DrawKeyed, ABC):
-    """A way to split: frozen settings, and the splits they make of ratings."""
+    """A way to split: frozen settings, and the splits they make of ratings.
+
+    A way of your own is a subclass with one method, `make_splits`. Its settings are the fields of a
+    frozen dataclass. See the documentation page "Extending".
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import unskew as us
+    >>> @dataclass(frozen=True)
+    ... class HighTest(us.splits.Splitter):
+    ...     least: float = 5.0
+    ...
+    ...     def make_splits(self, ratings, seed):
+    ...         high = ratings.value >= self.least
+    ...         return us.Split(ratings.take(~high), ratings.take(high))
+    >>> data = us.read_ratings({"user": [1, 1, 2], "item": [1, 2, 1], "rating": [5, 3, 4]})
+    >>> HighTest().split(data)
+    [Split(HighTest: train 2, test 1)]
+    """
 
     name: ClassVar[str]
-    """Its name on the command line and on cards."""
+    """Its name on the command line and on cards; the name of the class unless stated."""
     draw_entry: ClassVar[str | None] = "protocol"
 
     @abstractmethod
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
-        """Make the splits one by one: only one needs to fit in memory."""
+    def make_splits(self, ratings: Any, seed: int) -> Split | Iterable[Split]:
+        """Return one split, or yield several: only one at a time needs to fit in memory.
+
+        Parameters
+        ----------
+        ratings
+            What to split. `ratings.take(mask)` gives a part under the same ids.
+        seed
+            Everything random must follow from it and from the ids of users and items.
+        """
+
+    def each(self, ratings: Any, seed: int = 0) -> Iterator[Split]:
+        """Make the splits one by one; each says how it was made and what was left out."""
+        result = self.make_splits(ratings, seed)
+        design = {**self.describe(), "seed": int(seed)}
+        for number, split in enumerate([result] if isinstance(result, Split) else result):
+            _check_parts(self, split)
+            label = split.label
+            if label == UNLABELLED:
+                label = f"split{number + 1}" if number else self.title
+            facts = split.facts
+            if not facts.keys() >= set(SIZES):
+                rest = len(ratings) - len(split.train) - len(split.test)
+                facts = {**_sizes(split.train, split.test, rest), **facts}
+            yield replace(split, label=label, facts=facts, design=design)
 
     def split(self, ratings: Ratings, seed: int = 0) -> list[Split]:
         """Make all splits: folds or repetitions where there are several, else one.
@@ -70,12 +114,47 @@ class Splitter(DrawKeyed, ABC):
         """
         return list(self.each(ratings, seed))
 
+    def count(self, ratings: Any, seed: int = 0) -> int:
+        """Return how many splits there are; makes them unless the settings tell."""
+        known = self.known_count()
+        return sum(1 for _ in self.each(ratings, seed)) if known is None else known
+
+    @property
+    def title(self) -> str:
+        """What it is called in tables and messages."""
+        return self.name
+
+    def known_count(self) -> int | None:
+        """Return how many splits there are if the settings tell it; None = they must be made."""
+        return None
+
+
+def _check_parts(protocol: Splitter, split: Split) -> None:
+    """Refuse what is no split of ratings under the same ids."""
+    if not isinstance(split, Split):
+        raise SettingError(
+            f"{protocol.name}: make_splits must give us.Split(train, test), got {split!r}"
+        )
+    if not (
+        split.train.users.equals(split.test.users) and split.train.items.equals(split.test.items)
+    ):
+        raise DataError(
+            f"{protocol.name}: the two parts have different ids; make them with ratings.take(mask)"
+        )
+    for part, rows in (("training", split.train), ("test", split.test)):
+        if not len(rows):
+            raise empty(protocol, part, "no system can be trained or judged without")
+
+
+def _sizes(train: Ratings, test: Ratings, left_out: int) -> dict[str, Any]:
+    numbers = len(train), len(test), len(test) / (len(train) + len(test)), left_out
+    return dict(zip(SIZES, numbers, strict=True))
+
 
 def assemble(
     protocol: Splitter,
     train: Ratings,
     test: Ratings,
-    seed: int,
     label: str | None = None,
     *,
     hint: str,
@@ -87,15 +166,12 @@ def assemble(
     for part, rows in (("training", train), ("test", test)):
         if not len(rows):
             raise empty(protocol, part if label is None else f"{label} {part}", hint)
-    numbers = len(train), len(test), len(test) / (len(train) + len(test)), left_out
-    sizes = dict(zip(SIZES, numbers, strict=True))
     return Split(
         train,
         test,
         label or protocol.name,
-        {**sizes, **(facts or {})},
-        {**protocol.describe(), "seed": int(seed)},
-        dict(judgments or {}),
+        facts={**_sizes(train, test, left_out), **(facts or {})},
+        judgments=dict(judgments or {}),
     )
 
 
@@ -103,7 +179,6 @@ def by_mask(
     protocol: Splitter,
     ratings: Ratings,
     test: Mask,
-    seed: int,
     label: str | None = None,
     *,
     hint: str,
@@ -111,7 +186,7 @@ def by_mask(
 ) -> Split:
     """Put the marked ratings in the test part and all others in training."""
     parts = ratings.take(~test), ratings.take(test)
-    return assemble(protocol, *parts, seed, label, hint=hint, facts=facts)
+    return assemble(protocol, *parts, label, hint=hint, facts=facts)
 
 
 def empty(protocol: Splitter, part: str, hint: str) -> DataError:

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unskew.arrays import I64, Mask, frozen
-from unskew.checks import DEFAULT_TEST, as_share, check_fields, choose, portion
+from unskew.checks import DEFAULT_TEST, as_share, portion
 from unskew.data.ratings import Ratings, sort_groups
 from unskew.errors import SettingError
+from unskew.settings import choice, declare, flag, share
 from unskew.splits.split import Split, Splitter, by_mask, time_of
 from unskew.splits.user import hint_share
 
@@ -28,34 +29,27 @@ class Temporal(Splitter):
 
     Ratings with the same time stamp are never torn apart: where the cut would fall between them,
     all go to the side that `ties` names (counted).
-
-    Parameters
-    ----------
-    test
-        The share of ratings after the cut: 0.2 unless given, rounded to the nearest whole number
-        (`per_user`: rounded down).
-    at
-        Instead of a share: the moment of the cut, as ISO text (UTC unless it says otherwise), a
-        `datetime`, or seconds since 1970. Ratings at that moment go to the side that `ties` names.
-    ties
-        `test` (default) or `train`.
-    per_user
-        Cut each user's ratings on their own.
     """
 
-    test: float | None = None
-    at: str | datetime | float | None = None
-    ties: str = "test"
-    per_user: bool = False
+    test: float | None = share(
+        None,
+        """The share of ratings after the cut: 0.2 unless given, rounded to the nearest whole number
+        (`per_user`: rounded down).""",
+    )
+    at: str | datetime | float | None = declare(
+        None,
+        """Instead of a share: the moment of the cut, as ISO text (UTC unless it says otherwise), a
+        `datetime`, or seconds since 1970. Ratings at that moment go to the side that `ties`
+        names.""",
+    )
+    ties: str = choice("test", "`test` (default) or `train`.", TIES)
+    per_user: bool = flag(False, "Cut each user's ratings on their own.")
 
     name: ClassVar[str] = "temporal"
     draw_name: ClassVar[str] = "temporal"
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        choose("ties", self.ties, TIES)
-        if self.test is not None:
-            as_share("test", self.test)
+        super().__post_init__()
         if self.at is None:
             return
         moment(self.at)
@@ -64,16 +58,20 @@ class Temporal(Splitter):
         if self.per_user:
             raise SettingError("at=… is one moment for everyone; it does not go with per_user=True")
 
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return 1
+
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split; nothing is drawn, so the seed does not matter."""
         time = time_of(ratings, self.name)
         if self.per_user:
-            yield self._each_user(ratings, time, seed)
+            yield self._each_user(ratings, time)
             return
         test, facts = cut_in_time(time, self.test, self.at, self.ties)
-        yield by_mask(self, ratings, test, seed, hint=time_hint(time), facts=facts)
+        yield by_mask(self, ratings, test, hint=time_hint(time), facts=facts)
 
-    def _each_user(self, ratings: Ratings, time: I64, seed: int) -> Split:
+    def _each_user(self, ratings: Ratings, time: I64) -> Split:
         from unskew.splits import kernels
 
         part = as_share("test", DEFAULT_TEST if self.test is None else self.test)
@@ -96,7 +94,7 @@ class Temporal(Splitter):
             "users_without_train": int(np.count_nonzero((tested == rated) & (rated > 0))),
         }
         hint = hint_share(rated)
-        return by_mask(self, ratings, test, seed, hint=hint, facts=facts)
+        return by_mask(self, ratings, test, hint=hint, facts=facts)
 
 
 def moment(at: str | datetime | float) -> int:

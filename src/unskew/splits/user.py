@@ -10,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.arrays import I64, Mask, frozen
-from unskew.checks import DEFAULT_TEST, as_count, as_share, choose, portion
+from unskew.checks import DEFAULT_TEST, as_share, portion
 from unskew.data.ratings import Ratings, sort_groups
 from unskew.errors import SettingError
+from unskew.settings import choice, count, share
 from unskew.splits import draws
 from unskew.splits.split import Split, Splitter, by_mask, time_of
 
@@ -26,42 +27,44 @@ class PerUser(Splitter):
 
     With the defaults this is the split of valcarce2018: `floor(0.2 n_u)` of a user's `n_u`
     ratings, drawn at random. Users for whom that is 0 have no test ratings (counted).
-
-    Parameters
-    ----------
-    test
-        The share of each user's ratings: 0.2 unless given.
-    rounding
-        `floor` or `half-even` (to the nearest whole number, half to the even one).
-    number
-        Instead of a share: this many ratings of each user. Users who have no more than that stay
-        in training (counted).
-    pick
-        `random`, or the `last` or `first` in time. Where the cut falls between equal time stamps
-        the hash decides (such users are counted).
     """
 
-    test: float | None = None
-    rounding: str = "floor"
-    number: int | None = None
-    pick: str = "random"
+    test: float | None = share(
+        None,
+        "The share of each user's ratings: 0.2 unless given.",
+    )
+    rounding: str = choice(
+        "floor",
+        "`floor` or `half-even` (to the nearest whole number, half to the even one).",
+        ROUNDING,
+    )
+    number: int | None = count(
+        None,
+        """Instead of a share: this many ratings of each user. Users who have no more than that stay
+        in training (counted).""",
+    )
+    pick: str = choice(
+        "random",
+        """`random`, or the `last` or `first` in time. Where the cut falls between equal time stamps
+        the hash decides (such users are counted).""",
+        PICK,
+    )
 
     name: ClassVar[str] = "user"
     draw_name: ClassVar[str] = "user"
 
     def __post_init__(self) -> None:
-        choose("rounding", self.rounding, ROUNDING)
-        choose("pick", self.pick, PICK)
-        if self.test is not None:
-            as_share("test", self.test)
-        if self.number is not None:
-            as_count("number", self.number)
-            if self.test is not None:
-                raise SettingError(
-                    f"say either a share (test={self.test}) or a number (number={self.number})"
-                )
+        super().__post_init__()
+        if self.number is not None and self.test is not None:
+            raise SettingError(
+                f"say either a share (test={self.test}) or a number (number={self.number})"
+            )
 
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return 1
+
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split."""
         rated = np.diff(ratings.start)
         if self.number is None:
@@ -76,27 +79,19 @@ class PerUser(Splitter):
 
 @dataclass(frozen=True)
 class LeaveOut(Splitter):
-    """The same few ratings of every user go to the test part; leave-one-out with n = 1.
+    """The same few ratings of every user go to the test part; leave-one-out with n = 1."""
 
-    Parameters
-    ----------
-    n
-        How many. Users who have no more than that stay in training (counted).
-    pick
-        `random`, or the `last` or `first` in time; see `PerUser`.
-    """
-
-    n: int = 1
-    pick: str = "random"
+    n: int = count(1, "How many. Users who have no more than that stay in training (counted).")
+    pick: str = choice("random", "`random`, or the `last` or `first` in time; see `PerUser`.", PICK)
 
     name: ClassVar[str] = "leave-out"
     draw_name: ClassVar[str] = "leave-out"
 
-    def __post_init__(self) -> None:
-        as_count("n", self.n)
-        choose("pick", self.pick, PICK)
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return 1
 
-    def each(self, ratings: Ratings, seed: int = 0) -> Iterator[Split]:
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split."""
         rated = np.diff(ratings.start)
         size = np.where(rated > self.n, self.n, 0)
@@ -119,7 +114,7 @@ def _by_user(
     }
     if tied is not None:
         facts["users_with_ties_at_cut"] = tied
-    return by_mask(protocol, ratings, test, seed, hint=hint, facts=facts)
+    return by_mask(protocol, ratings, test, hint=hint, facts=facts)
 
 
 def _in_time(ratings: Ratings, size: I64, pick: str, seed: int, protocol: str) -> tuple[Mask, int]:
