@@ -282,7 +282,7 @@ def test_what_is_stored_is_not_done_again(tmp_path, monkeypatch):
     def fail(self, train, rng):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(us.recommend.Popularity, "_fit", fail)
+    monkeypatch.setattr(us.recommend.Popularity, "learn", fail)
     again = null_experiment(ratings, plan, ["iid", "within-item"], 2, store=tmp_path)
     assert again.rows.equals(first.rows)
     with pytest.raises(us.DataError, match="trained again"):

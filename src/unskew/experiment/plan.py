@@ -417,7 +417,7 @@ def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> 
         name = settings.pop("algorithm")
         if name not in ALGORITHMS:
             raise SettingError(
-                f"{label} is code outside this library, of which a card tells only name and settings"
+                f"{label} is code outside this library: a card tells only its name and settings"
             )
         if settings.get("truth") is not None:
             settings["truth"] = given(settings["truth"])
