@@ -20,8 +20,9 @@ from unskew.auditing.result import Audit, audit
 from unskew.cli import main
 from unskew.data.sample import sample
 from unskew.experiment.plan import plan_of
-from unskew.report.document import Grid, Picture, Words
+from unskew.report.document import Picture, Words
 from unskew.report.page import as_html
+from unskew.report.tables import Table
 
 SECTIONS = [
     "answer",
@@ -80,7 +81,7 @@ def test_all_sections_are_there_and_say_something(found):
         "truth",
     ):
         assert blocks(found, key, Picture), key
-        assert blocks(found, key, Grid), key
+        assert blocks(found, key, Table), key
 
 
 def test_designs_without_a_null_experiment_are_named(found):
@@ -477,7 +478,7 @@ def test_nothing_is_shown_of_estimates_that_are_not_usable():
     assert {row["estimate"] for row in rows} == {"IPS", "SNIPS"}
     assert max(row["high"] for row in rows) <= 1
     grid = next(
-        one for one in blocks(made, "unbiased", Grid) if one.title.startswith("Estimates that")
+        one for one in blocks(made, "unbiased", Table) if one.title.startswith("Estimates that")
     )
     assert grid.frame.filter(system="mine", metric="P@5")["usable"].to_list() == ["not usable here"]
     assert conclusions._judgments_needed(made, "mine", "other") is None
@@ -572,7 +573,7 @@ def test_many_systems():
     made = audit(judgments=parts.test, runs=runs, plan="quick", liked=4, **SMALL)
     document = made.document()
     assert len(document.systems) == 200
-    tables = [b for s in document.sections for b in s.blocks if isinstance(b, Grid)]
+    tables = [b for s in document.sections for b in s.blocks if isinstance(b, Table)]
     assert max(table.frame.height for table in tables) <= sections.MOST_ROWS
 
 

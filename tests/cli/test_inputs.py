@@ -12,7 +12,8 @@ import pytest
 import unskew as us
 from unskew.cli.options import split_named_source, split_source
 from unskew.errors import DataError, Spelling
-from unskew.report.result import as_csv, as_json, as_markdown, as_text, visible
+from unskew.report.tables import Table, as_csv
+from unskew.report.text import as_json, visible
 
 TEST = [(u, i, (u * i) % 5 + 1) for u in range(1, 9) for i in range(1, 7) if (u + i) % 3]
 TRAIN = [(u, i, (u + i) % 5 + 1) for u in range(1, 9) for i in range(1, 7) if not (u + i) % 3]
@@ -332,8 +333,9 @@ SHOWN = r"\x1b[31mred\x07\x9b\u202e"
 def test_control_characters_are_written_out():
     assert visible(EVIL) == SHOWN
     assert visible("naïve Ünïcode ✓ 日本") == "naïve Ünïcode ✓ 日本"
-    assert as_text(["name"], [[EVIL]]) == f"name\n{SHOWN}"
-    assert not set(as_markdown(["name"], [[EVIL]])) & set("\x1b\x07\x9b\u202e")
+    table = Table.of_rows(["name"], [[EVIL]])
+    assert table.to_text() == f"name\n{SHOWN}"
+    assert not set(table.to_markdown()) & set("\x1b\x07\x9b\u202e")
     assert json.loads(as_json({"a": EVIL})) == {"a": EVIL}
     assert not set(as_json({"a": EVIL})) & set("\x1b\x07\x9b\u202e")
 

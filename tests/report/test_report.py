@@ -15,11 +15,11 @@ from markdown_it import MarkdownIt
 
 import unskew as us
 from unskew.auditing.result import audit
-from unskew.evaluation import tables
 from unskew.report.charts import Figure
-from unskew.report.document import Code, Document, Grid, Picture, Section, Words
+from unskew.report.document import Code, Document, Picture, Section, Words
 from unskew.report.page import as_html
-from unskew.report.result import as_latex, as_markdown, escape_latex, escape_markdown, finite
+from unskew.report.tables import Table
+from unskew.report.text import escape_latex, escape_markdown, finite
 from unskew.report.writing import embedded, save_figures, save_report, written
 
 EVIL = "<script>alert(1)</script>\"'😀" + "x" * 200
@@ -39,7 +39,7 @@ def document(text=EVIL):
          "sure": [True, False, None]}
     )  # fmt: skip
     blocks = (
-        Words(text, "warning", text, (text,)), Grid(text, frame, 2, text), Code(text, text),
+        Words(text, "warning", text, (text,)), Table(text, frame, 2, text), Code(text, text),
         Picture(figure(text), text),
     )  # fmt: skip
     section = Section("one", text, text, blocks, "audit.md")
@@ -126,26 +126,29 @@ def rendered(text):
 
 @pytest.mark.parametrize("name", MARKS)
 def test_names_are_read_in_markdown_as_they_are(name):
-    assert rendered(as_markdown(["system", name], [[name, "1"]]))[1:3] == [name, name]
+    assert rendered(Table.of_rows(["system", name], [[name, "1"]]).to_markdown())[1:3] == [
+        name,
+        name,
+    ]
     assert rendered(escape_markdown(name)) == [name]
     test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
     runs = {name: {1: [20, 10], 2: [30]}, "b": {1: [10], 2: [20]}}
     scores = us.evaluate(test, runs, ["RR", "P@1"], liked=4)
-    assert name in rendered(tables.as_markdown(scores))
+    assert name in rendered(scores.to_markdown())
     assert name in rendered(us.compare(scores, permutations=10).to_markdown())
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1))
 @example("_" * 3 + "a" + "*" * 3)
 def test_any_text_is_read_in_markdown_as_it_is(text):
-    assert rendered(as_markdown(["system"], [[text]])) == ["system", text]
+    assert rendered(Table.of_rows(["system"], [[text]]).to_markdown()) == ["system", text]
 
 
 def test_names_do_not_break_a_latex_table():
     assert escape_latex("a&b_c%") == r"a\&b\_c\%"
     assert escape_latex("[a]*--|`") == r"{[}a]{*}-{}-\textbar{}\textasciigrave{}"
     assert escape_latex("a\n\nb") == "a  b"  # an empty line would end the paragraph
-    rows = as_latex(["system"], [["x"], ["[1ex]"], ["*"]]).splitlines()
+    rows = Table.of_rows(["system"], [["x"], ["[1ex]"], ["*"]]).to_latex().splitlines()
     assert not any(row.startswith(("[", "*")) for row in rows)  # what may follow a line's end
 
 

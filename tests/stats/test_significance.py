@@ -678,26 +678,21 @@ def test_text_markdown_latex_html(result):
     assert "anti-P@10 (lower is better), 200 users" in text
     assert "2,000 permutations" in text
     assert "Holm over 6 pairs" in text
-    markdown = result.to_markdown("AP")
-    assert markdown.splitlines()[0].startswith(
+    markdown = result.display_ranking("AP").to_markdown()
+    assert markdown.splitlines()[2].startswith(
         "|  | system | mean | difference | 95 % interval | p "
     )
-    assert markdown.splitlines()[2].startswith("| 1 | s3 |")
-    assert "**AP**" in result.to_markdown()
-    latex = result.to_latex("AP")
-    assert latex.startswith("\\begin{tabular}{rlrrrrl}\n\\toprule")
+    assert markdown.splitlines()[4].startswith("| 1 | s3 |")
+    assert "**AP (higher is better), 200 users**" in result.to_markdown()
+    latex = result.display_ranking("AP").to_latex()
+    assert latex.splitlines()[0] == "% AP (higher is better), 200 users"
+    assert latex.partition("\n")[2].startswith("\\begin{tabular}{rlrrrrl}\n\\toprule")
     assert "95 \\% interval" in latex
     assert "% anti-P@10" in result.to_latex()
     assert result._repr_html_().count("<table>") == 2
     assert repr(result) == "Comparison(4 systems, 2 metrics, 12 pairs)"
-    strange = dataclasses.replace(result, systems=("<b>", "s1", "s2", "s3"))
-    assert "<b>" not in layout_html(strange)
-
-
-def layout_html(result):
-    from unskew.report import result as layout
-
-    return layout.as_html(["x"], [[name] for name in result.systems])
+    strange = dataclasses.replace(result, notes=("<i>",))
+    assert "<i>" not in strange._repr_html_()
 
 
 def test_reference(result):
@@ -924,12 +919,18 @@ def judged(files):
     return ["-j", files / "test.csv", *runs, "--liked", 4, "-m", "P@3,nDCG@3"]
 
 
+def assert_printed(text, result):
+    """Check that a table in the terminal says what the result does: spaces may differ."""
+    printed = [line.split() for line in text.splitlines()]
+    assert all(line.split() in printed for line in str(result).splitlines())
+
+
 def test_command_prints_what_compare_finds(files, call):
     runs = {name: files / f"{name}.csv" for name in ("one", "two", "three")}
     scores = us.evaluate(files / "test.csv", runs, ["P@3", "nDCG@3"], liked=4)
     expected = compare(scores, permutations=1000, seed=3)
     arguments = [*judged(files), "--permutations", 1000, "--seed", 3]
-    assert call(*arguments).strip() == str(expected)
+    assert_printed(call(*arguments), expected)
     assert call(*arguments, "--format", "markdown").strip() == expected.to_markdown()
     assert call(*arguments, "--format", "latex").strip() == expected.to_latex()
     as_json = json.loads(call(*arguments, "--format", "json"))
@@ -940,7 +941,7 @@ def test_command_prints_what_compare_finds(files, call):
     assert "<svg" in (files / "out.svg").read_text()
     scores.save(files / "saved")
     again = call("--scores", files / "saved", "-m", "P@3", "--test", "t", "--reference", "one")
-    assert again.strip() == str(compare(scores, "P@3", test="t", reference="one"))
+    assert_printed(again, compare(scores, "P@3", test="t", reference="one"))
 
 
 def test_command_refuses(files, call):

@@ -14,7 +14,8 @@ from unskew.cli import app
 from unskew.data import released
 from unskew.data.catalog import DATASETS
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.report.document import Grid, Words
+from unskew.report.document import Words
+from unskew.report.tables import Table
 from unskew.studies import pages
 from unskew.studies import study as studies
 from unskew.studies.claims import (
@@ -104,7 +105,7 @@ PAPER = Study(
     {"folds": Amount(5, 2, "folds of the split")},
     (
         Exhibit("Table 1", "Sizes", "How large it is.",
-                lambda lab, on: [Grid("Sizes", lab.table(sizes, on))], ("ml-1m",)),
+                lambda lab, on: [Table("Sizes", lab.table(sizes, on))], ("ml-1m",)),
         Exhibit("Fig. 1", "Nothing", "Nothing.", lambda _l, _o: [Words("nothing")]),
         Exhibit("Fig. 2", "Lost", "Lost.", lost, ("ml-1m",)),
     ),

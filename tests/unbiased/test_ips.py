@@ -442,7 +442,7 @@ def test_an_estimate_that_no_metric_can_have_is_not_usable():
     assert (told["usable"], told["reason"]) == (False, reason)
     for text in (str(made), made._repr_html_()):
         assert f"P@2 not usable here: x ({reason})" in text
-    assert made.shown()["usable"].to_list() == ["not usable here"] * 2
+    assert made.display_table()["usable"].to_list() == ["not usable here"] * 2
     with pytest.raises(DataError, match="by ips, as that of x is not usable here: ips 5 is above"):
         made.order("P@2", "ips")
     assert made.order("P@2", "naive") == ["x", "y"]
@@ -651,11 +651,11 @@ def test_words_and_json():
     assert table.height == 4
     assert {"ess", "max_weight", "top_share", "ips_low", "snips_high"} <= set(table.columns)
     assert "bootstrap over users" in str(made)
-    shown = made.shown().columns
+    shown = made.display_table().columns
     assert "naive_low" not in shown
     assert {"ips_low", "ips_high", "snips_low", "snips_high", "usable"} <= set(shown)
     without = estimate(TEST, RUNS, "P@2", propensity=CHANCE, liked=4, resamples=0)
-    assert "ips_low" not in without.shown().columns
+    assert "ips_low" not in without.display_table().columns
     assert "<table" in made._repr_html_()
     assert repr(made) == "Estimates(2 systems, 2 metrics)"
     assert json.loads(json.dumps(made.to_dict()))["weights"]["number"] == 5

@@ -368,7 +368,7 @@ def test_without_true_ranks_nothing_is_said_of_them():
     assert np.isnan(found.full).all()
     assert np.isnan(found.tau).all()
     assert found.table()["full"].to_list() == [None] * 4
-    assert "full" in found.shown().columns
+    assert "full" in found.display_table().columns
     with pytest.raises(DataError, match="give the true ranks"):
         found.figure()
     with pytest.raises(SettingError, match="unknown metric"):

@@ -27,7 +27,7 @@ from unskew.recommend.neighbours import ItemKNN, UserKNN
 from unskew.recommend.registry import settings_of
 from unskew.recommend.simple import AverageRating, PositivePopularity
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.splits import draws
 from unskew.splits.interventions import Design, Full, Reg, Skew, Wtd, WtdH
 from unskew.splits.random import Random
@@ -44,7 +44,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class InterventionStudy(Printed):
+class InterventionStudy(Result):
     """What intervened test sets say of systems, beside random ratings.
 
     Made by `intervention_study`.
@@ -149,20 +149,18 @@ class InterventionStudy(Printed):
         faceted = chart.facet(row=alt.Row("system:N", title=None, sort=list(self.systems)))
         return as_figure(faceted, "Errors of test sets", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         return [
             f"{self.rows['repetition'].n_unique()} repetitions; error in percent of the value on "
             f"random ratings; {100 * self.level:g} % intervals by the jackknife over repetitions; "
             f"means over users {self.users} in each test set"
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tables as plain values."""
+    def _content(self) -> dict[str, object]:
         return {
-            "rows": self.table().to_dicts(),
-            "agreement": self.agreement().to_dicts(),
-            "facts": self.facts.to_dicts(),
+            "rows": self.table(),
+            "agreement": self.agreement(),
+            "facts": self.facts,
             "level": self.level,
         }
 

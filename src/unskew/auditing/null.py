@@ -20,7 +20,7 @@ from unskew.errors import SettingError
 from unskew.experiment.plan import Plan
 from unskew.experiment.results import Results, run_plan
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.distributions import mean_interval
 from unskew.worlds.nulls import DIRECTIONS, NULLS, redraw
 
@@ -48,7 +48,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class NullExperiment(Printed):
+class NullExperiment(Result):
     """What every design says of every system on the data as they are and with relevance redrawn.
 
     Made by `null_experiment`.
@@ -150,27 +150,25 @@ class NullExperiment(Printed):
         note = f"{self.repeats} repeats; a fair design leaves null data at 1 (dashed)"
         return as_figure(faceted, "The null experiment", [note], rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         lines = [f"{null}: {NULLS[null]}" for null in self.nulls]
         lines.append(
             f"{self.repeats} repeats, every system trained anew; {100 * self.level:g} % intervals "
             f"over repeats; ratio = null value / chance; null share = what null data gives of what "
             f"the system has above chance"
         )
-        return [*lines, *self.notes]
+        return lines
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table and how it came about as plain values."""
+    def _content(self) -> dict[str, object]:
         return {
-            "nulls": list(self.nulls),
+            "nulls": self.nulls,
             "repeats": self.repeats,
             "level": self.level,
-            "rows": self.table().to_dicts(),
-            "notes": list(self.notes),
+            "rows": self.table(),
+            "notes": self.notes,
         }
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return the columns that matter most."""
         shown = self.table().select(
             "null",
@@ -185,9 +183,9 @@ class NullExperiment(Printed):
         )
         return shown.drop([key for key in ("null", "metric") if shown[key].n_unique() == 1])
 
-    def __repr__(self) -> str:
+    def _summary(self) -> str:
         designs = self.rows["design"].n_unique()
-        return f"NullExperiment({', '.join(self.nulls)}; {designs} designs, {self.repeats} repeats)"
+        return f"{', '.join(self.nulls)}; {designs} designs, {self.repeats} repeats"
 
 
 @checked

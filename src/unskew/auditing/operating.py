@@ -24,7 +24,7 @@ from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.recommend.model import Model
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.correlation import kendall
 from unskew.stats.distributions import mean_interval, student_t_sf
 from unskew.stats.pairing import paired
@@ -64,7 +64,7 @@ class Planted:
 
 
 @dataclass(frozen=True, eq=False)
-class OperatingCharacteristics(Printed):
+class OperatingCharacteristics(Result):
     """How often protocols find winners that are not there, and how often those that are.
 
     Made by `operating_characteristics`.
@@ -164,20 +164,18 @@ class OperatingCharacteristics(Printed):
         )
         return as_figure(chart, f"Operating characteristics, {label}", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         return [
             f"{self.repeats} repeats; paired t-tests over users at {self.alpha:g}; a fair protocol "
             f"has {self.alpha:g} false winners"
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return both tables as plain values."""
+    def _content(self) -> dict[str, object]:
         return {
             "alpha": self.alpha,
             "repeats": self.repeats,
-            "rows": self.table().to_dicts(),
-            "power": self.power().to_dicts(),
+            "rows": self.table(),
+            "power": self.power(),
         }
 
 

@@ -24,7 +24,7 @@ from unskew.errors import SettingError, quietly
 from unskew.experiment.plan import Plan
 from unskew.recommend.model import Algorithm
 from unskew.report.document import Document
-from unskew.report.result import html_lines
+from unskew.report.text import html_lines
 
 
 @dataclass(frozen=True, eq=False, repr=False)

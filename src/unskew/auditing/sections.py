@@ -13,8 +13,9 @@ from unskew.auditing.citations import bibtex
 from unskew.auditing.conclusions import LEAK, answer
 from unskew.errors import UnskewError
 from unskew.report.charts import Figure
-from unskew.report.document import Block, Code, Document, Grid, Picture, Section, Words
-from unskew.report.result import finite
+from unskew.report.document import Block, Code, Document, Picture, Section, Words
+from unskew.report.tables import Table
+from unskew.report.text import finite
 
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Found
@@ -374,7 +375,7 @@ def _unbiased(found: Found) -> Section:
         blocks.append(
             _grid(
                 "Estimates that weigh popularity out, and what they rest on",
-                made.shown(),
+                made.display_table(),
                 4,
                 "naive: what is not judged counts as not liked; ips, snips: each judgment counts "
                 "by its propensity, with intervals over users; ess: how many equal weights the "
@@ -548,7 +549,7 @@ def _flat(card: Any, before: str = "") -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"what": pl.String, "value": pl.String}, orient="row")
 
 
-def _facts(title: str, table: pl.DataFrame) -> Grid:
+def _facts(title: str, table: pl.DataFrame) -> Table:
     """Turn a table of one row per part into one row per fact."""
     rows = []
     for name in table.columns[1:]:
@@ -563,7 +564,7 @@ def _facts(title: str, table: pl.DataFrame) -> Grid:
                     },
                 }
             )
-    return Grid(title, pl.DataFrame(rows))
+    return Table(title, pl.DataFrame(rows))
 
 
 def _plain(value: Any) -> str:
@@ -574,13 +575,13 @@ def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _grid(title: str, frame: pl.DataFrame, digits: int = 4, note: str = "") -> Grid:
+def _grid(title: str, frame: pl.DataFrame, digits: int = 4, note: str = "") -> Table:
     """Return a table, cut where it is long."""
     if frame.height > MOST_ROWS:
         note = f"{note + '; ' if note else ''}the first {MOST_ROWS} of {frame.height:,} rows"
         frame = frame.head(MOST_ROWS)
     named = frame.rename(lambda name: name.replace("_", " "))
-    return Grid(title, named, digits, note)
+    return Table(title, named, digits, note)
 
 
 def _there(frame: pl.DataFrame, *names: str) -> list[str]:

@@ -24,7 +24,7 @@ from unskew.experiment.plan import Plan, View
 from unskew.experiment.task import count_splits
 from unskew.metrics.names import parse
 from unskew.report.charts import MOST_ROWS, Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.splits.interventions import Design, Skew, Wtd, WtdH
 from unskew.splits.split import Split
 from unskew.stats.order_agreement import BOOTSTRAP, agreement
@@ -36,7 +36,7 @@ TAUS = ("tau", "p", "low", "high", "without_low", "without_high")
 
 
 @dataclass(frozen=True, eq=False)
-class Truth(Printed):
+class Truth(Result):
     """What every protocol and intervention observes of every system, beside what is true.
 
     Made by `truth`.
@@ -95,7 +95,7 @@ class Truth(Printed):
         zeros = dict.fromkeys(("observed_zero", "true_zero", "error_zero"), pl.Float64)
         return pl.DataFrame(rows, schema={**texts, **first, **counts, **zeros})
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return the table; without undefined values only the columns that do not repeat others."""
         table = self.table()
         if self._undefined():
@@ -261,8 +261,7 @@ class Truth(Printed):
         chart = alt.layer(diagonal, points).properties(width=360, height=360)
         return as_figure(chart, "Observed and true", [f"truth: {self.meant}"], rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         splits = {design: len(parts) for design, parts in self.observed.items()}
         several = sorted(set(splits.values()))
         first = next(iter(self.observed.values()))[0]
@@ -287,21 +286,20 @@ class Truth(Printed):
                     f" ({100 * self.level:g} % over users: {row['low']:.2f} to {row['high']:.2f})"
                 )
             lines.append(f"{line}, p = {row['p']:.2g}, {row['swaps']} pairs swapped")
-        return [*lines, *self.notes]
+        return lines
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return tables and how they came about as plain values."""
+    def _content(self) -> dict[str, object]:
         return {
             "truth": self.meant,
             "level": self.level,
-            "rows": self.table().to_dicts(),
-            "agreement": self.agreement().to_dicts(),
+            "rows": self.table(),
+            "agreement": self.agreement(),
             "facts": {design: dict(facts) for design, facts in self.facts.items()},
             "notes": [*self._undefined(), *self.notes],
         }
 
-    def __repr__(self) -> str:
-        return f"Truth({len(self.designs)} designs, {len(self.systems)} systems; {self.meant})"
+    def _summary(self) -> str:
+        return f"{len(self.designs)} designs, {len(self.systems)} systems; {self.meant}"
 
 
 @dataclass(frozen=True)
@@ -449,7 +447,7 @@ def design_name(plan: Plan, split: int, view: View) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep(Printed):
+class Sweep(Result):
     """Errors of interventions by share and exponent. Made by `sweep`."""
 
     truth: Truth
@@ -502,12 +500,10 @@ class Sweep(Printed):
         )
         return as_figure(chart, f"Errors of {label}", [f"truth: {self.truth.meant}"], rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table and the truth that is meant as plain values."""
-        return {"truth": self.truth.meant, "rows": self.table().to_dicts()}
+    def _content(self) -> dict[str, object]:
+        return {"truth": self.truth.meant, "rows": self.table()}
 
-    def footer(self) -> list[str]:
-        """Say which truth is meant."""
+    def _explanation(self) -> list[str]:
         return [f"truth: {self.truth.meant}"]
 
 
@@ -571,7 +567,7 @@ def sweep(
 
 
 @dataclass(frozen=True, eq=False)
-class DebiasedTraining(Printed):
+class DebiasedTraining(Result):
     """True scores of systems trained on samples of the training ratings.
 
     Made by `debiased_training`.
@@ -621,12 +617,10 @@ class DebiasedTraining(Printed):
         )
         return as_figure(chart, "Training on less biased data", [f"truth: {self.meant}"], rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table and the truth that is meant as plain values."""
-        return {"truth": self.meant, "rows": self.table().to_dicts()}
+    def _content(self) -> dict[str, object]:
+        return {"truth": self.meant, "rows": self.table()}
 
-    def footer(self) -> list[str]:
-        """Say which truth is meant."""
+    def _explanation(self) -> list[str]:
         return [f"truth: {self.meant}; means over the users for whom the metric is defined"]
 
 

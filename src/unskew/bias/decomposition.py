@@ -16,7 +16,8 @@ import polars as pl
 from unskew.checks import checked, choose
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
-from unskew.report.result import Printed, finite
+from unskew.report.result import Result
+from unskew.report.text import finite
 from unskew.stats.correlation import kendall
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Margin:
 
 
 @dataclass(frozen=True, eq=False)
-class Margins(Printed):
+class Margins(Result):
     """Every margin of observed precision, split. Made by `margins`."""
 
     values: Values
@@ -184,17 +185,16 @@ class Margins(Printed):
         )
         return kendall(table[a].to_numpy(), table[b].to_numpy()) if table.height > 1 else math.nan
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "k": self.k,
-            "systems": self.systems.to_dicts(),
-            "pairs": [pair.to_dict() for pair in self.pairs],
+            "systems": self.systems,
+            "pairs": self.pairs,
             "disagree": self.disagree,
-            "judged_share": finite(self.judged_share),
-            "tau_judged": finite(self.tau("P", "judged")),
-            "tau_liked": finite(self.tau("P", "liked")),
-            "notes": list(self.notes),
+            "judged_share": self.judged_share,
+            "tau_judged": self.tau("P", "judged"),
+            "tau_liked": self.tau("P", "liked"),
+            "notes": self.notes,
         }
 
     def figure(self) -> Figure:
@@ -205,23 +205,21 @@ class Margins(Printed):
         parts = [(f"{pair.a} / {pair.b}", pair.judged, pair.liked) for pair in finite]
         return charts.margins(parts, self.footer()[1:2])
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return the systems."""
         return self.systems
 
-    def footer(self) -> list[str]:
-        """Return what the margins are made of."""
+    def _explanation(self) -> list[str]:
         return [
             "P = judged x liked, anti-P = judged x (1 - liked)",
             f"τ_b of P with judged {self.tau('P', 'judged'):.2f}, with liked "
             f"{self.tau('P', 'liked'):.2f}; being judged is a median {self.judged_share:.0%} of a "
             f"margin",
             f"P and anti-P disagree on {self.disagree:.0%} of {len(self.pairs):,} pairs of systems",
-            *self.notes,
         ]
 
-    def __repr__(self) -> str:
-        return f"Margins({len(self.values)} systems)"
+    def _summary(self) -> str:
+        return f"{len(self.values)} systems"
 
 
 @checked

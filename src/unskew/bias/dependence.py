@@ -11,7 +11,7 @@ import numpy as np
 from unskew.arrays import F64, I64
 from unskew.bias.popularity import ItemCounts
 from unskew.errors import DataError
-from unskew.report.result import finite
+from unskew.report.text import finite
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -19,7 +18,9 @@ from unskew.bias.reliability import Reliability
 from unskew.checks import checked, choose
 from unskew.data.distribution import gini
 from unskew.errors import SettingError
-from unskew.report.result import as_html, as_text, finite, number
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import number
 from unskew.splits.popularity import by_popularity
 from unskew.stats.distributions import wilson
 
@@ -33,7 +34,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class BiasReport:
+class BiasReport(Result):
     """How popularity, average rating and relevance are spread over items, and what follows.
 
     Made by `describe_bias`.
@@ -145,8 +146,7 @@ class BiasReport:
         rows = [(name, float(facts[name])) for name in _FACTS if facts[name] is not None]
         return pl.DataFrame(rows, schema={"what": pl.String, "value": pl.Float64}, orient="row")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the items as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         rated = int(self.counts.rated.sum())
         return {
             "items": len(self.counts.items),
@@ -157,12 +157,12 @@ class BiasReport:
             "gini": self.gini,
             "top_1_percent": self.head(0.01),
             "top_10_percent": self.head(0.1),
-            "bins": self.bins().to_dicts(),
-            "correlations": finite(self.correlations.to_dicts()),
-            "dependence": None if self.dependence is None else self.dependence.to_dict(),
-            "pairs": self.pairs.to_dict(),
-            "verdict": self.verdict.to_dict(),
-            "notes": list(self.counts.notes),
+            "bins": self.bins(),
+            "correlations": self.correlations,
+            "dependence": self.dependence,
+            "pairs": self.pairs,
+            "verdict": self.verdict,
+            "notes": self.counts.notes,
         }
 
     def figure(self, name: str = "popularity") -> Figure:
@@ -194,8 +194,8 @@ class BiasReport:
         """Return the names of the figures that can be drawn."""
         return [name for name in FIGURES if name != "dependence" or self.dependence is not None]
 
-    def sections(self) -> list[tuple[list[str], list[list[str]]]]:
-        """Return the tables that people read: header and rows of each."""
+    def display_tables(self, digits: int | None = None) -> list[Table]:  # noqa: ARG002 - shares
+        """Return the bins, the correlations and the pairs of items."""
         bins = [
             [
                 f"{row['from']:,}-{row['to']:,}",
@@ -214,9 +214,13 @@ class BiasReport:
             for row in self.correlations.iter_rows(named=True)
         ]
         return [
-            (["ratings per item", "items", "ratings", "liked", "95 % interval"], bins),
-            (["optimal ranking", "Pearson", "Spearman", "Kendall"], correlations),
-            self.pairs.grid(),
+            Table.of_rows(
+                ["ratings per item", "items", "ratings", "liked", "95 % interval"], bins, left=(0,)
+            ),
+            Table.of_rows(
+                ["optimal ranking", "Pearson", "Spearman", "Kendall"], correlations, left=(0,)
+            ),
+            *self.pairs.display_tables(),
         ]
 
     def header(self) -> list[str]:
@@ -234,22 +238,15 @@ class BiasReport:
             )
         return lines
 
-    def footer(self) -> list[str]:
-        """Return the lines below the tables."""
-        more = [] if self.dependence is None else [str(self.dependence)]
-        return [*self.pairs.footer(), *more]
+    def _explanation(self) -> list[str]:
+        dependence = [] if self.dependence is None else [str(self.dependence)]
+        return [*self.pairs._explanation(), *self.pairs.notes, *dependence]
 
-    def __str__(self) -> str:
-        tables = [f"\n{as_text(*section)}" for section in self.sections()]
-        return "\n".join([*self.header(), *tables, "", *self.footer(), "", str(self.verdict)])
+    def _conclusion(self) -> list[str]:
+        return self.pairs._conclusion()
 
-    def __repr__(self) -> str:
-        return f"BiasReport({len(self.counts.items):,} items, Gini {self.gini:.2f})"
-
-    def _repr_html_(self) -> str:
-        tables = "".join(as_html(*section) for section in self.sections())
-        top, foot = ("<br>".join(map(escape, lines)) for lines in (self.header(), self.footer()))
-        return f"<p>{top}</p>{tables}<p>{foot}</p>{self.verdict._repr_html_()}"
+    def _summary(self) -> str:
+        return f"{len(self.counts.items):,} items, Gini {self.gini:.2f}"
 
 
 _FACTS = (

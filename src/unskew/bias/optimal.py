@@ -13,7 +13,7 @@ from unskew.arrays import I64
 from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.steepness import dense_ranks
 from unskew.checks import checked
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.correlation import kendall
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ ORDERS = {"P": "phi_P", "anti-P": "phi_antiP", "true": "p_rel_unrated"}
 
 
 @dataclass(frozen=True, eq=False)
-class OptimalRankings(Printed):
+class OptimalRankings(Result):
     """The non-personalised orders that are best for observed precision, anti-precision, the truth.
 
     Made by `optimal_rankings`. `OptimalPrecision`, `OptimalAntiPrecision` and `OptimalTrue` are
@@ -64,8 +64,7 @@ class OptimalRankings(Printed):
         both = (first > 0) & (second > 0)
         return kendall(-first[both], -second[both]) if both.sum() > 1 else math.nan
 
-    def footer(self) -> list[str]:
-        """Return how alike the orders are."""
+    def _explanation(self) -> list[str]:
         ranks = self.ranks
         lines = [f"τ_b of the orders for P and anti-P: {self.tau('P', 'anti-P'):.2f}"]
         if "true" in ranks:
@@ -77,7 +76,7 @@ class OptimalRankings(Printed):
             lines.append(f"{self.left_out:,} items that nobody or everybody rated are left out")
         return lines
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return the ten best items for precision."""
         return self.table().sort("rank_P", "item").head(10)
 
@@ -87,8 +86,8 @@ class OptimalRankings(Printed):
 
         return charts.ranks(self.ranks["P"], self.ranks["anti-P"], self.footer()[:1])
 
-    def __repr__(self) -> str:
-        return f"OptimalRankings({len(self.counts.items):,} items)"
+    def _summary(self) -> str:
+        return f"{len(self.counts.items):,} items"
 
 
 @checked

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from unskew.bias.steepness import consistency_error, count_signs
 from unskew.checks import checked
 from unskew.data.ratings import Ids
 from unskew.errors import SettingError
-from unskew.report.result import as_html, as_text, finite
+from unskew.report.result import Result
+from unskew.report.tables import Table
 from unskew.runs import Run, read_run
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class ItemPairs:
+class ItemPairs(Result):
     """Pairs of items: how popularity, ratings and, where it is known, relevance order them.
 
     Made by `item_pairs` and `pairs_of_systems`. Shares are of all pairs of the items that are
@@ -89,8 +89,7 @@ class ItemPairs:
         """Return a row per case, as rated; `true.table()` has the cases by the truth."""
         return self.observed.table()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         observed = self.observed
         content: dict[str, Any] = {
             "items": self.items,
@@ -105,8 +104,8 @@ class ItemPairs:
             "cases_strict": observed.cases_strict,
             "steeper": observed.steeper,
             "popularity_and_rating_agree": observed.popular_and_relevant,
-            "tau": finite(observed.tau),
-            "lemma1": finite(observed.lemma1),
+            "tau": observed.tau,
+            "lemma1": observed.lemma1,
         }
         if self.sampled:
             content["standard_error"] = {
@@ -121,11 +120,11 @@ class ItemPairs:
                 "steeper": self.true.steeper,
                 "popularity_and_relevance_agree": self.true.popular_and_relevant,
                 "consistent": self.true.consistent,
-                "consistency_error": finite(self.consistency_error),
+                "consistency_error": self.consistency_error,
                 "lemma2": self.true.lemma2,
                 "lemma3": self.true.lemma3,
             }
-        return {**content, "verdict": self.verdict.to_dict(), "notes": list(self.notes)}
+        return {**content, "verdict": self.verdict, "notes": self.notes}
 
     def figure(self) -> Figure:
         """Draw the shares of the four cases, and what the optimal rankings do in each."""
@@ -138,8 +137,7 @@ class ItemPairs:
         ]
         return charts.cases(self.table(), self.title, notes)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say what was looked at, and what follows from it."""
+    def _explanation(self) -> list[str]:
         observed = self.observed
         looked = f"{self.pairs:,} pairs of {self.items:,} items"
         if self.sampled:
@@ -166,29 +164,25 @@ class ItemPairs:
                 f"{shares['anti-P']:.2%}, both {true.lemma2:.2%}; as Lemma 3 says: "
                 f"{lemma['P']:.2%} and {lemma['anti-P']:.2%}",
             ]
-        return [*lines, *self.notes]
+        return lines
 
-    def grid(self) -> tuple[list[str], list[list[str]]]:
-        """Return the table as text: header and rows."""
+    def _conclusion(self) -> list[str]:
+        return str(self.verdict).splitlines()
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:  # noqa: ARG002 - percent
+        """Return the shares of the cases in percent."""
         header = ["popularity and rating", "pairs", "ties apart", "optimal rankings"]
         rows = [
             [row["case"], f"{row['share']:.2%}", f"{row['strict']:.2%}", row["lemma"]]
             for row in self.table().iter_rows(named=True)
         ]
         apart = self.observed.cases_strict["tied"]
-        return header, [*rows, ["tied", "–", f"{apart:.2%}", "–"]]
+        rows.append(["tied", "–", f"{apart:.2%}", "–"])
+        return [Table.of_rows(header, rows, left=(0, 3), title=self.title)]
 
-    def __str__(self) -> str:
-        lines = [self.title, as_text(*self.grid()), *self.footer(), str(self.verdict)]
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
+    def _summary(self) -> str:
         share = self.observed.disagree
-        return f"ItemPairs({self.pairs:,} of {self.items:,} items, disagree {share:.1%})"
-
-    def _repr_html_(self) -> str:
-        foot = "<br>".join(escape(line) for line in self.footer())
-        return f"{as_html(*self.grid())}<p>{foot}</p>{self.verdict._repr_html_()}"
+        return f"{self.pairs:,} of {self.items:,} items, disagree {share:.1%}"
 
 
 @checked

@@ -34,7 +34,7 @@ from unskew.cli.boundary import boundary
 from unskew.cli.command import PANELS, App
 from unskew.cli.console import safe_streams
 from unskew.errors import DataWarning
-from unskew.report.result import visible
+from unskew.report.text import visible
 
 app = App(
     name="unskew",

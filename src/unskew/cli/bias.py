@@ -29,14 +29,12 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import SettingError
-from unskew.report.result import as_json
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
 
 bias_app = App(help="What popularity does to metrics on some data, and which to trust.")
 
-FORMATS = ("text", "csv", "json", "markdown", "latex", "html")
 
 Liked = Annotated[
     float | None, option(MEASURE, "The smallest rating that is liked; 4 on a 1-5 scale.")
@@ -104,7 +102,7 @@ def describe(
     from unskew.bias.describe import FIGURES, describe_bias
     from unskew.report.writing import save_each
 
-    choose("format", format, FORMATS)
+    choose("format", format, outputs.TEXT_FORMATS)
     wanted = outputs.figures_of(figure, FIGURES)
     data, truth = _both(ratings, random, data_dir, columns, duplicates)
     for note in () if quiet else data.notes:
@@ -115,12 +113,7 @@ def describe(
     outputs.draw(wanted, report.figure)
     if figures is not None:
         save_each({name: report.figure(name) for name in report.figures()}, figures)
-    printout = outputs.Printout(
-        report.table(),
-        [(*section, (0,)) for section in report.sections()],
-        [*report.header(), *report.footer(), str(report.verdict)],
-        {"text": lambda: str(report), "json": lambda: as_json(report.to_dict())},
-    )
+    printout = outputs.Printout.of_result(report, text=report.__str__, json=report.to_dict)
     outputs.deliver(printout, to, format, quiet)
 
 
@@ -166,7 +159,7 @@ def pairs(
     """
     from unskew.bias.pairs import item_pairs, pairs_of_systems
 
-    choose("format", format, FORMATS)
+    choose("format", format, outputs.TEXT_FORMATS)
     figures = outputs.figures_of(figure, ("cases",))
     if run and len(run) != 2:
         raise SettingError(f"give --run twice, for two systems; got {len(run)}")
@@ -187,12 +180,7 @@ def pairs(
     else:
         found = item_pairs(data, **how)
     outputs.draw(figures, lambda _: found.figure())
-    printout = outputs.Printout(
-        found.table(),
-        [(*found.grid(), (0, 3))],
-        [*found.footer(), str(found.verdict)],
-        {"text": lambda: str(found), "json": lambda: as_json(found.to_dict())},
-    )
+    printout = outputs.Printout.of_result(found, text=found.__str__, json=found.to_dict)
     outputs.deliver(printout, to, format, quiet)
 
 

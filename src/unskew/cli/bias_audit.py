@@ -34,12 +34,10 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import SettingError
-from unskew.report.result import as_json
 
 if TYPE_CHECKING:
     from unskew.recommend.model import Algorithm
 
-FORMATS = ("text", "csv", "json", "markdown", "latex", "html")
 
 Liked = Annotated[
     float | None, option(MEASURE, "The smallest rating that is liked; 4 unless the data say.")
@@ -130,7 +128,7 @@ def null(  # noqa: D103 - its help is NULL
     from unskew.auditing.null import null_experiment
     from unskew.auditing.null_designs import published_designs
 
-    choose("format", format, FORMATS)
+    choose("format", format, outputs.TEXT_FORMATS)
     figures = outputs.figures_of(figure, ("null",))
     data = inputs.loaded(ratings, data_dir, columns, duplicates)
     named = [name.strip() for name in designs.split(",") if name.strip()]
@@ -217,7 +215,7 @@ def truth(  # noqa: D103 - its help is TRUTH
     from unskew.splits.random import Random
     from unskew.targets.designs import BY_NAME
 
-    choose("format", format, FORMATS)
+    choose("format", format, outputs.TEXT_FORMATS)
     figures = outputs.figures_of(figure, ("truth",))
     if (ratings is None) == (world is None):
         raise SettingError("give either ratings or --world NAME")
@@ -281,10 +279,4 @@ def _threshold(liked: float | None, data: Any) -> float:
 
 
 def _printout(result: Any) -> outputs.Printout:
-    return outputs.Printout.of(
-        result.shown(),
-        result.table(),
-        footer=result.footer(),
-        text=lambda: str(result),
-        json=lambda: as_json(result.to_dict()),
-    )
+    return outputs.Printout.of_result(result, text=result.__str__, json=result.to_dict)

@@ -12,7 +12,7 @@ from typing import Any
 
 from unskew.engine.files import output_error, reason
 from unskew.errors import SettingError, UnskewError, address_limit
-from unskew.report.result import visible
+from unskew.report.text import visible
 
 DEBUG = "UNSKEW_DEBUG"
 """The environment variable that shows where an error came from."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Annotated
 
 from unskew.checks import MOST_DRAWS, choose
@@ -35,13 +34,11 @@ from unskew.cli.options import (
     at_least,
     option,
 )
-from unskew.report.result import as_html, as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unskew.evaluation.scores import Scores
-    from unskew.stats.comparison import Comparison
 
 EXAMPLES = """
 Compare recommenders user by user: differences, intervals, corrected p-values, letters.
@@ -177,64 +174,8 @@ def compare(  # noqa: D103 - its help is EXAMPLES
             progress=moved,
         )
     outputs.draw(figures, result.figure)
-    printout = outputs.Printout(
-        result.table(),
-        [],
-        result.footer(),
-        {
-            "table": lambda: result.text(digits) + ("" if quiet else "\n"),
-            "markdown": lambda: result.to_markdown(digits=digits),
-            "latex": lambda: result.to_latex(digits=digits),
-            "html": lambda: _as_html(result, digits),
-            "json": lambda: _as_json(result),
-        },
-    )
+    printout = outputs.Printout.of_result(result, digits, json=result.to_dict)
     outputs.deliver(printout, to, format, quiet)
 
 
 compare.__doc__ = EXAMPLES
-
-
-def _as_html(result: Comparison, digits: int) -> str:
-    """Return a heading and a table for each metric."""
-    return "\n".join(
-        f"<h2>{escape(label)}</h2>\n{as_html(*result.cells(label, digits), left=(1, 6))}"
-        for label in result.metrics
-    )
-
-
-def _as_json(result: Comparison) -> str:
-    """Return the pairs, and how they were compared; what is not a number is null."""
-    content = {
-        "systems": result.systems,
-        "metrics": {
-            label: {
-                "better": result.better[label],
-                "users": result.users[label],
-                "means": result.means[label],
-                "letters": dict(
-                    zip(
-                        *(result.ranking(label)[name] for name in ("system", "letters")),
-                        strict=True,
-                    )
-                )
-                if result.reference is None
-                else None,
-            }
-            for label in result.metrics
-        },
-        "test": result.test,
-        "alternative": result.alternative,
-        "correction": result.correction,
-        "family": result.family,
-        "permutations": result.permutations,
-        "enumerated": result.enumerated,
-        "confidence": result.confidence,
-        "interval": result.interval,
-        "reference": result.reference,
-        "rope": result.rope,
-        "seed": result.seed,
-        "pairs": result.table().to_dicts(),
-        "notes": result.notes,
-    }
-    return as_json(content)

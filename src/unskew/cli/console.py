@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from unskew.report.result import visible
+from unskew.report.text import visible
 
 # Off a terminal nothing is folded: a table in a file or a pipe keeps its lines whole.
 _UNFOLDED = 10_000

@@ -26,7 +26,6 @@ from unskew.cli.options import (
 )
 from unskew.cli.options import option as declared
 from unskew.errors import SettingError
-from unskew.report.result import as_json
 
 data_app = App(help="Named data sets, and what is in a file.")
 
@@ -143,7 +142,7 @@ def info(
     from unskew.data.catalog import data_folder, read_name
     from unskew.data.overview import summary
 
-    choose("format", format, ("text", *outputs.FORMATS[1:]))
+    choose("format", format, outputs.TEXT_FORMATS)
     figures = outputs.figures_of(figure, ("popularity",))
     settings = _options(option)
     table = None if Path(source).is_file() else released.named(source)
@@ -172,7 +171,7 @@ def info(
         found.table(),
         footer=found.notes,
         text=lambda: str(found),
-        json=lambda: as_json(found.to_dict()),
+        json=found.to_dict,
     )
     outputs.deliver(printout, to, format, quiet)
 
@@ -188,7 +187,7 @@ def _of_released(told: dict[str, str | int | None]) -> outputs.Printout:
     place = told["path"] or "no; put it into the folder published of the data folder"
     lines.append(f"  there  {place}")
     return outputs.Printout.of(
-        pl.DataFrame([told]), text=lambda: "\n".join(lines), json=lambda: as_json(told)
+        pl.DataFrame([told]), text=lambda: "\n".join(lines), json=lambda: told
     )
 
 

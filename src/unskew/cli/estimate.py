@@ -32,7 +32,6 @@ from unskew.cli.options import (
     option,
 )
 from unskew.errors import SettingError
-from unskew.report.result import as_json
 
 EXAMPLES = """
 Estimate what systems would score were everything judged: each judgment counts 1/propensity times.
@@ -204,14 +203,14 @@ def estimate(  # noqa: D103 - its help is EXAMPLES
                 level=level,
                 **shared,
             )
-            shown = result.shown()
+            shown = result.display_table()
     outputs.draw(figures, lambda _: result.figure())
     printout = outputs.Printout.of(
         shown,
         result.table(),
         digits=digits,
         footer=result.footer(),
-        json=lambda: as_json(result.to_dict()),
+        json=result.to_dict,
     )
     outputs.deliver(printout, to, format, quiet)
 

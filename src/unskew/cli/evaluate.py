@@ -155,9 +155,9 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
     quiet: Quiet = False,
 ) -> None:
     from unskew.engine.files import write_table
-    from unskew.evaluation import tables
     from unskew.evaluation.evaluate import MEMORY, METRICS
     from unskew.evaluation.evaluate import evaluate as judge
+    from unskew.report.tables import as_csv
 
     choose("format", format, outputs.FORMATS)
     outputs.check_file(per_user, (".parquet", ".csv"), "--per-user")
@@ -240,18 +240,8 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
         write_table(scores.per_user(), per_user, per_user.suffix.lower().removeprefix("."))
     if save is not None:
         scores.save(save)
-    printout = outputs.Printout(
-        scores.table(),
-        [],
-        scores.footer(),
-        {
-            "table": lambda: tables.as_rich(scores, digits),
-            "json": lambda: tables.as_json(scores),
-            "csv": lambda: tables.as_csv(scores),
-            "markdown": lambda: tables.as_markdown(scores, digits),
-            "latex": lambda: tables.as_latex(scores, digits),
-            "html": lambda: tables.as_html(scores, digits),
-        },
+    printout = outputs.Printout.of_result(
+        scores, digits, json=scores.to_dict, csv=lambda: as_csv(scores.long_table())
     )
     outputs.deliver(printout, to, format, quiet)
 

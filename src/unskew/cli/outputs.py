@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from unskew.report.charts import Figure
+    from unskew.report.result import Result
+    from unskew.report.tables import Table
 
 TABLES = {
     ".csv": "csv",
@@ -37,10 +39,10 @@ FIGURES = (".svg", ".png", ".pdf", ".html", ".json")
 """The endings of files that hold a figure."""
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
 """What a table is printed as."""
+TEXT_FORMATS = ("text", *FORMATS[1:])
+"""What a result is printed as that has more to say than a table."""
 
 STANDARD_OUTPUT = "-"
-
-Section = tuple[Sequence[str], Sequence[Sequence[str]], Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ class Printout:
 
     table: pl.DataFrame
     """Every number, for programs."""
-    sections: Sequence[Section]
-    """Tables for people: header, rows, and which columns are text."""
+    sections: Sequence[Table]
+    """Tables for people."""
     footer: Sequence[str] = ()
     texts: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     """Formats that the result writes in a way of its own."""
@@ -66,22 +68,33 @@ class Printout:
         **texts: Callable[[], Any],
     ) -> Printout:
         """Return the result of a table for people and, where it is another, one for programs."""
-        from unskew.report.result import cells
+        from unskew.report.tables import Table
 
-        return cls(shown if table is None else table, [cells(shown, digits)], footer, texts)
+        sections = [Table("", shown, digits)]
+        return cls(shown if table is None else table, sections, footer, texts)
+
+    @classmethod
+    def of_result(
+        cls, result: Result, digits: int | None = None, **texts: Callable[[], Any]
+    ) -> Printout:
+        """Return what a result says about itself."""
+        footer = [*result.header(), *result.footer()]
+        return cls(result.table(), result.display_tables(digits), footer, texts)
 
     def text(self, kind: str) -> str:
         """Return the result as `csv`, `json`, `markdown`, `latex` or `html`."""
-        from unskew.report import result as layout
+        from unskew.report.tables import as_csv
+        from unskew.report.text import as_json
 
+        if kind == "json":
+            content = self.texts[kind]() if kind in self.texts else self.table.to_dicts()
+            return as_json(content)
         if kind in self.texts:
             return str(self.texts[kind]())
         if kind == "csv":
-            return layout.as_csv(self.table)
-        if kind == "json":
-            return layout.as_json(self.table.to_dicts())
-        lay = {"markdown": layout.as_markdown, "latex": layout.as_latex, "html": layout.as_html}
-        return "\n\n".join(lay[kind](*section) for section in self.sections)
+            return as_csv(self.table)
+        written = [getattr(section, f"to_{kind}")() for section in self.sections]
+        return "\n\n".join(written)
 
     def write(self, path: Path) -> None:
         """Write a file; its ending is the format. What people read has the footer below it."""
@@ -111,7 +124,7 @@ class Printout:
                 output().print(self.texts[kind](), markup=False, soft_wrap=True)
             else:
                 for section in self.sections:
-                    output().print(_rich(*section))
+                    output().print(section.to_rich())
             for line in lines:
                 output().print(line, style="dim", markup=False, soft_wrap=True)
             return
@@ -230,19 +243,6 @@ def _name_and_file(text: str) -> tuple[str, str]:
 
 
 # Printing
-
-
-def _rich(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> Any:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for at, name in enumerate(header):
-        table.add_column(Text(name), justify="left" if at in left else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
 
 
 def _page(title: str, tables: str, footer: Sequence[str]) -> str:

@@ -160,9 +160,7 @@ def robustness(  # noqa: D103 - its help is EXAMPLES
                     **settings,
                 )
     outputs.draw(figures, lambda _: result.figure())
-    printout = outputs.Printout.of(
-        result.shown(), result.table(), digits=digits, footer=result.footer()
-    )
+    printout = outputs.Printout.of_result(result, digits)
     outputs.deliver(printout, to, format, quiet)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -116,9 +115,7 @@ def run(  # noqa: D103 - its help is EXAMPLES
             retry_failed=retry_failed,
             progress=moved,
         )
-    summary = outputs.Printout.of(results.summary(), results.table(), footer=results.footer())
-    printout = replace(summary, texts={"table": results.text})
-    outputs.deliver(printout, to, format, quiet)
+    outputs.deliver(outputs.Printout.of_result(results), to, format, quiet)
     for label, report in results.failures.items():
         messages().print(f"failed: {label}\n{report}", markup=False)
     if results.failures:

@@ -219,9 +219,9 @@ def shown(found: StudyResult, quiet: bool) -> None:
     screen = output()
     if not quiet:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for column in found.shown().columns:
+        for column in found.display_table().columns:
             table.add_column(column, overflow="fold")
-        for row in found.shown().iter_rows():
+        for row in found.display_table().iter_rows():
             table.add_row(*map(Text, row[:-1]), Text(row[-1], style=styles.get(row[-1], "dim")))
         screen.print(table)
         for claim in found.ledger.iter_rows(named=True):

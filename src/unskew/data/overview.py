@@ -14,7 +14,7 @@ from unskew.checks import checked
 from unskew.data.dataset import Dataset
 from unskew.data.distribution import gini
 from unskew.data.ratings import Ratings
-from unskew.report.result import html_lines
+from unskew.report.text import html_lines
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure

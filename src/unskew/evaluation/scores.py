@@ -29,8 +29,11 @@ from unskew.engine.files import (
 )
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, unknown_name
+from unskew.evaluation.tables import means_table
 from unskew.metrics.names import Metric, parse
-from unskew.report.result import Printed, finite
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import finite
 
 USERS = ("with-test", "with-relevant", "with-list", "both", "with-train", "all")
 """Which users are averaged; see `Scores.mean`."""
@@ -68,7 +71,7 @@ class System:
 
 
 @dataclass(frozen=True, eq=False)
-class Scores(Printed):
+class Scores(Result):
     """The value of every metric for every list of every system.
 
     Made by `evaluate`. Undefined values are NaN; 0 is a measured zero.
@@ -215,12 +218,42 @@ class Scores(Printed):
         names = list(self.systems) if system is None else [self._system(system)]
         return pl.concat([self._frame(name, self.systems[name], counts=True) for name in names])
 
-    def to_pandas(self) -> Any:
-        """Return `per_user()` as a pandas frame (pandas must be installed)."""
-        import pandas as pd
+    def to_polars(self) -> pl.DataFrame:
+        """Return `per_user()`."""
+        return self.per_user()
 
-        frame = self.per_user()
-        return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+    def long_table(self) -> pl.DataFrame:
+        """Return a row per system and metric: its mean, over how many users, how many undefined."""
+        rows = [
+            (system, label, None if math.isnan(m.value) else m.value, m.users, m.undefined)
+            for system, row in self._with_chance().items()
+            for label, m in row.items()
+        ]
+        columns = ("system", "metric", "mean", "users", "undefined")
+        return pl.DataFrame(rows, columns, orient="row", infer_schema_length=None)
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return the means, the best of each metric in bold."""
+        means = {
+            system: {label: mean.value for label, mean in row.items()}
+            for system, row in self._with_chance().items()
+        }
+        better = {label: self.metrics[label].better for label in self.order}
+        digits = self.digits if digits is None else digits
+        return [means_table(means, better, tuple(self.systems), digits)]
+
+    def _content(self) -> dict[str, object]:
+        return {
+            system: {
+                label: {"mean": mean.value, "users": mean.users} for label, mean in row.items()
+            }
+            for system, row in self._with_chance().items()
+        }
+
+    def _with_chance(self) -> dict[str, dict[str, Mean]]:
+        """Return the means of all systems and, where it is known, of chance."""
+        chance = self.random_means()
+        return {**self.averages(), **({RANDOM: chance} if chance else {})}
 
     def values(self, system: str, metric: str) -> F64:
         """Return one metric's values, an entry per list."""
@@ -337,14 +370,12 @@ class Scores(Printed):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "make_card": partial(dict, self.card)}
 
-    def __repr__(self) -> str:
+    def _summary(self) -> str:
         return (
-            f"Scores({len(self.systems)} systems, {len(self.order)} metrics, "
-            f"{self.lists.height:,} lists)"
+            f"{len(self.systems)} systems, {len(self.order)} metrics, {self.lists.height:,} lists"
         )
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the means came about, and the notes."""
+    def _explanation(self) -> list[str]:
         counts = {
             mean.users
             for system, row in self.averages().items()
@@ -361,7 +392,7 @@ class Scores(Printed):
             for draws in sorted(set(self.simulated.values())):
                 names = ", ".join(name for name, own in self.simulated.items() if own == draws)
                 lines.append(f"{RANDOM} of {names}: simulated, mean of {draws} random orders")
-        return [*lines, *([self.relevance] if self.relevance else []), *self.notes]
+        return [*lines, *([self.relevance] if self.relevance else [])]
 
     @property
     def _several(self) -> bool:

@@ -39,7 +39,8 @@ from unskew.experiment.task import (
     task_label,
     wanted_metrics,
 )
-from unskew.report.result import WIDE, html_lines, plain
+from unskew.report.result import Result
+from unskew.report.tables import WIDE, Table
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -57,7 +58,7 @@ class Progress:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class ScoredSplit:
     """The scores of all systems on one split, judged in one way."""
 
     split: str
@@ -71,15 +72,15 @@ class Result:
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class Results(Result):
     """Everything a plan gave: scores of all systems by split, judgments and targets."""
 
     plan: Plan
-    parts: tuple[Result, ...]
+    parts: tuple[ScoredSplit, ...]
     failures: Mapping[str, str] = field(default_factory=dict)
     """Reports of failed tasks, by what they were."""
 
-    def __iter__(self) -> Iterator[Result]:
+    def __iter__(self) -> Iterator[ScoredSplit]:
         return iter(self.parts)
 
     def __len__(self) -> int:
@@ -162,20 +163,12 @@ class Results:
         wide = wide.sort(pl.col("place").replace_strict(first), maintain_order=True).drop("place")
         return wide.drop([key for key in design if wide[key].n_unique() == 1])
 
-    def text(self) -> str:
-        """Return the mean over folds as plain text."""
-        return "\n".join(plain(table) for table in self._shown())
-
-    def __str__(self) -> str:
-        return "\n".join([self.text(), *self.footer()])
-
-    def footer(self) -> list[str]:
-        """Return the lines that say how the means came about, and the notes."""
+    def _explanation(self) -> list[str]:
         folds = len({(part.split, part.fold) for part in self.parts})
         lines = [f"means over {folds} splits; {self.plan.users}; {self.plan.relevance}"]
         if self.failures:
             lines.append(f"{len(self.failures)} tasks failed: {', '.join(self.failures)}")
-        return [*lines, *self.notes]
+        return lines
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -190,15 +183,16 @@ class Results:
             designs.setdefault(design, []).append(part.scores)
         return tuple(notes_of(designs))
 
-    def _shown(self) -> list[pl.DataFrame]:
+    def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return one table or, where there are many metrics, one per design with a row for each."""
+        digits = self.digits if digits is None else digits
         table = self.summary()
         names = [str(metric) for metric in self.plan.metrics]
         if len(names) <= WIDE:
-            return [table]
+            return [Table("", table, digits)]
         keys = [column for column in table.columns if column not in (*names, "system")]
         parts = table.partition_by(keys, maintain_order=True) if keys else [table]
-        return [
+        wide = [
             part.select(names).transpose(
                 include_header=True,
                 header_name=", ".join(str(part[key][0]) for key in keys) or "metric",
@@ -206,15 +200,13 @@ class Results:
             )
             for part in parts
         ]
+        return [Table("", part, digits) for part in wide]
 
-    def __repr__(self) -> str:
-        return f"Results({len(self.parts)} designs and splits, {len(self.plan.systems)} systems)"
-
-    def _repr_html_(self) -> str:
-        return f"{self.summary()._repr_html_()}{html_lines(self.footer())}"
+    def _summary(self) -> str:
+        return f"{len(self.parts)} designs and splits, {len(self.plan.systems)} systems"
 
 
-def _names(part: Result) -> dict[str, str]:
+def _names(part: ScoredSplit) -> dict[str, str]:
     return {
         "targets": repr(part.view.targets),
         "split": part.split,
@@ -428,7 +420,7 @@ def collect(
                 change = view.intervention
                 kind = "" if change is None else change.kind
                 changed = kind if kinds.count(kind) < 2 else repr(change)
-                parts.append(Result(name, found[1], view, found[0], changed))
+                parts.append(ScoredSplit(name, found[1], view, found[0], changed))
     if not parts:
         raise DataError(
             "no task was finished"

@@ -23,7 +23,7 @@ from unskew.evaluation.scores import USERS, System
 from unskew.evaluation.scoring import Bench, lay_lists, remarks
 from unskew.experiment.plan import STAGES, Plan, View, label_of
 from unskew.metrics.names import Metric, parse
-from unskew.report.result import finite
+from unskew.report.text import finite
 from unskew.splits.split import Split
 from unskew.targets.designs import TargetLists
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import polars as pl
-
 from unskew.report.charts import Figure
-from unskew.report.result import as_json, as_markdown, cells, escape_markdown
+from unskew.report.tables import Table
+from unskew.report.text import as_json, one_line
 
 
 @dataclass(frozen=True)
@@ -27,18 +26,7 @@ class Words:
 
     def __str__(self) -> str:
         """Return it as one line of plain text."""
-        said = " ".join(filter(None, [self.text, *self.points]))
-        return f"{self.head} {said}" if self.head else said
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """A table."""
-
-    title: str
-    frame: pl.DataFrame
-    digits: int = 4
-    note: str = ""
+        return " ".join(filter(None, [self.head, self.text, *self.points]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +45,7 @@ class Code:
     text: str
 
 
-Block = Words | Grid | Picture | Code
+Block = Words | Table | Picture | Code
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,19 +90,19 @@ class Document:
             Where its figures are, by the names that `figures` gives them, as SVG; without it
             they are named only.
         """
-        lines = [f"# {_safe(self.title)}", ""]
+        lines = [f"# {one_line(self.title)}", ""]
         for words in self.lead:
             lines += [*_as_markdown(words), ""]
         for section in self.sections:
-            lines += [f"## {_safe(section.title)}", "", _safe(section.shows), ""]
+            lines += [f"## {one_line(section.title)}", "", one_line(section.shows), ""]
             drawn = 0
             for block in section.blocks:
                 if isinstance(block, Picture):
                     drawn += 1
-                    title = _safe(block.figure.title)
+                    title = one_line(block.figure.title)
                     place = f"{folder}/{section.key}-{drawn}.svg"
                     lines += [f"*Figure: {title}*" if folder is None else f"![{title}]({place})"]
-                    lines += ["", _safe(block.note)] if block.note else []
+                    lines += ["", one_line(block.note)] if block.note else []
                 else:
                     lines += _as_markdown(block)
                 lines.append("")
@@ -142,34 +130,24 @@ class Document:
         return as_json(self.to_dict(), indent=1)
 
 
-def _safe(text: str) -> str:
-    """Return text from data as one line that Markdown shows as it is."""
-    return escape_markdown(" ".join(text.split()))
-
-
 def _as_markdown(block: Block) -> list[str]:
     if isinstance(block, Words):
-        head = f"**{_safe(block.head)}** " if block.head else ""
-        points = [f"- {_safe(point)}" for point in block.points]
-        return [f"{head}{_safe(block.text)}".strip(), *([""] if points else []), *points]
-    if isinstance(block, Grid):
-        return [
-            f"**{_safe(block.title)}**",
-            "",
-            as_markdown(*cells(block.frame, block.digits)),
-            *(["", _safe(block.note)] if block.note else []),
-        ]
+        head = f"**{one_line(block.head)}** " if block.head else ""
+        points = [f"- {one_line(point)}" for point in block.points]
+        return [f"{head}{one_line(block.text)}".strip(), *([""] if points else []), *points]
+    if isinstance(block, Table):
+        return [block.to_markdown()]
     if isinstance(block, Code):
         longest = max((len(run) for run in re.findall("`+", block.text)), default=0)
         fence = "`" * max(3, longest + 1)
-        return [f"**{_safe(block.title)}**", "", fence, block.text, fence]
+        return [f"**{one_line(block.title)}**", "", fence, block.text, fence]
     return []
 
 
 def _plain(block: Block) -> dict[str, Any]:
     if isinstance(block, Words):
         return {"words": str(block), "tone": block.tone}
-    if isinstance(block, Grid):
+    if isinstance(block, Table):
         return {"table": block.title, "rows": block.frame.to_dicts(), "note": block.note}
     if isinstance(block, Code):
         return {"code": block.title, "text": block.text}

@@ -11,8 +11,9 @@ from string import Template
 from typing import Any
 
 from unskew.report.charts import converter, script_json
-from unskew.report.document import Block, Code, Document, Grid, Picture, Section, Words
-from unskew.report.result import cell
+from unskew.report.document import Block, Code, Document, Picture, Section, Words
+from unskew.report.tables import Table
+from unskew.report.text import cell
 
 DOCS = "docs"
 """Where the pages are that sections point to."""
@@ -103,7 +104,7 @@ def _section(section: Section, specs: dict[str, Mapping[str, Any]], docs: str) -
 def _block(block: Block, key: str, specs: dict[str, Mapping[str, Any]]) -> str:
     if isinstance(block, Words):
         return _words(block)
-    if isinstance(block, Grid):
+    if isinstance(block, Table):
         return _grid(block, key)
     if isinstance(block, Code):
         return (
@@ -135,7 +136,7 @@ def _picture(block: Picture, key: str, specs: dict[str, Mapping[str, Any]]) -> s
     )
 
 
-def _grid(block: Grid, key: str) -> str:
+def _grid(block: Table, key: str) -> str:
     numeric = [kind.is_numeric() for kind in block.frame.dtypes]
     head = "".join(
         f'<th scope="col" class="{"number" if number else "text"}">'

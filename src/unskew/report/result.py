@@ -1,263 +1,128 @@
-"""How results print: tables as plain text, Markdown, LaTeX and HTML, and the lines below them."""
+"""`Result`: the base of all results. A result says what it is; the base shows it everywhere."""
 
 from __future__ import annotations
 
-import html
-import json
-import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from unskew.report.tables import Table, as_pandas
+from unskew.report.text import finite, html_lines, visible
 
 if TYPE_CHECKING:
     import polars as pl
 
-Rows = Sequence[Sequence[str]]
 
-WIDE = 7
-"""With more metrics than this a row per metric is easier to read than a column."""
+class Result:
+    """What a function of ours gives: numbers in a table, and the lines that explain them.
 
+    A subclass, a frozen dataclass, declares
 
-# Control characters drive the terminal; marks of writing direction hide what a name says.
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-# What a spreadsheet would take for a formula.
-_FORMULA = r"^[=+\-@\t\r]"
+    - `table()`: every number, for programs;
+    - `display_table()` or `display_tables()`, where people should read something else;
+    - `header()`: lines above the tables, where it has any;
+    - `_explanation()`: the lines below the tables;
+    - `notes`: what was counted, assumed or left out; they follow those lines;
+    - `_conclusion()`: what follows from the numbers, the last lines;
+    - `_summary()`: a few words, for the `repr`;
+    - `_content()`: what `to_dict` holds.
 
-
-def visible(text: str, *, breaks: bool = False) -> str:
-    """Return text that a terminal prints as it is: control characters appear as their codes.
-
-    With `breaks` line breaks stay.
-    """
-
-    def code(sign: re.Match[str]) -> str:
-        keep = breaks and sign[0] in "\r\n"
-        return sign[0] if keep else sign[0].encode("unicode_escape").decode()
-
-    return _UNSAFE.sub(code, text)
-
-
-class Printed:
-    """A result that prints as a table and the lines below it that say what it is of.
-
-    Those lines end with the notes of the result, where it has any: what was counted, assumed or
-    left out on the way to its numbers.
+    It inherits how it prints, in a terminal and in a notebook, and how it is handed on.
     """
 
     digits: ClassVar[int] = 4
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # Otherwise `dataclass` would write a `repr` that lists every array.
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
+
+    # Declared by each result
 
     def table(self) -> pl.DataFrame:
         """Return the result as a table."""
         raise NotImplementedError
 
-    def footer(self) -> list[str]:
-        """Return the lines below the table."""
-        return []
-
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return the table as people read it."""
         return self.table()
 
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return all tables as people read them, numbers with so many decimals."""
+        return [Table("", self.display_table(), self.digits if digits is None else digits)]
+
+    def header(self) -> list[str]:
+        """Return the lines above the tables."""
+        return []
+
+    def _explanation(self) -> Sequence[str]:
+        """Return the lines that say how the numbers came about."""
+        return ()
+
+    def _conclusion(self) -> Sequence[str]:
+        """Return the lines that say what follows from the numbers."""
+        return ()
+
+    def _summary(self) -> str:
+        """Return what it is in a few words."""
+        return f"{self.table().height:,} rows"
+
+    def _content(self) -> Mapping[str, object]:
+        """Return what `to_dict` holds: plain values, tables, and results that have a `to_dict`."""
+        return {"rows": self.table(), "notes": self.footer()}
+
+    # Inherited by each result
+
+    def footer(self) -> list[str]:
+        """Return the lines below the table: how the numbers came about, notes, what follows."""
+        # No attribute of this class: dataclasses would take it for the default of the field.
+        notes: Sequence[str] = getattr(self, "notes", ())
+        return [*self._explanation(), *notes, *self._conclusion()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON; what is not a number is None."""
+        return {name: plain_values(value) for name, value in self._content().items()}
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the table as a polars frame."""
+        return self.table()
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas frame (pandas must be installed)."""
+        return as_pandas(self.to_polars())
+
+    def to_latex(self, digits: int | None = None) -> str:
+        """Return the tables that people read as LaTeX (booktabs)."""
+        return "\n\n".join(table.to_latex() for table in self.display_tables(digits))
+
+    def to_markdown(self, digits: int | None = None) -> str:
+        """Return the tables that people read as Markdown."""
+        return "\n\n".join(table.to_markdown() for table in self.display_tables(digits))
+
     def __str__(self) -> str:
-        return "\n".join([plain(self.shown(), self.digits), *map(visible, self.footer())])
+        tables, header = self.display_tables(), self.header()
+        parts = [*(["\n".join(map(visible, header))] if header else [])]
+        parts += [table.to_text() for table in tables]
+        # One table and its footer are one block; several need air.
+        apart = [""] if len(parts) > 1 or tables[0].title else []
+        return "\n".join(["\n\n".join(parts), *apart, *map(visible, self.footer())])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._summary()})"
 
     def _repr_html_(self) -> str:
-        return f"{self.shown()._repr_html_()}{html_lines(self.footer())}"
+        tables = "".join(table.to_html() for table in self.display_tables())
+        header = html_lines(self.header()) if self.header() else ""
+        return f"{header}{tables}{html_lines(self.footer())}"
 
 
-def html_lines(lines: Iterable[str]) -> str:
-    """Return lines below a table as one HTML paragraph, with nothing in them that is HTML."""
-    return f"<p>{'<br>'.join(map(html.escape, lines))}</p>"
-
-
-def plain(table: pl.DataFrame, digits: int = 4) -> str:
-    """Return a whole table as text: every row and column, numbers with so many decimals."""
-    header, rows, left = cells(table, digits)
-    return as_text(header, rows, left)
-
-
-def cells(table: pl.DataFrame, digits: int = 4) -> tuple[list[str], list[list[str]], list[int]]:
-    """Return a table's header, its rows as people read them, and which columns are text."""
-    rows = [[cell(value, digits) for value in row] for row in table.iter_rows()]
-    left = [at for at, kind in enumerate(table.dtypes) if not kind.is_numeric()]
-    return [visible(name) for name in table.columns], rows, left
-
-
-def cell(value: object, digits: int = 4) -> str:
-    """Return a value as people read it; a dash for what there is not."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return number(value, digits)
-    if isinstance(value, list):
-        return ", ".join(cell(one, digits) for one in value)
-    return f"{value:,}".replace("-", "−") if isinstance(value, int) else visible(str(value))
-
-
-def finite(value: Any) -> Any:
-    """Return a nest of plain values in which what is not a number is None."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+def plain_values(value: Any) -> Any:
+    """Return a nest of plain values for JSON: of tables their rows, of results their `to_dict`."""
+    if hasattr(value, "to_dicts"):
+        return finite(value.to_dicts())
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
     if isinstance(value, Mapping):
-        return {str(key): finite(one) for key, one in value.items()}
+        return {str(key): plain_values(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
-    return value
-
-
-def as_json(value: Any, indent: int | None = None) -> str:
-    """Return a nest of plain values as JSON: what is not a number is null, as JSON has no NaN."""
-    text = json.dumps(
-        finite(value), ensure_ascii=False, indent=indent, allow_nan=False, default=str
-    )
-    # JSON itself leaves these as they are.
-    return re.sub(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069]", lambda c: f"\\u{ord(c[0]):04x}", text)
-
-
-def as_csv(table: pl.DataFrame) -> str:
-    """Return a table for people as CSV: no cell is a formula or drives a terminal.
-
-    Text that a spreadsheet would take for a formula (it starts with =, +, -, @, a tab or a carriage
-    return) gets an apostrophe in front. Files that programs read again are written as they are.
-    """
-    import polars as pl
-
-    names = {name: _as_cell(name) for name in table.columns}
-    texts = [pl.col(name).map_elements(_as_cell, pl.String) for name in _texts(table)]
-    return table.with_columns(texts).rename(names).write_csv().rstrip("\n")
-
-
-def _texts(table: pl.DataFrame) -> list[str]:
-    import polars as pl
-
-    return [name for name, kind in table.schema.items() if kind == pl.String]
-
-
-def _as_cell(text: str) -> str:
-    return ("'" if re.match(_FORMULA, text) else "") + visible(text)
-
-
-def number(value: float, digits: int = 4, *, signed: bool = False) -> str:
-    """Return a number with a fixed number of decimals; nothing for NaN."""
-    if math.isnan(value):
-        return "–"
-    text = f"{value:+,.{digits}f}" if signed else f"{value:,.{digits}f}"
-    return text.replace("-", "−")
-
-
-def p_value(p: float, digits: int = 4) -> str:
-    """Return a p-value; a small one as less than the last decimal, never as 0."""
-    if math.isnan(p):
-        return "–"
-    least = 10.0**-digits
-    return f"<{least:.{digits}f}" if p < least else f"{p:.{digits}f}"
-
-
-def as_text(header: Sequence[str], rows: Rows, left: Sequence[int] = (0,)) -> str:
-    """Return lines whose columns are aligned; `left` are the columns of text."""
-    header, *rows = [[visible(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-
-    def line(row: Sequence[str]) -> str:
-        cells = [
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
-
-    return "\n".join([line(header), *map(line, rows)])
-
-
-def as_markdown(header: Sequence[str], rows: Rows, left: Sequence[int] = (0,)) -> str:
-    """Return a Markdown table that shows every text as it is."""
-    escaped = [list(map(escape_markdown, row)) for row in (header, *rows)]
-    return markdown_table(escaped[0], escaped[1:], left)
-
-
-def markdown_table(header: Sequence[str], rows: Rows, left: Sequence[int] = (0,)) -> str:
-    """Return a table of texts that are Markdown already, such as numbers set in bold."""
-    marks = "|".join("---" if place in left else "---:" for place in range(len(header)))
-
-    def line(row: Sequence[str]) -> str:
-        return "| " + " | ".join(row) + " |"
-
-    return "\n".join([line(header), f"|{marks}|", *map(line, rows)])
-
-
-def as_latex(header: Sequence[str], rows: Rows, left: Sequence[int] = (0,)) -> str:
-    """Return a LaTeX tabular (booktabs)."""
-    columns = "".join("l" if place in left else "r" for place in range(len(header)))
-
-    def line(row: Sequence[str]) -> str:
-        return " & ".join(map(escape_latex, row)) + " \\\\"
-
-    body = [line(header), "\\midrule", *map(line, rows)]
-    return "\n".join(
-        [f"\\begin{{tabular}}{{{columns}}}", "\\toprule", *body, "\\bottomrule", "\\end{tabular}"]
-    )
-
-
-def as_html(header: Sequence[str], rows: Rows, left: Sequence[int] = (0,)) -> str:
-    """Return an HTML table."""
-
-    def line(row: Sequence[str], tag: str) -> str:
-        cells = [
-            f'<{tag} style="text-align: {"left" if place in left else "right"}">'
-            f"{html.escape(cell)}</{tag}>"
-            for place, cell in enumerate(row)
-        ]
-        return f"<tr>{''.join(cells)}</tr>"
-
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
-
-
-_MARKDOWN = re.compile(
-    r"[\\`*<>\[\]&~$|]"
-    r"|(?<![^\W_])_|_(?![^\W_])"  # an underscore inside a word is no mark
-    r"|^[#+=-](?=[\s#=-]|$)|(?<=^\d)[.)](?=\s|$)|(?<=^\d\d)[.)](?=\s|$)"  # headings and lists
-)
-"""What Markdown can take for a mark."""
-
-
-def escape_markdown(text: str) -> str:
-    """Return text that Markdown shows as it is, in a table, a heading or a paragraph.
-
-    Examples
-    --------
-    >>> from unskew.report.result import escape_markdown
-    >>> escape_markdown("user_knn *new*") == "user_knn " + chr(92) + "*new" + chr(92) + "*"
-    True
-    """
-    escaped = _MARKDOWN.sub(r"\\\g<0>", visible(text, breaks=True))
-    # An entity is a line break of the text; a line break itself would end the row of a table.
-    return re.sub(r"[\r\n]", lambda match: f"&#{ord(match[0])};", escaped)
-
-
-_LATEX = {
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-    "\\": "\\textbackslash{}",
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "|": "\\textbar{}",
-    "`": "\\textasciigrave{}",
-    "<": "$<$",
-    ">": "$>$",
-    "−": "$-$",
-    "–": "--",
-    # After the end of a row LaTeX would take these for an argument or a star of the line break.
-    "[": "{[}",
-    "*": "{*}",
-    "\r": " ",
-    "\n": " ",
-    "\u200b": "{}",
-}
-
-
-def escape_latex(text: str) -> str:
-    """Return text that LaTeX prints as it is; a line break is a space, as columns have none."""
-    # Two hyphens in a row would be joined to a dash: an empty group keeps them apart.
-    apart = re.sub("-(?=-)", "-\u200b", visible(text, breaks=True))
-    return "".join(_LATEX.get(mark, mark) for mark in apart)
+        return [plain_values(one) for one in value]
+    return finite(value)

@@ -18,7 +18,7 @@ from unskew.data.relevance import Relevance
 from unskew.engine.files import replacing_folder, write_table
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
-from unskew.report.result import finite
+from unskew.report.text import finite
 from unskew.splits.diagnose import diagnose_split
 from unskew.splits.events import Events, TemporalEvents
 from unskew.splits.interventions import Intervened

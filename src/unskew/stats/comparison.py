@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +13,10 @@ from unskew.arrays import F64
 from unskew.checks import choose
 from unskew.errors import SettingError, unknown_name
 from unskew.metrics.names import parse
-from unskew.report import result as layout
 from unskew.report.charts import Figure
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import number, p_value
 from unskew.stats.letters import letter_display
 
 FIGURES = ("differences", "pairs")
@@ -39,7 +40,7 @@ _CORRECTIONS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Result):
     """All pairs of systems on all metrics: differences, intervals, p-values, effect sizes.
 
     Made by `compare`.
@@ -160,59 +161,23 @@ class Comparison:
 
     # Text
 
-    def to_markdown(self, metric: str | None = None, digits: int = 4) -> str:
-        """Return the ranking as a Markdown table, of all metrics unless one is given."""
-        return self._written(metric, digits, layout.as_markdown, "**{}**\n", layout.escape_markdown)
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return the ranking by each metric."""
+        return [self.display_ranking(label, digits) for label in self.metrics]
 
-    def to_latex(self, metric: str | None = None, digits: int = 4) -> str:
-        """Return the ranking as a LaTeX tabular (booktabs), of all metrics unless one is given."""
-        return self._written(metric, digits, layout.as_latex, "% {}", str)
-
-    def text(self, digits: int = 4) -> str:
-        """Return the rankings of all metrics as plain text."""
-        return self._written(None, digits, layout.as_text, "{}", self._heading)
-
-    def __str__(self) -> str:
-        return "\n".join([self.text(), "", *self.footer()])
-
-    def _repr_html_(self) -> str:
-        parts = []
-        for label in self.metrics:
-            parts.append(f"<p><b>{html.escape(self._heading(label))}</b></p>")
-            parts.append(layout.as_html(*self.cells(label), left=_LEFT))
-        return f"{''.join(parts)}{layout.html_lines(self.footer())}"
-
-    def __repr__(self) -> str:
+    def _summary(self) -> str:
         return (
-            f"Comparison({len(self.systems)} systems, {len(self.metrics)} metrics, "
-            f"{self.pairs.height:,} pairs)"
+            f"{len(self.systems)} systems, {len(self.metrics)} metrics, {self.pairs.height:,} pairs"
         )
-
-    def _written(
-        self,
-        metric: str | None,
-        digits: int,
-        write: Callable[..., str],
-        head: str,
-        name: Callable[[str], str],
-    ) -> str:
-        labels = self.metrics if metric is None else (self._label(metric),)
-        parts = []
-        for label in labels:
-            text = write(*self.cells(label, digits), left=_LEFT)
-            several = len(labels) > 1 or write is layout.as_text
-            parts.append(f"{head.format(name(label))}\n{text}" if several else text)
-        return "\n\n".join(parts)
 
     def _heading(self, label: str) -> str:
         direction = {"higher": "higher is better", "lower": "lower is better"}
-        told = direction.get(self.better[label], "neither direction is better")
-        return f"{label} ({told}), {self.users[label]:,} users"
+        better = direction.get(self.better[label], "neither direction is better")
+        return f"{label} ({better}), {self.users[label]:,} users"
 
-    def cells(
-        self, metric: str | None = None, digits: int = 4
-    ) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the rows of the ranking, as text."""
+    def display_ranking(self, metric: str | None = None, digits: int | None = None) -> Table:
+        """Return the ranking by a metric (the first one unless given) as people read it."""
+        digits = self.digits if digits is None else digits
         label = self._label(metric)
         ranking = self.ranking(label)
         last = ranking.columns[-1]
@@ -220,25 +185,58 @@ class Comparison:
         header = ["", "system", "mean", "difference", share, "p", last]
         rows = []
         for row in ranking.iter_rows(named=True):
-            told = [str(row["rank"]), row["system"], layout.number(row["mean"], digits)]
+            cells = [str(row["rank"]), row["system"], number(row["mean"], digits)]
             if row["difference"] is None:
-                told += ["", "", ""]
+                cells += ["", "", ""]
             else:
-                ends = [layout.number(row[end], digits, signed=True) for end in ("low", "high")]
-                told += [
-                    layout.number(row["difference"], digits, signed=True),
+                ends = [number(row[end], digits, signed=True) for end in ("low", "high")]
+                cells += [
+                    number(row["difference"], digits, signed=True),
                     f"[{ends[0]}, {ends[1]}]",
-                    layout.p_value(row["p"]),
+                    p_value(row["p"]),
                 ]
-            rows.append([*told, row[last]])
-        return header, rows
+            rows.append([*cells, row[last]])
+        return Table.of_rows(header, rows, left=_LEFT, title=self._heading(label))
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _content(self) -> dict[str, object]:
+        metrics = {
+            label: {
+                "better": self.better[label],
+                "users": self.users[label],
+                "means": self.means[label],
+                "letters": self._letters_of(label),
+            }
+            for label in self.metrics
+        }
+        return {
+            "systems": self.systems,
+            "metrics": metrics,
+            "test": self.test,
+            "alternative": self.alternative,
+            "correction": self.correction,
+            "family": self.family,
+            "permutations": self.permutations,
+            "enumerated": self.enumerated,
+            "confidence": self.confidence,
+            "interval": self.interval,
+            "reference": self.reference,
+            "rope": self.rope,
+            "seed": self.seed,
+            "pairs": self.table(),
+            "notes": self.notes,
+        }
+
+    def _letters_of(self, label: str) -> dict[str, str] | None:
+        if self.reference is not None:
+            return None
+        ranking = self.ranking(label)
+        return dict(zip(ranking["system"], ranking["letters"], strict=True))
+
+    def _explanation(self) -> list[str]:
         lines = [self._interval_told(), self._test_told()]
         if self.reference is None:
             lines.append(f"systems that share a letter do not differ at {self.alpha:g}")
-        return [*lines, *self.notes]
+        return lines
 
     def _interval_told(self) -> str:
         base = repr(self.reference) if self.reference else "the best"

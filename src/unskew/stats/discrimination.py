@@ -15,7 +15,7 @@ from unskew.checks import check_share, checked, choose
 from unskew.data.readers import read_table
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.pairing import is_evaluated
 from unskew.stats.user_draws import at_least_two
 from unskew.stats.value_tables import holds_values
@@ -27,7 +27,7 @@ POINTS = 4_000  # of a figure's rows
 
 
 @dataclass(frozen=True, eq=False)
-class DiscriminativePower(Printed):
+class DiscriminativePower(Result):
     """The p-values of all pairs of systems, metric by metric, and what they add up to.
 
     Made by `discriminative_power`.
@@ -103,14 +103,13 @@ class DiscriminativePower(Printed):
         line: alt.Chart = chart.mark_line().encode(x=x, y=y, color=color)
         return as_figure(line, "p-value curves", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say what was added up."""
+    def _explanation(self) -> list[str]:
         count = len(self.values())
         kind = "ordered" if self.ordered else "unordered"
         return [f"DP: sum of p over {count:,} {kind} pairs; ratio: share with p < {self.alpha:g}"]
 
-    def __repr__(self) -> str:
-        return f"DiscriminativePower({len(self.metrics)} metrics, {len(self.pairs)} pairs)"
+    def _summary(self) -> str:
+        return f"{len(self.metrics)} metrics, {len(self.pairs)} pairs"
 
 
 @checked

@@ -29,7 +29,8 @@ from unskew.judging.shape import MASKED, Hits, Matched, View, count_labels
 from unskew.metrics.block import log_discount
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import WIDE, Printed
+from unskew.report.result import Result
+from unskew.report.tables import WIDE
 from unskew.splits.popularity import head, item_counts
 from unskew.splits.subsample import PER
 from unskew.stats.correlation import rounded
@@ -57,7 +58,7 @@ KEPT = {
 
 
 @dataclass(frozen=True, eq=False)
-class Robustness(Printed):
+class Robustness(Result):
     """Kendall's τ_b between the order of systems on smaller test sets and on the full one.
 
     Made by `robustness` and `user_robustness`.
@@ -180,8 +181,7 @@ class Robustness(Printed):
         line: alt.Chart = chart.mark_line(point=True).encode(x=x, y=y, color=color)
         return as_figure(line, f"Robustness to {self.to}", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         samples = self.tau.shape[2]
         each = f"{samples} samples per share" if samples > 1 else "one test set per share"
         least = int(self.users.min(initial=self.full["users"]))
@@ -194,16 +194,16 @@ class Robustness(Printed):
         undefined = int(np.isnan(self.tau).sum())
         if undefined:
             lines.append(f"undefined (all systems equal): {undefined:,} of {self.tau.size:,} τ")
-        return [*lines, *self.notes]
+        return lines
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return a column per metric or, where there are many, a row."""
         return self.wide() if len(self.metrics) <= WIDE else self.summary()
 
-    def __repr__(self) -> str:
+    def _summary(self) -> str:
         return (
-            f"Robustness(to={self.to!r}, {len(self.systems)} systems, {len(self.metrics)} metrics, "
-            f"{len(self.shares)} shares, {self.tau.shape[2]} samples)"
+            f"to={self.to!r}, {len(self.systems)} systems, {len(self.metrics)} metrics, "
+            f"{len(self.shares)} shares, {self.tau.shape[2]} samples"
         )
 
 

@@ -15,7 +15,7 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.discrimination import ALPHA
 from unskew.stats.distributions import wilson
 from unskew.stats.pairing import Source, paired
@@ -54,7 +54,7 @@ EXCEEDS, IN_LINE, BELOW = "does not hold its level", "in line with its level", "
 
 
 @dataclass(frozen=True, eq=False)
-class TypeOneError(Printed):
+class TypeOneError(Result):
     """How often tests find a difference between systems that were made equal.
 
     Made by `type_one_error`.
@@ -109,8 +109,7 @@ class TypeOneError(Printed):
         line: alt.Chart = chart.mark_line().encode(x=x, y=y, color=color, column=nulls)
         return as_figure(line, "Errors where systems are equal", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         lines = [f"{self.metric}, {self.users:,} users; systems made equal:"]
         lines += [f"{null}: {NULLS[null]}" for null in self.p]
         lines.append("low and high: 95 % for all rows together")
@@ -121,9 +120,9 @@ class TypeOneError(Printed):
             )
         return lines
 
-    def __repr__(self) -> str:
+    def _summary(self) -> str:
         tests = dict.fromkeys(test for tests in self.p.values() for test in tests)
-        return f"TypeOneError({self.metric!r}, nulls {', '.join(self.p)}, tests {', '.join(tests)})"
+        return f"{self.metric!r}, nulls {', '.join(self.p)}, tests {', '.join(tests)}"
 
 
 @checked

@@ -16,7 +16,7 @@ from unskew.checks import as_count, checked, choose
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.conditions import (
     Condition,
     Progress,
@@ -47,7 +47,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement(Printed):
+class Agreement(Result):
     """How alike the orders of the systems are under several conditions.
 
     Made by `agreement`. A condition is a metric, a cutoff, a design, a fold. Matrices have a row
@@ -170,8 +170,7 @@ class Agreement(Printed):
         notes = [f"{MEASURES[measure]} of {len(self.systems)} systems"]
         return as_figure(chart, "Agreement of orders", notes, rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         lines = [f"Kendall's τ_b of the orders of {len(self.systems)} systems"]
         upper = np.triu_indices(len(self.conditions), 1)
         taus = self.tau[upper]
@@ -184,10 +183,10 @@ class Agreement(Printed):
                 low, high = self.low[i, j], self.high[i, j]
                 line += f" ({100 * self.level:g} % over users: {low:.2f} to {high:.2f})"
             lines.append(f"{line}, p = {self.p[i, j]:.2g}")
-        return [*lines, *self.notes]
+        return lines
 
-    def __repr__(self) -> str:
-        return f"Agreement({len(self.conditions)} conditions, {len(self.systems)} systems)"
+    def _summary(self) -> str:
+        return f"{len(self.conditions)} conditions, {len(self.systems)} systems"
 
 
 PAIR_NUMBERS = ("tau", "p", "low", "high", "without_low", "without_high", "tau_ap", "rbo")

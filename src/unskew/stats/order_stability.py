@@ -16,7 +16,7 @@ from unskew.data.ratings import Ids
 from unskew.data.readers import number_column, read_table
 from unskew.errors import DataError
 from unskew.report.charts import GREY, VERMILION, Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.pairing import known_metric
 from unskew.stats.user_draws import at_least_two
 
@@ -24,7 +24,7 @@ SYSTEM, REST = "system", "rest"
 
 
 @dataclass(frozen=True, eq=False)
-class Stability(Printed):
+class Stability(Result):
     """Which conclusions hold whatever is chosen, and which choice moves the order most.
 
     Made by `stability`. A condition is one combination of the factors' levels.
@@ -118,8 +118,7 @@ class Stability(Printed):
         )
         return as_figure(bars, "What moves the order of systems", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say what the numbers are of."""
+    def _explanation(self) -> list[str]:
         pairs = self.pairs()
         flipping = pairs.filter(pl.col("b_wins") > 0).height
         lines = [
@@ -129,12 +128,12 @@ class Stability(Printed):
         if "a_significant" in pairs.columns:
             wrong = pairs.filter(pl.col("verdict") == "contradicts").height
             lines.append(f"{wrong} of them significantly both ways (p < {self.alpha:g})")
-        return [*lines, *self.notes]
+        return lines
 
-    def __repr__(self) -> str:
+    def _summary(self) -> str:
         return (
-            f"Stability({len(self.systems)} systems, {self.conditions.height:,} conditions, "
-            f"factors {', '.join(self.factors)})"
+            f"{len(self.systems)} systems, {self.conditions.height:,} conditions, "
+            f"factors {', '.join(self.factors)}"
         )
 
 

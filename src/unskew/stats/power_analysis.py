@@ -9,7 +9,7 @@ import polars as pl
 
 from unskew.checks import as_count, checked
 from unskew.report.charts import Figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.discrimination import ALPHA, POWER, DiscriminativePower, discriminative_power
 from unskew.stats.null_errors import Progress
 from unskew.stats.pairing import Source
@@ -20,7 +20,7 @@ PERMUTATIONS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Power(Printed):
+class Power(Result):
     """How well each metric tells the systems apart.
 
     Made by `power`.
@@ -51,13 +51,12 @@ class Power(Printed):
         """Draw the p-value curves."""
         return self.discriminative.figure(metrics)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         swaps = self.swaps.footer() if self.swaps is not None else []
-        return [*self.discriminative.footer(), *swaps, *self.sizes.footer(), *self.notes]
+        return [*self.discriminative.footer(), *swaps, *self.sizes.footer()]
 
-    def __repr__(self) -> str:
-        return f"Power({len(self.sizes.metrics)} metrics, {len(self.sizes.pairs)} pairs)"
+    def _summary(self) -> str:
+        return f"{len(self.sizes.metrics)} metrics, {len(self.sizes.pairs)} pairs"
 
 
 @checked

@@ -14,7 +14,7 @@ import polars as pl
 from unskew.arrays import F64, I64
 from unskew.checks import check_share, checked, choose, is_number
 from unskew.errors import DataError, SettingError
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.discrimination import ALPHA, POWER
 from unskew.stats.pairing import Source, paired
 from unskew.stats.user_draws import at_least_two, chosen_metrics
@@ -24,7 +24,7 @@ MOST_USERS = 1 << 53
 
 
 @dataclass(frozen=True, eq=False)
-class SampleSize(Printed):
+class SampleSize(Result):
     """What difference the users at hand can show, and how many users a difference needs.
 
     Made by `sample_size`.
@@ -128,8 +128,7 @@ class SampleSize(Printed):
     def _quantile(self) -> float:
         return NormalDist().inv_cdf(1 - self.alpha / self.tests / 2)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         wanted = "the observed differences" if self.difference is None else f"{self.difference:g}"
         shared = f" / {self.tests} (Bonferroni)" if self.tests > 1 else ""
         return [
@@ -137,8 +136,8 @@ class SampleSize(Printed):
             f"(normal approximation with Guenther's correction); users needed for {wanted}"
         ]
 
-    def __repr__(self) -> str:
-        return f"SampleSize({len(self.metrics)} metrics, {len(self.pairs)} pairs)"
+    def _summary(self) -> str:
+        return f"{len(self.metrics)} metrics, {len(self.pairs)} pairs"
 
 
 @checked

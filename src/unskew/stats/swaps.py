@@ -13,7 +13,7 @@ from unskew.checks import as_count, check_share, checked, choose
 from unskew.engine.rng import key_of
 from unskew.errors import DataError
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.correlation import rounded
 from unskew.stats.null_errors import Progress
 from unskew.stats.pairing import Source, paired
@@ -26,7 +26,7 @@ BINS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class SwapRate(Printed):
+class SwapRate(Result):
     """How often two halves of the users disagree about which of two systems is better.
 
     Made by `swap_rate`.
@@ -118,15 +118,14 @@ class SwapRate(Printed):
         line: alt.Chart = chart.mark_line(point=True).encode(x=x.axis(format="%"), y=y, color=color)
         return as_figure(line, "Swap rate", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         return [
             f"{self.samples:,} random halves of {self.users:,} users; of two systems the better "
             f"one by {self.users // 2:,} users is compared with what the others say"
         ]
 
-    def __repr__(self) -> str:
-        return f"SwapRate({len(self.metrics)} metrics, {len(self.systems)} systems)"
+    def _summary(self) -> str:
+        return f"{len(self.metrics)} metrics, {len(self.systems)} systems"
 
 
 @checked

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from unskew.errors import SettingError
-from unskew.report.result import number
+from unskew.report.text import number
 from unskew.studies.lab import Lab
 
 HOLDS, DIFFERS, CONTRADICTS = "holds", "differs", "contradicts"

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from unskew.auditing.citations import PAPERS
-from unskew.report.document import Block, Code, Document, Grid, Section, Words
-from unskew.report.result import as_json
+from unskew.report.document import Block, Code, Document, Section, Words
+from unskew.report.tables import Table
+from unskew.report.text import as_json
 from unskew.studies.claims import (
     AMBIGUOUS,
     CONTRADICTS,
@@ -72,9 +73,9 @@ def _lead(found: Found) -> Iterator[Words]:
 
 def _verdicts(found: Found) -> Section:
     blocks: list[Block] = [
-        Grid("Verdicts by evidence", found.by_evidence()),
+        Table("Verdicts by evidence", found.by_evidence()),
         Words("", points=tuple(f"{kind}: {text}" for kind, text in EVIDENCE.items())),
-        Grid("Verdicts", found.shown()),
+        Table("Verdicts", found.display_table()),
         Words("", points=tuple(f"{verdict}: {text}" for verdict, text in MEANING.items())),
     ]
     for verdict in (CONTRADICTS, DIFFERS, NOT_SETTLED, AMBIGUOUS, NOTE, FAILED):
@@ -109,7 +110,7 @@ def _ledger(found: Found) -> Section:
     columns = ["claim", "place", "says", "data", "published", "measured", "accepted", "why"]
     frame = found.ledger.select(*columns, "evidence", "verdict", "note")
     shows = "Each claim in full: what agrees with it and why, and what was measured."
-    return Section("ledger", "The ledger", shows, (Grid("Claims", frame),), PAGE)
+    return Section("ledger", "The ledger", shows, (Table("Claims", frame),), PAGE)
 
 
 def _card(found: Found) -> Section:

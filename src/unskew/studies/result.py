@@ -13,13 +13,13 @@ import polars as pl
 
 from unskew.engine.files import replacing_folder
 from unskew.report.document import Block
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.studies.claims import CONTRADICTS, DIFFERS, EVIDENCE, HOLDS, VERDICTS, Verdict, shown
 from unskew.studies.paper import SOURCES, Exhibit, Study
 
 
 @dataclass(frozen=True, eq=False)
-class Found(Printed):
+class Found(Result):
     """What a study found, before it is put on a page."""
 
     study: Study
@@ -43,7 +43,7 @@ class Found(Printed):
         """Return the ledger."""
         return self.ledger
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return the ledger as people read it, without the statements in full."""
         columns = ("claim", "place", "data", "evidence", "published", "measured", "verdict")
         return self.ledger.select(columns)
@@ -61,8 +61,7 @@ class Found(Printed):
         table = pl.DataFrame(rows)
         return table.filter(pl.sum_horizontal(pl.exclude("evidence")) > 0)
 
-    def footer(self) -> list[str]:
-        """Return how many claims have each verdict, in words, and which systems are left out."""
+    def _explanation(self) -> list[str]:
         return [self.summary(), *self.remarks()]
 
     def remarks(self) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +14,7 @@ from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.unbiased.click_models import Behaviour, Clicks, Feedback, behaviour_of
 from unskew.unbiased.pair_effects import (
     Verdict,
@@ -34,7 +33,7 @@ _BLOCK = 1 << 14  # impressions of one task
 
 
 @dataclass(frozen=True, eq=False)
-class ABTest(Printed):
+class ABTest(Result):
     """Clicks per shown item of each system, each shown to users of its own. Made by `ab_test`."""
 
     lists: Shown
@@ -91,8 +90,7 @@ class ABTest(Printed):
             self.table().to_dicts(),
         )
 
-    def footer(self) -> list[str]:
-        """Say how the test was done."""
+    def _explanation(self) -> list[str]:
         how = (
             "every user was shown the list of every system"
             if self.census
@@ -101,13 +99,12 @@ class ABTest(Printed):
         winners = winner_rule(len(self.lists.systems), self.level, self.correction)
         return [f"{how}; {self.feedback}; {self.level:.0%} intervals", winners, *self.lists.notes]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return both tables as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "level": self.level,
             "correction": self.correction,
-            "systems": self.table().to_dicts(),
-            "pairs": self.pairs().to_dicts(),
+            "systems": self.table(),
+            "pairs": self.pairs(),
             "notes": self.footer(),
         }
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,7 +20,7 @@ from unskew.judging.shape import BLOCK, Matched, Scratch
 from unskew.metrics.definition import missing
 from unskew.metrics.weighted import Columns, Linear
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.user_draws import at_least_two
 from unskew.unbiased.ips import (
     LEVEL,
@@ -40,7 +39,7 @@ MODELS = ("odds", "weights")
 
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity(Printed):
+class Sensitivity(Result):
     """How wrong propensities must be for the better of two systems to be the worse.
 
     Made by `sensitivity`. With Γ, the odds of being judged (or the weights) of each judgment may be
@@ -180,8 +179,7 @@ class Sensitivity(Printed):
         title = f"{self.metric}: propensities off by up to Γ"
         return as_figure(alt.layer(band, line), title, self.footer()[:1], rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         what = "the odds of being judged" if self.model == "odds" else "the weights"
         left_out = [
             f"{name}: no gamma, as its estimate is {UNUSABLE} ({reason})"
@@ -190,22 +188,20 @@ class Sensitivity(Printed):
         return [
             f"{self.metric}: gamma is how far off {what} must be for a pair to be equal",
             *left_out,
-            *self.notes,
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "metric": self.metric,
             "model": self.model,
-            "estimates": dict(self.estimates),
-            "pairs": self.table().to_dicts(),
-            "unusable": dict(self.unusable),
-            "notes": list(self.notes),
+            "estimates": self.estimates,
+            "pairs": self.table(),
+            "unusable": self.unusable,
+            "notes": self.notes,
         }
 
-    def __repr__(self) -> str:
-        return f"Sensitivity({self.metric}, {len(self.systems)} systems)"
+    def _summary(self) -> str:
+        return f"{self.metric}, {len(self.systems)} systems"
 
 
 def weight_range(weight: F64, gamma: float, model: str) -> tuple[F64, F64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,8 @@ from unskew.checks import as_count, check_share, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed, p_value
+from unskew.report.result import Result
+from unskew.report.text import p_value
 from unskew.unbiased.ab_tests import sum_blocks
 from unskew.unbiased.click_models import Behaviour, Clicks, Feedback, behaviour_of
 from unskew.unbiased.pair_effects import (
@@ -31,7 +31,7 @@ INTERLEAVING = ("team-draft", "balanced")
 
 
 @dataclass(frozen=True, eq=False)
-class Interleaving(Printed):
+class Interleaving(Result):
     """Which system wins how many impressions. Made by `interleave` and `multileave`."""
 
     lists: Shown
@@ -58,7 +58,7 @@ class Interleaving(Printed):
         lost = pl.Series("lost", [int(self.wins[b, a]) for a, b in pairs])
         return table.select("a", "b", won, lost, pl.exclude("a", "b"))
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return the table as people read it: a small p is less than the last decimal."""
         table = self.table()
         names = ("p", "p_corrected")
@@ -86,8 +86,7 @@ class Interleaving(Printed):
     def _title(self) -> str:
         return "Multileaving" if self.method == "multileave" else f"Interleaving, {self.method}"
 
-    def footer(self) -> list[str]:
-        """Say how the test was done."""
+    def _explanation(self) -> list[str]:
         return [
             f"{self._title}: {self.impressions:,} impressions of random users; {self.feedback}; "
             f"{self.level:.0%} intervals",
@@ -95,14 +94,13 @@ class Interleaving(Printed):
             *self.lists.notes,
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "method": self.method,
             "impressions": self.impressions,
             "level": self.level,
             "correction": self.correction,
-            "pairs": self.table().to_dicts(),
+            "pairs": self.table(),
             "notes": self.footer(),
         }
 

@@ -35,7 +35,7 @@ from unskew.metrics.names import Metric, parse
 from unskew.metrics.weighted import Columns, Seen, liked_hits
 from unskew.recommend.model import Algorithm, as_model, can_score
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.splits.interventions import Intervened
 from unskew.splits.split import shared_rows
 from unskew.targets.designs import TargetLists
@@ -133,7 +133,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates(Printed):
+class Estimates(Result):
     """What each system is estimated to score. Made by `estimate`."""
 
     metrics: tuple[str, ...]
@@ -193,7 +193,7 @@ class Estimates(Printed):
         special |= {"users": pl.Int64, "hits": pl.Int64, "usable": pl.Boolean}
         return pl.DataFrame(rows, {name: special.get(name, pl.Float64) for name in rows[0]})
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return what people read of the table: estimates, intervals, and what they rest on."""
         hidden = ["naive_low", "naive_high", "users", "max_weight", "top_share", "slots", "reason"]
         if not self.how["resamples"]:
@@ -295,8 +295,7 @@ class Estimates(Printed):
         notes = ["bias is relative to the estimate without clipping", *self.footer()[:1]]
         return as_figure(chart, f"{label}: bias and noise by clipping level", notes, rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         how = self.how
         lines = [f"weights by {how['weights']}: {self.weights}"]
         per = "of users" if how["mean"] == "users" else "as a ratio of sums over users"
@@ -305,7 +304,10 @@ class Estimates(Printed):
             f"as they are"
         )
         lines.append(f"means {per} ({how['users']})" + (drawn if how["resamples"] else ""))
-        return [*lines, str(how["relevance"]), *self.notes, *self.unusable_notes()]
+        return [*lines, str(how["relevance"])]
+
+    def _conclusion(self) -> list[str]:
+        return self.unusable_notes()
 
     def unusable_notes(self) -> list[str]:
         """Return a line per metric that names the estimates that are not usable, and why."""
@@ -320,17 +322,16 @@ class Estimates(Printed):
                 lines.append(f"{metric} {UNUSABLE}: {'; '.join(reasons)}")
         return lines
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
-            "how": dict(self.how),
-            "weights": dict(self.weights.__dict__),
-            "estimates": self.table().to_dicts(),
+            "how": self.how,
+            "weights": self.weights.__dict__,
+            "estimates": self.table(),
             "notes": [*self.notes, *self.unusable_notes()],
         }
 
-    def __repr__(self) -> str:
-        return f"Estimates({len(self.systems)} systems, {len(self.metrics)} metrics)"
+    def _summary(self) -> str:
+        return f"{len(self.systems)} systems, {len(self.metrics)} metrics"
 
 
 @checked

@@ -17,7 +17,7 @@ from unskew.checks import check_share, checked, is_number
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.sample_sizes import check_power
 from unskew.stats.user_draws import at_least_two
 from unskew.unbiased.hidden_bias import linear_form
@@ -36,7 +36,7 @@ from unskew.unbiased.weighted_metrics import Estimand, estimands
 
 
 @dataclass(frozen=True, eq=False)
-class JudgmentsNeeded(Printed):
+class JudgmentsNeeded(Result):
     """How many random judgments would tell each pair of systems apart. From `judgments_needed`."""
 
     metric: str
@@ -62,18 +62,16 @@ class JudgmentsNeeded(Printed):
         }
         return pl.DataFrame(list(self.rows), kinds)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         share = f", where {self.liked_share:.3g} of the slots are liked"
         return [
             f"{self.metric}: random judgments needed at power {self.power:g}, alpha {self.alpha:g}"
             + ("" if math.isnan(self.liked_share) else share)
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         facts = {"metric": self.metric, "power": self.power, "alpha": self.alpha}
-        return {**facts, "liked_share": self.liked_share, "pairs": self.table().to_dicts()}
+        return {**facts, "liked_share": self.liked_share, "pairs": self.table()}
 
     def figure(self) -> Figure:
         """Draw the number of judgments needed for each pair."""
@@ -92,8 +90,8 @@ class JudgmentsNeeded(Printed):
         )
         return as_figure(bars, f"{self.metric}: what would settle it", self.footer(), rows)
 
-    def __repr__(self) -> str:
-        return f"JudgmentsNeeded({self.metric}, {len(self.rows)} pairs)"
+    def _summary(self) -> str:
+        return f"{self.metric}, {len(self.rows)} pairs"
 
 
 @checked

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +14,7 @@ from unskew.checks import as_count, check_share, checked
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.distributions import student_t_quantile
 from unskew.unbiased.ab_tests import log_of
 from unskew.unbiased.click_models import Feedback, ForcedExposure, behaviour_of
@@ -31,7 +30,7 @@ from unskew.worlds.worlds import World
 
 
 @dataclass(frozen=True, eq=False)
-class Reuse(Printed):
+class Reuse(Result):
     """Systems by the judgments of an online test. Made by `reuse_judgments`."""
 
     lists: Shown
@@ -102,8 +101,7 @@ class Reuse(Printed):
         line = base.mark_line(color="#999999", strokeDash=[4, 4]).encode(x=x, y="true:Q")
         return as_figure(alt.layer(line, points), "Judgments used again", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Say where the judgments come from."""
+    def _explanation(self) -> list[str]:
         return [
             f"judgments of {self.users:,} users on the lists of {self.took_part} systems; "
             f"{self.feedback}; {self.level:.0%} intervals over users",
@@ -111,14 +109,13 @@ class Reuse(Printed):
             *self.lists.notes,
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return both tables as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "level": self.level,
             "correction": self.correction,
             "users": self.users,
-            "systems": self.table().to_dicts(),
-            "pairs": self.pairs().to_dicts(),
+            "systems": self.table(),
+            "pairs": self.pairs(),
             "notes": self.footer(),
         }
 

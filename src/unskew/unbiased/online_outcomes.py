@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unskew.arrays import Mask
 from unskew.errors import SettingError
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.distributions import mean_interval, student_t_quantile
 from unskew.unbiased.top_items import LEVEL
 
@@ -27,7 +27,7 @@ KEYS = ("world", "feedback", "test", "impressions")
 
 
 @dataclass(frozen=True, eq=False)
-class OnlineTests(Printed):
+class OnlineTests(Result):
     """How often each kind of test finds the truly better of two systems. Made by `online_tests`."""
 
     digits = 3
@@ -145,7 +145,7 @@ class OnlineTests(Printed):
             rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return the table as people read it: intervals in words."""
         table = self.table()
         words = [
@@ -207,8 +207,7 @@ class OnlineTests(Printed):
         )
         return as_figure(chart, "Online and offline tests", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Say what the numbers are of."""
+    def _explanation(self) -> list[str]:
         equal = self.rows.height - self._unequal().height
         lines = [
             f"{self.repeats} repeats, true P@{self.k} of the systems trained on all observed "
@@ -220,16 +219,15 @@ class OnlineTests(Printed):
             lines.append(f"{equal:,} of {self.rows.height:,} comparisons of equal systems left out")
         return lines
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tables as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "k": self.k,
             "repeats": self.repeats,
             "level": self.level,
-            "tests": self.table().to_dicts(),
-            "pairs": self.pairs().to_dicts(),
-            "needed": self.needed().to_dicts(),
-            "reuse": self.reuse().to_dicts(),
+            "tests": self.table(),
+            "pairs": self.pairs(),
+            "needed": self.needed(),
+            "reuse": self.reuse(),
             "notes": self.footer(),
         }
 

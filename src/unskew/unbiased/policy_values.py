@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,7 +22,7 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.unbiased.bandit_logs import BanditLog
 from unskew.unbiased.policies import ActionFunction, ActionTable, Policy, RewardMeans, per_action
 
@@ -37,7 +36,7 @@ _CELLS = 1 << 22  # probabilities held at a time
 
 
 @dataclass(frozen=True, eq=False)
-class PolicyValue(Printed):
+class PolicyValue(Result):
     """What a policy is estimated to earn per row. Made by `policy_value`."""
 
     estimators: tuple[str, ...]
@@ -85,10 +84,9 @@ class PolicyValue(Printed):
         }
         return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
-            "values": self.table().to_dicts(),
+            "values": self.table(),
             "logged": self.logged,
             "rows": self.rows,
             "rounds": self.rounds,
@@ -98,7 +96,7 @@ class PolicyValue(Printed):
             "unsupported": self.unsupported,
             "clipped": self.clipped,
             "level": self.level,
-            "notes": list(self.notes),
+            "notes": self.notes,
         }
 
     def figure(self) -> Figure:
@@ -124,9 +122,8 @@ class PolicyValue(Printed):
         chart = alt.layer(ran, bars, points)
         return as_figure(chart, "Value of a policy", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about, and how far to trust them."""
-        lines = [
+    def _explanation(self) -> list[str]:
+        return [
             f"{self.rows:,} rows in {self.rounds:,} rounds; mean reward of the log "
             f"{self.logged:.4g}",
             f"effective sample size {self.effective:,.0f} of {self.rows:,}; mean weight "
@@ -134,13 +131,11 @@ class PolicyValue(Printed):
             f"intervals: {100 * self.level:g} %, low to high normal"
             + (f"; {self.bootstrap:,} bootstrap draws of rounds" if self.bootstrap else ""),
         ]
-        return [*lines, *self.notes]
 
-    def __repr__(self) -> str:
-        shown = ", ".join(
+    def _summary(self) -> str:
+        return ", ".join(
             f"{name} {value:.4g}" for name, value in zip(self.estimators, self.value, strict=True)
         )
-        return f"PolicyValue({shown})"
 
 
 @checked

@@ -16,13 +16,13 @@ from unskew.checks import as_count, checked, choose
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import evaluate
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 
 GAMMAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 @dataclass(frozen=True, eq=False)
-class StratifiedRecall(Printed):
+class StratifiedRecall(Result):
     """Stratified recall of each system over γ. Made by `stratified_recall`."""
 
     cutoff: int
@@ -71,29 +71,27 @@ class StratifiedRecall(Printed):
         )
         return as_figure(line, "Stratified recall", self.footer()[:1], rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         how = "mean over users" if self.mean == "users" else "ratio of sums over users"
         lines = [f"stratified recall@{self.cutoff}, {how}; gamma 0 is recall"]
         for before, after, low, high in self.flips():
             lines.append(f"{after} overtakes {before} between γ = {low:g} and {high:g}")
-        return [*lines, *self.notes]
+        return lines
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "cutoff": self.cutoff,
             "mean": self.mean,
-            "values": self.table().to_dicts(),
+            "values": self.table(),
             "flips": [list(flip) for flip in self.flips()],
         }
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return a row per system, a column per gamma."""
         return self.table().pivot("gamma", index="system", values="value")
 
-    def __repr__(self) -> str:
-        return f"StratifiedRecall(@{self.cutoff}, {len(self.systems)} systems)"
+    def _summary(self) -> str:
+        return f"@{self.cutoff}, {len(self.systems)} systems"
 
 
 @checked

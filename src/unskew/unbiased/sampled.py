@@ -33,7 +33,8 @@ from unskew.judging.rank import ranks_of
 from unskew.metrics.names import Metric
 from unskew.recommend.model import as_model
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed, plain
+from unskew.report.result import Result
+from unskew.report.tables import Table
 from unskew.stats.correlation import kendall, rounded
 from unskew.targets.designs import TargetLists
 
@@ -268,7 +269,7 @@ def _falling(gram: F64, cross: F64) -> F64:
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled(Printed):
+class Sampled(Result):
     """Plain, corrected and full values of systems, side by side.
 
     Made by `sampled_metrics` and `correct_sampled`.
@@ -335,16 +336,15 @@ class Sampled(Printed):
         names = ("tau", "tau_low", "tau_high", "distance", "distance_low", "distance_high")
         return _table(rows, ("metric", "estimator"), names)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "lists": self.lists,
             "users": self.users,
             "gamma": self.gamma,
             "level": self.level,
-            "values": self.table().to_dicts(),
-            "agreement": self.agreement().to_dicts(),
-            "notes": list(self.notes),
+            "values": self.table(),
+            "agreement": self.agreement(),
+            "notes": self.notes,
         }
 
     def figure(self, metric: str | None = None) -> Figure:
@@ -377,13 +377,11 @@ class Sampled(Printed):
         right = base.mark_line(color="#999999", strokeDash=[4, 4], strokeWidth=1).encode(
             x=x, y=alt.Y("full:Q")
         )
-        return as_figure(alt.layer(right, bars, points), "Sampled against full", self._said(), rows)
+        return as_figure(
+            alt.layer(right, bars, points), "Sampled against full", self._explanation(), rows
+        )
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
-        return [*self._said(), *self.notes]
-
-    def _said(self) -> list[str]:
+    def _explanation(self) -> list[str]:
         lines = [
             f"means over {self.lists:,} lists of {self.users:,} users; one relevant item in each",
         ]
@@ -395,13 +393,14 @@ class Sampled(Printed):
             )
         return lines
 
-    def __str__(self) -> str:
-        parts = [plain(self.shown(), self.digits)]
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return the values and, where the full ones are known, how well the orders agree."""
+        tables = super().display_tables(digits)
         if not np.isnan(self.full).all():
-            parts.append(plain(self.agreement(), self.digits))
-        return "\n\n".join(parts) + "\n" + "\n".join(self.footer())
+            tables.append(Table("", self.agreement(), tables[0].digits))
+        return tables
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return a row per metric and system, a column per estimator, and the full value."""
         rows = [
             (metric, system, *self.value[m, :, s].tolist(), float(self.full[m, s]))
@@ -410,11 +409,8 @@ class Sampled(Printed):
         ]
         return _table(rows, ("metric", "system"), (*self.estimators, "full"))
 
-    def __repr__(self) -> str:
-        return (
-            f"Sampled({len(self.systems)} systems, {len(self.metrics)} metrics, "
-            f"{self.lists:,} lists)"
-        )
+    def _summary(self) -> str:
+        return f"{len(self.systems)} systems, {len(self.metrics)} metrics, {self.lists:,} lists"
 
 
 def _table(rows: Sequence[Any], text: Sequence[str], numbers: Sequence[str]) -> pl.DataFrame:
@@ -813,7 +809,7 @@ def _free(lists: TargetLists) -> I64:
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedSampled(Printed):
+class ExpectedSampled(Result):
     """What sampled metrics are expected to be, by sample size. Made by `expected_metrics`."""
 
     systems: tuple[str, ...]
@@ -860,21 +856,19 @@ class ExpectedSampled(Printed):
         line: alt.Chart = chart.mark_line(point=True).encode(x=x, y=y, color=color)
         return as_figure(line, "Expected value of a sampled metric", self.footer(), rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
-        return {"lists": self.lists, "expected": self.table().to_dicts()}
+    def _content(self) -> dict[str, object]:
+        return {"lists": self.lists, "expected": self.table()}
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         how = "with" if self.replacement else "without"
         return [f"exact expectation over {self.lists:,} lists; others drawn {how} replacement"]
 
-    def shown(self) -> pl.DataFrame:
+    def display_table(self) -> pl.DataFrame:
         """Return a row per metric and sample size, a column per system."""
         return self.table().pivot("system", index=["metric", "n"], values="expected")
 
-    def __repr__(self) -> str:
-        return f"ExpectedSampled({len(self.systems)} systems, n = {list(self.sizes)})"
+    def _summary(self) -> str:
+        return f"{len(self.systems)} systems, n = {list(self.sizes)}"
 
 
 @checked

@@ -25,7 +25,7 @@ from unskew.evaluation.scoring import Bench
 from unskew.judging.shape import MASKED, count_labels
 from unskew.metrics.names import Metric, parse
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.stats.correlation import kendall
 from unskew.stats.user_draws import at_least_two
 from unskew.unbiased.ips import Laid, lay, weigh
@@ -47,7 +47,7 @@ class PropensityStratum:
 
 
 @dataclass(frozen=True, eq=False)
-class PropensityStrata(Printed):
+class PropensityStrata(Result):
     """What systems score within strata of propensity. Made by `propensity_strata`."""
 
     metric: str
@@ -134,26 +134,24 @@ class PropensityStrata(Printed):
         )
         return as_figure(line, f"{self.metric} by propensity", self.footer()[:1], rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         lines = [f"{self.metric} when only the judgments of a stratum count; tau: with all of them"]
         turned = self.paradoxes()
         if turned:
             pairs = ", ".join(f"{a} and {b}" for a, b in turned)
             lines.append(f"Simpson's paradox: every stratum reverses the overall order of {pairs}")
-        return [*lines, *self.notes]
+        return lines
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "metric": self.metric,
-            "strata": self.table().to_dicts(),
+            "strata": self.table(),
             "paradoxes": [list(pair) for pair in self.paradoxes()],
-            "notes": list(self.notes),
+            "notes": self.notes,
         }
 
-    def __repr__(self) -> str:
-        return f"PropensityStrata({self.metric}, {len(self.strata)} strata)"
+    def _summary(self) -> str:
+        return f"{self.metric}, {len(self.strata)} strata"
 
 
 @checked

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,8 @@ from unskew.metrics.names import Metric
 from unskew.metrics.strata import Portion
 from unskew.recommend.model import Model, as_model, can_score
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed, plain
+from unskew.report.result import Result
+from unskew.report.tables import Table
 from unskew.runs import Run
 from unskew.splits.popularity import item_counts
 from unskew.splits.strata import judgment_bins
@@ -68,7 +68,7 @@ class Stratum:
 
 
 @dataclass(frozen=True, eq=False)
-class StrataReport(Printed):
+class StrataReport(Result):
     """Every metric of every system, stratum by stratum. Made by `strata`.
 
     Arrays are metrics x systems x strata.
@@ -188,17 +188,16 @@ class StrataReport(Printed):
     def _metric(self, metric: str | None) -> int:
         return 0 if metric is None else self.metrics.index(choose("metric", metric, self.metrics))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "by": self.by,
             "of": self.of,
             "level": self.level,
             "bootstrap": self.bootstrap,
             "head": self.head,
-            "strata": self.table().to_dicts(),
-            "heads": self.heads().to_dicts(),
-            "notes": list(self.notes),
+            "strata": self.table(),
+            "heads": self.heads(),
+            "notes": self.notes,
         }
 
     def figure(self, metric: str | None = None) -> Figure:
@@ -238,13 +237,9 @@ class StrataReport(Printed):
         )
         panels = [above] if np.isnan(self.share[m]).all() else [above, parts]
         chart = alt.vconcat(*panels, spacing=24).resolve_scale(color="independent")
-        return as_figure(chart, f"{self.metrics[m]} by {self.by}", self._said(), rows)
+        return as_figure(chart, f"{self.metrics[m]} by {self.by}", self._explanation(), rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
-        return [*self._said(), *self.notes]
-
-    def _said(self) -> list[str]:
+    def _explanation(self) -> list[str]:
         inside = {
             "items": "only judgments of its items count",
             "judgments": "only its judgments count",
@@ -258,35 +253,24 @@ class StrataReport(Printed):
             )
         return [*lines, self.whole.relevance]
 
-    def shown(self) -> pl.DataFrame:
-        """Return the first metric as people read it; see `wide`."""
-        return self.wide()
-
-    def __str__(self) -> str:
-        parts = []
-        for metric in self.metrics:
-            parts += [metric, plain(self.wide(metric), self.digits), ""]
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return a table per metric, and the head."""
+        digits = self.digits if digits is None else digits
+        tables = [Table(metric, self.wide(metric), digits) for metric in self.metrics]
         if self.head:
-            parts += [f"the head: {self._head_name()}", plain(self.heads(), self.digits), ""]
-        return "\n".join([*parts, *self.footer()])
+            tables.append(Table(f"the head: {self._head_name()}", self.heads(), digits))
+        return tables
 
     def _head_name(self) -> str:
         first = self.strata[: self.head]
         size = sum(stratum.size for stratum in first)
         return f"the first {len(first)} of {len(self.strata)} strata ({size:,} {self.of})"
 
-    def __repr__(self) -> str:
+    def _summary(self) -> str:
         return (
-            f"StrataReport({len(self.strata)} strata of {self.of}, {len(self.systems)} systems, "
-            f"{len(self.metrics)} metrics)"
+            f"{len(self.strata)} strata of {self.of}, {len(self.systems)} systems, "
+            f"{len(self.metrics)} metrics"
         )
-
-    def _repr_html_(self) -> str:
-        tables = "".join(
-            f"<p>{escape(metric)}</p>{self.wide(metric)._repr_html_()}" for metric in self.metrics
-        )
-        foot = "<br>".join(escape(line) for line in self.footer())
-        return f"{tables}<p>{foot}</p>"
 
 
 @checked

@@ -21,7 +21,7 @@ from unskew.evaluation.scores import Scores
 from unskew.metrics.block import WHOLE
 from unskew.recommend.model import as_model
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.splits.split import Split
 from unskew.stats.conditions import conditions_of, resampled
 from unskew.stats.correlation import kendall, rounded
@@ -35,7 +35,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class TargetSizes(Printed):
+class TargetSizes(Result):
     """What the number of target items does to an evaluation. Made by `target_sizes`."""
 
     metric: str
@@ -116,23 +116,18 @@ class TargetSizes(Printed):
             bars = base.mark_rule().encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
             panels.append(alt.layer(line, bars))
         chart = alt.hconcat(*panels).resolve_scale(color="independent", y="independent")
-        return as_figure(chart, f"Target size: {self.metric}", self._said(), rows)
+        return as_figure(chart, f"Target size: {self.metric}", self._explanation(), rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def _content(self) -> dict[str, object]:
         return {
             "metric": self.metric,
-            "systems": list(self.systems),
+            "systems": self.systems,
             "users": self.users,
-            "sizes": self.table().to_dicts(),
-            "notes": list(self.notes),
+            "sizes": self.table(),
+            "notes": self.notes,
         }
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
-        return [*self._said(), *self.notes]
-
-    def _said(self) -> list[str]:
+    def _explanation(self) -> list[str]:
         lines = [
             f"{self.metric} of {len(self.systems)} systems, {self.users:,} users; {self.test} "
             f"test, ratio of pairs with p < {self.alpha:g}"
@@ -144,8 +139,8 @@ class TargetSizes(Printed):
             )
         return lines
 
-    def __repr__(self) -> str:
-        return f"TargetSizes({self.metric}, {len(self.systems)} systems, {', '.join(self.sizes)})"
+    def _summary(self) -> str:
+        return f"{self.metric}, {len(self.systems)} systems, {', '.join(self.sizes)}"
 
 
 @checked

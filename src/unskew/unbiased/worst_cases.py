@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +21,7 @@ from unskew.metrics.block import Judged
 from unskew.metrics.definition import missing
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.unbiased.ips import (
     Laid,
     lay,
@@ -31,7 +30,7 @@ from unskew.unbiased.weighted_metrics import Estimand
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds(Printed):
+class Bounds(Result):
     """The least and the largest value each system can have, whatever the unjudged items are."""
 
     metrics: tuple[str, ...]
@@ -83,19 +82,16 @@ class Bounds(Printed):
         )
         return as_figure(alt.layer(bars, points), f"{label}: bounds", self.footer()[:1], rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         return [
             f"low to high: whatever the unjudged items are; mean over {self.users:,} users",
-            *self.notes,
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
-        return {"users": self.users, "bounds": self.table().to_dicts(), "notes": list(self.notes)}
+    def _content(self) -> dict[str, object]:
+        return {"users": self.users, "bounds": self.table(), "notes": self.notes}
 
-    def __repr__(self) -> str:
-        return f"Bounds({len(self.systems)} systems, {len(self.metrics)} metrics)"
+    def _summary(self) -> str:
+        return f"{len(self.systems)} systems, {len(self.metrics)} metrics"
 
 
 @checked

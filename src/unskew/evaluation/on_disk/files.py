@@ -28,7 +28,7 @@ from unskew.evaluation.on_disk.remarks import grave_notes, meet, remarks
 from unskew.evaluation.scores import UNDEFINED, USERS
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Printed
+from unskew.report.result import Result
 from unskew.ties import TIES
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class FileEstimate:
 
 
 @dataclass(frozen=True, eq=False)
-class FileScores(Printed):
+class FileScores(Result):
     """The means of every metric and system, and where the values of each user are.
 
     Made by `evaluate_files`.
@@ -141,30 +141,23 @@ class FileScores(Printed):
         told = "Means over users; lines reach two standard errors to each side"
         return as_figure(whole, "Means of each metric", [told], rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the values of the users, as plain values; NaN as None."""
-        rows = [
-            {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
-            for row in self.table().to_dicts()
-        ]
+    def _content(self) -> dict[str, object]:
         return {
-            "means": rows,
+            "means": self.table(),
             "users": self.users,
             "undefined": self.undefined,
             "relevance": self.relevance,
-            "notes": list(self.notes),
-            "card": dict(self.card),
+            "notes": self.notes,
+            "card": self.card,
         }
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the means came about, and the notes."""
+    def _explanation(self) -> list[str]:
         undefined = "count as 0" if self.undefined == "zero" else "are left out"
         return [
             f"mean over users ({self.users}), with its standard error; undefined values "
             f"{undefined}",
             self.relevance,
             f"values of each user: {self.folder / 'users'}",
-            *self.notes,
         ]
 
     @classmethod

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from unskew.report.document import Block, Grid, Picture, Words
-from unskew.report.result import p_value
+from unskew.report.document import Block, Picture, Words
+from unskew.report.tables import Table
+from unskew.report.text import p_value
 from unskew.splits.diagnose import diagnose_split
 from unskew.studies import charts
 from unskew.studies.bellogin2017.measures import (
@@ -109,12 +110,12 @@ def figure_2(lab: Lab, on: str) -> list[Block]:
     )
     return [
         Picture(figure),
-        Grid(
+        Table(
             "P@10, and what the paper prints",
             said.select("design", "system", "value", "random", "printed"),
             note="random: what a random order of the same targets is expected to score",
         ),
-        Grid("Differences of P@10, and p by Wilcoxon's test", pairs),
+        Table("Differences of P@10, and p by Wilcoxon's test", pairs),
     ]
 
 
@@ -136,7 +137,7 @@ def figure_3(lab: Lab, on: str) -> list[Block]:
         figure = charts.lines(
             long, "at", "P@10", title=title, by="line", panel="system", across=across, columns=2
         )
-        blocks += [Picture(figure), Grid(title, each.rename({"at": across}))]
+        blocks += [Picture(figure), Table(title, each.rename({"at": across}))]
     return blocks
 
 
@@ -159,11 +160,11 @@ def figure_4(lab: Lab, on: str) -> list[Block]:
                 columns=2,
             )
         ),
-        Grid(
+        Table(
             "AR: P@10 by share of test ratings kept",
             beside(shares.filter(pl.col("design") == AR), "kept", "system"),
         ),
-        Grid(
+        Table(
             "1R: P@10 by share of test ratings kept",
             beside(shares.filter(pl.col("design") == ONE), "kept", "system"),
         ),
@@ -180,7 +181,7 @@ def figure_4(lab: Lab, on: str) -> list[Block]:
                 log_y=True,
             )
         ),
-        Grid(
+        Table(
             "1R: P@10 by size of target sets",
             beside(targets, "targets", "system"),
             note="Random is expected to have 1/|T|.",
@@ -225,11 +226,11 @@ def figure_5(lab: Lab, on: str) -> list[Block]:
                 columns=2,
             )
         ),
-        Grid("1R: P@10 by α", beside(one, "alpha", "system")),
-        Grid(
+        Table("1R: P@10 by α", beside(one, "alpha", "system")),
+        Table(
             "1R at α = 0, and what the paper prints", said.with_columns(printed=pl.Series(printed))
         ),
-        Grid("AR: P@10 by α", beside(table.filter(pl.col("design") == AR), "alpha", "system")),
+        Table("AR: P@10 by α", beside(table.filter(pl.col("design") == AR), "alpha", "system")),
         Picture(
             charts.lines(
                 curves.filter(~simulated_only),
@@ -267,7 +268,7 @@ def figure_7(lab: Lab, on: str) -> list[Block]:
     grid = tenths.group_by("tenth", maintain_order=True).agg(
         pl.col("items").sum(), pl.col("ratings", "ratio").mean()
     )
-    return [Picture(figure), Grid("Mean ratings and positive ratio by tenth of the items", grid)]
+    return [Picture(figure), Table("Mean ratings and positive ratio by tenth of the items", grid)]
 
 
 def figure_8(lab: Lab, on: str) -> list[Block]:
@@ -296,14 +297,14 @@ def figure_8(lab: Lab, on: str) -> list[Block]:
         )
         chance = shown.group_by("design", maintain_order=True).agg(pl.col("random").first())
         grid = beside(shown, "design", "system").join(chance, on="design", suffix=", expected")
-        blocks += [Picture(figure), Grid(f"{metric} by design and system", grid)]
+        blocks += [Picture(figure), Table(f"{metric} by design and system", grid)]
     popular = table.filter(
         (pl.col("system") == "popularity") & pl.col("metric").is_in([P, NDCG, RECALL, AP, RR])
     )
     over = means(popular, "design", "metric").with_columns(pl.col("value") / pl.col("random"))
     return [
         *blocks,
-        Grid("Popularity by what random is expected to score", beside(over, "design", "metric")),
+        Table("Popularity by what random is expected to score", beside(over, "design", "metric")),
     ]
 
 
@@ -326,7 +327,7 @@ def figure_9(lab: Lab, on: str) -> list[Block]:
             high="high",
             up=metric,
         )
-        blocks += [Picture(figure), Grid(metric, beside(shown, "system", "design"))]
+        blocks += [Picture(figure), Table(metric, beside(shown, "system", "design"))]
     return blocks
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import polars as pl
 
 from unskew.data.dataset import Dataset
-from unskew.report.document import Block, Grid, Picture, Words
+from unskew.report.document import Block, Picture, Words
+from unskew.report.tables import Table
 from unskew.stats.correlation import kendall_test
 from unskew.studies.carraro2020 import measures as made
 from unskew.studies.carraro2020.claims import BOTH, CLAIMS, NAMES
@@ -52,8 +53,8 @@ def table_1(lab: Lab, on: str) -> list[Block]:
         note += " The published numbers are cut off, not rounded."
     tests = lab.table(made.posteriors, on)
     return [
-        Grid("Both parts in numbers", rows, digits=3, note=note),
-        Grid(
+        Table("Both parts in numbers", rows, digits=3, note=note),
+        Table(
             "Chi-square tests of equal frequency, and of users and items being independent", tests
         ),
     ]
@@ -63,7 +64,7 @@ def table_2(lab: Lab, on: str) -> list[Block]:
     """Show the true recall and the error of every test set, beside what is printed."""
     found = {rule: made.study_of(lab.table(what, on)) for rule, what in RULES.items()}
     grids = [
-        Grid(f"Recall@10, pairs in both parts {rule}", _beside_printed(one.table(), on))
+        Table(f"Recall@10, pairs in both parts {rule}", _beside_printed(one.table(), on))
         for rule, one in found.items()
     ]
     kept = found[next(iter(RULES))]
@@ -78,7 +79,7 @@ def table_2(lab: Lab, on: str) -> list[Block]:
         *grids,
         Picture(kept.figure()),
         *_noise(kept.table()["deviation"].drop_nulls().to_list()),
-        Grid("Settings chosen by recall on the validation part", chosen, note=DOUBLED),
+        Table("Settings chosen by recall on the validation part", chosen, note=DOUBLED),
     ]
 
 
@@ -150,7 +151,7 @@ def _orders(
         columns[f"p ({rule})"] = found["p"].to_list()
     grid = pl.DataFrame({"set": [NAMES[name] for name in SETS], **columns})
     return [
-        Grid("Kendall's τ to the true order", grid, digits=3),
+        Table("Kendall's τ to the true order", grid, digits=3),
         Words(
             "p: how often an order drawn at random would agree or disagree as much. With so few "
             "systems hardly any τ differs from 0: five systems reach p < .05 only at ±1, and four "
@@ -173,7 +174,7 @@ def interventions(lab: Lab, on: str) -> list[Block]:
         "kl: divergence from uniform in nats; 0 = equally frequent. A smaller set is less even by "
         "chance alone: REG shows by how much."
     )
-    return [Grid("Users and items in the test sets, means over repetitions", grid, note=note)]
+    return [Table("Users and items in the test sets, means over repetitions", grid, note=note)]
 
 
 def stand_in(seed: int) -> Dataset:

@@ -9,7 +9,8 @@ import polars as pl
 
 from unskew.data.dataset import Dataset
 from unskew.errors import UnskewError
-from unskew.report.document import Block, Grid, Picture, Words
+from unskew.report.document import Block, Picture, Words
+from unskew.report.tables import Table
 from unskew.studies.castells2018 import worlds
 from unskew.studies.castells2018.claims import CLAIMS
 from unskew.studies.castells2018.measures import (
@@ -97,7 +98,7 @@ def figure_2(lab: Lab, on: str) -> list[Block]:
     note = (
         "The paper shows these as bars without numbers. Forced judgments exist on null data only."
     )
-    return [Picture(figure), Grid(f"P@{CUTOFF}", wide, note=note), *_missing(missing)]
+    return [Picture(figure), Table(f"P@{CUTOFF}", wide, note=note), *_missing(missing)]
 
 
 def null_ratios(lab: Lab, on: str) -> list[Block]:
@@ -115,7 +116,7 @@ def null_ratios(lab: Lab, on: str) -> list[Block]:
             "system", index="design", values="ratio"
         )
         note = "1 for every system if the design is fair." if metric == METRICS[0] else ""
-        blocks.append(Grid(f"{metric} / chance, on null data", wide, digits=3, note=note))
+        blocks.append(Table(f"{metric} / chance, on null data", wide, digits=3, note=note))
     free = [SHOWN[name] for name in ("random", "flat", "slices")]
     shares = table.filter(
         (pl.col("metric") == METRICS[0])
@@ -128,7 +129,7 @@ def null_ratios(lab: Lab, on: str) -> list[Block]:
             "What null data gives of what a system has above chance on the data as they are; empty "
             "where it is not clearly above."
         )
-        blocks.append(Grid("Null share", wide, digits=2, note=note))
+        blocks.append(Table("Null share", wide, digits=2, note=note))
     return [*blocks, *_missing(missing)]
 
 
@@ -170,7 +171,7 @@ def overlap(lab: Lab, _on: str) -> list[Block]:
         up="P@10 / chance",
         notes=["a world in which nobody has any taste; whiskers: 95 %"],
     )
-    return [Picture(figure), Grid("Forced tests", frame.drop("low", "high"))]
+    return [Picture(figure), Table("Forced tests", frame.drop("low", "high"))]
 
 
 def online(lab: Lab, _on: str) -> list[Block]:
@@ -180,13 +181,13 @@ def online(lab: Lab, _on: str) -> list[Block]:
         "feedback", "judged", "error", "error_inside", "wrong", "wrong_inside"
     )
     return [
-        Grid(
+        Table(
             "Pairs of systems told right, found, and told wrong",
             tests,
             digits=2,
             note="30,000 impressions. Trendy: popular items draw clicks, liked or not.",
         ),
-        Grid(
+        Table(
             "A system left out, judged by what the test gathered",
             again,
             digits=3,

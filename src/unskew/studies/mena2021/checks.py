@@ -11,7 +11,7 @@ import polars as pl
 
 from unskew.bias.decomposition import Margins, margins
 from unskew.bias.pairs import item_pairs
-from unskew.report.result import number
+from unskew.report.text import number
 from unskew.splits.familiar import FamiliarTraining
 from unskew.splits.time import Temporal
 from unskew.stats.correlation import kendall

@@ -10,7 +10,8 @@ import polars as pl
 from unskew.bias.optimal import optimal_rankings
 from unskew.data.dataset import Dataset
 from unskew.report.charts import MOST_ROWS, Figure
-from unskew.report.document import Block, Grid, Picture, Words
+from unskew.report.document import Block, Picture, Words
+from unskew.report.tables import Table
 from unskew.studies.charts import bars, scatter
 from unskew.studies.lab import Amount, Lab, Measurement, NotAtHandError
 from unskew.studies.mena2021 import printed
@@ -79,7 +80,7 @@ def _scattered(points: pl.DataFrame, title: str, across: str, up: str) -> Figure
     return scatter(points, "x", "y", title=title, label="system", across=across, up=up)
 
 
-def _beside(found: Mapping[str, Tau], said: Mapping[str, float], words: Mapping[str, str]) -> Grid:
+def _beside(found: Mapping[str, Tau], said: Mapping[str, float], words: Mapping[str, str]) -> Table:
     """Set τ beside what is printed."""
     frame = pl.DataFrame(
         [
@@ -95,7 +96,7 @@ def _beside(found: Mapping[str, Tau], said: Mapping[str, float], words: Mapping[
         ],
         schema_overrides=dict.fromkeys(("printed", "low", "high"), pl.Float64),
     )
-    return Grid("Kendall's τ of sixteen systems", frame, digits=2, note=BPMF)
+    return Table("Kendall's τ of sixteen systems", frame, digits=2, note=BPMF)
 
 
 def _twins(
@@ -162,7 +163,7 @@ def fig_1_released(lab: Lab, _on: str) -> Blocks:
             {"of": WORDS[name], "printed": said[name], "measured": released_tau(lab, *both)}
             for name, both in columns.items()
         ]
-        blocks.append(Grid("Kendall's τ of sixteen systems", pl.DataFrame(found), digits=2))
+        blocks.append(Table("Kendall's τ of sixteen systems", pl.DataFrame(found), digits=2))
     return blocks
 
 
@@ -182,7 +183,7 @@ def fig_12(lab: Lab, on: str) -> Blocks:
     return [*blocks, *more, _values(lab, on)]
 
 
-def _values(lab: Lab, on: str) -> Grid:
+def _values(lab: Lab, on: str) -> Table:
     """Return precision and anti-precision of all systems, beside those released for ML-1M."""
     table = lab.table(scores, on)
     good, bad = (means(table, "observed", one) for one in PAIRS["P"])
@@ -197,9 +198,9 @@ def _values(lab: Lab, on: str) -> Grid:
                 pl.col("antiprecision").alias("anti-P@10, released"),
             )
         except NotAtHandError:
-            return Grid("Systems", rows)
+            return Table("Systems", rows)
         rows = rows.join(theirs, on="system", how="left", maintain_order="left")
-    return Grid("Systems", rows)
+    return Table("Systems", rows)
 
 
 def fig_13(lab: Lab, on: str) -> Blocks:
@@ -280,7 +281,7 @@ def table_2(lab: Lab, on: str) -> Blocks:
     said = printed.SIZES.get(on, {})
     rows = [(what, said.get(what), found) for what, found in lab.table(sizes, on).iter_rows()]
     kinds = {"what": pl.String, "printed": pl.Int64, "found": pl.Int64}
-    return [Grid(on, pl.DataFrame(rows, schema=kinds, orient="row"))]
+    return [Table(on, pl.DataFrame(rows, schema=kinds, orient="row"))]
 
 
 def fig_5(lab: Lab, on: str) -> Blocks:
@@ -292,7 +293,7 @@ def fig_5(lab: Lab, on: str) -> Blocks:
     lines = "; ".join(found.footer()[:3]) + "."
     blocks: list[Block] = [
         Picture(found.figure()),
-        Grid("Shares of item pairs (%)", frame, digits=2, note=lines),
+        Table("Shares of item pairs (%)", frame, digits=2, note=lines),
     ]
     return [*blocks, *_steepness(lab, on)] if on == ML else blocks
 
@@ -311,7 +312,7 @@ def _steepness(lab: Lab, on: str) -> list[Block]:
         "number, and does not prove where it is from."
     )
     title = "Steeper than relevance and non-relevance (% of item pairs)"
-    return [Words(words, head="63.3 % (3-08)"), Grid(title, wide, digits=2)]
+    return [Words(words, head="63.3 % (3-08)"), Table(title, wide, digits=2)]
 
 
 def _percent(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
@@ -330,7 +331,7 @@ def fig_7(lab: Lab, on: str) -> Blocks:
     report = bias(lab, on)
     said = list(printed.PEARSON.values()) if on == ML else [None] * 4
     frame = report.correlations.with_columns(printed=pl.Series(said, dtype=pl.Float64))
-    return [Picture(report.figure("optimal")), Grid("Correlations over items", frame, digits=2)]
+    return [Picture(report.figure("optimal")), Table("Correlations over items", frame, digits=2)]
 
 
 def fig_9(lab: Lab, on: str) -> Blocks:
@@ -373,8 +374,8 @@ def fig_9(lab: Lab, on: str) -> Blocks:
     )
     return [
         Picture(figure),
-        Grid("Shares of item pairs (%)", frame, digits=2),
-        Grid("What holds (% of item pairs)", shares, digits=2),
+        Table("Shares of item pairs (%)", frame, digits=2),
+        Table("What holds (% of item pairs)", shares, digits=2),
     ]
 
 
@@ -397,7 +398,7 @@ def fig_11(lab: Lab, on: str) -> Blocks:
         rows.append((split.label, len(split.train), len(seen), len(real)))
     names = ("fold", "training", "observed test", "true test")
     note = f"{len(observed_part(lab, on)):,} ratings were chosen by users."
-    return [Grid("Ratings", pl.DataFrame(rows, schema=names, orient="row"), note=note)]
+    return [Table("Ratings", pl.DataFrame(rows, schema=names, orient="row"), note=note)]
 
 
 def fig_15(lab: Lab, on: str) -> Blocks:
@@ -427,7 +428,7 @@ def toy_figures(*places: str) -> Callable[[Lab, str], Blocks]:
         table = lab.table(toys)
         parts = [table.filter(pl.col("place").str.starts_with(place)) for place in places]
         return [
-            Grid(str(part["place"][0]), part.drop("place"), digits=3)
+            Table(str(part["place"][0]), part.drop("place"), digits=3)
             for whole in parts
             for part in whole.partition_by("place", maintain_order=True)
         ]
@@ -439,10 +440,10 @@ def lemma_tables(lab: Lab, _on: str) -> Blocks:
     """Show the truth tables, and the lemmas in worlds built for them."""
     table = lab.table(truth_tables).with_columns(pl.col("pairs").round().cast(pl.Int64))
     parts = table.partition_by("table", maintain_order=True)
-    grids = [Grid(str(part["table"][0]), part.drop("table")) for part in parts]
+    grids = [Table(str(part["table"][0]), part.drop("table")) for part in parts]
     note = "consistent: share of item pairs in the true order, and its 95 % interval over worlds."
     title = "In worlds built to the premises of Lemmas 2 and 3"
-    return [*grids, Grid(title, lab.table(lemma_worlds), note=note)]
+    return [*grids, Table(title, lab.table(lemma_worlds), note=note)]
 
 
 EXHIBITS = (

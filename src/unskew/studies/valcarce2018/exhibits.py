@@ -8,7 +8,8 @@ import polars as pl
 
 from unskew.recommend.presets import preset
 from unskew.report.charts import Figure
-from unskew.report.document import Block, Grid, Picture, Words
+from unskew.report.document import Block, Picture, Words
+from unskew.report.tables import Table
 from unskew.stats.discrimination import discriminative_power
 from unskew.studies import charts
 from unskew.studies.lab import Lab, NotAtHandError
@@ -51,7 +52,7 @@ def _tables(lab: Lab, on: str) -> Sequence[Block]:
     columns = {"": list(names), "here": [float(row[name]) for name in names]}
     if on in TABLE_2:
         columns[PRINTED] = list(map(float, TABLE_2[on]))
-    return [Grid(f"Table 2 ({on}): density in %, Gini over items", pl.DataFrame(columns))]
+    return [Table(f"Table 2 ({on}): density in %, Gini over items", pl.DataFrame(columns))]
 
 
 def _systems(lab: Lab, on: str) -> Sequence[Block]:
@@ -69,7 +70,7 @@ def _systems(lab: Lab, on: str) -> Sequence[Block]:
         "The paper publishes no settings. Recovered ones were fitted to the released values on "
         "MovieLens 1M."
     )
-    return [Grid("The 21 systems", ours, note=note)]
+    return [Table("The 21 systems", ours, note=note)]
 
 
 def _taus(
@@ -95,7 +96,7 @@ def _taus(
         blocks.append(Words(f"{same} of {both.height} values are as printed to two decimals."))
     if found["low"].drop_nulls().len():
         table = apart(found).sort("tau").head(5)
-        blocks.append(Grid("The smallest τ, with intervals over users (95 %)", table))
+        blocks.append(Table("The smallest τ, with intervals over users (95 %)", table))
     return blocks
 
 
@@ -133,7 +134,7 @@ def _robustness(
     means = means.with_columns(pl.col("metric").replace_strict(names))
     return [
         Picture(_curve(table, columns, title, f"{of} taken away (%)")),
-        Grid("τ averaged over what is left", means.sort("mean τ", descending=True)),
+        Table("τ averaged over what is left", means.sort("mean τ", descending=True)),
     ]
 
 
@@ -159,7 +160,7 @@ def _power(evidence: Evidence, columns: Mapping[str, str], title: str) -> list[B
     )
     table = found.table().select("metric", "DP", "median_p", "ratio").join(once, on="metric")
     note = "DP adds up ordered pairs, as the paper's table does; as defined, each pair counts once."
-    return [Picture(figure), Grid("Discriminative power: the lower the better", table, note=note)]
+    return [Picture(figure), Table("Discriminative power: the lower the better", table, note=note)]
 
 
 def _table_3(evidence: Evidence, here: str, name: str) -> Sequence[Block]:
@@ -169,7 +170,7 @@ def _table_3(evidence: Evidence, here: str, name: str) -> Sequence[Block]:
         columns[PRINTED] = TABLE_3[name]
     columns |= {here: list(twice.values()), "as defined": list(once.values())}
     note = "Printed values add up 420 ordered pairs; as defined, each pair counts once."
-    return [Grid("DP (the lower the better)", pl.DataFrame(columns), digits=2, note=note)]
+    return [Table("DP (the lower the better)", pl.DataFrame(columns), digits=2, note=note)]
 
 
 def _of_released(draw: Callable[[Released], Sequence[Block]], name: str = ML) -> Draw:

@@ -1,0 +1,232 @@
+"""`Table`: one description of a table, written as text, HTML, LaTeX, Markdown, CSV or for rich."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from unskew.errors import UnskewError
+from unskew.report.text import (
+    as_json,
+    cell,
+    escape_formula,
+    escape_latex,
+    escape_markdown,
+    one_line,
+    visible,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+    import rich.table
+
+WIDE = 7
+"""With more metrics than this a row per metric is easier to read than a column."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of numbers and texts, and what people need to read them.
+
+    Parameters
+    ----------
+    title
+        What it shows; printed above it.
+    frame
+        The values. Numbers are rounded when the table is written, not here.
+    digits
+        The decimals of numbers.
+    note
+        What stands below it.
+    left
+        The columns that are aligned to the left; None: those that hold no numbers.
+    strong
+        The cells, as (row, column), that are set in bold.
+    names
+        The header, where it is not the names of the frame's columns.
+
+    Examples
+    --------
+    >>> from unskew.report.tables import Table
+    >>> table = Table.of_rows(["system", "mean"], [["first", 0.25], ["second", 1 / 3]])
+    >>> print(table.to_text())
+    system    mean
+    first   0.2500
+    second  0.3333
+    """
+
+    title: str
+    frame: pl.DataFrame
+    digits: int = 4
+    note: str = ""
+    left: Sequence[int] | None = None
+    strong: frozenset[tuple[int, int]] = frozenset()
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of_rows(
+        cls,
+        header: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        *,
+        left: Sequence[int] | None = None,
+        title: str = "",
+        digits: int = 4,
+        strong: Iterable[tuple[int, int]] = (),
+    ) -> Table:
+        """Return a table of rows; its header may have a name twice, which a frame cannot."""
+        import polars as pl
+
+        numbered = [f"column{place}" for place in range(len(header))]
+        frame = pl.DataFrame(list(rows), numbered, orient="row", infer_schema_length=None)
+        return cls(title, frame, digits, left=left, strong=frozenset(strong), names=tuple(header))
+
+    @property
+    def header(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.names or self.frame.columns)
+
+    def cells(self, *, breaks: bool = False) -> list[list[str]]:
+        """Return header and rows as people read them; with `breaks` line breaks stay."""
+        return [
+            [cell(value, self.digits, breaks=breaks) for value in row]
+            for row in (self.header, *self.frame.iter_rows())
+        ]
+
+    def is_left(self) -> list[bool]:
+        """Return for every column whether it is aligned to the left."""
+        if self.left is not None:
+            return [place in self.left for place in range(self.frame.width)]
+        return [not kind.is_numeric() for kind in self.frame.dtypes]
+
+    def to_text(self) -> str:
+        """Return lines whose columns are aligned: every row and column."""
+        rows = self.cells()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        left = self.is_left()
+
+        def line(row: Sequence[str]) -> str:
+            texts = [
+                text.ljust(width) if to_left else text.rjust(width)
+                for text, width, to_left in zip(row, widths, left, strict=True)
+            ]
+            return "  ".join(texts).rstrip()
+
+        lines = [self.title, *map(line, rows), self.note]
+        return "\n".join(map(visible, filter(None, lines)))
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table that shows every text as it is."""
+        marks = "|".join("---" if to_left else "---:" for to_left in self.is_left())
+
+        def line(row: Iterable[str]) -> str:
+            return f"| {' | '.join(row)} |"
+
+        head, *body = map(line, self._escaped(escape_markdown, "**{}**"))
+        parts = [f"**{one_line(self.title)}**"] if self.title else []
+        parts.append("\n".join([head, f"|{marks}|", *body]))
+        return "\n\n".join([*parts, *([one_line(self.note)] if self.note else [])])
+
+    def to_latex(self) -> str:
+        """Return a LaTeX tabular (booktabs)."""
+
+        def line(row: Iterable[str]) -> str:
+            return " & ".join(row) + " \\\\"
+
+        columns = "".join("l" if to_left else "r" for to_left in self.is_left())
+        head, *body = map(line, self._escaped(escape_latex, "\\textbf{{{}}}"))
+        comments = [[f"% {visible(text)}"] if text else [] for text in (self.title, self.note)]
+        return "\n".join(
+            [
+                *comments[0],
+                f"\\begin{{tabular}}{{{columns}}}",
+                "\\toprule",
+                head,
+                "\\midrule",
+                *body,
+                "\\bottomrule",
+                "\\end{tabular}",
+                *comments[1],
+            ]
+        )
+
+    def to_html(self) -> str:
+        """Return an HTML table with nothing in it that its texts could start."""
+        sides = ["left" if to_left else "right" for to_left in self.is_left()]
+
+        def line(row: Iterable[str], tag: str) -> str:
+            cells = [
+                f'<{tag} style="text-align: {side}">{text}</{tag}>'
+                for text, side in zip(row, sides, strict=True)
+            ]
+            return f"<tr>{''.join(cells)}</tr>"
+
+        title = f"<p><b>{html.escape(visible(self.title))}</b></p>" if self.title else ""
+        note = f"<p>{html.escape(visible(self.note))}</p>" if self.note else ""
+        head, *rows = self._escaped(html.escape, "<b>{}</b>")
+        body = "".join(line(row, "td") for row in rows)
+        return f"{title}<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>{note}"
+
+    def to_rich(self) -> rich.table.Table:
+        """Return a table for the terminal."""
+        from rich import box
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        title = Text(self.title, style="bold") if self.title else None
+        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+        header, *rows = self.cells()
+        for name, to_left in zip(header, self.is_left(), strict=True):
+            table.add_column(Text(name), justify="left" if to_left else "right", overflow="fold")
+        for at, row in enumerate(rows):
+            styles = [
+                "bold green" if (at, place) in self.strong else "" for place in range(len(row))
+            ]
+            table.add_row(*map(Text, row, styles))
+        return table
+
+    def to_csv(self) -> str:
+        """Return every value, not rounded, as CSV; see `as_csv`."""
+        return as_csv(self.frame.rename(dict(zip(self.frame.columns, self.header, strict=True))))
+
+    def to_json(self) -> str:
+        """Return every value, not rounded: an object per row."""
+        return as_json([dict(zip(self.header, row, strict=True)) for row in self.frame.iter_rows()])
+
+    def _escaped(self, escape: Callable[[str], str], strong: str) -> Iterator[list[str]]:
+        """Yield header and rows with their texts escaped and some set in bold."""
+        for at, row in enumerate(self.cells(breaks=True), start=-1):
+            yield [
+                strong.format(escape(text)) if (at, place) in self.strong else escape(text)
+                for place, text in enumerate(row)
+            ]
+
+
+def as_csv(frame: pl.DataFrame) -> str:
+    """Return a table for people as CSV: no cell is a formula or drives a terminal.
+
+    Files that programs read again are written as they are, not by this.
+    """
+    import polars as pl
+
+    texts = [
+        pl.col(name).map_elements(escape_formula, pl.String)
+        for name, kind in frame.schema.items()
+        if kind == pl.String
+    ]
+    names = {name: escape_formula(name) for name in frame.columns}
+    return frame.with_columns(texts).rename(names).write_csv().rstrip("\n")
+
+
+def as_pandas(frame: pl.DataFrame) -> Any:
+    """Return a pandas frame; pandas is no dependency, so it may be missing."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise UnskewError(
+            "to_pandas() needs the package pandas: pip install pandas "
+            "(to_polars() gives the same table without it)"
+        ) from error
+    return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})

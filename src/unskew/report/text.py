@@ -1,0 +1,150 @@
+"""How values and texts are written: numbers, JSON, and what must be escaped where."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# Control characters drive the terminal; marks of writing direction hide what a name says.
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_FORMULA = re.compile(r"^[=+\-@\t\r]")
+"""What a spreadsheet would take for a formula."""
+
+
+def visible(text: str, *, breaks: bool = False) -> str:
+    """Return text that a terminal prints as it is: control characters appear as their codes.
+
+    With `breaks` line breaks stay.
+    """
+
+    def code(sign: re.Match[str]) -> str:
+        keep = breaks and sign[0] in "\r\n"
+        return sign[0] if keep else sign[0].encode("unicode_escape").decode()
+
+    return _UNSAFE.sub(code, text)
+
+
+def html_lines(lines: Iterable[str]) -> str:
+    """Return lines below a table as one HTML paragraph, with nothing in them that is HTML."""
+    return f"<p>{'<br>'.join(map(html.escape, lines))}</p>"
+
+
+def cell(value: object, digits: int = 4, *, breaks: bool = False) -> str:
+    """Return a value as people read it; a dash for what there is not.
+
+    With `breaks` line breaks stay.
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value, digits)
+    if isinstance(value, list):
+        return ", ".join(cell(one, digits, breaks=breaks) for one in value)
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", "−")
+    return visible(str(value), breaks=breaks)
+
+
+def finite(value: Any) -> Any:
+    """Return a nest of plain values in which what is not a number is None."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return value
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """Return a nest of plain values as JSON: what is not a number is null, as JSON has no NaN."""
+    text = json.dumps(
+        finite(value), ensure_ascii=False, indent=indent, allow_nan=False, default=str
+    )
+    # JSON itself leaves these as they are.
+    return re.sub(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069]", lambda c: f"\\u{ord(c[0]):04x}", text)
+
+
+def escape_formula(text: str) -> str:
+    """Return text that neither a spreadsheet nor a terminal carries out.
+
+    Text that a spreadsheet would take for a formula (it starts with =, +, -, @, a tab or a carriage
+    return) gets an apostrophe in front.
+    """
+    return ("'" if _FORMULA.match(text) else "") + visible(text)
+
+
+def number(value: float, digits: int = 4, *, signed: bool = False) -> str:
+    """Return a number with a fixed number of decimals; nothing for NaN."""
+    if math.isnan(value):
+        return "–"
+    text = f"{value:+,.{digits}f}" if signed else f"{value:,.{digits}f}"
+    return text.replace("-", "−")
+
+
+def p_value(p: float, digits: int = 4) -> str:
+    """Return a p-value; a small one as less than the last decimal, never as 0."""
+    if math.isnan(p):
+        return "–"
+    least = 10.0**-digits
+    return f"<{least:.{digits}f}" if p < least else f"{p:.{digits}f}"
+
+
+_MARKDOWN = re.compile(
+    r"[\\`*<>\[\]&~$|]"
+    r"|(?<![^\W_])_|_(?![^\W_])"  # an underscore inside a word is no mark
+    r"|^[#+=-](?=[\s#=-]|$)|(?<=^\d)[.)](?=\s|$)|(?<=^\d\d)[.)](?=\s|$)"  # headings and lists
+)
+"""What Markdown can take for a mark."""
+
+
+def escape_markdown(text: str) -> str:
+    """Return text that Markdown shows as it is, in a table, a heading or a paragraph.
+
+    Examples
+    --------
+    >>> from unskew.report.text import escape_markdown
+    >>> escape_markdown("user_knn *new*") == "user_knn " + chr(92) + "*new" + chr(92) + "*"
+    True
+    """
+    escaped = _MARKDOWN.sub(r"\\\g<0>", visible(text, breaks=True))
+    # An entity is a line break of the text; a line break itself would end the row of a table.
+    return re.sub(r"[\r\n]", lambda match: f"&#{ord(match[0])};", escaped)
+
+
+def one_line(text: str) -> str:
+    """Return a text from data as one line that Markdown shows as it is."""
+    return escape_markdown(" ".join(text.split()))
+
+
+_LATEX = {
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "|": "\\textbar{}",
+    "`": "\\textasciigrave{}",
+    "<": "$<$",
+    ">": "$>$",
+    "−": "$-$",
+    "–": "--",
+    # After the end of a row LaTeX would take these for an argument or a star of the line break.
+    "[": "{[}",
+    "*": "{*}",
+    "\r": " ",
+    "\n": " ",
+    "\u200b": "{}",
+}
+
+
+def escape_latex(text: str) -> str:
+    """Return text that LaTeX prints as it is; a line break is a space, as columns have none."""
+    # Two hyphens in a row would be joined to a dash: an empty group keeps them apart.
+    apart = re.sub("-(?=-)", "-\u200b", visible(text, breaks=True))
+    return "".join(_LATEX.get(mark, mark) for mark in apart)
