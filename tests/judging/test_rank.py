@@ -16,7 +16,7 @@ from unskew import DataError, SettingError
 from unskew.engine.rng import draw
 from unskew.metrics.names import parse
 from unskew.metrics.registry import REGISTRY
-from unskew.targets import designs as targets_module
+from unskew.targets import lists as targets_module
 from unskew.ties import own_number
 
 LIKED = 4

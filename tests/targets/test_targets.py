@@ -16,7 +16,7 @@ from shared.ratings import split_of
 from unskew import DataError, SettingError, UnknownName
 from unskew.engine.rng import draw, key_of
 from unskew.report.charts import TOY_MATRIX, TOY_TARGETS
-from unskew.targets import designs as module
+from unskew.targets import lists as module
 
 LIKED = 4
 

@@ -23,7 +23,8 @@ from unskew.metrics.names import parse
 from unskew.recommend.model import Algorithm, Model
 from unskew.splits import draws
 from unskew.splits.split import Split, without_overlap
-from unskew.targets.designs import AllItems, TargetLists, Targets
+from unskew.targets.designs import AllItems, Targets
+from unskew.targets.lists import TargetLists
 from unskew.worlds.worlds import World
 
 WORLD_WEIGHTS = 0.01

@@ -45,7 +45,8 @@ from unskew.recommend.model import Algorithm
 from unskew.runs import Run
 from unskew.splits.diagnose import SplitAudit, diagnose_split
 from unskew.splits.split import Split
-from unskew.targets.designs import AllItems, TargetLists
+from unskew.targets.designs import AllItems
+from unskew.targets.lists import TargetLists
 from unskew.worlds.worlds import World
 
 DEPTH = 100

@@ -34,7 +34,8 @@ from unskew.metrics.names import Metric
 from unskew.recommend.simple import Random
 from unskew.splits.popularity import by_popularity, item_counts
 from unskew.splits.split import Split
-from unskew.targets.designs import TargetLists, relevance_of
+from unskew.targets.designs import relevance_of
+from unskew.targets.lists import TargetLists
 
 DRAWS = 10
 """Random orders that are averaged where there is none."""

@@ -26,7 +26,8 @@ from unskew.metrics.names import Metric, parse
 from unskew.recommend.model import Algorithm, as_model, can_score
 from unskew.runs import Run, read_run, system_name
 from unskew.splits.split import Split
-from unskew.targets.designs import BY_NAME, TargetLists, Targets
+from unskew.targets.designs import BY_NAME, Targets
+from unskew.targets.lists import TargetLists
 from unskew.ties import TIES
 
 METRICS = ("P@10", "Recall@10", "nDCG@10", "RR@10", "anti-P@10", "Judged@10")

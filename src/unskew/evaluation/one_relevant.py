@@ -23,7 +23,8 @@ from unskew.metrics.definition import missing
 from unskew.metrics.names import Metric, parse
 from unskew.recommend.model import Model
 from unskew.splits.split import Split
-from unskew.targets.designs import TargetLists, Targets
+from unskew.targets.designs import Targets
+from unskew.targets.lists import TargetLists
 
 STEP = 4096
 """Lists per block: of fixed size, though no sum crosses lists."""

@@ -23,7 +23,7 @@ from unskew.metrics.names import Metric
 from unskew.metrics.settings import Params
 from unskew.recommend.model import Model
 from unskew.runs import Run
-from unskew.targets.designs import TargetLists
+from unskew.targets.lists import TargetLists
 
 
 @dataclass(frozen=True, eq=False)

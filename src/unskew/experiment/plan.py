@@ -30,31 +30,14 @@ from unskew.splits.interventions import DESIGNS, Design
 from unskew.splits.random import Random
 from unskew.splits.registry import PROTOCOLS, protocol
 from unskew.splits.split import Split, Splitter
-from unskew.targets.designs import (
-    AllItems,
-    OneRelevant,
-    Percentiles,
-    Targets,
-    TestItems,
-    TestTargets,
-    TrainItems,
-    UserFlat,
-)
+from unskew.targets.designs import NAMED, AllItems, Targets
 
 STAGES = {"split": 1, "intervene": 1, "targets": 1, "fit": 2, "rank": 2, "metrics": 1, "chance": 1}
 """The version of each stage: a change of what it computes needs a new number here, so that no
 stored result of the old code is taken for one of the new."""
 
-TARGETS: dict[str, Callable[..., Targets]] = {
-    "all-items": AllItems,
-    "test-items": TestItems,
-    "train-items": TrainItems,
-    "one-relevant": OneRelevant,
-    "percentiles": Percentiles,
-    "test-targets": TestTargets,
-    "user-flat": UserFlat,
-    "targets": Targets,
-}
+TARGETS = {**{name: one.build for name, one in NAMED.items()}, "targets": Targets}
+"""Every design by its name in a plan file."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from unskew.experiment.plan import STAGES, Plan, View, label_of
 from unskew.metrics.names import Metric, parse
 from unskew.report.text import finite
 from unskew.splits.split import Split
-from unskew.targets.designs import TargetLists
+from unskew.targets.lists import TargetLists
 
 Card = dict[str, Any]
 Place = tuple[int, int, str | None]

@@ -13,7 +13,7 @@ from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.recommend.model import Model, as_model
 from unskew.runs import Run
-from unskew.targets.designs import TargetLists
+from unskew.targets.lists import TargetLists
 from unskew.ties import own_number
 
 TIES = ("id", "random")

@@ -17,7 +17,7 @@ from unskew.metrics.block import Block, log_discount
 from unskew.metrics.settings import Params
 
 if TYPE_CHECKING:  # names of metrics need no targets
-    from unskew.targets.designs import TargetLists
+    from unskew.targets.lists import TargetLists
 
 
 @dataclass(eq=False)

@@ -36,7 +36,7 @@ from unskew.splits.subsample import PER
 from unskew.stats.correlation import rounded
 from unskew.stats.pairing import Source, paired
 from unskew.stats.user_draws import at_least_two, chosen_metrics, reweighted
-from unskew.targets.designs import TargetLists
+from unskew.targets.lists import TargetLists
 
 Progress = Callable[[int, int], None]
 

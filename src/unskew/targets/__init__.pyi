@@ -1,11 +1,11 @@
 from .designs import AllItems as AllItems
 from .designs import OneRelevant as OneRelevant
 from .designs import Percentiles as Percentiles
-from .designs import TargetLists as TargetLists
 from .designs import Targets as Targets
 from .designs import TestItems as TestItems
 from .designs import TestTargets as TestTargets
 from .designs import TrainItems as TrainItems
 from .designs import UserFlat as UserFlat
+from .lists import TargetLists as TargetLists
 from .saved import read_targets as read_targets
 from .saved import save_targets as save_targets

@@ -19,7 +19,8 @@ from unskew.engine.files import replacing_folder, write_table
 from unskew.engine.versions import versions
 from unskew.errors import DataError
 from unskew.splits.split import Split
-from unskew.targets.designs import Kept, TargetLists, relevance_of
+from unskew.targets.designs import relevance_of
+from unskew.targets.lists import Kept, TargetLists
 
 FORMAT = 1
 CARD = "card.json"
@@ -114,17 +115,17 @@ def read_targets(
     none = np.full(len(lists), -1, np.int32)
     strata = _strata(frame)[order][first] if "stratum" in frame.columns else none
     return TargetLists(
-        design,
-        split.train,
-        tests,
-        rule,
-        frozen(owner),
-        frozen(none if anchor is None else anchor[order][first]),
-        frozen(strata.astype(np.int32)),
-        frozen(np.diff(start)),
-        Kept(frozen(start), frozen(item), lists),
-        int(strata.max(initial=-1)) + 1,
-        shortfall,
+        design=design,
+        train=split.train,
+        tests=tests,
+        relevance=rule,
+        user=frozen(owner),
+        anchor=frozen(none if anchor is None else anchor[order][first]),
+        stratum=frozen(strata.astype(np.int32)),
+        size=frozen(np.diff(start)),
+        source=Kept(frozen(start), frozen(item), lists),
+        strata=int(strata.max(initial=-1)) + 1,
+        shortfall=shortfall,
         facts={"lists": len(lists)},
         notes=notes,
     )

@@ -38,7 +38,7 @@ from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.splits.interventions import Intervened
 from unskew.splits.split import shared_rows
-from unskew.targets.designs import TargetLists
+from unskew.targets.lists import TargetLists
 from unskew.unbiased.propensities import Propensity, propensity
 from unskew.unbiased.weighted_metrics import Estimand, estimands, with_unnormalised
 

@@ -36,7 +36,7 @@ from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.stats.correlation import kendall, rounded
-from unskew.targets.designs import TargetLists
+from unskew.targets.lists import TargetLists
 
 Progress = Callable[[int, int], None]
 Metrics = str | Metric | Iterable[str | Metric]

@@ -40,7 +40,7 @@ from unskew.splits.popularity import item_counts
 from unskew.splits.strata import judgment_bins
 from unskew.stats.pairing import paired
 from unskew.stats.user_draws import reweighted
-from unskew.targets.designs import TargetLists
+from unskew.targets.lists import TargetLists
 
 Progress = Callable[[int, int], None]
 

@@ -31,14 +31,8 @@ from unskew.splits.strata import popularity_percentiles
 from unskew.splits.subsample import sparsity_sample
 from unskew.stats.significance import compare
 from unskew.studies.lab import Lab, UndefinedError, measurement
-from unskew.targets.designs import (
-    AllItems,
-    OneRelevant,
-    Percentiles,
-    TargetLists,
-    Targets,
-    TestItems,
-)
+from unskew.targets.designs import AllItems, OneRelevant, Percentiles, Targets, TestItems
+from unskew.targets.lists import TargetLists
 from unskew.worlds.observation import Always, PopularityLaw, fit_popularity_law
 from unskew.worlds.worlds import World
 

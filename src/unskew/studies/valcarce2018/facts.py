@@ -22,7 +22,8 @@ from unskew.studies.valcarce2018.measures import (
     sizes,
 )
 from unskew.studies.valcarce2018.printed import COLUMNS, SEVEN, TABLE_2
-from unskew.targets.designs import AllItems, TargetLists, Targets, TestItems
+from unskew.targets.designs import AllItems, Targets, TestItems
+from unskew.targets.lists import TargetLists
 
 ERRORS = {0.05: 0.001, 0.01: 0.00045}
 """The error that the paper gives for p-values of 100,000 permutations."""

@@ -1,0 +1,310 @@
+"""`TargetLists`: the lists asked of every system, and their target items block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import I32, I64, U8, Mask, frozen
+from unskew.data.ratings import Ids, Ratings
+from unskew.data.relevance import Relevance
+from unskew.engine.threads import map_blocks
+from unskew.errors import SettingError
+
+BLOCK_ITEMS = 1 << 22
+"""Target items that are held at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class TargetLists:
+    """The lists asked of every system: whose they are, and their target items block by block.
+
+    Made by `Targets.lists`, or read from a file by `read_targets`.
+    """
+
+    design: Mapping[str, Any]
+    """The settings and the seed from which they can be made again."""
+    train: Ratings
+    tests: Ratings
+    """The judgments, a user's once."""
+    relevance: Relevance
+    user: I32
+    """The user of each list; lists stand user by user."""
+    anchor: I32
+    """The one relevant item of each list, -1 where all are asked for."""
+    stratum: I32
+    """The stratum within which each list ranks, -1 without strata."""
+    size: I64
+    """Number of targets of each list."""
+    source: Drawn | Kept
+    strata: int = 0
+    shortfall: str = "count"
+    seed: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return int(self.user.size)
+
+    def __repr__(self) -> str:
+        least, most = (int(self.size.min()), int(self.size.max())) if len(self) else (0, 0)
+        return f"TargetLists({len(self):,} lists, {least:,} to {most:,} items each)"
+
+    @cached_property
+    def per_user(self) -> bool:
+        """Whether list and user are the same: one list for each, in the order of the ids."""
+        return (
+            bool((self.anchor < 0).all()) and not self.strata and len(self) == len(self.tests.users)
+        )
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether each list holds all candidates of its stratum but the user's training items."""
+        return isinstance(self.source, Drawn) and self.source.n is None and not self.one_relevant
+
+    @property
+    def given(self) -> bool:
+        """Whether the lists were read, not drawn."""
+        return isinstance(self.source, Kept)
+
+    @cached_property
+    def one_relevant(self) -> bool:
+        """Whether each list has one relevant item (1R)."""
+        return bool(len(self)) and bool((self.anchor >= 0).all())
+
+    @property
+    def exact(self) -> bool:
+        """Whether no others are drawn: values are expectations over all draws."""
+        return bool(self.design.get("exact", False))
+
+    @property
+    def free(self) -> I64:
+        """How many others each list could have, of which some are drawn; not of lists read."""
+        assert isinstance(self.source, Drawn)
+        return self.source.free
+
+    @property
+    def candidates(self) -> Mask:
+        """Which items can be targets at all."""
+        if isinstance(self.source, Drawn):
+            return self.source.pool.home >= 0
+        return np.bincount(self.source.item, minlength=len(self.tests.items)) > 0
+
+    @property
+    def pool(self) -> Pool:
+        """The candidates that lists are drawn from, unless they were read (`given`)."""
+        assert isinstance(self.source, Drawn)
+        return self.source.pool
+
+    def block(self, lo: int, hi: int) -> tuple[I64, I32]:
+        """Return the targets of lists lo..hi: where each one's items start, and the items.
+
+        Items of a list ascend. The same whatever other blocks are asked for.
+        """
+        if not 0 <= lo <= hi <= len(self):
+            raise SettingError(f"there are {len(self):,} lists; got {lo}..{hi}")
+        if self.exact:
+            raise SettingError(
+                "with exact=True no others are drawn, so there are no lists to look at or to rank: "
+                "leave exact out, or evaluate(lists, models)"
+            )
+        start = np.append(0, np.cumsum(self.size[lo:hi]))
+        return start, self.source.items(self, lo, hi, start)
+
+    def blocks(self, lo: int = 0, hi: int | None = None) -> Iterator[tuple[int, int]]:
+        """Cut lists lo..hi into blocks of a bounded number of items."""
+        end = len(self) if hi is None else hi
+        before = np.append(0, np.cumsum(self.size[lo:end]))  # targets before each list
+        at = 0
+        while lo + at < end:
+            room = np.searchsorted(before, before[at] + BLOCK_ITEMS, side="right")
+            stop = max(int(room) - 1, at + 1)
+            yield lo + at, lo + stop
+            at = stop
+
+    @cached_property
+    def judgments(self) -> Ratings:
+        """The judgments of each list, under list numbers: those of the user among its targets.
+
+        Where a list asks for all relevant items, those outside the candidates stay in: no system
+        can find them, and they count as missed.
+        """
+        if self.per_user and self.whole:
+            return self.tests
+        return _anchors(self) if self.exact else _judgments(self)
+
+    @property
+    def ids(self) -> Ids:
+        """The names of the lists: numbers, or users where each has one list."""
+        if isinstance(self.source, Kept):
+            return self.source.names
+        return self.tests.users if self.per_user else Ids(pl.Series(np.arange(len(self))))
+
+    def to_polars(self, lo: int = 0, hi: int | None = None) -> pl.DataFrame:
+        """Return lists lo..hi in full: list, user, anchor, stratum, item, with raw ids."""
+        end = len(self) if hi is None else hi
+        start, item = self.block(lo, end)
+        rows = np.repeat(np.arange(lo, end, dtype=np.int32), np.diff(start))
+        columns: dict[str, Any] = {
+            "list": self.ids.raw(rows),
+            "user": self.tests.users.raw(self.user[rows]),
+            "item": self.tests.items.raw(item),
+        }
+        if self.one_relevant:
+            columns["anchor"] = self.tests.items.raw(self.anchor[rows])
+        if self.strata:
+            columns["stratum"] = pl.Series(self.stratum[rows])
+        return pl.DataFrame(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Candidate items, stratum by stratum."""
+
+    home: I32
+    """Each item's stratum, -1 if it is no candidate."""
+    cand: I32
+    """The candidates of one stratum after the other, ascending in each."""
+    cand_start: I64
+
+    @classmethod
+    def of(cls, home: I32, m: int) -> Pool:
+        """Group the candidates by stratum."""
+        outside = int(np.count_nonzero(home < 0))
+        cand = np.argsort(home, kind="stable")[outside:].astype(np.int32)
+        sizes = np.bincount(home[cand], minlength=m)
+        return cls(frozen(home), frozen(cand), frozen(np.append(0, np.cumsum(sizes))))
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Targets that are drawn when they are asked for."""
+
+    n: int | None
+    """How many others each list has; None = all."""
+    fresh: bool
+    """Whether others are drawn anew for each list of a user."""
+    key: int
+    """What the draws are seeded with."""
+    free: I64
+    """How many others each list could have."""
+    pool: Pool
+    fixed: U8
+    """Marks the test ratings whose items are in the lists whatever is drawn."""
+    weight: I64
+    """Of each item in the draws; empty = all alike."""
+    cumulative: I64
+    """Summed weights of the candidates."""
+    heaviest: I64
+    """The sum of the n largest weights of each stratum."""
+
+    def items(self, lists: TargetLists, lo: int, hi: int, start: I64) -> I32:
+        """Draw the targets of lists lo..hi."""
+        from unskew.targets import kernels
+
+        item = np.empty(int(start[-1]), np.int32)
+        kernels.draw_lists(
+            lists.user,
+            lists.anchor,
+            lists.stratum,
+            lo,
+            hi,
+            -1 if self.n is None else self.n,
+            self.free,
+            np.uint64(self.key),
+            self.fresh,
+            self.pool.cand,
+            self.pool.cand_start,
+            self.pool.home,
+            self.cumulative,
+            self.weight,
+            self.heaviest,
+            lists.train.start,
+            lists.train.item,
+            lists.tests.start,
+            lists.tests.item,
+            self.fixed,
+            frozen(start),
+            item,
+        )
+        return item
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Targets that were read from a file."""
+
+    start: I64
+    item: I32
+    names: Ids
+    """What the lists are called."""
+
+    def items(self, lists: TargetLists, lo: int, hi: int, start: I64) -> I32:  # noqa: ARG002
+        """Return the targets of lists lo..hi."""
+        return self.item[self.start[lo] : self.start[hi]]
+
+
+def _of_lists(lists: TargetLists, rows: I64, owner: I32) -> Ratings:
+    """Return some test ratings under the numbers of the lists that they belong to."""
+    tests = lists.tests
+    return Ratings(
+        users=lists.ids,
+        items=tests.items,
+        user=frozen(owner),
+        item=frozen(tests.item[rows]),
+        value=frozen(tests.value[rows]),
+        time=None,
+        tags={name: column.gather(pl.Series(rows)) for name, column in tests.tags.items()},
+        implicit=tests.implicit,
+        notes=tests.notes,
+    )
+
+
+def _anchors(lists: TargetLists) -> Ratings:
+    """Return the one relevant item of each list, which is all that is known to be in it."""
+    tests = lists.tests
+    many = np.int64(len(tests.items))
+    rows = np.searchsorted(tests.user * many + tests.item, lists.user * many + lists.anchor)
+    return _of_lists(lists, rows, np.arange(len(lists), dtype=np.int32))
+
+
+def _judgments(lists: TargetLists) -> Ratings:
+    """Collect the judgments among each list's targets, block by block."""
+    from unskew.targets import kernels
+
+    tests = lists.tests
+    missed = np.zeros(0, np.uint8)
+    if isinstance(lists.source, Drawn) and not lists.one_relevant and not lists.strata:
+        missed = lists.source.fixed
+
+    def meet(bounds: tuple[int, int]) -> tuple[I64, I64]:
+        lo, hi = bounds
+        start, item = lists.block(lo, hi)
+        users = lists.user[lo:hi]
+        judged = tests.start[users + 1] - tests.start[users]
+        most = judged if missed.size else np.minimum(lists.size[lo:hi], judged)
+        first = np.zeros(hi - lo + 1, np.int64)
+        judgment = np.empty(int(most.sum()), np.int64)
+        number = kernels.meet_targets(
+            lists.user,
+            frozen(start),
+            frozen(item),
+            tests.start,
+            tests.item,
+            frozen(missed),
+            lo,
+            hi,
+            first,
+            judgment,
+        )
+        return judgment[:number].copy(), np.diff(first)
+
+    done = map_blocks(meet, lists.blocks(), size=int(lists.size.sum()))
+    rows, counts = (np.concatenate(part) for part in zip(*done, strict=True))
+    owner = np.repeat(np.arange(len(lists), dtype=np.int32), counts)
+    return _of_lists(lists, rows, owner)
