@@ -11,6 +11,7 @@ from . import splits as splits
 from . import stats as stats
 from . import studies as studies
 from . import targets as targets
+from . import testing as testing
 from . import unbiased as unbiased
 from . import worlds as worlds
 from .auditing.result import Audit as Audit

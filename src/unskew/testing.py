@@ -1,0 +1,299 @@
+"""Checks of a user's own metrics: the same that ours pass.
+
+Each check raises AssertionError, and says what was expected, what came and on which data.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from unskew.arrays import F64
+from unskew.data.relevance import Relevance
+from unskew.errors import DataWarning, SettingError, UnskewError
+from unskew.evaluation.evaluate import evaluate
+from unskew.evaluation.scores import Scores
+from unskew.metrics.definition import REGISTRY, WHEN_CHANGED
+from unskew.metrics.listwise import OneList, metric
+from unskew.metrics.names import Metric, parse
+
+__all__ = ["check_metric"]
+
+CASES = 6
+"""Made-up test sets that each check looks at."""
+CUTOFF = 3
+LIKED = 3
+RULE = Relevance(liked=LIKED)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A made-up test set: some users with few, no or only liked judgments; lists of any length."""
+
+    number: int
+    ratings: Mapping[str, Sequence[float]]
+    lists: Mapping[int, Sequence[int]]
+    items: int = 9
+
+    @classmethod
+    def draw(cls, number: int) -> _Case:
+        rng = np.random.default_rng([number, 0])
+        rows, lists = [], {}
+        for user in range(7):
+            judged = rng.permutation(cls.items)[: user if user < 4 else 6]
+            low, high = ((0, 6), (LIKED, 6), (0, LIKED))[user % 3]
+            rows += [(user, int(item), int(rng.integers(low, high))) for item in judged]
+            lists[user] = rng.permutation(cls.items)[: rng.integers(1, cls.items)].tolist()
+        columns = zip(*rows, strict=True)
+        names = ("user", "item", "rating")
+        return cls(number, dict(zip(names, map(list, columns), strict=True)), lists)
+
+    @classmethod
+    def all_judged(cls, number: int) -> _Case:
+        """Return a test set in which every item of every user is judged."""
+        rng = np.random.default_rng([number, 1])
+        rows = [(u, i, int(rng.integers(0, 6))) for u in range(4) for i in range(cls.items)]
+        names = ("user", "item", "rating")
+        ratings = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        return cls(number, ratings, {u: rng.permutation(cls.items).tolist() for u in range(4)})
+
+    def of_one_user(self) -> _Case:
+        """Return the last user only, with liked and disliked judgments."""
+        last = max(self.lists)
+        rows = [row for row, user in enumerate(self.ratings["user"]) if user == last]
+        ratings = {name: [column[row] for row in rows] for name, column in self.ratings.items()}
+        return replace(self, ratings=ratings, lists={last: self.lists[last]})
+
+    def mirrored(self) -> _Case:
+        """Return the same with liked and disliked exchanged."""
+        mirrored = [5 - rating for rating in self.ratings["rating"]]
+        return replace(self, ratings={**self.ratings, "rating": mirrored})
+
+    def shuffled(self) -> _Case:
+        """Return the same rows and users in another order."""
+        order = np.random.default_rng(self.number).permutation(len(self.ratings["user"]))
+        ratings = {name: [column[i] for i in order] for name, column in self.ratings.items()}
+        return replace(self, ratings=ratings, lists=dict(reversed(list(self.lists.items()))))
+
+    def scores(self, metrics: Sequence[str], rule: Relevance = RULE, **settings: Any) -> Scores:
+        """Evaluate the lists."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            train = any("train" in parse(label).definition.needs for label in metrics)
+            return evaluate(
+                self.ratings,
+                {"s": self.lists},
+                list(metrics),
+                relevance=rule,
+                train=self.ratings if train else None,
+                items=range(self.items),
+                users="all",
+                **settings,
+            )
+
+    def values(self, label: str, rule: Relevance = RULE, **settings: Any) -> F64:
+        """Return the value of each list; of a metric of a whole run, its one value."""
+        scores = self.scores([label], rule, **settings)
+        if parse(label).definition.of == "run":
+            return np.array([scores.mean(label)["s"]])
+        return np.array(scores.values("s", label))
+
+
+def check_metric(
+    wanted: str | Metric | Callable[..., Any], plain: Callable[..., float] | None = None
+) -> None:
+    """Check that a metric keeps the contract that every metric of unskew keeps.
+
+    On made-up test sets: values are NaN or within the stated range; the order of rows, the number
+    of threads and the size of blocks change no bit; items beyond the cutoff do not matter; the
+    metric of the anti-metric is the metric; the condensed metric is the metric where everything is
+    judged; every setting is accepted; the name prints as it parses.
+
+    Parameters
+    ----------
+    wanted
+        The name of a metric, with settings where wanted but without a cutoff; or a function, which
+        need not be registered yet.
+    plain
+        A plain function of one list (see `unskew.metrics.metric`) that must give the same values:
+        the twin of a compiled or blockwise metric.
+
+    Raises
+    ------
+    AssertionError
+        Saying what is wrong.
+
+    Examples
+    --------
+    >>> from unskew.testing import check_metric
+    >>> check_metric("AP", plain=lambda liked, n_liked: (
+    ...     sum(liked[: at + 1].mean() for at in range(len(liked)) if liked[at]) / n_liked
+    ...     if n_liked else float("nan")))
+    """
+    with _named(wanted) as name:
+        one = parse(name)
+        if one.cutoff is not None:
+            raise SettingError(f"{name}: give the metric without a cutoff; some are tried")
+        if one.params.get("mean") == "ratio":  # a ratio of sums has no value per list
+            one = replace(one, settings=(*_without(one, "mean"), ("mean", "users")))
+        forms = [form for form in (one, replace(one, cutoff=CUTOFF)) if _is_allowed(form)]
+        for form in forms:
+            _check_name(form)
+            _check_values(form)
+            _check_bits(form)
+            _check_anti(form)
+            _check_condensed(form)
+            if plain is not None:
+                _check_twin(form, plain)
+        if not one.condensed:  # a condensed list is cut after it is condensed
+            _check_cutoff(forms[-1])
+        _check_settings(one)
+
+
+def _is_allowed(one: Metric) -> bool:
+    """Tell whether settings, cutoff and anti-twin go together."""
+    return not one.definition.check(one.params, one.anti, one.cutoff)
+
+
+def _without(one: Metric, key: str) -> tuple[tuple[str, Any], ...]:
+    return tuple(setting for setting in one.settings if setting[0] != key)
+
+
+@contextmanager
+def _named(wanted: object) -> Iterator[str]:
+    """Give the name of a metric; register a function that is not yet, for a while."""
+    if isinstance(wanted, str | Metric):
+        yield str(wanted)
+        return
+    if not callable(wanted):
+        raise SettingError(f"a metric's name or a function is needed, got {wanted!r}")
+    for name, definition in REGISTRY.items():
+        compute = definition.compute
+        if (compute.function if isinstance(compute, OneList) else compute) is wanted:
+            yield name
+            return
+    with _for_a_while("checked", wanted) as name:
+        yield name
+
+
+@contextmanager
+def _for_a_while(name: str, function: Callable[..., Any]) -> Iterator[str]:
+    metric(name, replace=True)(function)
+    try:
+        yield name
+    finally:
+        del REGISTRY[name]
+        for forget in WHEN_CHANGED:
+            forget()
+
+
+def _differs(label: object, case: _Case, what: str, first: F64, second: F64) -> str:
+    at = int(np.argmax(~((first == second) | (np.isnan(first) & np.isnan(second)))))
+    return f"{label}: {what}; list {at} of case {case.number} has {first[at]!r} and {second[at]!r}"
+
+
+def _check_same(
+    label: object, case: _Case, what: str, first: F64, second: F64, tolerance: float = 0.0
+) -> None:
+    if not np.allclose(first, second, rtol=0, atol=tolerance, equal_nan=True):
+        raise AssertionError(_differs(label, case, what, first, second))
+
+
+def _check_name(one: Metric) -> None:
+    if parse(str(one)) != one:
+        raise AssertionError(f"{one}: the name is read as {parse(str(one))}")
+
+
+def _check_values(one: Metric) -> None:
+    low, high = one.definition.low, one.definition.high
+    if one.params.get("ideal") == "best":
+        high = float("inf")
+    for number in range(CASES):
+        case = _Case.draw(number)
+        values = case.values(str(one))
+        if np.isinf(values).any():
+            raise AssertionError(f"{one}: an undefined value must be nan, not infinite")
+        known = values[~np.isnan(values)]
+        wrong = known[(known < low - 1e-12) | (known > high + 1e-12)]
+        if wrong.size:
+            raise AssertionError(
+                f"{one}: {wrong[0]!r} lies outside the range {low:g} to {high:g} of its "
+                f"definition (low=…, high=…)"
+            )
+
+
+def _check_bits(one: Metric) -> None:
+    label = str(one)
+    for number in range(CASES):
+        case = _Case.draw(number)
+        values = case.values(label, threads=1)
+        again = {
+            "another number of threads changes it": case.values(label, threads=3),
+            "blocks of one list change it": case.values(label, threads=len(case.lists)),
+            "the order of rows changes it": case.shuffled().values(label, threads=1),
+            "it is not the same twice": case.values(label, threads=1),
+        }
+        for what, other in again.items():
+            _check_same(one, case, what, values, other)
+
+
+def _check_cutoff(one: Metric) -> None:
+    for number in range(CASES):
+        case = _Case.draw(number)
+        short = case.values(str(one), depth=CUTOFF)
+        what = f"items beyond rank {CUTOFF} change it"
+        _check_same(one, case, what, case.values(str(one)), short)
+
+
+def _check_anti(one: Metric) -> None:
+    """Exchanging liked and disliked in the data and in the metric gives the metric back."""
+    if not one.definition.anti or one.definition.of != "judged":
+        return
+    twin = replace(one, anti=not one.anti)
+    if not _is_allowed(twin):
+        return  # a setting of one of the two only
+    rule = replace(RULE, gain="binary", loss="binary")
+    for number in range(CASES):
+        case = _Case.draw(number).of_one_user()  # of several, popularity is not exchanged
+        values, twice = case.values(str(one), rule), case.mirrored().values(str(twin), rule)
+        _check_same(one, case, "the anti-metric of exchanged judgments differs", values, twice)
+    if one.better != "neither" and one.better == twin.better:
+        raise AssertionError(f"{one}: {one.better} is better, and of {twin} too")
+
+
+def _check_condensed(one: Metric) -> None:
+    if one.definition.of != "judged" or one.condensed:
+        return
+    for number in range(CASES):
+        case = _Case.all_judged(number)
+        values, same = (case.values(str(replace(one, condensed=c))) for c in (False, True))
+        _check_same(one, case, "condensed, it differs though all is judged", values, same)
+
+
+def _check_settings(one: Metric) -> None:
+    """Evaluate with each word of each setting, and with a number inside each range."""
+    case = _Case.draw(0)
+    for key, param in one.definition.params.items():
+        values = param.words or (param.default,)
+        for value in values:
+            form = replace(one, settings=(*_without(one, key), (key, value)), cutoff=CUTOFF)
+            if not _is_allowed(form):
+                continue
+            try:
+                case.scores([str(form)])
+            except UnskewError as problem:
+                raise AssertionError(f"{form}: {key}={value} is refused: {problem}") from problem
+
+
+def _check_twin(one: Metric, plain: Callable[..., float]) -> None:
+    with _for_a_while("plain-twin", plain) as name:
+        twin = str(Metric(name, (), one.cutoff, one.anti, one.condensed))
+        for number in range(CASES):
+            case = _Case.draw(number)
+            values, other = case.values(str(one)), case.values(twin)
+            _check_same(one, case, "its plain twin differs", values, other, 1e-12)
