@@ -34,6 +34,8 @@ from .experiment.plan import read_plan as read_plan
 from .experiment.results import Results as Results
 from .experiment.results import run_plan as run_plan
 from .experiment.tune import tune as tune
+from .judging.judged import Judged as Judged
+from .judging.judged import judge as judge
 from .judging.rank import rank as rank
 from .metrics.names import Metric as Metric
 from .runs import Run as Run

@@ -264,7 +264,7 @@ def test_clear_errors(data):
         ({"to": "sparsty"}, SettingError, "Did you mean 'sparsity'"),
         ({"per": "item"}, SettingError, "unknown per 'item'"),
         ({"users": "with-train"}, SettingError, "with-train"),
-        ({"depth": 0}, SettingError, "depth must be at least 1"),
+        ({"depth": 0}, SettingError, "depth must be a whole number from 1 up"),
         ({"relevance": us.Relevance(4)}, SettingError, "not both"),
     ]
     for change, kind, text in cases:

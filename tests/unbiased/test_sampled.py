@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import unskew as us
 from shared.real_data import real_data
 from unskew import DataError, SettingError
-from unskew.evaluation.one_relevant import anchor_ranks, full_ranks, value_at
+from unskew.evaluation.one_relevant import value_at
+from unskew.judging.anchors import anchor_ranks, full_ranks
 from unskew.judging.rank import ranks_of
 from unskew.metrics.registry import REGISTRY
 from unskew.stats.correlation import kendall

@@ -325,7 +325,7 @@ def test_target_lists_and_models():
     assert ready.contribution[0, 0] == pytest.approx(found.contribution[0, 0])
     with pytest.raises(SettingError, match="target lists know their liked already"):
         strata(lists, models, "P@3", liked=4)
-    with pytest.raises(SettingError, match="name the systems"):
+    with pytest.raises(SettingError, match="no runs are given"):
         strata(lists, [], "P@3")
 
 
@@ -364,7 +364,7 @@ def test_errors():
         small(by=pl.DataFrame({"item": ["b"]}))
     with pytest.raises(SettingError, match="level"):
         small(level=1.5)
-    with pytest.raises(SettingError, match="depth must be at least 1"):
+    with pytest.raises(SettingError, match="depth must be a whole number from 1 up"):
         small(depth=0)
     with pytest.raises(SettingError, match="bootstrap"):
         small(bootstrap=-1)

@@ -17,8 +17,8 @@ from unskew.bias.decomposition import Margins, margins
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import SettingError, UnskewError
-from unskew.evaluation.evaluate import relevance_for
 from unskew.evaluation.scores import Scores, System
+from unskew.judging.reading import relevance_for
 from unskew.judging.shape import View
 from unskew.metrics.names import parse
 from unskew.runs import Run

@@ -31,8 +31,9 @@ from unskew.data.relevance import Relevance
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.versions import versions
 from unskew.errors import SettingError
-from unskew.evaluation.evaluate import evaluate, read_runs
+from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
+from unskew.judging.reading import read_runs
 from unskew.runs import Run
 from unskew.splits.diagnose import diagnose_split
 from unskew.splits.interventions import Skew, WtdH

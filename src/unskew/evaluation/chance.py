@@ -24,10 +24,11 @@ from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.one_relevant import random_values
 from unskew.evaluation.scores import System
-from unskew.evaluation.scoring import Bench, lay_lists
+from unskew.evaluation.scoring import prepare, score
+from unskew.judging.judged import Judged
 from unskew.judging.rank import Ranks, tile_users
-from unskew.judging.shape import Hits, Ranked, Scratch
-from unskew.metrics.block import Block, Judged
+from unskew.judging.shape import Basis, Hits, Ranked, Scratch
+from unskew.metrics.block import Block
 from unskew.metrics.chance import ChanceBlock
 from unskew.metrics.definition import OWN_FORMULA
 from unskew.metrics.names import Metric
@@ -77,7 +78,7 @@ def chance_scores(
     rows = [label for label, metric in wanted.items() if metric.definition.of != "run"]
     if depth is not None and depth >= int(lists.size.max(initial=0)):
         depth = None  # it cuts nothing
-    judged = lay_lists(lists, {}, wanted, depth).judged
+    judged = prepare(Judged.of_lists(lists, {}, depth=depth), wanted).basis
     if lists.exact:
         return System(random_values(lists, wanted), {}, lists.size, {}), {}
     judged = replace(judged, longest=int(lists.size.max(initial=0)) + 1 + judged.longest)
@@ -107,7 +108,7 @@ def chance_scores(
     return System(values, den, depths, aggregates), counts
 
 
-def _block(lists: TargetLists, judged: Judged, reachable: U8, depth: int | None) -> ChanceBlock:
+def _block(lists: TargetLists, judged: Basis, reachable: U8, depth: int | None) -> ChanceBlock:
     size = lists.size if depth is None else np.minimum(lists.size, depth)
     nothing: I32 = frozen(np.zeros(0, np.int32))
     start = np.zeros(len(lists) + 1, np.int64)
@@ -193,7 +194,7 @@ def _draw(lists: TargetLists, reachable: U8, key: int) -> Ranks:
 
 def _simulate(
     lists: TargetLists,
-    judged: Judged,
+    judged: Basis,
     reachable: U8,
     wanted: Mapping[str, Metric],
     whole: Mapping[str, Metric],
@@ -210,15 +211,16 @@ def _simulate(
         if wanted:
             ranks = _draw(lists, reachable, key_of(seed, "chance", number))
             over = Ranked.over(ranks, None, judged.lists, lists.ids, lists.tests.items, depth)
-            scored = Bench(judged, {"": over}).score(wanted, 1, 1 << 28, None)[""]
+            scored = score(judged, {"": over}, wanted, threads=1, budget=1 << 28)[""]
             for row, label in enumerate(wanted):
                 total[label] += scored.values[row]
                 if row in scored.den:  # all judgments of a list, in whatever order
                     bottom[label] = scored.den[row]
         if whole and number < WHOLE_DRAWS:
             model = Random().fit(lists.train, seed + number)
-            bench = lay_lists(lists, {"": model}, whole, depth, threads=threads)
-            for label, value in bench.score(whole, 1, 1 << 28, None)[""].aggregates.items():
+            ranked = prepare(Judged.of_lists(lists, {"": model}, depth=depth), whole, threads)
+            scored = score(ranked.basis, ranked.matched, whole, threads=1, budget=1 << 28)[""]
+            for label, value in scored.aggregates.items():
                 aggregate[label] += value
     return (
         {label: value / draws for label, value in total.items()},

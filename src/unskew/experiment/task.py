@@ -20,8 +20,9 @@ from unskew.errors import SettingError, quietly
 from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import MEMORY, forgiving
 from unskew.evaluation.scores import USERS, System
-from unskew.evaluation.scoring import Bench, lay_lists, remarks
+from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.experiment.plan import STAGES, Plan, View, label_of
+from unskew.judging.judged import Judged
 from unskew.metrics.names import Metric, parse
 from unskew.report.text import finite
 from unskew.splits.split import Split
@@ -207,10 +208,12 @@ def forget() -> None:
 def _system_result(
     plan: Plan, lists: TargetLists, wanted: Mapping[str, Metric], model: object
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    bench = lay_lists(lists, {"": model}, wanted, None, plan.ties, plan.seed)  # type: ignore[dict-item]
-    scored = bench.score(wanted, resolve(None), MEMORY, None)[""]
+    system = {"": model}
+    ranked = Judged.of_lists(lists, system, ties=plan.ties, seed=plan.seed)  # type: ignore[arg-type]
+    judged = prepare(ranked, wanted)
+    scored = score(judged.basis, judged.matched, wanted, threads=resolve(None), budget=MEMORY)[""]
     notes = {  # whom a plan averages over changes what is said, but no value of a list
-        users: [note.removeprefix(": ") for note in remarks(bench, wanted, users)]
+        users: [note.removeprefix(": ") for note in remarks(judged, wanted, users)]
         for users in USERS
     }
     return _table(scored, wanted), {"aggregates": finite(scored.aggregates), "notes": notes}
@@ -219,19 +222,15 @@ def _system_result(
 def _lists_result(
     plan: Plan, lists: TargetLists, wanted: Mapping[str, Metric]
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    bench: Bench = lay_lists(lists, {}, wanted, None)
     chance, simulated = chance_scores(lists, wanted, draws=plan.draws, seed=plan.seed)
-    judged = bench.judged
+    known = list_columns(Judged.of_lists(lists, {})).select("liked", "disliked", "test", "train")
     facts = pl.DataFrame(
         {
             "user": lists.user,
             "anchor": lists.anchor,
             "stratum": lists.stratum,
             "targets": lists.size,
-            "liked": judged.liked.astype(np.int64),
-            "disliked": judged.disliked.astype(np.int64),
-            "test": np.diff(judged.judgments.start),
-            "train": np.diff(lists.train.start)[lists.user],
+            **known.to_dict(),
         }
     ).rename(lambda name: f"list {name}")
     card = {

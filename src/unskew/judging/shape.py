@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from unskew.arrays import F64, I8, I32, I64, frozen
+from unskew.arrays import F64, I8, I32, I64, Mask, frozen
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import map_blocks
+from unskew.errors import SettingError
 from unskew.judging.rank import Ranks
 from unskew.runs import Run
+from unskew.targets.lists import TargetLists
 
 BLOCK = 8192
 """Lists per block at the most: small enough that what a block needs stays in the cache."""
@@ -284,6 +287,22 @@ class Ranked(Matched):
         return 0
 
 
+@dataclass(frozen=True, eq=False)
+class Undrawn(Ranked):
+    """A system on lists whose others are not drawn: where it ranks the relevant items is known."""
+
+    rank: F64 = field(kw_only=True)
+    """Of each list's relevant item among all candidates; NaN where it could not be scored."""
+    targets: TargetLists = field(kw_only=True)
+
+    def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:  # noqa: ARG002
+        """Refuse: what a list holds depends on the draw."""
+        raise SettingError(
+            "with exact=True no others are drawn, and this needs the lists themselves: leave exact "
+            "out of the targets"
+        )
+
+
 def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64]:
     """Return how many liked and how many disliked judgments each list's user has."""
     from unskew.judging import kernels
@@ -298,3 +317,68 @@ def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64
         return np.zeros(0), np.zeros(0)
     liked, disliked = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return frozen(liked.astype(np.float64)), frozen(disliked.astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What all systems are judged by: judgments, lists, the view, and facts about items."""
+
+    judgments: Ratings
+    lists: Lists
+    view: View
+    liked: F64
+    """Liked judgments of each list's user."""
+    disliked: F64
+    train: Ratings | None = None
+    catalogue: Mask | None = None
+    """Which items could be recommended, where known."""
+    longest: int = 0
+    """The deepest list or the largest number of judgments of a user."""
+    _kept: dict[object, F64] = field(default_factory=dict)
+
+    def masked(self, keep: Mask, *, recount: bool = True) -> Basis:
+        """Return the basis on which some judgments count as unjudged.
+
+        Parameters
+        ----------
+        keep
+            Which judgments stay.
+        recount
+            Whether the liked and disliked judgments of each user are counted anew; else metrics
+            divide by those of all judgments.
+        """
+        label = frozen(np.where(keep, self.view.label, MASKED).astype(np.int8))
+        view = View(label, self.view.value, self.view.relevance)
+        liked, disliked = self.liked, self.disliked
+        if recount:
+            liked, disliked = count_labels(self.judgments, self.lists, view)
+        return replace(self, view=view, liked=liked, disliked=disliked, _kept={})
+
+    def once(self, key: object, make: Callable[[], F64]) -> F64:
+        """Return what `make` gives, made at its first use: a weight per judgment or item."""
+        if key not in self._kept:
+            self._kept[key] = frozen(make())
+        return self._kept[key]
+
+    @cached_property
+    def positives(self) -> F64:
+        """Liked ratings of each item, in training and test together."""
+        items = len(self.judgments.items)
+        count = np.bincount(self.judgments.item[self.view.label == LIKED], minlength=items)
+        if self.train is not None:
+            liked = self.view.relevance.is_liked(self.train.value)
+            count = count + np.bincount(self.train.item[liked], minlength=items)
+        return count.astype(np.float64)
+
+    @cached_property
+    def popularity(self) -> F64:
+        """Training ratings of each item."""
+        assert self.train is not None
+        counts = np.bincount(self.train.item, minlength=len(self.judgments.items))
+        return counts.astype(np.float64)
+
+    @cached_property
+    def train_users(self) -> int:
+        """Users with training ratings."""
+        assert self.train is not None
+        return int(np.count_nonzero(np.diff(self.train.start)))

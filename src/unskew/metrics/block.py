@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.arrays import F64, I64, Mask, frozen
-from unskew.data.ratings import Ratings
-from unskew.judging.shape import LIKED, Hits, Lists, Matched, Scratch, View
+from unskew.arrays import F64, I64, frozen
+from unskew.judging.shape import Basis, Hits, Matched, Scratch, View
 from unskew.metrics.settings import Params
 
 PARTS = (
@@ -109,53 +108,6 @@ def geometric_table(params: Params, longest: int) -> F64:
     return geometric_discount(longest, 1.0 - p, p)
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """What all systems share: judgments, lists, the view, and facts about items."""
-
-    judgments: Ratings
-    lists: Lists
-    view: View
-    liked: F64
-    """Liked judgments of each list's user."""
-    disliked: F64
-    train: Ratings | None = None
-    catalogue: Mask | None = None
-    """Which items could be recommended, where known."""
-    longest: int = 0
-    """The deepest list or the largest number of judgments of a user."""
-    _kept: dict[object, F64] = field(default_factory=dict)
-
-    def once(self, key: object, make: Callable[[], F64]) -> F64:
-        """Return what `make` gives, made at its first use: a weight per judgment or item."""
-        if key not in self._kept:
-            self._kept[key] = frozen(make())
-        return self._kept[key]
-
-    @cached_property
-    def positives(self) -> F64:
-        """Liked ratings of each item, in training and test together."""
-        items = len(self.judgments.items)
-        count = np.bincount(self.judgments.item[self.view.label == LIKED], minlength=items)
-        if self.train is not None:
-            liked = self.view.relevance.is_liked(self.train.value)
-            count = count + np.bincount(self.train.item[liked], minlength=items)
-        return count.astype(np.float64)
-
-    @cached_property
-    def popularity(self) -> F64:
-        """Training ratings of each item."""
-        assert self.train is not None
-        counts = np.bincount(self.train.item, minlength=len(self.judgments.items))
-        return counts.astype(np.float64)
-
-    @cached_property
-    def train_users(self) -> int:
-        """Users with training ratings."""
-        assert self.train is not None
-        return int(np.count_nonzero(np.diff(self.train.start)))
-
-
 @dataclass(eq=False)
 class Block:
     """The judged hits of lists lo..hi of one system, as seen through a view.
@@ -163,7 +115,7 @@ class Block:
     Attributes hold one entry per list of the block; methods return a row per cutoff.
     """
 
-    judged: Judged
+    judged: Basis
     matched: Matched
     hits: Hits
     lo: int
@@ -185,7 +137,7 @@ class Block:
     @classmethod
     def of(
         cls,
-        judged: Judged,
+        judged: Basis,
         matched: Matched,
         lo: int,
         hi: int,

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from unskew.arrays import F64, I64
-from unskew.judging.shape import Matched
-from unskew.metrics.block import Block, Judged
+from unskew.judging.shape import Basis, Matched
+from unskew.metrics.block import Block
 from unskew.metrics.definition import OWN_FORMULA
 from unskew.metrics.listwise import metric
 from unskew.metrics.settings import Param, Params
@@ -106,7 +106,7 @@ def long_tail(block: Block, params: Params, cutoffs: I64) -> F64:
     return block.item_mean(tail, cutoffs)
 
 
-def _exposure(judged: Judged, matched: Matched, cutoff: int) -> I64:
+def _exposure(judged: Basis, matched: Matched, cutoff: int) -> I64:
     """Count how often each item of the catalogue is recommended."""
     from unskew.metrics import kernels
 
@@ -119,7 +119,7 @@ def _exposure(judged: Judged, matched: Matched, cutoff: int) -> I64:
 
 
 @metric("Coverage", of="run", better="neither", anti=False, needs=CATALOGUE)
-def coverage(judged: Judged, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
+def coverage(judged: Basis, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
     """Share of the catalogue that is recommended to anyone.
 
     Formula: |union of all lists ∩ catalogue| / |catalogue|.
@@ -133,7 +133,7 @@ def coverage(judged: Judged, matched: Matched, params: Params, cutoff: int) -> f
 
 
 @metric("Gini", of="run", better="neither", anti=False, needs=CATALOGUE)
-def gini(judged: Judged, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
+def gini(judged: Basis, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
     """Inequality of exposure over the catalogue.
 
     Formula: sum over items in ascending order of exposure of (2j - n - 1) x / (n x sum of x).
@@ -151,7 +151,7 @@ def gini(judged: Judged, matched: Matched, params: Params, cutoff: int) -> float
 
 
 @metric("Entropy", of="run", better="neither", anti=False, needs=CATALOGUE, high=INF)
-def entropy(judged: Judged, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
+def entropy(judged: Basis, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
     """Shannon entropy of exposure, in bits.
 
     Formula: - sum over items of p log2 p, p the item's share of all recommendations.

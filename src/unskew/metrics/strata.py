@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
-from unskew.judging.shape import LIKED, Scratch, View
-from unskew.metrics.block import Block, Judged, ratio
+from unskew.judging.shape import LIKED, Basis, Scratch, View
+from unskew.metrics.block import Block, ratio
 from unskew.metrics.settings import Params
 
 
@@ -19,7 +19,7 @@ class Portion:
     """A block of lists, a metric of it, and the judgments of one stratum."""
 
     whole: Block
-    judged: Judged
+    judged: Basis
     """What all systems share, the judgments of other strata masked."""
     view: View
     """The same judgments as the metric sees them: exchanged for an anti-metric."""

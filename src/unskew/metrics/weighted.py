@@ -14,11 +14,10 @@ import numpy as np
 
 from unskew.arrays import F64, I32, I64, frozen
 from unskew.errors import DataError
-from unskew.judging.shape import LIKED, View
+from unskew.judging.shape import LIKED, Basis, View
 from unskew.metrics.block import (
     WHOLE,
     Block,
-    Judged,
     geometric_discount,
     geometric_table,
     log_discount,
@@ -100,7 +99,7 @@ def largest_ndcg(view: View, depth: int, params: Params) -> float:  # noqa: ARG0
 class Columns:
     """Judgments as estimands add them up: liked or gain, times weight. Made once for all blocks."""
 
-    judged: Judged
+    judged: Basis
     weight: F64 | None
     """Of each judgment; None where all count once."""
     _kept: dict[tuple[object, ...], F64] = field(default_factory=dict)
@@ -228,11 +227,11 @@ class Seen:
         return size
 
 
-def _flat(judged: Judged) -> F64:
+def _flat(judged: Basis) -> F64:
     return judged.once("estimate/flat", lambda: np.ones(judged.longest + 1))
 
 
-def _ranks(judged: Judged) -> F64:
+def _ranks(judged: Basis) -> F64:
     return judged.once("estimate/ranks", lambda: np.arange(judged.longest + 1, dtype=np.float64))
 
 

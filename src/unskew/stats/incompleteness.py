@@ -7,25 +7,25 @@ takes some of them as unjudged.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, Unpack
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, I64, U8, Mask, frozen
 from unskew.checks import as_count, as_share, checked, choose, portion
-from unskew.data.readers import read_ratings
-from unskew.data.relevance import Relevance, Rule
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError, SettingError
-from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes, read_runs, relevance_for
+from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores
-from unskew.evaluation.scoring import Bench, lay_runs
-from unskew.judging.shape import MASKED, Hits, Matched, View, count_labels
+from unskew.evaluation.scoring import Progress, list_columns, prepare, score
+from unskew.judging.judged import Judged, as_judged, second_argument
+from unskew.judging.reading import DataOptions
+from unskew.judging.shape import Basis, Hits, Matched, View
 from unskew.metrics.block import log_discount
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
@@ -36,9 +36,6 @@ from unskew.splits.subsample import PER
 from unskew.stats.correlation import rounded
 from unskew.stats.pairing import Source, paired
 from unskew.stats.user_draws import at_least_two, chosen_metrics, reweighted
-from unskew.targets.lists import TargetLists
-
-Progress = Callable[[int, int], None]
 
 TO = ("sparsity", "popularity")
 METRICS = ("P@10", "Recall@10", "AP@10", "nDCG@10", "RR@10", "bpref", "infAP(pool=all)")
@@ -225,27 +222,20 @@ def _spread(taus: F64) -> dict[str, float | None]:
 @checked
 def robustness(
     judgments: object,
-    runs: object,
+    runs: object = None,
     metrics: str | Metric | Iterable[str | Metric] = METRICS,
     *,
     to: str = "sparsity",
     shares: Sequence[float] | None = None,
     samples: int = SAMPLES,
     per: str = "user",
-    train: object = None,
-    liked: float | None = None,
-    above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
-    relevance: Relevance | str | None = None,
     users: str = "with-test",
     undefined: str = "zero",
-    ties: str | None = None,
     seed: int = 0,
-    depth: int | None = None,
     threads: int | None = None,
     memory: int | str = MEMORY,
     progress: Progress | None = None,
+    **data: Unpack[DataOptions],
 ) -> Robustness:
     """Measure how the order of systems holds when the test set shrinks; nothing is ranked anew.
 
@@ -256,7 +246,8 @@ def robustness(
     Parameters
     ----------
     judgments, runs, metrics
-        As in `evaluate`; at least two systems.
+        Judged data (`judge`) of at least two systems alone, with the metrics as the second
+        argument; or raw data as `judge` takes them.
     to
         `sparsity`: random parts of the test set; sample n is
         ``sparsity_sample(judgments, share, seed + n, per=per)``, so that in each sample the
@@ -270,10 +261,6 @@ def robustness(
     per
         `user` keeps the share of each user's judgments (half to even, valcarce2018), `all` of all
         judgments together (bellogin2017).
-    train
-        Training ratings: for `to="popularity"` and for metrics that need them.
-    liked, above, gain, loss, relevance, ties, depth
-        As in `evaluate`.
     users, undefined
         Which users are averaged, as in `evaluate`, looked up in each smaller test set: by default
         a user without judgments left drops out of the average, as in trec_eval; `table` counts
@@ -284,6 +271,9 @@ def robustness(
         Never change a result.
     progress
         Called with (done, total) as work goes on.
+    data
+        Of raw data, see `judge`: liked, above, gain, loss, relevance, items, ties, depth; and
+        train, which `to="popularity"` needs.
 
     Returns
     -------
@@ -302,55 +292,48 @@ def robustness(
     choose("per", per, PER)
     choose("users", users, USERS)
     choose("undefined", undefined, UNDEFINED)
-    if isinstance(judgments, TargetLists):
-        raise SettingError("give test ratings and runs with one list per user, not target lists")
-    if depth is not None and depth < 1:
-        raise SettingError(f"depth must be at least 1, got {depth}")
+    runs, metrics = second_argument(judgments, runs, metrics, METRICS)
     levels = _levels(SHARES[to] if shares is None else shares)
     wanted = labelled(metrics)
-    tests = read_ratings(judgments)
-    training = None if train is None else read_ratings(train)
-    if to == "popularity" and training is None:
+    judged = as_judged(judgments, runs, seed=seed, **data)
+    if judged.targets is not None:
+        raise SettingError("give test ratings and runs with one list per user, not target lists")
+    if to == "popularity" and judged.train is None:
         raise DataError("to='popularity' needs the training ratings: give train=…")
-    if users == "with-train" and training is None:
+    if users == "with-train" and judged.train is None:
         raise SettingError("users='with-train' needs the training ratings: give train=…")
-    notes = [*tests.notes]
-    relevance, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
-    notes += assumed
-    systems = read_runs(runs, ties, seed, (tests.users, tests.items))
-    at_least_two(list(systems))
-    # Draws go by the test set's own numbers, whatever the runs bring along: each row keeps its own.
-    own = replace(tests, tags={**tests.tags, ROW: pl.Series(np.arange(len(tests)))})
-    bench = lay_runs(own, systems, training, None, relevance, wanted, depth)
-    how = _How(users, undefined, resolve(threads), memory_bytes(memory))
+    at_least_two(list(judged.systems))
+    judged = prepare(judged, wanted)
+    settings = _Settings(users, undefined, resolve(threads), memory_bytes(memory))
     count = as_count("samples", samples) if to == "sparsity" else 1
-    row = bench.judged.judgments.tags[ROW].to_numpy()
-    draws: list[_Draw]
-    if to == "sparsity":
-        user, item = frozen(tests.user[row]), frozen(tests.item[row])
-        draws = [_Sparse(levels, seed + n, per, user, item, n) for n in range(count)]
-    else:
-        draws = [_Cut(at, part, bench) for at, part in enumerate(levels)]
-    full, everything = _means(bench, wanted, how, [_Everything()], (1, 1))
-    means, tally = _means(bench, wanted, how, draws, (len(levels), count), progress)
-    whole = {"judgments": len(tests), "users": int(everything.users[0, 0])}
+    draws = _draws(judged, to, levels, count, seed, per)
+    full, everything = _means(judged, wanted, settings, [_Everything()], (1, 1))
+    means, tally = _means(judged, wanted, settings, draws, (len(levels), count), progress)
     return Robustness(
-        to,
-        tuple(systems),
-        tuple(wanted),
-        tuple(float(part) for part in levels),
-        _taus(means, full[0, 0]),
-        tally.judgments,
-        tally.users,
-        whole,
-        _by_metric(means),
-        full[0, 0],
-        seed,
-        tuple(dict.fromkeys(notes)),
+        to=to,
+        systems=tuple(judged.systems),
+        metrics=tuple(wanted),
+        shares=tuple(float(part) for part in levels),
+        tau=_taus(means, full[0, 0]),
+        judgments=tally.judgments,
+        users=tally.users,
+        full={"judgments": len(judged.tests), "users": int(everything.users[0, 0])},
+        means=_by_metric(means),
+        full_means=full[0, 0],
+        seed=seed,
+        notes=tuple(dict.fromkeys([*judged.read.tests, *judged.read.relevance])),
     )
 
 
-ROW = "row of the test set"
+def _draws(
+    judged: Judged, to: str, levels: list[Fraction], count: int, seed: int, per: str
+) -> list[_Draw]:
+    """Return what draws the smaller test sets."""
+    if to == "popularity":
+        return [_Cut(at, part, judged.basis) for at, part in enumerate(levels)]
+    # Draws go by the numbers of the test set as given, whatever ids the runs bring along.
+    user, item = judged.numbering.own_numbers
+    return [_Sparse(levels, seed + n, per, user, item, n) for n in range(count)]
 
 
 def _levels(shares: Sequence[float]) -> list[Fraction]:
@@ -361,8 +344,8 @@ def _levels(shares: Sequence[float]) -> list[Fraction]:
 
 
 @dataclass(frozen=True)
-class _How:
-    """How to average, and with what."""
+class _Settings:
+    """Who is averaged, and with what."""
 
     users: str
     undefined: str
@@ -436,14 +419,14 @@ class _Cut:
 
     level: int
     share: Fraction
-    bench: Bench
+    basis: Basis
 
     def keeps(self, start: I64, low: int, high: int) -> Iterator[tuple[int, int, U8]]:  # noqa: ARG002
         """Give what the cut keeps."""
-        judged = self.bench.judged
-        assert judged.train is not None
-        gone = head(item_counts(judged.train), 1 - self.share)
-        yield self.level, 0, np.logical_not(gone[judged.judgments.item[low:high]]).view(np.uint8)
+        assert self.basis.train is not None
+        gone = head(item_counts(self.basis.train), 1 - self.share)
+        item = self.basis.judgments.item[low:high]
+        yield self.level, 0, np.logical_not(gone[item]).view(np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -538,37 +521,37 @@ class _Steps:
 
 
 def _means(
-    bench: Bench,
+    judged: Judged,
     wanted: Mapping[str, Metric],
-    how: _How,
+    settings: _Settings,
     draws: Sequence[_Draw],
     shape: tuple[int, int],
     progress: Progress | None = None,
 ) -> tuple[F64, _Tally]:
     """Return the means levels x samples x metrics x systems."""
     slots = {label: _slot(metric) for label, metric in wanted.items()}
-    if how.undefined == "skip":
+    if settings.undefined == "skip":
         slots = dict.fromkeys(wanted)
     quick = {label: wanted[label] for label, slot in slots.items() if slot is not None}
     slow = {label: wanted[label] for label, slot in slots.items() if slot is None}
     cutoffs = np.array(sorted({metric.whole_cutoff for metric in quick.values()}), np.int64)
     views = sorted({metric.anti for metric in quick.values()})
-    size = _lists_per_block(bench, how)
-    blocks = range(0, len(bench.judged.lists), size)
+    size = _lists_per_block(judged, settings)
+    blocks = range(0, len(judged.basis.lists), size)
     steps = _Steps(len(draws) * (len(blocks) + bool(slow)), progress)
     want = np.zeros(SUMS, np.uint8)
     want[[slot for slot in slots.values() if slot is not None]] = 1
-    tally = _empty_tally(shape, len(bench.matched), len(views), cutoffs.size)
+    tally = _empty_tally(shape, len(judged.systems), len(views), cutoffs.size)
     for low in blocks:
-        block = _Block.of(bench, views, cutoffs, want, how.users, low, size)
+        block = _Block.of(judged, views, cutoffs, want, settings.users, low, size)
 
         def add(draw: _Draw, block: _Block = block) -> None:
             for level, sample, keep in draw.keeps(block.start, block.first, block.last):
                 block.add(keep, tally, level, sample)
             steps.one()
 
-        map_blocks(add, draws, how.threads)
-    means = np.empty((*shape, len(wanted), len(bench.matched)))
+        map_blocks(add, draws, settings.threads)
+    means = np.empty((*shape, len(wanted), len(judged.systems)))
     for at, (label, slot) in enumerate(slots.items()):
         if slot is not None:
             metric = wanted[label]
@@ -577,14 +560,14 @@ def _means(
             means[:, :, at] = mean / metric.whole_cutoff if slot == LIKED_COUNT else mean
     if slow:
         rows = [at for at, label in enumerate(wanted) if label in slow]
-        start, judged = bench.judged.judgments.start, len(bench.judged.judgments)
+        start, total = judged.judgments.start, len(judged.judgments)
 
-        def judge(draw: _Draw) -> None:
-            for level, sample, keep in draw.keeps(start, 0, judged):
-                means[level, sample, rows] = _general(bench, slow, how, keep.view(np.bool_))
+        def measure(draw: _Draw) -> None:
+            for level, sample, keep in draw.keeps(start, 0, total):
+                means[level, sample, rows] = _general(judged, slow, settings, keep.view(np.bool_))
             steps.one()
 
-        map_blocks(judge, draws, how.threads)
+        map_blocks(measure, draws, settings.threads)
     return means, tally
 
 
@@ -597,12 +580,11 @@ def _empty_tally(shape: tuple[int, int], systems: int, views: int, cutoffs: int)
     )
 
 
-def _lists_per_block(bench: Bench, how: _How) -> int:
+def _lists_per_block(judged: Judged, settings: _Settings) -> int:
     """Choose how many lists' hits are held at a time; never shows in a result."""
-    judged = bench.judged
-    each = len(judged.judgments) / max(len(judged.lists), 1) + 1
-    held = 16 * len(bench.matched) * each + 64 * how.threads * each
-    return max(min(int(how.budget / held), 1 << 16), 64)
+    each = len(judged.judgments) / max(len(judged.basis.lists), 1) + 1
+    held = 16 * len(judged.systems) * each + 64 * settings.threads * each
+    return max(min(int(settings.budget / held), 1 << 16), 64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -625,7 +607,7 @@ class _Block:
     @classmethod
     def of(
         cls,
-        bench: Bench,
+        judged: Judged,
         views: Sequence[bool],
         cutoffs: I64,
         want: U8,
@@ -634,33 +616,33 @@ class _Block:
         size: int,
     ) -> _Block:
         """Meet the judgments of some lists, once per system."""
-        judged = bench.judged
-        high = min(low + size, len(judged.lists))
-        first, last = (int(judged.judgments.start[row]) for row in (low, high))
+        basis = judged.basis
+        high = min(low + size, len(basis.lists))
+        first, last = (int(basis.judgments.start[row]) for row in (low, high))
 
         def meet(matched: Matched) -> Hits:
-            hits = matched.hits(judged.judgments, low, high)
-            own = (hits.judgment - np.int32(first)).astype(np.int32)
+            hits = matched.hits(basis.judgments, low, high)
+            judgment = (hits.judgment - np.int32(first)).astype(np.int32)
             depth = frozen(hits.depth)
-            return Hits(frozen(hits.start), frozen(hits.rank), frozen(own), depth)
+            return Hits(frozen(hits.start), frozen(hits.rank), frozen(judgment), depth)
 
-        deepest = judged.longest
+        deepest = basis.longest
         bucket = np.searchsorted(cutoffs, np.arange(deepest + 1), side="left")
         trained = None
-        if judged.train is not None:
-            trained = np.diff(judged.train.start)[low:high] > 0
+        if basis.train is not None:
+            trained = np.diff(basis.train.start)[low:high] > 0
         return cls(
-            frozen(judged.judgments.start[low : high + 1] - first),
-            first,
-            last,
-            map_blocks(meet, bench.matched.values()),
-            [judged.view.anti if anti else judged.view for anti in views],
-            frozen(cutoffs),
-            frozen(bucket.astype(np.int64)),
-            frozen(want),
-            log_discount(deepest),
-            users,
-            trained,
+            start=frozen(basis.judgments.start[low : high + 1] - first),
+            first=first,
+            last=last,
+            systems=map_blocks(meet, judged.matched.values()),
+            views=[basis.view.anti if anti else basis.view for anti in views],
+            cutoffs=frozen(cutoffs),
+            bucket=frozen(bucket.astype(np.int64)),
+            want=frozen(want),
+            discount=log_discount(deepest),
+            users=users,
+            trained=trained,
         )
 
     def add(self, keep: U8, tally: _Tally, level: int, sample: int) -> None:
@@ -741,34 +723,23 @@ class _Block:
         return frozen(np.divide(1.0, best, out=np.zeros_like(best), where=best > 0))
 
 
-def _general(bench: Bench, wanted: Mapping[str, Metric], how: _How, keep: Mask) -> F64:
+def _general(judged: Judged, wanted: Mapping[str, Metric], settings: _Settings, keep: Mask) -> F64:
     """Return the means metrics x systems of any metrics, through a value for every list."""
-    judged = bench.judged
-    label = np.where(keep, judged.view.label, MASKED).astype(np.int8)
-    view = View(frozen(label), judged.view.value, judged.view.relevance)
-    liked, disliked = count_labels(judged.judgments, judged.lists, view)
-    masked = replace(judged, view=view, liked=liked, disliked=disliked, _kept={})
-    left = np.append(0, np.cumsum(keep))[judged.judgments.start]
-    columns = {
-        "user": pl.Series(judged.lists.user),
-        "liked": pl.Series(liked.astype(np.int64)),
-        "test": pl.Series(np.diff(left)),
-    }
-    if judged.train is not None:
-        columns["train"] = pl.Series(np.diff(judged.train.start))
+    masked = judged.basis.masked(keep)
+    lists = list_columns(judged, masked)
     labels = tuple(k for k, metric in wanted.items() if metric.definition.of != "run")
-    out = np.empty((len(wanted), len(bench.matched)))
+    out = np.empty((len(wanted), len(judged.systems)))
     # System by system, so that no more than one system's values are held at a time.
-    for at, (name, matched) in enumerate(bench.matched.items()):
-        result = Bench(masked, {name: matched}).score(wanted, 1, how.budget, None)
+    for at, (name, matched) in enumerate(judged.matched.items()):
+        result = score(masked, {name: matched}, wanted, threads=1, budget=settings.budget)
         scores = Scores(
-            labels,
-            result,
-            judged.judgments.users,
-            pl.DataFrame(columns),
-            how.users,
-            how.undefined,
-            tuple(wanted),
+            labels=labels,
+            systems=result,
+            user_ids=judged.users,
+            lists=lists,
+            users=settings.users,
+            undefined=settings.undefined,
+            order=tuple(wanted),
         )
         out[:, at] = [mean.value for mean in scores.averages()[name].values()]
     return out
@@ -829,16 +800,16 @@ def user_robustness(
     means = draws.reshape(count, len(levels), len(labels), -1).swapaxes(0, 1)
     users = np.repeat(sizes[:, None], count, axis=1)
     return Robustness(
-        "users",
-        both.systems,
-        tuple(labels),
-        tuple(float(part) for part in levels),
-        _taus(means, everyone),
-        np.zeros_like(users),
-        users,
-        {"judgments": 0, "users": people},
-        _by_metric(means),
-        everyone,
-        seed,
-        both.notes,
+        to="users",
+        systems=both.systems,
+        metrics=tuple(labels),
+        shares=tuple(float(part) for part in levels),
+        tau=_taus(means, everyone),
+        judgments=np.zeros_like(users),
+        users=users,
+        full={"judgments": 0, "users": people},
+        means=_by_metric(means),
+        full_means=everyone,
+        seed=seed,
+        notes=both.notes,
     )

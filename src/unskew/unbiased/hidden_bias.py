@@ -6,17 +6,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Unpack
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64, frozen
 from unskew.checks import as_count, check_share, checked, choose, is_number
-from unskew.data.relevance import Relevance, Rule
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
-from unskew.judging.shape import BLOCK, Matched, Scratch
+from unskew.judging.judged import Judged, second_argument
+from unskew.judging.reading import DataOptions
+from unskew.judging.shape import BLOCK, Basis, Matched, Scratch
 from unskew.metrics.definition import missing
 from unskew.metrics.weighted import Columns, Linear
 from unskew.report.charts import Figure, as_figure
@@ -28,9 +30,8 @@ from unskew.unbiased.ips import (
     ROWS,
     UNUSABLE,
     Averages,
-    Laid,
     Scales,
-    lay,
+    judge_for_estimates,
     weigh,
 )
 from unskew.unbiased.weighted_metrics import Estimand, estimands
@@ -255,26 +256,18 @@ def linear_form(one: Estimand) -> Linear:
 @checked
 def sensitivity(
     judgments: object,
-    systems: object,
+    runs: object = None,
     metric: str = "P@10",
     *,
     model: str = "odds",
     propensity: object = None,
     weights: object = None,
-    train: object = None,
     random: object = None,
-    items: object = None,
-    liked: float | None = None,
-    above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
-    relevance: Relevance | str | None = None,
     resamples: int = RESAMPLES,
     level: float = LEVEL,
-    ties: str | None = None,
     seed: int = 0,
-    depth: int | None = None,
     threads: int | None = None,
+    **data: Unpack[DataOptions],
 ) -> Sensitivity:
     """Find how wrong propensities must be for the better of two systems to be the worse.
 
@@ -282,8 +275,9 @@ def sensitivity(
 
     Parameters
     ----------
-    judgments, systems
-        As for `estimate`.
+    judgments, runs, seed, data
+        Judged data (`judge`) alone, with the metric as the second argument; or raw data and their
+        options as `judge` takes them.
     metric
         P, DCG, RBP, Recall, SR or ADG, or an anti-twin. Of Recall, SR and ADG the ratio of sums
         over users, whose divisor systems share.
@@ -291,12 +285,12 @@ def sensitivity(
         `odds`: the odds of being judged may be 1/Γ to Γ times what is assumed (the marginal
         sensitivity model of Tan 2006, after Rosenbaum); needs propensities. `weights`: the weights
         may.
-    propensity, weights, train, random, items, liked, above, gain, loss, relevance
+    propensity, weights, random
         As for `estimate`.
     resamples, level
         Of the intervals by which estimates are called usable or not, as for `estimate`.
-    ties, seed, depth, threads
-        As for `evaluate`.
+    threads
+        Never changes a result.
 
     Examples
     --------
@@ -312,57 +306,57 @@ def sensitivity(
     choose("model", model, MODELS)
     if model == "odds" and weights is not None:
         raise SettingError("model='odds' is about propensities; with weights take model='weights'")
+    runs, metric = second_argument(judgments, runs, metric, "P@10")
     one = next(iter(estimands(metric).values()))
     linear_form(one)
-    rules = {"liked": liked, "above": above, "gain": gain, "loss": loss, "relevance": relevance}
-    laid = lay(
-        judgments, systems, {one.label: one}, train, items, rules, ties, seed, depth, threads
+    judged, notes = judge_for_estimates(
+        judgments, runs, {one.label: one}, seed=seed, threads=threads, **data
     )
-    at_least_two(list(laid.bench.matched))
-    source = weigh(laid, propensity, weights, random)
-    notes = [*laid.notes, *source.notes]
+    at_least_two(list(judged.systems))
+    source = weigh(judged, propensity, weights, random)
+    notes += source.notes
     if model == "odds" and not source.known:
         raise SettingError(
             "these propensities are known up to a factor, so their odds are not; take "
             "model='weights'"
         )
-    scales = Scales.of(laid, source, source.weight)
+    scales = Scales.of(judged, source, source.weight)
     if scales.is_beyond(one):
         raise SettingError(
             f"{metric}: the propensities hold for liked judgments only, and disliked ones count too"
         )
     unusable: dict[str, str] = {}
     if any(scales.gives(one)):
-        run = Averages.of(laid, {one.label: one}, "ratio", threads)
+        run = Averages.of(judged, {one.label: one}, "ratio", threads)
         values = run.results(source.weight, scales, resamples, level, seed, threads)
         unusable = {name: own.reason for (name, _), own in values.items() if own.reason}
     else:
         notes.append("estimates and differences are known up to a factor")
-    result = _sensitivity(laid, one, source.weight, model, notes, unusable)
+    result = _sensitivity(judged, one, source.weight, model, notes, unusable)
     return replace(result, most=scales.high(one)) if source.known else result
 
 
 def _sensitivity(
-    laid: Laid,
+    judged: Judged,
     one: Estimand,
     weight: F64,
     model: str,
     notes: list[str],
     unusable: Mapping[str, str],
 ) -> Sensitivity:
-    judged, kept = laid.bench.judged, laid.asked
-    owner = np.repeat(np.arange(len(judged.lists)), np.diff(judged.judgments.start))
+    basis, kept = judged.basis, judged.with_list
+    owner = np.repeat(np.arange(len(basis.lists)), np.diff(basis.judgments.start))
     inside = kept[owner]
     number = np.cumsum(kept) - 1
     parts = {
-        name: _contributions(laid, matched, one)[inside]
-        for name, matched in laid.bench.matched.items()
+        name: _contributions(basis, matched, one)[inside]
+        for name, matched in judged.matched.items()
         if name not in unusable
     }
     bottom = None
     if not one.is_sum:
         what, power = linear_form(one).column(one.params)
-        bottom = Columns(judged, None).of(what, one.metric.anti, power)[inside]
+        bottom = Columns(basis, None).of(what, one.metric.anti, power)[inside]
     mine = frozen(weight[inside])
     users = int(kept.sum())
     total = users if bottom is None else float(mine @ bottom)
@@ -391,17 +385,17 @@ def _sensitivity(
     )
 
 
-def _contributions(laid: Laid, matched: Matched, one: Estimand) -> F64:
+def _contributions(basis: Basis, matched: Matched, one: Estimand) -> F64:
     """Return what a unit of weight of each judgment adds to a system's value."""
-    judged, metric = laid.bench.judged, one.metric
+    metric = one.metric
     form = linear_form(one)
     what, power = form.column(one.params)
-    column = Columns(judged, None).of(what, metric.anti, power)
-    discount = form.discount(one.params, judged.longest)
-    out = np.zeros(len(judged.judgments))
-    scratch, total = Scratch(), len(judged.lists)
+    column = Columns(basis, None).of(what, metric.anti, power)
+    discount = form.discount(one.params, basis.longest)
+    out = np.zeros(len(basis.judgments))
+    scratch, total = Scratch(), len(basis.lists)
     for lo in range(0, total, BLOCK):
-        hits = matched.hits(judged.judgments, lo, min(lo + BLOCK, total), scratch)
+        hits = matched.hits(basis.judgments, lo, min(lo + BLOCK, total), scratch)
         near = hits.rank <= metric.whole_cutoff
         rows = hits.judgment[near]
         out[rows] = column[rows] * discount[hits.rank[near]]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -22,23 +22,21 @@ from numpy.typing import NDArray
 from unskew.arrays import F64, I64, Mask, frozen
 from unskew.checks import as_count, as_numbers, check_share, checked, choose, is_number
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.readers import read_items, read_ratings
-from unskew.data.relevance import Relevance, Rule
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread, resolve
 from unskew.errors import DataError, DataWarning, SettingError
-from unskew.evaluation.evaluate import MEMORY, memory_bytes, read_runs, relevance_for
-from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks
+from unskew.evaluation.evaluate import MEMORY, memory_bytes
+from unskew.evaluation.scoring import remarks
+from unskew.judging.judged import Judged, Need, as_judged, second_argument
+from unskew.judging.reading import DataOptions
 from unskew.judging.shape import BLOCK, Scratch, View
 from unskew.metrics.block import WHOLE, Block, ratio
-from unskew.metrics.names import Metric, parse
+from unskew.metrics.names import Metric
 from unskew.metrics.weighted import Columns, Seen, liked_hits
-from unskew.recommend.model import Algorithm, as_model, can_score
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.splits.interventions import Intervened
 from unskew.splits.split import shared_rows
-from unskew.targets.lists import TargetLists
 from unskew.unbiased.propensities import Propensity, propensity
 from unskew.unbiased.weighted_metrics import Estimand, estimands, with_unnormalised
 
@@ -337,29 +335,21 @@ class Estimates(Result):
 @checked
 def estimate(
     judgments: object,
-    systems: object,
+    runs: object = None,
     metrics: str | Metric | Iterable[str | Metric] = METRICS,
     *,
     propensity: object = None,
     weights: object = None,
-    train: object = None,
     random: object = None,
-    items: object = None,
-    liked: float | None = None,
-    above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
-    relevance: Relevance | str | None = None,
     clip: float | str | None = None,
     mean: str = "users",
     users: str = "with-list",
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     seed: int = 0,
-    ties: str | None = None,
-    depth: int | None = None,
     threads: int | None = None,
     memory: int | str = MEMORY,
+    **data: Unpack[DataOptions],
 ) -> Estimates:
     r"""Estimate what systems would score were everything judged.
 
@@ -381,10 +371,9 @@ def estimate(
 
     Parameters
     ----------
-    judgments
-        Test ratings, or target lists with one list per user (see `evaluate`).
-    systems
-        Ranked lists by name, as for `evaluate`; on target lists also fitted models.
+    judgments, runs
+        Judged data (`judge`) alone, with the metrics as the second argument; or raw data as `judge`
+        takes them. There must be one list per user.
     metrics
         Names of metrics; also `ADG@10` (mean discounted gain of the liked items) and `ATOP` (their
         mean normalised rank). The DCG of each nDCG is added.
@@ -395,14 +384,8 @@ def estimate(
         Instead: a weight per judgment, in the order of the judgments, or what an intervention's
         `weigh` gave. Known up to a factor: sums have a self-normalised estimate only; nDCG, F1,
         HLU, AP and AUC have none.
-    train, random
-        Training ratings (targets are what is not in them) and ratings of randomly chosen items,
-        for `propensity`.
-    items
-        The catalogue, from which targets are counted. Default: all items of `train`, `judgments`
-        and the lists.
-    liked, above, gain, loss, relevance
-        How a rating is taken, as for `evaluate`.
+    random
+        Ratings of randomly chosen items, for `propensity`.
     clip
         The largest weight: a number, or a quantile of the weights such as ``"99%"``.
     mean
@@ -416,8 +399,12 @@ def estimate(
     resamples, level, seed
         Of the bootstrap over users, which takes the weights as they are; 0 resamples for no
         intervals.
-    ties, depth, threads, memory
-        As for `evaluate`.
+    threads, memory
+        As for `evaluate`; never change a result.
+    data
+        Of raw data, see `judge`: liked, above, gain, loss, relevance; train (targets are what is
+        not in it); items (from which targets are counted; by default all of `train`, `judgments`
+        and the lists); ties, depth.
 
     References
     ----------
@@ -430,35 +417,29 @@ def estimate(
     >>> test = {"user": [1, 1, 2, 2], "item": ["a", "b", "a", "c"], "rating": [5, 1, 4, 2]}
     >>> lists = {"mine": {1: ["a", "c"], 2: ["b", "a"]}}
     >>> p = {"a": 0.5, "b": 1.0, "c": 0.5}
-    >>> made = estimate(test, lists, "P@2", propensity=p, liked=4, resamples=0)
-    >>> made["mine", "P@2"].naive, made["mine", "P@2"].ips
+    >>> result = estimate(test, lists, "P@2", propensity=p, liked=4, resamples=0)
+    >>> result["mine", "P@2"].naive, result["mine", "P@2"].ips
     (0.5, 1.0)
     """
     choose("mean", mean, MEANS)
     choose("users", users, USERS)
     check_share("level", level)
+    runs, metrics = second_argument(judgments, runs, metrics, METRICS)
     wanted = with_unnormalised(estimands(metrics))
-    rules: dict[str, Any] = {
-        "liked": liked,
-        "above": above,
-        "gain": gain,
-        "loss": loss,
-        "relevance": relevance,
-    }
-    laid = lay(judgments, systems, wanted, train, items, rules, ties, seed, depth, threads)
-    notes = [*laid.notes, *_added(metrics, wanted)]
-    source = weigh(laid, propensity, weights, random)
+    judged, notes = judge_for_estimates(judgments, runs, wanted, seed=seed, threads=threads, **data)
+    notes += _added(metrics, wanted)
+    source = weigh(judged, propensity, weights, random)
     notes += source.notes
     weight, clipped = clipped_weights(source.weight, clip)
     described = Weights.of(weight, clipped)
     _warn_of_weights(described, notes)
-    run = Averages(laid, wanted, mean, users, resolve(threads), memory_bytes(memory))
-    scales = Scales.of(laid, source, weight)
+    run = Averages(judged, wanted, mean, users, resolve(threads), memory_bytes(memory))
+    scales = Scales.of(judged, source, weight)
     values = run.results(weight, scales, resamples, level, seed, threads)
     notes += scales.notes(wanted)
     _note_undefined(values, mean, notes)
     _note_bias(wanted, notes)
-    _warn_of_order(values, wanted, tuple(laid.bench.matched), notes)
+    _warn_of_order(values, wanted, tuple(judged.matched), notes)
     how = {
         "weights": source.name,
         "mean": mean,
@@ -467,12 +448,12 @@ def estimate(
         "resamples": resamples,
         "level": level,
         "seed": seed,
-        "relevance": str(laid.bench.judged.view.relevance),
+        "relevance": str(judged.basis.view.relevance),
         **source.facts,
     }
     return Estimates(
         metrics=tuple(wanted),
-        systems=tuple(laid.bench.matched),
+        systems=tuple(judged.matched),
         values=values,
         weights=described,
         how=how,
@@ -491,7 +472,7 @@ def _clipped(
     cut = frozen(np.minimum(source.weight, most))
     share = float(np.mean(source.weight > most))
     part = run.weighted(cut)
-    scales = Scales.of(run.laid, source, cut)
+    scales = Scales.of(run.judged, source, cut)
     return {key: (*run.spread(part, key, scales), share) for key in keys}
 
 
@@ -502,124 +483,39 @@ def _quantile(weight: F64, q: float) -> float:
 # What all estimates of this package share: laying out, weights
 
 
-@dataclass(frozen=True, eq=False)
-class Laid:
-    """Judgments and systems on one numbering, and what propensities are estimated from."""
-
-    bench: Bench
-    tests: Ratings
-    train: Ratings | None
-    notes: tuple[str, ...]
-
-    @property
-    def judgments(self) -> Ratings:
-        """The judgments, in the order in which weights are taken."""
-        return self.bench.judged.judgments
-
-    @cached_property
-    def asked(self) -> Mask:
-        """Which lists any system gave."""
-        some = np.zeros(len(self.bench.judged.lists), np.bool_)
-        for matched in self.bench.matched.values():
-            some |= matched.depth > 0
-        return some
-
-
-def lay(
+def judge_for_estimates(
     judgments: object,
-    systems: object,
+    runs: object,
     wanted: Mapping[str, Estimand],
-    train: object,
-    items: object,
-    rules: Mapping[str, Any],
-    ties: str | None,
+    *,
     seed: int,
-    depth: int | None,
     threads: int | None,
-) -> Laid:
-    """Read everything and lay systems over judgments, once for all that is computed."""
-    if depth is not None:
-        as_count("depth", depth)
-    deepest = max(one.metric.whole_cutoff for one in wanted.values())
-    # AUC needs to know the targets, so that laying out counts them.
-    plain = {"AUC": parse("AUC" if deepest == WHOLE else f"AUC@{deepest}")}
-    if isinstance(judgments, TargetLists):
-        return _lay_lists(
-            judgments, systems, wanted, plain, train, items, rules, ties, seed, depth, threads
+    **data: Unpack[DataOptions],
+) -> tuple[Judged, list[str]]:
+    """Return judged data with one list per user and targets counted, and what to know of them."""
+    judged = as_judged(judgments, runs, seed=seed, **data)
+    if judged.targets is not None and not judged.targets.per_user:
+        raise SettingError(
+            "estimates need one list per user: lists with one relevant item, or within strata, "
+            "rank other targets for every judgment"
         )
-    tests = read_ratings(judgments)
-    if not len(tests):
+    if not len(judged.tests):
         raise DataError("there are no judgments")
-    training = None if train is None else read_ratings(train)
-    rule, notes = _relevance(tests, rules)
-    runs = read_runs(systems, ties, seed, (tests.users, tests.items))
-    if items is None:
-        known = [tests.items, *(run.items for run in runs.values())]
-        known += [] if training is None else [training.items]
-        catalogue = Ids.union(*known)[0].values
-    else:
-        catalogue = read_items(items)
-    bench = lay_runs(tests, runs, training, catalogue, rule, plain, depth)
-    notes += [note for run in runs.values() for note in run.notes]
-    notes += remarks(bench, {label: one.metric for label, one in wanted.items()}, "with-list")
-    _remark_overlap(bench, notes)
-    return Laid(bench, tests, training, tuple(notes))
-
-
-def _remark_overlap(bench: Bench, notes: list[str]) -> None:
-    train = bench.judged.train
-    again = 0 if train is None else int(shared_rows(bench.judged.judgments, train).sum())
-    if again:
+    deepest = max(one.metric.whole_cutoff for one in wanted.values())
+    scan = None if deepest == WHOLE else deepest
+    judged = judged.prepare(Need(scan=scan, catalogue="all"), threads)
+    metrics = {label: one.metric for label, one in wanted.items()}
+    notes = [*judged.read.relevance, *judged.read.targets, *judged.read.runs]
+    notes += remarks(judged, metrics, "with-list")
+    train = judged.basis.train
+    again = 0 if train is None else int(shared_rows(judged.judgments, train).sum())
+    if again and judged.targets is None:
         _warn(
             notes,
             f"{again:,} judgments are of pairs in training, which are no targets: take them out of "
             f"the test ratings",
         )
-
-
-def _lay_lists(
-    lists: TargetLists,
-    systems: object,
-    wanted: Mapping[str, Estimand],
-    plain: dict[str, Metric],
-    train: object,
-    items: object,
-    rules: Mapping[str, Any],
-    ties: str | None,
-    seed: int,
-    depth: int | None,
-    threads: int | None,
-) -> Laid:
-    given = {
-        "train": train,
-        "items": items,
-        **{k: rules[k] for k in ("liked", "above", "relevance")},
-    }
-    for name, value in given.items():
-        if value is not None:
-            raise SettingError(f"target lists know their {name} already: leave {name}=… out")
-    if not lists.per_user:
-        raise SettingError(
-            "estimates need one list per user: lists with one relevant item, or within strata, "
-            "rank other targets for every judgment"
-        )
-    if not len(lists.tests):
-        raise DataError("there are no judgments")
-    named = dict(systems) if isinstance(systems, Mapping) else {"run": systems}
-    models = {k: v for k, v in named.items() if isinstance(v, Algorithm) or can_score(v)}
-    ready = {k: v for k, v in named.items() if k not in models}
-    ids = (lists.judgments.users, lists.judgments.items)
-    runs = read_runs(ready, ties, seed, ids) if ready else {}
-    laid = {k: runs[k] if k in runs else as_model(models[k], lists.train) for k in named}
-    bench = lay_lists(lists, laid, plain, depth, ties or "id", seed, threads)
-    told = {label: one.metric for label, one in wanted.items()}
-    notes = [*lists.notes, *remarks(bench, told, "with-list")]
-    return Laid(bench, lists.tests, lists.train, tuple(notes))
-
-
-def _relevance(tests: Ratings, rules: Mapping[str, Any]) -> tuple[Relevance, list[str]]:
-    names = ("liked", "above", "gain", "loss", "relevance")
-    return relevance_for(tests, *(rules[name] for name in names))
+    return judged, notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -636,14 +532,14 @@ class Source:
     """Whether they hold for liked judgments only."""
 
 
-def weigh(laid: Laid, given: object, weights: object, random: object) -> Source:
+def weigh(judged: Judged, given: object, weights: object, random: object) -> Source:
     """Find the weight of every judgment: 1 / propensity, or what was given."""
     if weights is not None:
         if given is not None:
             raise SettingError("give either propensity or weights, not both")
         if random is not None:
             raise SettingError("random=… is for propensities; weights are taken as they are")
-        return _given_weights(laid, weights)
+        return _given_weights(judged, weights)
     if isinstance(given, Propensity):
         if random is not None:
             raise SettingError("random=… goes to propensity(…), which is given already")
@@ -651,34 +547,34 @@ def weigh(laid: Laid, given: object, weights: object, random: object) -> Source:
     else:
         how = "popularity" if given is None else given
         fitted = random is not None and how == "popularity"
-        rule = laid.bench.judged.view.relevance if fitted else None
-        own = propensity(laid.train, laid.tests, how, random=random, relevance=rule)
-    chance = aligned(laid.judgments, own.test, own.value, "propensity")
+        rule = judged.basis.view.relevance if fitted else None
+        own = propensity(judged.train, judged.tests, how, random=random, relevance=rule)
+    chance = aligned(judged.judgments, own.test, own.value, "propensity")
     facts = {"propensity": dict(own.facts), "known": own.known, "liked_only": own.liked_only}
     name = f"propensity ({own.method})"
     return Source(frozen(1.0 / chance), name, own.known, facts, own.notes, own.liked_only)
 
 
-def _given_weights(laid: Laid, weights: object) -> Source:
+def _given_weights(judged: Judged, weights: object) -> Source:
     if isinstance(weights, Intervened):
         if weights.weight is None:
             raise SettingError(
                 "these ratings were drawn, not weighted: judge by them as they are, or take "
                 "weigh(…) instead of sample(…)"
             )
-        values = aligned(laid.judgments, weights.ratings, weights.weight, "weight")
+        values = aligned(judged.judgments, weights.ratings, weights.weight, "weight")
         name = f"intervention ({weights.design['kind']}, {weights.design['method']})"
     else:
         column = as_numbers("weights", weights)
-        if column.shape != (len(laid.tests),):
+        if column.shape != (len(judged.tests),):
             raise DataError(
-                f"weights: one per judgment is needed ({len(laid.tests):,}), got {column.shape}"
+                f"weights: one per judgment is needed ({len(judged.tests):,}), got {column.shape}"
             )
-        values, name = aligned(laid.judgments, laid.tests, column, "weight"), "given weights"
+        values, name = aligned(judged.judgments, judged.tests, column, "weight"), "given weights"
     bad = ~((values >= 0) & (values <= MOST_WEIGHT))
     if bad.any() or not values.sum() > 0:
         row = int(np.argmax(bad))
-        example = f"{values[row]:g}, {_pair(laid.judgments, row)}" if bad.any() else "only 0"
+        example = f"{values[row]:g}, {_pair(judged.judgments, row)}" if bad.any() else "only 0"
         raise DataError(
             f"weights must be numbers from 0 to {MOST_WEIGHT:g} and not all 0, got {example}"
         )
@@ -783,23 +679,23 @@ class Scales:
     longest: int
 
     @classmethod
-    def of(cls, laid: Laid, source: Source, weight: F64) -> Scales:
+    def of(cls, judged: Judged, source: Source, weight: F64) -> Scales:
         """Add the weights up by list."""
-        judged = laid.bench.judged
         from unskew.metrics import kernels
 
-        column = frozen(weight * judged.view.judged)
-        everyone, start = judged.lists.user, judged.judgments.start
+        basis = judged.basis
+        column = frozen(weight * basis.view.judged)
+        everyone, start = basis.lists.user, basis.judgments.start
         sums = kernels.sum_judged(everyone, start, column, 0, everyone.size)
-        targets = judged.lists.targets
+        targets = basis.lists.targets
         return cls(
             known=source.known,
             liked_only=source.liked_only,
-            one_sided=not (judged.disliked.sum() and judged.liked.sum()),
+            one_sided=not (basis.disliked.sum() and basis.liked.sum()),
             targets=None if targets is None else targets.astype(np.float64),
             weight=sums,
-            view=judged.view,
-            longest=judged.longest,
+            view=basis.view,
+            longest=basis.longest,
         )
 
     def gives(self, one: Estimand) -> tuple[bool, bool]:
@@ -870,7 +766,7 @@ class _Part:
 class Averages:
     """The passes over all lists, and what becomes of them."""
 
-    laid: Laid
+    judged: Judged
     wanted: dict[str, Estimand]
     mean: str
     users: str
@@ -879,10 +775,10 @@ class Averages:
 
     @classmethod
     def of(
-        cls, laid: Laid, wanted: dict[str, Estimand], mean: str, threads: int | None
+        cls, judged: Judged, wanted: dict[str, Estimand], mean: str, threads: int | None
     ) -> Averages:
         """Average over users with a list, as `estimate` does by default."""
-        return cls(laid, wanted, mean, "with-list", resolve(threads), memory_bytes(MEMORY))
+        return cls(judged, wanted, mean, "with-list", resolve(threads), memory_bytes(MEMORY))
 
     @cached_property
     def _groups(self) -> list[tuple[Estimand, I64, list[tuple[int, int]]]]:
@@ -902,8 +798,8 @@ class Averages:
     def kept(self) -> Mask:
         """Which lists are averaged."""
         if self.users == "with-list":
-            return self.laid.asked
-        judged = np.diff(self.laid.judgments.start) > 0
+            return self.judged.with_list
+        judged = np.diff(self.judged.judgments.start) > 0
         return judged if self.users == "with-test" else np.ones(judged.size, np.bool_)
 
     def both(self, weight: F64, diagnose: bool) -> tuple[_Part, _Part]:
@@ -916,27 +812,27 @@ class Averages:
         return self._pass([weight], False)[0]
 
     def _pass(self, weights: list[F64 | None], diagnose: bool) -> list[_Part]:
-        bench = self.laid.bench
-        judged, total, rows = bench.judged, len(bench.judged.lists), len(self.wanted)
-        columns = [Columns(judged, weight) for weight in weights]
-        shape = (len(columns), len(bench.matched), rows, total)
+        basis, matched_by_name = self.judged.basis, self.judged.matched
+        total, rows = len(basis.lists), len(self.wanted)
+        columns = [Columns(basis, weight) for weight in weights]
+        shape = (len(columns), len(matched_by_name), rows, total)
         top = np.empty(shape)
         keep = any(self._divided)
-        bottom = np.ones(shape if keep else (len(columns), len(bench.matched), 0, 0))
-        each = 8 * rows * 6 * len(columns) + 48 * len(judged.judgments) / max(total, 1) + 64
+        bottom = np.ones(shape if keep else (len(columns), len(matched_by_name), 0, 0))
+        each = 8 * rows * 6 * len(columns) + 48 * len(basis.judgments) / max(total, 1) + 64
         most = max(int(self.budget / self.threads / each), 1)
         step = max(min(most, BLOCK, -(-total // self.threads)), 1)
         blocks = [(lo, min(lo + step, total)) for lo in range(0, total, step)]
         deepest = self._diagnosed if diagnose else []
-        slots = np.empty((len(bench.matched), len(self._cuts), 2, total if diagnose else 0))
+        slots = np.empty((len(matched_by_name), len(self._cuts), 2, total if diagnose else 0))
 
         def fill(bounds: tuple[int, int]) -> dict[str, list[tuple[NDArray[Any], F64]]]:
             lo, hi = bounds
             shared: dict[object, F64] = {}
             scratch = Scratch()
             hits: dict[str, list[tuple[NDArray[Any], F64]]] = {}
-            for place, (name, matched) in enumerate(bench.matched.items()):
-                block = Block.of(judged, matched, lo, hi, shared, scratch, {})
+            for place, (name, matched) in enumerate(matched_by_name.items()):
+                block = Block.of(basis, matched, lo, hi, shared, scratch, {})
                 for at, column in enumerate(columns):
                     seen = {anti: Seen(block, column, anti) for anti in (False, True)}
                     for one, cuts, places in self._groups:
@@ -959,10 +855,10 @@ class Averages:
                         hits[name].append((rank, columns[-1].each[judgment]))
             return hits
 
-        size = total * rows * len(bench.matched)
+        size = total * rows * len(matched_by_name)
         found = map_blocks(fill, blocks, self.threads, size=size)
         described = self._describe(found, deepest) if diagnose else {}
-        names = list(bench.matched)
+        names = list(matched_by_name)
         return [
             _Part(
                 dict(zip(names, top[at], strict=True)),
@@ -994,7 +890,7 @@ class Averages:
         """Describe the weights of the liked hits of each system above each cutoff."""
         result: dict[tuple[str, str], Weights] = {}
         known: dict[tuple[str, int, int], Weights] = {}
-        for name in self.laid.bench.matched:
+        for name in self.judged.matched:
             for side, (anti, _) in enumerate(sides):
                 rank = np.concatenate([part[name][side][0] for part in found])
                 weight = np.concatenate([part[name][side][1] for part in found])
@@ -1077,7 +973,7 @@ class Averages:
         found: dict[tuple[str, str], Estimate] = {}
         size = np.zeros(users) if scales.targets is None else scales.targets[self.kept]
         shared = [size, scales.weight[self.kept]]
-        for name in self.laid.bench.matched:
+        for name in self.judged.matched:
             columns: list[F64] = list(shared)
             for row in range(len(self.wanted)):
                 columns += [*self._sides(plain, name, row), *self._sides(weighted, name, row)]

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64
 from unskew.checks import check_share, checked, is_number
-from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, SettingError
+from unskew.judging.judged import Judged, second_argument
+from unskew.judging.reading import DataOptions
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.sample_sizes import check_power
@@ -27,9 +28,8 @@ from unskew.unbiased.ips import (
     UNUSABLE,
     Averages,
     Estimate,
-    Laid,
     Scales,
-    lay,
+    judge_for_estimates,
     weigh,
 )
 from unskew.unbiased.weighted_metrics import Estimand, estimands
@@ -97,7 +97,7 @@ class JudgmentsNeeded(Result):
 @checked
 def judgments_needed(
     judgments: object,
-    systems: object,
+    runs: object = None,
     metric: str = "P@10",
     *,
     difference: float | None = None,
@@ -106,19 +106,12 @@ def judgments_needed(
     alpha: float = 0.05,
     propensity: object = None,
     weights: object = None,
-    train: object = None,
     random: object = None,
-    items: object = None,
-    liked: float | None = None,
-    above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
-    relevance: Relevance | str | None = None,
     resamples: int = RESAMPLES,
     level: float = LEVEL,
-    ties: str | None = None,
     seed: int = 0,
     threads: int | None = None,
+    **data: Unpack[DataOptions],
 ) -> JudgmentsNeeded:
     r"""Say how many slots, drawn at random and judged, would tell systems apart.
 
@@ -129,9 +122,10 @@ def judgments_needed(
 
     Parameters
     ----------
-    judgments, systems
-        As for `estimate`. Judgments say how large differences may be; the slots counted are those
-        of the lists, judged or not.
+    judgments, runs, seed, data
+        Judged data (`judge`) alone, with the metric as the second argument; or raw data and their
+        options as `judge` takes them. Judgments say how large differences may be; the slots counted
+        are those of the lists, judged or not.
     metric
         P, RBP, or DCG (with gain 1 for what is liked), with a cutoff.
     difference
@@ -142,12 +136,12 @@ def judgments_needed(
         How many of the slots are liked. Default: the mean weighted precision of both systems.
     power, alpha
         How surely it should be found, and the level of the two-sided test; power is above alpha.
-    propensity, weights, train, random, items, liked, above, gain, loss, relevance
+    propensity, weights, random
         As for `estimate`.
     resamples, level
         Of the intervals by which estimates are called usable or not, as for `estimate`.
-    ties, seed, threads
-        As for `evaluate`.
+    threads
+        Never changes a result.
 
     Examples
     --------
@@ -158,6 +152,7 @@ def judgments_needed(
     >>> us.unbiased.judgments_needed(test, runs, "P@2", liked=4, **wanted).table().rows()
     [('x', 'y', 0.5, 8, 8, None)]
     """
+    runs, metric = second_argument(judgments, runs, metric, "P@10")
     one = next(iter(estimands(metric).values()))
     linear_form(one)
     if not one.is_sum or one.metric.cutoff is None:
@@ -175,31 +170,24 @@ def judgments_needed(
         )
     if liked_share is not None:
         check_share("liked_share", liked_share)
-    rules: dict[str, Any] = {
-        "liked": liked,
-        "above": above,
-        "gain": gain,
-        "loss": loss,
-        "relevance": relevance,
-    }
     precision = estimands(f"{'anti-' * one.metric.anti}P@{one.metric.cutoff}")
     wanted = {one.label: one, **precision}
-    laid = lay(judgments, systems, wanted, train, items, rules, ties, seed, None, threads)
-    names = list(laid.bench.matched)
+    judged, _ = judge_for_estimates(judgments, runs, wanted, seed=seed, threads=threads, **data)
+    names = list(judged.systems)
     at_least_two(names)
     values: Mapping[tuple[str, str], Estimate] = {}
     if difference is None or liked_share is None:
-        laid = _with_gain_1(laid)
-        source = weigh(laid, propensity, weights, random)
-        run = Averages.of(laid, wanted, "users", threads)
-        scales = Scales.of(laid, source, source.weight)
+        judged = _with_gain_1(judged)
+        source = weigh(judged, propensity, weights, random)
+        run = Averages.of(judged, wanted, "users", threads)
+        scales = Scales.of(judged, source, source.weight)
         values = run.results(source.weight, scales, resamples, level, seed, threads)
-    slots = _slots(laid, one)
+    slots = _slots(judged, one)
     rows, shares = [], []
     factor = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(power)
     asks = [one.label] * (difference is None) + list(precision) * (liked_share is None)
     for a, b in combinations(names, 2):
-        adds = _differing(slots[a], slots[b], int(laid.asked.sum()))
+        adds = _differing(slots[a], slots[b], int(judged.with_list.sum()))
         row = {"a": a, "b": b, "difference": difference, "slots": int(adds.size), "needed": None}
         reasons = [
             f"the estimate of {name} is {UNUSABLE}: {values[name, label].reason}"
@@ -232,21 +220,19 @@ def _largest_difference(one: Estimand) -> float:
     return float(form.discount(one.params, min(cutoff, 1 << 20)).sum())
 
 
-def _with_gain_1(laid: Laid) -> Laid:
+def _with_gain_1(judged: Judged) -> Judged:
     """Return the same with gain and loss 1: what slots are counted with."""
-    view = laid.bench.judged.view
-    rule = replace(view.relevance, gain="binary", loss="binary")
-    judged = replace(laid.bench.judged, view=replace(view, relevance=rule))
-    return replace(laid, bench=replace(laid.bench, judged=judged))
+    rule = replace(judged.relevance, gain="binary", loss="binary")
+    return replace(judged, relevance=rule, view=replace(judged.view, relevance=rule))
 
 
-def _slots(laid: Laid, one: Estimand) -> dict[str, tuple[I64, F64]]:
+def _slots(judged: Judged, one: Estimand) -> dict[str, tuple[I64, F64]]:
     """Return the slots of each system: (list, item) as one number, and what a liked item adds."""
-    judged, cutoff = laid.bench.judged, one.metric.whole_cutoff
+    basis, cutoff = judged.basis, one.metric.whole_cutoff
     form = linear_form(one)
-    discount = form.discount(one.params, max(judged.longest, min(cutoff, 1 << 20)))
+    discount = form.discount(one.params, max(basis.longest, min(cutoff, 1 << 20)))
     slots = {}
-    for name, matched in laid.bench.matched.items():
+    for name, matched in judged.matched.items():
         if matched.is_full:
             raise SettingError(
                 f"{name}: give ready-made lists (rank(…) makes them) to count the slots in which "

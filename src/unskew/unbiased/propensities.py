@@ -28,7 +28,7 @@ from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
-from unskew.evaluation.evaluate import relevance_for
+from unskew.judging.reading import relevance_for
 from unskew.report.charts import BLUE, GREY, Figure, as_figure
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import shared_rows

@@ -15,6 +15,7 @@ from unskew.arrays import F64
 from unskew.checks import as_count, checked, choose
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import evaluate
+from unskew.judging.judged import second_argument
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 
@@ -97,30 +98,28 @@ class StratifiedRecall(Result):
 @checked
 def stratified_recall(
     judgments: object,
-    systems: object,
+    runs: object = None,
     cutoff: int = 10,
     gammas: Sequence[float] = GAMMAS,
     *,
     mean: str = "users",
-    train: object = None,
-    **how: Any,
+    **settings: Any,
 ) -> StratifiedRecall:
     """Compute stratified recall over a sweep of γ, to see where the order of systems changes.
 
     Parameters
     ----------
-    judgments, systems
-        As for `evaluate`.
+    judgments, runs
+        Judged data (`judge`) alone, with the cutoff as the second argument; or raw data as `judge`
+        takes them. Liked ratings of items are counted in training ratings too, where given.
     cutoff
         Of the lists.
     gammas
         From 0 (recall) up: an item that n users like counts n^(-γ/(γ+1)).
     mean
         `users`, or `ratio` of the sums over all users (Steck).
-    train
-        Training ratings, from which liked ratings of items are counted too.
-    how
-        Further settings of `evaluate`, such as liked=4.
+    settings
+        Further settings of `evaluate`, such as liked=4 or train=….
 
     References
     ----------
@@ -135,13 +134,14 @@ def stratified_recall(
     >>> made.values.round(3).tolist()
     [[0.75, 0.634], [0.25, 0.366]]
     """
+    runs, cutoff = second_argument(judgments, runs, cutoff, 10)
     as_count("cutoff", cutoff)
     choose("mean", mean, ("users", "ratio"))
     steps = [float(gamma) for gamma in gammas]
     if len(steps) < 2 or sorted(set(steps)) != steps or not all(0 <= g < math.inf for g in steps):
         raise SettingError(f"gammas must be at least two numbers from 0 up, rising; got {gammas!r}")
     labels = [f"SR(gamma={gamma!r},mean={mean})@{cutoff}" for gamma in steps]
-    scores = evaluate(judgments, systems, labels, train=train, **how)
+    scores = evaluate(judgments, runs, labels, **settings)
     means = scores.means()
     values = np.array([[means[name][label] for label in labels] for name in scores.systems])
     return StratifiedRecall(

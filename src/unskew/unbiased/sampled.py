@@ -28,7 +28,8 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
-from unskew.evaluation.one_relevant import anchor_ranks, full_ranks, of_rank, value_at
+from unskew.evaluation.one_relevant import of_rank, value_at
+from unskew.judging.anchors import anchor_ranks, full_ranks
 from unskew.judging.rank import ranks_of
 from unskew.metrics.names import Metric
 from unskew.recommend.model import as_model

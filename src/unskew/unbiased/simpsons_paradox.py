@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I64, Mask, frozen
+from unskew.arrays import F64, I64, Mask
 from unskew.checks import as_count, checked
-from unskew.data.relevance import Relevance, Rule
 from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, memory_bytes
-from unskew.evaluation.scoring import Bench
-from unskew.judging.shape import MASKED, count_labels
+from unskew.evaluation.scoring import score
+from unskew.judging.judged import Judged, second_argument
+from unskew.judging.reading import DataOptions
 from unskew.metrics.names import Metric, parse
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.correlation import kendall
 from unskew.stats.user_draws import at_least_two
-from unskew.unbiased.ips import Laid, lay, weigh
+from unskew.unbiased.ips import judge_for_estimates, weigh
 from unskew.unbiased.weighted_metrics import Estimand
 
 
@@ -157,46 +158,38 @@ class PropensityStrata(Result):
 @checked
 def propensity_strata(
     judgments: object,
-    systems: object,
+    runs: object = None,
     metric: str = "nDCG@10",
     *,
     strata: int = 2,
     propensity: object = None,
     truth: Mapping[str, float] | None = None,
-    train: object = None,
     random: object = None,
-    liked: float | None = None,
-    above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
-    relevance: Relevance | str | None = None,
-    ties: str | None = None,
     seed: int = 0,
-    depth: int | None = None,
     threads: int | None = None,
     memory: int | str = MEMORY,
+    **data: Unpack[DataOptions],
 ) -> PropensityStrata:
     """Judge systems within strata of judgments that were about equally likely to be made.
 
     Parameters
     ----------
-    judgments, systems
-        As for `estimate`.
+    judgments, runs, seed, data
+        Judged data (`judge`) alone, with the metric as the second argument; or raw data and their
+        options as `judge` takes them.
     metric
         Any metric of judged hits. Within a stratum only its judgments count, all others are taken
         as unjudged; the mean is over users with a liked judgment in it.
     strata
         How many, with about as many judgments each. Equal propensities are never parted, so there
         can be fewer.
-    propensity, train, random
+    propensity, random
         As for `estimate`.
     truth
         What the systems really score, by name, where it is known: adds the rank correlation of each
         stratum with it.
-    liked, above, gain, loss, relevance
-        As for `evaluate`.
-    ties, seed, depth, threads, memory
-        As for `evaluate`.
+    threads, memory
+        As for `evaluate`; never change a result.
 
     References
     ----------
@@ -212,42 +205,49 @@ def propensity_strata(
     [{'x': 0.0, 'y': 1.0}, {'x': 1.0, 'y': 0.0}]
     """
     as_count("strata", strata, least=2)
+    runs, metric = second_argument(judgments, runs, metric, "nDCG@10")
     wanted = parse(metric)
     if wanted.definition.of != "judged" or wanted.params.get("mean") == "ratio":
         raise SettingError(f"{metric}: strata need a metric of judged hits with a value per user")
-    rules = {"liked": liked, "above": above, "gain": gain, "loss": loss, "relevance": relevance}
     named = {metric: Estimand(metric, wanted)}
-    laid = lay(judgments, systems, named, train, None, rules, ties, seed, depth, threads)
-    at_least_two(list(laid.bench.matched))
-    if truth is not None and set(truth) != set(laid.bench.matched):
+    judged, notes = judge_for_estimates(judgments, runs, named, seed=seed, threads=threads, **data)
+    at_least_two(list(judged.systems))
+    if truth is not None and set(truth) != set(judged.systems):
         raise DataError(
-            f"truth must name the systems {', '.join(laid.bench.matched)}, got "
+            f"truth must name the systems {', '.join(judged.systems)}, got "
             f"{', '.join(map(str, truth))}"
         )
-    source = weigh(laid, propensity, None, random)
+    source = weigh(judged, propensity, None, random)
     chance = 1.0 / source.weight
     home = _cut(chance, strata)
-    notes = [*laid.notes, *source.notes]
+    notes += source.notes
     if int(home.max()) + 1 < strata:
         notes.append(f"{int(home.max()) + 1} strata: more would part equal propensities")
-    how = (metric, wanted, resolve(threads), memory_bytes(memory))
-    every, _ = _means(laid, np.ones(chance.size, np.bool_), *how)
+    measure = partial(
+        _means,
+        judged,
+        label=metric,
+        metric=wanted,
+        threads=resolve(threads),
+        budget=memory_bytes(memory),
+    )
+    every, _ = measure(np.ones(chance.size, np.bool_))
     parts = []
     for number in range(int(home.max()) + 1):
         mine = home == number
-        values, users = _means(laid, mine, *how)
+        values, users = measure(mine)
         parts.append(
             PropensityStratum(
                 float(chance[mine].min()),
                 float(chance[mine].max()),
                 int(mine.sum()),
-                int((laid.bench.judged.view.liked[mine] > 0).sum()),
+                int((judged.view.liked[mine] > 0).sum()),
                 users,
                 values,
             )
         )
     return PropensityStrata(
-        metric, tuple(laid.bench.matched), every, tuple(parts), wanted.better, truth, tuple(notes)
+        metric, tuple(judged.systems), every, tuple(parts), wanted.better, truth, tuple(notes)
     )
 
 
@@ -259,15 +259,12 @@ def _cut(chance: F64, strata: int) -> I64:
 
 
 def _means(
-    laid: Laid, mine: Mask, label: str, metric: Metric, threads: int, budget: int
+    judged: Judged, mine: Mask, *, label: str, metric: Metric, threads: int, budget: int
 ) -> tuple[dict[str, float], int]:
     """Return each system's mean when only some judgments count, over users with a liked one."""
-    judged = laid.bench.judged
-    view = replace(judged.view, label=frozen(np.where(mine, judged.view.label, MASKED)))
-    liked, disliked = count_labels(judged.judgments, judged.lists, view)
-    part = replace(judged, view=view, liked=liked, disliked=disliked, _kept={})
-    scored = Bench(part, laid.bench.matched).score({label: metric}, threads, budget, None)
-    kept = laid.asked & ((disliked if metric.anti else liked) > 0)
+    part = judged.basis.masked(mine)
+    scored = score(part, judged.matched, {label: metric}, threads=threads, budget=budget)
+    kept = judged.with_list & ((part.disliked if metric.anti else part.liked) > 0)
     if not kept.any():
         raise DataError(f"{label}: a stratum holds no liked judgment; take fewer strata")
     means = {

@@ -9,9 +9,9 @@ whole score: contributions add up to the score, so that each stratum has a share
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -19,30 +19,25 @@ import polars as pl
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import as_count, check_share, checked, choose
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.readers import read_ratings
-from unskew.data.relevance import Relevance, Rule
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError, SettingError, unknown_name
-from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes, read_runs, relevance_for
+from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
-from unskew.evaluation.scoring import Bench, lay_lists, lay_runs, remarks
-from unskew.judging.shape import BLOCK, LIKED, MASKED, Matched, Scratch, View, count_labels
-from unskew.metrics.block import Block, Judged
+from unskew.evaluation.scoring import Progress, list_columns, prepare, remarks, score
+from unskew.judging.judged import Judged, as_judged, second_argument
+from unskew.judging.reading import DataOptions
+from unskew.judging.shape import BLOCK, LIKED, Basis, Matched, Scratch
+from unskew.metrics.block import Block
 from unskew.metrics.names import Metric
 from unskew.metrics.strata import Portion
-from unskew.recommend.model import Model, as_model, can_score
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.runs import Run
 from unskew.splits.popularity import item_counts
 from unskew.splits.strata import judgment_bins
 from unskew.stats.pairing import paired
 from unskew.stats.user_draws import reweighted
-from unskew.targets.lists import TargetLists
-
-Progress = Callable[[int, int], None]
 
 METRICS = ("P@10", "Recall@10", "nDCG@10")
 """What is computed when no metrics are named."""
@@ -276,7 +271,7 @@ class StrataReport(Result):
 @checked
 def strata(
     judgments: object,
-    runs: object,
+    runs: object = None,
     metrics: str | Metric | Iterable[str | Metric] = METRICS,
     *,
     by: str | Mapping[Any, Any] | pl.DataFrame = "popularity",
@@ -284,29 +279,23 @@ def strata(
     m: int | None = None,
     equal: str | None = None,
     head: int = 1,
-    train: object = None,
-    liked: float | None = None,
-    above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
-    relevance: Relevance | str | None = None,
     users: str = "with-test",
     undefined: str = "zero",
-    ties: str | None = None,
-    depth: int | None = None,
     bootstrap: int = BOOTSTRAP,
     level: float = LEVEL,
     seed: int = 0,
     threads: int | None = None,
     memory: int | str = MEMORY,
     progress: Progress | None = None,
+    **data: Unpack[DataOptions],
 ) -> StrataReport:
     """Measure systems within strata of items or users, and tell where their score comes from.
 
     Parameters
     ----------
     judgments, runs, metrics
-        As in `evaluate`: test ratings with ranked lists, or target lists with fitted models.
+        Judged data (`judge`) alone, with the metrics as the second argument; or raw data as `judge`
+        takes them.
     by
         `popularity`: strata of items by falling number of training ratings (without `train`, of
         test ratings). `activity`: of users by falling number of training ratings.
@@ -322,15 +311,15 @@ def strata(
         training `judgments` (castells2018 section 5.1.3).
     head
         How many of the first strata are the head.
-    train
-        Training ratings.
-    liked, above, gain, loss, relevance, users, undefined, ties, depth
+    users, undefined
         As in `evaluate`. Which users are averaged is looked up within each stratum: by default
         those with a judgment in it.
     bootstrap, level, seed
         Draws of users, with replacement, for the intervals (percentiles); 0 for none.
     threads, memory, progress
         As in `evaluate`; never change a result.
+    data
+        Of raw data, see `judge`: liked, above, gain, loss, relevance, train, items, ties, depth.
 
     Returns
     -------
@@ -350,57 +339,46 @@ def strata(
     >>> train = {"user": [1, 2, 3, 3], "item": ["a", "a", "a", "b"], "rating": [5, 5, 5, 5]}
     >>> test = {"user": [1, 2, 2], "item": ["b", "b", "c"], "rating": [4, 5, 5]}
     >>> runs = {"mine": {1: ["b", "c"], 2: ["c", "d"]}}
-    >>> found = strata(test, runs, "P@2", train=train, m=3, liked=4, bootstrap=0)
-    >>> found.contribution[0, 0].tolist(), found.value[0, 0].tolist()
+    >>> result = strata(test, runs, "P@2", train=train, m=3, liked=4, bootstrap=0)
+    >>> result.contribution[0, 0].tolist(), result.value[0, 0].tolist()
     ([0.0, 0.25, 0.25], [nan, 0.25, 0.5])
     """
     choose("users", users, USERS)
     choose("undefined", undefined, UNDEFINED)
     as_count("bootstrap", bootstrap, least=0)
     check_share("level", level)
-    if depth is not None and depth < 1:
-        raise SettingError(f"depth must be at least 1, got {depth}")
+    runs, metrics = second_argument(judgments, runs, metrics, METRICS)
     wanted = labelled(metrics)
     _refuse_runs(wanted)
-    how = _How(
-        users,
-        undefined,
-        ties,
-        seed,
-        depth,
-        resolve(threads),
-        memory_bytes(memory),
-        bootstrap,
-        level,
+    settings = _Settings(
+        users=users,
+        undefined=undefined,
+        seed=seed,
+        threads=resolve(threads),
+        budget=memory_bytes(memory),
+        bootstrap=bootstrap,
+        level=level,
     )
-    laid = (
-        _lay_lists(judgments, runs, wanted, how, (liked, above, relevance, train))
-        if isinstance(judgments, TargetLists)
-        else _lay_runs(judgments, runs, wanted, how, train, (liked, above, gain, loss, relevance))
-    )
-    scored = laid.bench.score(wanted, how.threads, how.budget, None)
-    whole = laid.scores(scored, laid.bench.judged, how)
-    parts = _parts_of(laid, whole, by, of, m, equal)
+    judged = prepare(as_judged(judgments, runs, seed=seed, **data), wanted, settings.threads)
+    notes = tuple(dict.fromkeys([*judged.read, *remarks(judged, wanted, users)]))
+    case = _Case(judged, wanted, settings, notes)
+    whole = case.scores(judged.basis)
+    parts = _parts_of(judged, whole, by, of, m, equal)
     if parts.of != "users":
         _refuse_items(wanted)
     size = as_count("head", head)
     if parts.ordered and size >= len(parts.names):
         raise SettingError(f"head={head} leaves nothing of {len(parts.names)} strata: take fewer")
-    return _report(laid, whole, wanted, parts, how, size if parts.ordered else 0, progress)
-
-
-# Laying out
+    return _report(case, whole, parts, size if parts.ordered else 0, progress)
 
 
 @dataclass(frozen=True)
-class _How:
-    """How to average, and with what."""
+class _Settings:
+    """Who is averaged, and with what."""
 
     users: str
     undefined: str
-    ties: str | None
     seed: int
-    depth: int | None
     threads: int
     budget: int
     bootstrap: int
@@ -408,108 +386,36 @@ class _How:
 
 
 @dataclass(frozen=True, eq=False)
-class _Laid:
-    """What is looked at: a bench, whose lists they are, and what was said on the way."""
+class _Case:
+    """The judged lists, what is measured of them, and what is known so far."""
 
-    bench: Bench
-    owner: I32
-    """The user of each list."""
-    user_ids: Ids
-    relevance: Relevance
-    over: str
+    judged: Judged
+    wanted: Mapping[str, Metric]
+    settings: _Settings
     notes: tuple[str, ...]
-    stratum: I32 | None
-    """Of target lists within strata."""
-    labels: tuple[str, ...]
-    """Of the metrics."""
 
-    def scores(self, systems: Mapping[str, System], judged: Judged, how: _How) -> Scores:
-        """Return scores of these lists, as the view of `judged` has them."""
-        seen = judged.view.label != MASKED
-        counted = np.append(0, np.cumsum(seen))[judged.judgments.start]
-        columns = {
-            "user": pl.Series(self.owner),
-            "liked": pl.Series(judged.liked.astype(np.int64)),
-            "disliked": pl.Series(judged.disliked.astype(np.int64)),
-            "test": pl.Series(np.diff(counted)),
-        }
-        if judged.train is not None:
-            columns["train"] = pl.Series(np.diff(judged.train.start)[self.owner])
-        if self.stratum is not None:
-            columns["stratum"] = pl.Series(self.stratum)
-        return Scores(
-            self.labels,
-            systems,
-            self.user_ids,
-            pl.DataFrame(columns),
-            how.users,
-            how.undefined,
-            self.labels,
-            notes=self.notes,
-            relevance=str(self.relevance),
-            over=self.over,
+    def scores(self, basis: Basis) -> Scores:
+        """Return scores of these lists, as a view of the judgments has them."""
+        judged, settings, labels = self.judged, self.settings, tuple(self.wanted)
+        systems = score(
+            basis,
+            judged.matched,
+            self.wanted,
+            threads=settings.threads,
+            budget=settings.budget,
         )
-
-
-def _lay_runs(
-    judgments: object,
-    runs: object,
-    wanted: Mapping[str, Metric],
-    how: _How,
-    train: object,
-    rules: tuple[float | None, float | None, Rule, Rule, Relevance | str | None],
-) -> _Laid:
-    """Lay ready-made runs over test ratings."""
-    liked, above, gain, loss, relevance = rules
-    tests = read_ratings(judgments)
-    training = None if train is None else read_ratings(train)
-    notes = [*tests.notes, *(training.notes if training is not None else ())]
-    relevance, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
-    notes += assumed
-    systems = read_runs(runs, how.ties, how.seed, (tests.users, tests.items))
-    bench = lay_runs(tests, systems, training, None, relevance, wanted, how.depth)
-    notes += [note for run in systems.values() for note in run.notes]
-    notes += remarks(bench, wanted, how.users)
-    ids = bench.judged.judgments.users
-    owner = bench.judged.lists.user
-    return _Laid(
-        bench, owner, ids, relevance, "lists", tuple(dict.fromkeys(notes)), None, tuple(wanted)
-    )
-
-
-def _lay_lists(
-    lists: TargetLists,
-    runs: object,
-    wanted: Mapping[str, Metric],
-    how: _How,
-    given: tuple[object, ...],
-) -> _Laid:
-    """Lay models, or runs made for them, over target lists."""
-    for name, value in zip(("liked", "above", "relevance", "train"), given, strict=True):
-        if value is not None:
-            raise SettingError(f"target lists know their {name} already: leave {name}=… out")
-    if not isinstance(runs, Mapping) or not runs:
-        raise SettingError("name the systems of target lists: {'mine': model, …}")
-    systems: dict[str, Run | Model] = {}
-    for name, system in runs.items():
-        if can_score(system):
-            systems[str(name)] = as_model(system, lists.train)
-        else:
-            ids = (lists.judgments.users, lists.judgments.items)
-            systems |= read_runs({str(name): system}, how.ties, how.seed, ids)
-    bench = lay_lists(lists, systems, wanted, how.depth, how.ties or "id", how.seed, how.threads)
-    notes = (*lists.notes, *remarks(bench, wanted, how.users))
-    over = "strata" if lists.strata else "lists"
-    return _Laid(
-        bench,
-        lists.user,
-        lists.tests.users,
-        lists.relevance,
-        over,
-        notes,
-        lists.stratum if lists.strata else None,
-        tuple(wanted),
-    )
+        return Scores(
+            labels=labels,
+            systems=systems,
+            user_ids=judged.users,
+            lists=list_columns(judged, basis),
+            users=settings.users,
+            undefined=settings.undefined,
+            order=labels,
+            notes=self.notes,
+            relevance=str(judged.relevance),
+            over="strata" if judged.targets is not None and judged.targets.strata else "lists",
+        )
 
 
 def _refuse_runs(wanted: Mapping[str, Metric]) -> None:
@@ -546,40 +452,40 @@ class _Parts:
 
 
 def _parts_of(
-    laid: _Laid,
+    judged: Judged,
     whole: Scores,
     by: str | Mapping[Any, Any] | pl.DataFrame,
     of: str | None,
     strata: int | None,
     equal: str | None,
 ) -> _Parts:
-    judged = laid.bench.judged
+    basis = judged.basis
     if equal is not None and not (isinstance(by, str) and by == "popularity"):
         raise SettingError("equal=… says how to cut by popularity: leave it out here")
-    if not isinstance(by, str) or by in judged.judgments.tags:
+    if not isinstance(by, str) or by in basis.judgments.tags:
         if strata is not None:
             raise SettingError("m=… is for strata by a number; these are given: leave it out")
         if isinstance(by, str):
             _refuse_of(of)
-            return _tagged(judged.judgments, by)
+            return _tagged(basis.judgments, by)
         whose = choose("of", of or "items", OF)
-        return _groups(by, whose, judged.judgments.items if whose == "items" else laid.user_ids)
+        return _groups(by, whose, basis.judgments.items if whose == "items" else judged.users)
     _refuse_of(of)
     if by not in BY:
-        raise unknown_name("by", by, [*BY, *judged.judgments.tags])
+        raise unknown_name("by", by, [*BY, *basis.judgments.tags])
     m = as_count("m", STRATA if strata is None else strata)
     if by == "popularity":
-        return _by_popularity(judged, m, choose("equal", equal or "items", EQUAL))
-    if judged.train is None:
+        return _by_popularity(basis, m, choose("equal", equal or "items", EQUAL))
+    if basis.train is None:
         raise DataError(f"by={by!r} needs the training ratings: give train=…")
     averaged = np.logical_or.reduce([whole.averaged(name) for name in whole.systems])
-    people = np.zeros(len(laid.user_ids), np.bool_)
-    people[laid.owner[averaged]] = True
-    count = np.diff(judged.train.start).astype(np.float64)
+    people = np.zeros(len(judged.users), np.bool_)
+    people[judged.owner[averaged]] = True
+    count = np.diff(basis.train.start).astype(np.float64)
     if by == "activity":
         return _parts("users", by, count, people, m)
-    popularity = item_counts(judged.train)[judged.train.item]
-    total = np.bincount(judged.train.user, popularity, count.size)
+    popularity = item_counts(basis.train)[basis.train.item]
+    total = np.bincount(basis.train.user, popularity, count.size)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / count
     return _parts("users", by, mean, people, m)
@@ -590,9 +496,9 @@ def _refuse_of(of: str | None) -> None:
         raise SettingError("of=… says whose ids given groups are of: leave it out here")
 
 
-def _by_popularity(judged: Judged, m: int, equal: str) -> _Parts:
+def _by_popularity(basis: Basis, m: int, equal: str) -> _Parts:
     """Part the items that occur in training or test; what only runs hold has no place."""
-    judgments, train = judged.judgments, judged.train
+    judgments, train = basis.judgments, basis.train
     known = item_counts(judgments) > 0
     if train is None:
         if equal == "judgments":
@@ -605,7 +511,7 @@ def _by_popularity(judged: Judged, m: int, equal: str) -> _Parts:
     counts = item_counts(train).astype(np.float64)
     if equal == "items":
         return _parts("items", "popularity", counts, known, m)
-    bins = judgment_bins(train, judged.view.relevance, m)
+    bins = judgment_bins(train, basis.view.relevance, m)
     code = np.where(known, bins.stratum, -1).astype(np.int32)
     return _Parts("items", "popularity (equal judgments)", code, _numbers(m), counts)
 
@@ -678,22 +584,21 @@ def _tagged(judgments: Ratings, name: str) -> _Parts:
 
 
 def _report(
-    laid: _Laid,
+    case: _Case,
     whole: Scores,
-    wanted: Mapping[str, Metric],
     parts: _Parts,
-    how: _How,
     head: int,
     progress: Progress | None,
 ) -> StrataReport:
+    wanted, settings = case.wanted, case.settings
     shape = (len(wanted), len(whole.systems), len(parts.names))
     value, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
     lists = np.zeros(shape, np.int64)
-    described, notes = [], [*laid.notes, *parts.notes]
+    described, notes = [], [*case.notes, *parts.notes]
     drawn: list[F64] = []
     for t, name in enumerate(parts.names):
-        inside, part = _measure(laid, whole, wanted, parts, t, how)
-        described.append(_describe(laid, parts, t))
+        inside, part = _measure(case, whole, parts, t)
+        described.append(_describe(case.judged, parts, t))
         means = inside.averages()
         for s, system in enumerate(whole.systems):
             for at, label in enumerate(wanted):
@@ -702,13 +607,13 @@ def _report(
         if not lists[:, :, t].any():
             value[:, :, t] = np.nan
             notes.append(f"stratum {name}: nobody has a judgment in it, so it has no value")
-        elif how.bootstrap:
-            low[:, :, t], high[:, :, t] = _interval(_drawn(inside, how), how.level)
+        elif settings.bootstrap:
+            low[:, :, t], high[:, :, t] = _interval(_drawn(inside, settings), settings.level)
         split = part.averages()
         for s, system in enumerate(whole.systems):
             contribution[:, s, t] = [split[system][label].value for label in wanted]
-        if how.bootstrap:
-            drawn.append(_drawn(part, how))
+        if settings.bootstrap:
+            drawn.append(_drawn(part, settings))
         if progress is not None:
             progress(t + 1, len(parts.names))
     for at, (label, metric) in enumerate(wanted.items()):
@@ -723,88 +628,83 @@ def _report(
     if head:
         heads[..., 0] = _divided(contribution[..., :head].sum(axis=-1), score)
     share_low, share_high = np.full(shape, np.nan), np.full(shape, np.nan)
-    if how.bootstrap:
+    if settings.bootstrap:
         of_draws = np.stack(drawn, axis=-1)  # draws x metrics x systems x strata
         of_draws = _divided(of_draws, of_draws.sum(axis=-1, keepdims=True))
-        share_low, share_high = _interval(of_draws, how.level)
-        heads[..., 1], heads[..., 2] = _interval(of_draws[..., :head].sum(axis=-1), how.level)
+        share_low, share_high = _interval(of_draws, settings.level)
+        heads[..., 1], heads[..., 2] = _interval(of_draws[..., :head].sum(axis=-1), settings.level)
         for ends in (share_low, share_high, heads):
             ends[np.isnan(contribution).all(axis=-1)] = np.nan
     if not head:
         heads[:] = np.nan
     return StrataReport(
-        parts.by,
-        parts.of,
-        tuple(described),
-        tuple(whole.systems),
-        tuple(wanted),
-        whole,
-        value,
-        low,
-        high,
-        lists,
-        contribution,
-        share,
-        share_low,
-        share_high,
-        head,
-        heads,
-        how.level,
-        how.bootstrap,
-        tuple(dict.fromkeys(notes)),
+        by=parts.by,
+        of=parts.of,
+        strata=tuple(described),
+        systems=tuple(whole.systems),
+        metrics=tuple(wanted),
+        whole=whole,
+        value=value,
+        low=low,
+        high=high,
+        lists=lists,
+        contribution=contribution,
+        share=share,
+        share_low=share_low,
+        share_high=share_high,
+        head=head,
+        head_share=heads,
+        level=settings.level,
+        bootstrap=settings.bootstrap,
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def _describe(laid: _Laid, parts: _Parts, t: int) -> Stratum:
-    judged = laid.bench.judged
+def _describe(judged: Judged, parts: _Parts, t: int) -> Stratum:
     here = parts.code == t
-    rows = _judgments_in(laid, parts, t)
-    liked = int(np.count_nonzero(rows & (judged.view.label == LIKED)))
+    rows = _judgments_in(judged, parts, t)
     least = most = math.nan
     if parts.quantity is not None and here.any() and not np.isnan(parts.quantity[here]).all():
         least, most = float(parts.quantity[here].min()), float(parts.quantity[here].max())
-    count = int(np.count_nonzero(rows))
-    return Stratum(parts.names[t], int(np.count_nonzero(here)), count, liked, least, most)
+    return Stratum(
+        name=parts.names[t],
+        size=int(np.count_nonzero(here)),
+        judgments=int(np.count_nonzero(rows)),
+        liked=int(np.count_nonzero(rows & (judged.view.label == LIKED))),
+        least=least,
+        most=most,
+    )
 
 
-def _judgments_in(laid: _Laid, parts: _Parts, t: int) -> Mask:
+def _judgments_in(judged: Judged, parts: _Parts, t: int) -> Mask:
     """Mark the judgments of a stratum."""
-    judgments = laid.bench.judged.judgments
     code = parts.code
     if parts.of == "items":
-        code = code[judgments.item]
+        code = code[judged.judgments.item]
     elif parts.of == "users":
-        code = code[laid.owner[judgments.user]]
+        code = code[judged.owner[judged.judgments.user]]
     here: Mask = code == t
     return here
 
 
-def _measure(
-    laid: _Laid, whole: Scores, wanted: Mapping[str, Metric], parts: _Parts, t: int, how: _How
-) -> tuple[Scores, Scores]:
+def _measure(case: _Case, whole: Scores, parts: _Parts, t: int) -> tuple[Scores, Scores]:
     """Return the scores within a stratum, and its parts of all scores."""
+    judged = case.judged
     if parts.of == "users":
-        here = parts.code[laid.owner] == t
+        here = parts.code[judged.owner] == t
         rows = np.flatnonzero(here)
         few = {name: _only(system, rows) for name, system in whole.systems.items()}
-        lists = whole.lists[rows]
-        inside = replace(whole, systems=few, lists=lists)
+        inside = replace(whole, systems=few, lists=whole.lists[rows])
         kept = {name: _or_zero(system, here) for name, system in whole.systems.items()}
         return inside, replace(whole, systems=kept)
-    judged = laid.bench.judged
-    keep = _judgments_in(laid, parts, t)
-    label = np.where(keep, judged.view.label, MASKED).astype(np.int8)
-    view = View(frozen(label), judged.view.value, judged.view.relevance)
-    liked, disliked = count_labels(judged.judgments, judged.lists, view)
-    masked = replace(judged, view=view, liked=liked, disliked=disliked, _kept={})
-    scored = Bench(masked, laid.bench.matched).score(wanted, how.threads, how.budget, None)
-    # What divides is that of all judgments: only the view is masked.
-    part = replace(judged, view=view, _kept={})
+    keep = _judgments_in(judged, parts, t)
+    # What divides a contribution is that of all judgments: only the view is masked.
+    part = judged.basis.masked(keep, recount=False)
     split = {
-        name: _contributions(judged, part, matched, wanted, how, whole.systems[name])
-        for name, matched in laid.bench.matched.items()
+        name: _contributions(case, part, matched, whole.systems[name])
+        for name, matched in judged.matched.items()
     }
-    return laid.scores(scored, masked, how), replace(whole, systems=split)
+    return case.scores(judged.basis.masked(keep)), replace(whole, systems=split)
 
 
 def _only(system: System, rows: I64) -> System:
@@ -824,32 +724,26 @@ def _splits(metric: Metric) -> bool:
     return strata is not None and strata.splits(metric.params)
 
 
-def _contributions(
-    judged: Judged,
-    part: Judged,
-    matched: Matched,
-    wanted: Mapping[str, Metric],
-    how: _How,
-    whole: System,
-) -> System:
+def _contributions(case: _Case, part: Basis, matched: Matched, whole: System) -> System:
     """Return what the hits of a stratum add to each list's value."""
-    total = len(judged.lists)
+    basis, wanted = case.judged.basis, case.wanted
+    total = len(basis.lists)
     values = np.full((len(wanted), total), np.nan)
     bounds = [(low, min(low + BLOCK, total)) for low in range(0, total, BLOCK)]
 
     def fill(block: tuple[int, int]) -> None:
         lo, hi = block
-        full = Block.of(judged, matched, lo, hi, {}, Scratch(), {})
+        full = Block.of(basis, matched, lo, hi, {}, Scratch(), {})
         for row, metric in enumerate(wanted.values()):
             if _splits(metric):
                 seen = full.derive(metric.anti, metric.condensed)
                 values[row, lo:hi] = _part(seen, part, metric)
 
-    map_blocks(fill, bounds, how.threads, size=total * len(wanted))
+    map_blocks(fill, bounds, case.settings.threads, size=total * len(wanted))
     return System(values, whole.den, whole.depth)
 
 
-def _part(seen: Block, part: Judged, metric: Metric) -> F64:
+def _part(seen: Block, part: Basis, metric: Metric) -> F64:
     """Return the part of a metric that comes from the hits which `part` does not mask."""
     strata = metric.definition.strata
     assert strata is not None
@@ -868,15 +762,15 @@ def _part(seen: Block, part: Judged, metric: Metric) -> F64:
 # Intervals
 
 
-def _drawn(scores: Scores, how: _How) -> F64:
+def _drawn(scores: Scores, settings: _Settings) -> F64:
     """Return draws x metrics x systems; NaN for metrics without a value per user."""
     from unskew.stats import kernels
 
-    out = np.full((how.bootstrap, len(scores.labels), len(scores.systems)), np.nan)
+    out = np.full((settings.bootstrap, len(scores.labels), len(scores.systems)), np.nan)
     if not np.logical_and.reduce([scores.averaged(name) for name in scores.systems]).any():
         return out  # no user whom all systems have a value for
     both = paired(scores)
-    key = np.uint64(key_of(how.seed, "bootstrap"))
+    key = np.uint64(key_of(settings.seed, "bootstrap"))
     rows = [at for at, label in enumerate(scores.labels) if label in both.metrics]
 
     def weigh(low: int, weights: F64) -> None:
@@ -884,7 +778,7 @@ def _drawn(scores: Scores, how: _How) -> F64:
 
     if rows:
         named = [scores.labels[at] for at in rows]
-        out[:, rows] = reweighted(both, named, weigh, how.bootstrap, how.threads)
+        out[:, rows] = reweighted(both, named, weigh, settings.bootstrap, settings.threads)
     return out
 
 

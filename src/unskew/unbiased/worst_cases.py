@@ -6,26 +6,24 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Unpack
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import F64
 from unskew.checks import checked, choose
-from unskew.data.relevance import Relevance, Rule
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
-from unskew.judging.shape import BLOCK, Matched, Scratch
+from unskew.judging.judged import second_argument
+from unskew.judging.reading import DataOptions
+from unskew.judging.shape import BLOCK, Basis, Matched, Scratch
 from unskew.metrics import bounds as metric_bounds
-from unskew.metrics.block import Judged
 from unskew.metrics.definition import missing
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
-from unskew.unbiased.ips import (
-    Laid,
-    lay,
-)
+from unskew.unbiased.ips import judge_for_estimates
 from unskew.unbiased.weighted_metrics import Estimand
 
 
@@ -97,20 +95,12 @@ class Bounds(Result):
 @checked
 def bounds(
     judgments: object,
-    systems: object,
+    runs: object = None,
     metrics: str | Metric | Iterable[str | Metric] = "P@10",
     *,
-    train: object = None,
-    items: object = None,
-    liked: float | None = None,
-    above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
-    relevance: Relevance | str | None = None,
-    ties: str | None = None,
     seed: int = 0,
-    depth: int | None = None,
     threads: int | None = None,
+    **data: Unpack[DataOptions],
 ) -> Bounds:
     """Bound metrics from below and above by what unjudged items could be.
 
@@ -121,10 +111,11 @@ def bounds(
 
     Parameters
     ----------
-    judgments, systems, metrics, train, items, liked, above, gain, loss, relevance
-        As for `evaluate`.
-    ties, seed, depth, threads
-        As for `evaluate`.
+    judgments, runs, metrics, seed, data
+        Judged data (`judge`) alone, with the metrics as the second argument; or raw data and their
+        options as `judge` takes them.
+    threads
+        Never changes a result.
 
     Examples
     --------
@@ -134,38 +125,37 @@ def bounds(
     >>> print(result.table().rows()[0][2:])
     (0.3333333333333333, 0.3333333333333333, 0.6666666666666666)
     """
+    runs, metrics = second_argument(judgments, runs, metrics, "P@10")
     wanted = labelled(metrics)
     forms = {label: _form(label, metric) for label, metric in wanted.items()}
-    rules = {"liked": liked, "above": above, "gain": gain, "loss": loss, "relevance": relevance}
     named = {label: Estimand(label, metric) for label, metric in wanted.items()}
-    laid = lay(judgments, systems, named, train, items, rules, ties, seed, depth, threads)
-    kept = laid.asked
+    judged, notes = judge_for_estimates(judgments, runs, named, seed=seed, threads=threads, **data)
+    kept = judged.with_list
     if not kept.any():
         raise DataError("no user has a list")
     observed: dict[tuple[str, str], float] = {}
     low: dict[tuple[str, str], float] = {}
     high: dict[tuple[str, str], float] = {}
-    for name, matched in laid.bench.matched.items():
+    for name, matched in judged.matched.items():
         for label, metric in wanted.items():
-            values = _limits(laid, matched, label, metric)
+            values = _limits(judged.basis, matched, label, metric)
             for into, own in zip((observed, low, high), values, strict=True):
                 mine = own[kept]
                 known = mine[~np.isnan(mine)]
                 into[name, label] = float(known.mean()) if known.size else math.nan
-    notes = list(laid.notes)
     fractions = [label for label, form in forms.items() if form.needs_targets]
-    if fractions and laid.bench.judged.lists.targets is not None:
+    if fractions and judged.basis.lists.targets is not None:
         users = "over users who have, or could have, a liked item"
         notes.append(f"{' and '.join(fractions)}: {users}")
     return Bounds(
-        tuple(wanted),
-        tuple(laid.bench.matched),
-        observed,
-        low,
-        high,
-        int(kept.sum()),
-        {label: metric.better for label, metric in wanted.items()},
-        tuple(notes),
+        metrics=tuple(wanted),
+        systems=tuple(judged.systems),
+        observed=observed,
+        low=low,
+        high=high,
+        users=int(kept.sum()),
+        better={label: metric.better for label, metric in wanted.items()},
+        notes=tuple(notes),
     )
 
 
@@ -183,21 +173,20 @@ def _form(label: str, metric: Metric) -> metric_bounds.Bounds:
     return form
 
 
-def _limits(laid: Laid, matched: Matched, label: str, metric: Metric) -> metric_bounds.Limits:
+def _limits(basis: Basis, matched: Matched, label: str, metric: Metric) -> metric_bounds.Limits:
     """Return the observed, the least and the largest value of each list."""
     form = _form(label, metric)
-    judged = laid.bench.judged
-    table = form.discount(metric.params, max(judged.longest, metric.whole_cutoff))
-    return form.limits(_slots(judged, matched, metric, table))
+    table = form.discount(metric.params, max(basis.longest, metric.whole_cutoff))
+    return form.limits(_slots(basis, matched, metric, table))
 
 
-def _slots(judged: Judged, matched: Matched, metric: Metric, discount: F64) -> metric_bounds.Slots:
+def _slots(basis: Basis, matched: Matched, metric: Metric, discount: F64) -> metric_bounds.Slots:
     """Return what stands in the places of each list above the cutoff."""
     from unskew.unbiased import kernels
 
-    cutoff, total = metric.whole_cutoff, len(judged.lists)
-    view = judged.view.anti if metric.anti else judged.view
-    liked, disliked = judged.liked, judged.disliked
+    cutoff, total = metric.whole_cutoff, len(basis.lists)
+    view = basis.view.anti if metric.anti else basis.view
+    liked, disliked = basis.liked, basis.disliked
     if metric.anti:
         liked, disliked = disliked, liked
     kinds, gains = np.empty((8, total)), np.zeros(total)
@@ -205,7 +194,7 @@ def _slots(judged: Judged, matched: Matched, metric: Metric, discount: F64) -> m
     scratch = Scratch()
     for lo in range(0, total, BLOCK):
         hi = min(lo + BLOCK, total)
-        hits = matched.hits(judged.judgments, lo, hi, scratch)
+        hits = matched.hits(basis.judgments, lo, hi, scratch)
         part = np.empty((8, hi - lo))
         kernels.slot_kinds(
             hits.start,
@@ -225,7 +214,7 @@ def _slots(judged: Judged, matched: Matched, metric: Metric, discount: F64) -> m
             owner = np.repeat(np.arange(hi - lo), np.diff(hits.start))[near]
             worth = view.gain[hits.judgment[near]] * discount[hits.rank[near]]
             gains[lo:hi] = np.bincount(owner, worth, hi - lo)
-    targets, unjudged = judged.lists.targets, kinds[5]
+    targets, unjudged = basis.lists.targets, kinds[5]
     return metric_bounds.Slots(
         cutoff=cutoff,
         discounted_liked=kinds[0],

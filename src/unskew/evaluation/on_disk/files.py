@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +14,19 @@ import polars as pl
 
 from unskew.checks import checked, choose
 from unskew.data.ratings import DUPLICATES, Ratings
-from unskew.data.relevance import Relevance, Rule, stated_relevance
+from unskew.data.relevance import Relevance, Rule
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
 from unskew.engine.versions import versions
-from unskew.errors import DataError, DataWarning, SettingError, Spelling, unknown_name
-from unskew.evaluation.evaluate import METRICS, labelled, memory_bytes, relevance_for
+from unskew.errors import DataError, SettingError, Spelling, unknown_name
+from unskew.evaluation.evaluate import METRICS, labelled, memory_bytes
 from unskew.evaluation.on_disk import parquet
 from unskew.evaluation.on_disk._job import FORMAT, Progress, Work, Workers
 from unskew.evaluation.on_disk.parquet import Reading, Source, common_kind, scan
 from unskew.evaluation.on_disk.parts import UNIT, Job
-from unskew.evaluation.on_disk.remarks import grave_notes, meet, remarks
+from unskew.evaluation.on_disk.remarks import file_notes, meet, remarks
 from unskew.evaluation.scores import UNDEFINED, USERS
+from unskew.judging.reading import relevance_for
+from unskew.judging.remarks import warn
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
@@ -403,10 +404,7 @@ def _relevance(
                 f"{what}: give a name or a mapping here, not a function: a stopped evaluation "
                 f"could not tell whether it goes on with the same one"
             )
-    stated = stated_relevance(liked, above, gain, loss, relevance)
-    if stated is not None:
-        return stated, []
-    return relevance_for(_examples(tests), None, None, gain, loss)
+    return relevance_for(lambda: _examples(tests), liked, above, gain, loss, relevance)
 
 
 def _examples(tests: Source) -> Ratings:
@@ -458,8 +456,10 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
     """Write the means and the card, and remove what was in between."""
     job = work.job
     wanted = labelled(job.labels)
-    grave = [*meet(job, sums), *grave_notes(wanted, sums)]
-    told = (*grave, *notes, *remarks(job, wanted, sums))
+    remarked = remarks(job, wanted, sums)
+    grave = [*meet(job, sums), *(text for text, is_grave in remarked if is_grave)]
+    plain = [text for text, is_grave in remarked if not is_grave]
+    all_notes = (*grave, *notes, *file_notes(job), *plain)
     means = {
         name: {
             label: estimate(row, job.undefined)
@@ -469,7 +469,7 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
     }
     rule = str(job.relevance)
     scores = FileScores(
-        work.home, means, job.users, job.undefined, rule, told, _card(work.facts), work.digests
+        work.home, means, job.users, job.undefined, rule, all_notes, _card(work.facts), work.digests
     )
     write_table(scores.table(), work.home / MEANS, "parquet")
     content = {
@@ -477,14 +477,14 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
         "users": job.users,
         "undefined": job.undefined,
         "relevance": rule,
-        "notes": told,
+        "notes": all_notes,
         "card": scores.card,
         "digests": {**work.digests, MEANS: digest_of_file(work.home / MEANS)},
     }
     write_sealed(work.home / "card.json", content)
     work.clear()
     for text in grave:
-        warnings.warn(text, DataWarning, stacklevel=3)
+        warn(text)
     return scores
 
 

@@ -22,7 +22,9 @@ from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.on_disk.parquet import KIND, Source, in_kind
 from unskew.evaluation.on_disk.shuffle import gather, pieces_of
 from unskew.evaluation.scores import Scores, exact_sums
-from unskew.evaluation.scoring import Bench, lay_runs
+from unskew.evaluation.scoring import list_columns, prepare, score
+from unskew.judging.judged import Judged
+from unskew.judging.numbering import Numbering
 from unskew.runs import Run
 
 USERS = "users"
@@ -69,22 +71,20 @@ def sums_file(output: str | Path, part: int) -> Path:
 def judge_part(job: Job, part: int) -> None:
     """Judge the users of one part; write their values, then the sums."""
     wanted = labelled(job.labels)
-    bench = _bench(job, part)
-    results = bench.score(wanted, 1, job.budget, None)
-    judged = bench.judged
-    ids = judged.judgments.users
-    lists = pl.DataFrame(
-        {
-            "user": pl.Series(judged.lists.user),
-            "liked": pl.Series(judged.liked.astype(np.int64)),
-            "disliked": pl.Series(judged.disliked.astype(np.int64)),
-            "test": pl.Series(np.diff(judged.judgments.start)),
-        }
+    judged = prepare(_judged(job, part), wanted)
+    results = score(judged.basis, judged.matched, wanted, threads=1, budget=job.budget)
+    scores = Scores(
+        labels=job.labels,
+        systems=results,
+        user_ids=judged.users,
+        lists=list_columns(judged),
+        users=job.users,
+        undefined=job.undefined,
+        order=job.labels,
     )
-    scores = Scores(job.labels, results, ids, lists, job.users, job.undefined, job.labels)
     values = users_file(job.output, part)
     write_table(_values(job, scores), values, "parquet")
-    sums = {"sums": _sums(scores, bench), "values": digest_of_file(values)}
+    sums = {"sums": _sums(scores, judged), "values": digest_of_file(values)}
     write_sealed(sums_file(job.output, part), sums)
 
 
@@ -98,12 +98,15 @@ def read_part(output: str | Path, part: int) -> dict[str, Any] | None:
     return done if whole else None
 
 
-def _bench(job: Job, part: int) -> Bench:
+def _judged(job: Job, part: int) -> Judged:
     """Lay a part's lists over its judgments; the rows they are made of are given back at once."""
     tests, *runs = (_made(job, number, part) for number in range(len(job.sources)))
     systems = {source.name: run for source, run in zip(job.runs, runs, strict=True)}
-    wanted = labelled(job.labels)
-    return lay_runs(tests, systems, None, None, job.relevance, wanted, job.depth, must_meet=False)
+    # Of a part of the users, a system may rank none.
+    numbering = Numbering.of(tests, None, systems, None, must_meet=False)
+    return Judged.over(
+        numbering, job.relevance, tests=tests, train=None, systems=systems, depth=job.depth
+    )
 
 
 def _made(job: Job, number: int, part: int) -> Any:
@@ -165,18 +168,17 @@ def _values(job: Job, scores: Scores) -> pl.DataFrame:
     return scores.per_user().with_columns(pl.col("user").cast(KIND[job.user_kind]))
 
 
-def _sums(scores: Scores, bench: Bench) -> dict[str, Any]:
+def _sums(scores: Scores, judged: Judged) -> dict[str, Any]:
     """Return everything about a part that the whole needs."""
     tested = scores.lists["test"].to_numpy() > 0
     liked = scores.lists["liked"].to_numpy()
-    judged = bench.judged
     known = np.zeros(len(judged.judgments.items), np.bool_)
     known[judged.judgments.item] = True
     systems = {}
     for name, system in scores.systems.items():
         keep = scores.averaged(name)
         listed = system.depth > 0
-        matched = bench.matched[name]
+        matched = judged.matched[name]
         systems[name] = {
             "metrics": _moments(system.values, keep),
             "without": int(np.count_nonzero(tested & ~listed)),

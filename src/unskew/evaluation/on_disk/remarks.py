@@ -10,7 +10,8 @@ import polars as pl
 from unskew.errors import DataError
 from unskew.evaluation.on_disk.parquet import Source, scan
 from unskew.evaluation.on_disk.parts import Job
-from unskew.evaluation.scoring import say_blind, say_strangers
+from unskew.evaluation.scoring import attention
+from unskew.judging.remarks import Remark, SystemFacts, judgment_remarks, say_strangers
 from unskew.metrics.names import Metric
 
 
@@ -51,41 +52,26 @@ def _some_ids(source: Source, role: str) -> str:
     return ", ".join(repr(value) for value in ids.unique().sort().head(3))
 
 
-def grave_notes(wanted: Mapping[str, Metric], sums: Mapping[str, Any]) -> list[str]:
-    """Return what a reader of the numbers must know."""
-    grave = []
-    for name, facts in sums["systems"].items():
-        deepest = facts["deepest"]
-        beyond = [k for k, m in wanted.items() if m.cutoff is not None and m.cutoff > deepest]
-        if beyond:
-            grave.append(
-                f"{name}: the lists hold at most {deepest} items, fewer than the cutoff of "
-                f"{', '.join(beyond)}"
-            )
-    warning = "" if sums["disliked"] else say_blind(wanted)
-    return [*grave, warning] if warning else grave
-
-
-def remarks(job: Job, wanted: Mapping[str, Metric], sums: Mapping[str, Any]) -> list[str]:
-    """Return what a reader of the numbers should know."""
+def file_notes(job: Job) -> list[str]:
+    """Return what the files are, a line each."""
     notes = []
     for source in job.sources:
         names = ", ".join(f"{what} = {column}" for what, column in source.columns.items())
         files = "1 file" if len(source.files) == 1 else f"{len(source.files):,} files"
         notes.append(f"{source.name}: parquet, {files}, {source.total:,} rows; {names}")
-    for name, facts in sums["systems"].items():
-        if any(metric.condensed for metric in wanted.values()):
-            notes.append(
-                f"{name}: condensed metrics see the first {facts['deepest']} items of each list; "
-                f"judged items below were not seen"
-            )
-        if facts["without"]:
-            left = job.users in ("both", "with-list")
-            how = "left out of the means" if left else "they score 0"
-            notes.append(f"{name}: {facts['without']:,} users with test data have no list; {how}")
-        if facts["unjudged"]:
-            how = "score 0" if job.users in ("all", "with-list") else "are not averaged"
-            notes.append(f"{name}: {facts['unjudged']:,} lists of users without test data {how}")
-    if sums["nothing liked"]:
-        notes.append(f"{sums['nothing liked']:,} users with test data have no liked item")
     return notes
+
+
+def remarks(job: Job, wanted: Mapping[str, Metric], sums: Mapping[str, Any]) -> list[Remark]:
+    """Return what a reader of the numbers should know, as `evaluate` says it."""
+    looked_at = attention(wanted)
+    remarks: list[Remark] = []
+    for name, facts in sums["systems"].items():
+        counted = SystemFacts(
+            deepest=facts["deepest"],
+            without_list=facts["without"],
+            without_test=facts["unjudged"],
+        )
+        remarks += counted.remarks(name, job.users, looked_at)
+    remarks += judgment_remarks(sums["disliked"], sums["nothing liked"], looked_at.needs_disliked)
+    return remarks

@@ -1,0 +1,532 @@
+"""`judge`: judgments and ranked lists over one numbering, read once for every analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, I32, Mask, frozen
+from unskew.checks import as_count, checked, choose
+from unskew.data.ratings import Ids, Ratings
+from unskew.data.readers import read_items, read_ratings
+from unskew.data.relevance import Relevance, Rule
+from unskew.errors import SettingError
+from unskew.judging.anchors import full_ranks
+from unskew.judging.numbering import Numbering, match_targets
+from unskew.judging.rank import Ranks, rank_both, say_unscored
+from unskew.judging.reading import lists_of_design, read_runs, read_systems, relevance_for
+from unskew.judging.remarks import Attention, all_remarks, as_notes
+from unskew.judging.shape import (
+    BLOCK,
+    Basis,
+    Lists,
+    Matched,
+    Ranked,
+    Scratch,
+    Undrawn,
+    View,
+    count_labels,
+)
+from unskew.recommend.model import Model
+from unskew.report.result import Result
+from unskew.runs import Run
+from unskew.targets.designs import Targets
+from unskew.targets.lists import TargetLists
+from unskew.ties import TIES
+
+T = TypeVar("T")
+
+DEFAULTS = {"gain": "rating", "loss": "levels"}
+"""What `judge` takes where nothing is given; None for all other options."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What is worked out beyond where lists meet judgments: it depends on what is measured."""
+
+    scan: int | None = None
+    """The deepest rank at which a judged item can matter; None for the whole list."""
+    shown: int = 0
+    """How many items of each list of a model are kept."""
+    catalogue: str = "none"
+    """`none`; `known`: the given items, or those of training and test; `all`: also listed ones."""
+
+
+@dataclass(frozen=True)
+class ReadingNotes:
+    """What was assumed and left out while data were read, by source."""
+
+    tests: tuple[str, ...] = ()
+    train: tuple[str, ...] = ()
+    relevance: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    """Of target lists: what they left out."""
+    targets: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    """Runs that share no item with the judgments."""
+
+    def __iter__(self) -> Any:
+        parts = (self.tests, self.train, self.relevance, self.targets, self.runs)
+        return (note for part in parts for note in part)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Judged(Result):
+    """Judgments and the ranked lists of systems over one numbering. Made by `judge`.
+
+    `evaluate`, `compare`, `estimate`, `stats.robustness`, `unbiased.strata`, `audit` and others
+    take it in place of raw data. Print it to see what it holds and what was left out. What a
+    metric needs beyond it (ranks of models, the catalogue) is worked out when first asked for.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
+    >>> judged = us.judge(test, {"mine": {1: [20, 40], 2: [30, 50]}}, liked=4)
+    >>> judged
+    Judged(1 system, 2 users, 3 judgments)
+    >>> judged.table().select("system", "lists", "items", "judged").rows()
+    [('mine', 2, 4, 0.5)]
+    """
+
+    tests: Ratings
+    """The test ratings as given."""
+    train: Ratings | None
+    """The training ratings as given."""
+    systems: Mapping[str, Run | Model]
+    """Ranked lists by system; on target lists also models, which rank when first asked."""
+    relevance: Relevance
+    numbering: Numbering
+    """The same ratings, and where each run is among them, over one numbering."""
+    view: View
+    """How each judgment is taken."""
+    liked: F64
+    """Liked judgments of each list's user."""
+    disliked: F64
+    targets: TargetLists | None = None
+    """The target lists, where the systems were asked for these."""
+    ties: str | None = None
+    seed: int = 0
+    depth: int | None = None
+    read: ReadingNotes = ReadingNotes()
+    need: Need = Need()
+    threads: int | None = None
+    _ranked: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    """By model: how many items of its lists are kept, and its ranks."""
+
+    @classmethod
+    def over(
+        cls,
+        numbering: Numbering,
+        relevance: Relevance,
+        *,
+        tests: Ratings,
+        train: Ratings | None,
+        systems: Mapping[str, Run | Model],
+        targets: TargetLists | None = None,
+        ties: str | None = None,
+        seed: int = 0,
+        depth: int | None = None,
+        read: ReadingNotes = ReadingNotes(),  # noqa: B008 - frozen
+    ) -> Judged:
+        """Apply the relevance rule to judgments under one numbering."""
+        judgments = numbering.judgments
+        view = View.of(judgments, relevance)
+        count = len(judgments.users)
+        everyone = Lists(frozen(np.arange(count, dtype=np.int32)))
+        liked, disliked = count_labels(judgments, everyone, view)
+        return cls(
+            tests=tests,
+            train=train,
+            systems=systems,
+            relevance=relevance,
+            numbering=numbering,
+            view=view,
+            liked=liked,
+            disliked=disliked,
+            targets=targets,
+            ties=ties,
+            seed=seed,
+            depth=depth,
+            read=replace(read, ids=numbering.notes),
+        )
+
+    @classmethod
+    def of_lists(
+        cls,
+        lists: TargetLists,
+        systems: Mapping[str, Run | Model],
+        *,
+        ties: str | None = None,
+        seed: int = 0,
+        depth: int | None = None,
+        read: ReadingNotes | None = None,
+    ) -> Judged:
+        """Lay systems over target lists: runs by the names of lists, models by their ranks."""
+        return cls.over(
+            Numbering.of_targets(lists),
+            lists.relevance,
+            tests=lists.tests,
+            train=lists.train,
+            systems=systems,
+            targets=lists,
+            ties=ties,
+            seed=seed,
+            depth=depth,
+            read=ReadingNotes(targets=lists.notes) if read is None else read,
+        )
+
+    def prepare(self, need: Need, threads: int | None = None) -> Judged:
+        """Return the same data, ready for what is needed; ranks of models are kept."""
+        return replace(self, need=need, threads=threads)
+
+    @property
+    def judgments(self) -> Ratings:
+        """The test ratings under the common numbering; on target lists once per list."""
+        return self.numbering.judgments
+
+    @property
+    def owner(self) -> I32:
+        """The user of each list."""
+        return self._lists.user if self.targets is None else self.targets.user
+
+    @property
+    def users(self) -> Ids:
+        """The ids that `owner` numbers."""
+        return self.judgments.users if self.targets is None else self.targets.tests.users
+
+    @cached_property
+    def _lists(self) -> Lists:
+        number = frozen(np.arange(len(self.judgments.users), dtype=np.int32))
+        if self.targets is not None:
+            return Lists(number, self.targets.size)
+        if self._known is None:
+            return Lists(number)
+        return Lists(number, self.numbering.count_targets(self._known))
+
+    @cached_property
+    def _known(self) -> Mask | None:
+        """The catalogue, where it is needed."""
+        if self.need.catalogue == "none":
+            return None
+        if self.targets is not None:
+            return self.targets.candidates
+        return self.numbering.known_items(everything=self.need.catalogue == "all")
+
+    @cached_property
+    def basis(self) -> Basis:
+        """What all systems are judged by."""
+        longest = [int(matched.depth.max(initial=0)) for matched in self.matched.values()]
+        most = int(np.diff(self.judgments.start).max(initial=0))
+        return Basis(
+            self.judgments,
+            self._lists,
+            self.view,
+            self.liked,
+            self.disliked,
+            train=self.numbering.train,
+            catalogue=self._known,
+            longest=max([most, *longest]) + 1,
+        )
+
+    @cached_property
+    def matched(self) -> dict[str, Matched]:
+        """Each system's lists, laid over the judgments."""
+        return {name: self._match(name, system) for name, system in self.systems.items()}
+
+    def _match(self, name: str, system: Run | Model) -> Matched:
+        scan = self.need.scan
+        if self.targets is None:
+            assert isinstance(system, Run)
+            return self.numbering.match(name, system, self._lists, self.depth, scan)
+        if self.targets.exact:
+            return self._undrawn(name, system, self.targets)
+        if isinstance(system, Run):
+            return match_targets(name, system, self.targets, self._lists, self.depth, scan)
+        run, ranks = self._rank(name, system, self.targets)
+        ids = self.targets.ids
+        return Ranked.over(ranks, run, self._lists, ids, self.judgments.items, self.depth)
+
+    def _rank(self, name: str, model: Model, lists: TargetLists) -> tuple[Run | None, Ranks]:
+        """Let a model rank, once for all that needs no more of its lists."""
+        shown = self.need.shown if self.depth is None else min(self.need.shown, self.depth)
+        if name not in self._ranked or self._ranked[name][0] < shown:
+            ranked = rank_both(model, lists, shown, self.ties or "id", self.seed, self.threads)
+            self._ranked[name] = shown, ranked
+        run, ranks = self._ranked[name][1]
+        return run, ranks
+
+    def _undrawn(self, name: str, system: Run | Model, lists: TargetLists) -> Undrawn:
+        """Rank all candidates of lists whose others are not drawn."""
+        if isinstance(system, Run):
+            raise SettingError(
+                f"{name}: exact=True needs to know how many candidates stand above the relevant "
+                f"item, which a ready-made run does not say: give a model, or leave exact out"
+            )
+        if name not in self._ranked:
+            ranked = full_ranks(lists, system, self.ties or "id", self.seed, self.threads)
+            self._ranked[name] = 0, ranked
+        rank, scored = self._ranked[name][1]
+        none = frozen(np.zeros(0, np.int32))
+        length = np.where(scored > 0, lists.size, 0)  # nothing scored: no list at all
+        ranks = Ranks(frozen(np.zeros(len(lists) + 1, np.int64)), none, none, length, none)
+        laid = Ranked.over(ranks, None, self._lists, lists.ids, self.judgments.items, None)
+        return Undrawn(**laid.__dict__, rank=rank, targets=lists)
+
+    @cached_property
+    def with_list(self) -> Mask:
+        """Which lists any system gave."""
+        some = np.zeros(len(self._lists), np.bool_)
+        for matched in self.matched.values():
+            some |= matched.depth > 0
+        return some
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed and left out while data were read."""
+        return tuple(dict.fromkeys((*self.read, *self.read.ids)))
+
+    @property
+    def laying_notes(self) -> tuple[str, ...]:
+        """What did not meet: ids of runs, and items that models could not score."""
+        return (*self.read.ids, *self._unscored())
+
+    def _unscored(self) -> Iterable[str]:
+        for name, matched in self.matched.items():
+            assert self.targets is not None or not isinstance(matched, Ranked)
+            if isinstance(matched, Undrawn):
+                lost = int(np.isnan(matched.rank).sum())
+                if lost:
+                    yield f"{name}: {lost:,} relevant items could not be scored; they count 0"
+            elif isinstance(matched, Ranked) and self.targets is not None:
+                unscored = int(matched.ranks.unscored.sum())
+                yield from (f"{name}: {text}" for text in say_unscored(self.targets, unscored))
+
+    def remarks(self, users: str, attention: Attention = Attention()) -> list[str]:  # noqa: B008
+        """Return what a reader of the numbers should know, and warn where it matters.
+
+        Parameters
+        ----------
+        users
+            Which users are averaged.
+        attention
+            What is looked at.
+        """
+        remarks = all_remarks(self.basis, self.matched, users, attention)
+        return [*self.laying_notes, *as_notes(remarks)]
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per system; of models that have yet to rank only the name.
+
+        Columns: system, lists, without_list (users with test ratings but no list), without_test
+        (lists of users without test ratings), items (in all lists), judged (their share that is
+        judged).
+        """
+        tested = np.diff(self.judgments.start) > 0
+        rows = []
+        for name, system in self.systems.items():
+            row: dict[str, Any] = {"system": name}
+            if isinstance(system, Run) and not (self.targets and self.targets.exact):
+                matched = self.matched[name]
+                listed = matched.depth > 0
+                filled = int(matched.depth.sum())
+                row |= {
+                    "lists": int(listed.sum()),
+                    "without_list": int(np.count_nonzero(tested & ~listed)),
+                    "without_test": int(np.count_nonzero(listed & ~tested)),
+                    "items": filled,
+                    "judged": self._count_judged(matched) / filled if filled else None,
+                }
+            rows.append(row)
+        counts = ("lists", "without_list", "without_test", "items")
+        schema = {"system": pl.String, **dict.fromkeys(counts, pl.Int64), "judged": pl.Float64}
+        return pl.DataFrame(rows, schema=schema)
+
+    def _count_judged(self, matched: Matched) -> int:
+        whole, scratch, total = replace(matched, scan=matched.stop), Scratch(), len(self._lists)
+        return sum(
+            whole.hits(self.judgments, low, min(low + BLOCK, total), scratch).rank.size
+            for low in range(0, total, BLOCK)
+        )
+
+    def _explanation(self) -> list[str]:
+        tests = self.tests
+        liked = int(np.count_nonzero(self.relevance.is_liked(tests.value)))
+        share = f", {100 * liked / len(tests):.1f} % liked" if len(tests) else ""
+        lines = [f"{self._users:,} users with {len(tests):,} judgments{share}", str(self.relevance)]
+        if self.train is not None:
+            lines.append(f"training: {len(self.train):,} ratings")
+        if self.targets is not None:
+            lines.append(f"on target lists: {self.targets!r}")
+        return lines
+
+    @property
+    def _users(self) -> int:
+        return int(np.count_nonzero(np.diff(self.tests.start)))
+
+    def _summary(self) -> str:
+        systems = f"{len(self.systems)} system{'s' * (len(self.systems) != 1)}"
+        return f"{systems}, {self._users:,} users, {len(self.tests):,} judgments"
+
+
+@checked
+def judge(
+    judgments: object,
+    runs: object,
+    *,
+    liked: float | None = None,
+    above: float | None = None,
+    gain: Rule = "rating",
+    loss: Rule = "levels",
+    relevance: Relevance | str | None = None,
+    train: object = None,
+    items: object = None,
+    targets: str | Targets | None = None,
+    ties: str | None = None,
+    seed: int = 0,
+    depth: int | None = None,
+) -> Judged:
+    """Lay judgments and ranked lists over one numbering, once for every analysis.
+
+    Parameters
+    ----------
+    judgments
+        Test ratings: anything that `read_ratings` takes; or target lists (`Targets.lists`), which
+        know training, test and relevance themselves.
+    runs
+        A mapping from system name to ranked lists (anything that `read_run` takes), a list of
+        paths, or a single path, table or `Run`. On target lists also fitted models and whatever
+        `rank` takes; the lists of a ready-made run are named by list.
+    liked, above, gain, loss
+        How a rating is taken, see `Relevance`. Without `liked`, `above` or `relevance` a threshold
+        is assumed where it is plain (1 for TREC qrels, implicit and 0/1 data, 4 on a scale of 1
+        to 5), and the notes say so.
+    relevance
+        Instead of these four: a `Relevance`, or the name of a paper, such as `mena2021`.
+    train
+        Training ratings: for popularity, novelty, propensities and stratified recall; warns when
+        lists hold items the user already rated there.
+    items
+        The catalogue: for coverage, Gini, entropy, AUC. Default: all items of `train` and
+        `judgments`; for estimates also those of the lists.
+    targets
+        What the systems ranked, with `train`: a design with one list per user, such as
+        `us.targets.TestItems()`, or its name (`all-items`, `test-items`, `train-items`,
+        `test-targets`). Then lists are checked against it.
+    ties
+        How equal scores are ordered, see `unskew.ties`. Default: `trec` for TREC files, else
+        `id`.
+    seed
+        For `ties="random"`, and for what a design of targets draws.
+    depth
+        Look at no more than this many items of each list.
+
+    Returns
+    -------
+    Judged
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
+    >>> judged = us.judge(test, {"mine": {1: [20, 10], 2: [30]}}, liked=4)
+    >>> us.evaluate(judged, ["RR", "P@2"]).means()
+    {'mine': {'RR': 0.75, 'P@2': 0.5}}
+    """
+    if ties is not None:
+        choose("ties", ties, TIES)
+    if depth is not None:
+        as_count("depth", depth)
+    if isinstance(judgments, TargetLists):
+        given = {
+            "liked": liked,
+            "above": above,
+            "relevance": relevance,
+            "train": train,
+            "items": items,
+            "targets": targets,
+        }
+        for name, value in given.items():
+            if value is not None:
+                raise SettingError(f"target lists know their {name} already: leave {name}=… out")
+        return _judge_lists(judgments, runs, ties, seed, depth)
+    tests = read_ratings(judgments)
+    training = None if train is None else read_ratings(train)
+    catalogue = None if items is None else read_items(items)
+    rule, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
+    read = ReadingNotes(
+        tests=tests.notes,
+        train=() if training is None else training.notes,
+        relevance=tuple(assumed),
+    )
+    if targets is not None:
+        if catalogue is not None:
+            raise SettingError("targets say which items there are: leave items=… out")
+        lists = lists_of_design(targets, tests, training, rule, seed)
+        return _judge_lists(lists, runs, ties, seed, depth, read)
+    systems = read_runs(runs, ties, seed, (tests.users, tests.items))
+    return Judged.over(
+        Numbering.of(tests, training, systems, catalogue),
+        rule,
+        tests=tests,
+        train=training,
+        systems=systems,
+        ties=ties,
+        seed=seed,
+        depth=depth,
+        read=replace(read, runs=run_notes(systems)),
+    )
+
+
+def _judge_lists(
+    lists: TargetLists,
+    runs: object,
+    ties: str | None,
+    seed: int,
+    depth: int | None,
+    read: ReadingNotes = ReadingNotes(),  # noqa: B008 - frozen
+) -> Judged:
+    """Lay models, or runs made for them, over target lists."""
+    if lists.exact and depth is not None:
+        raise SettingError("exact=True ranks all candidates: leave depth=… out")
+    systems = read_systems(lists, runs, ties, seed)
+    read = replace(read, targets=lists.notes, runs=run_notes(systems))
+    return Judged.of_lists(lists, systems, ties=ties, seed=seed, depth=depth, read=read)
+
+
+def run_notes(systems: Mapping[str, Run | Model]) -> tuple[str, ...]:
+    """Return what reading the runs showed."""
+    runs = (system for system in systems.values() if isinstance(system, Run))
+    return tuple(note for run in runs for note in run.notes)
+
+
+def second_argument(judgments: object, runs: object, metrics: T, default: T) -> tuple[object, T]:
+    """Return runs and metrics: after judged data, metrics are the second argument."""
+    if not isinstance(judgments, Judged) or runs is None:
+        return runs, metrics
+    if metrics != default:
+        raise SettingError("runs are part of the judged data already: leave runs=… out")
+    return None, runs  # type: ignore[return-value]
+
+
+def as_judged(judgments: object, runs: object, *, seed: int = 0, **options: Any) -> Judged:
+    """Take judged data as they are, or judge raw data by the options of `judge`."""
+    if not isinstance(judgments, Judged):
+        if runs is None:
+            raise SettingError(
+                "runs are missing: give ranked lists by system, or judged data (us.judge) alone"
+            )
+        return judge(judgments, runs, seed=seed, **options)
+    for name, value in {"runs": runs, **options}.items():
+        usual = DEFAULTS.get(name)
+        if value is not None and not (isinstance(value, str) and value == usual):
+            raise SettingError(
+                f"{name} is part of the judged data already: leave {name}=… out, or give it to "
+                f"judge(…)"
+            )
+    return judgments

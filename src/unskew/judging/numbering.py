@@ -1,0 +1,217 @@
+"""Users and items of all sources under one numbering, and runs laid over target lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import I32, I64, Mask, frozen
+from unskew.data.ratings import Ids, Ratings
+from unskew.errors import DataError
+from unskew.judging.remarks import as_notes, strangers
+from unskew.judging.shape import Lists, Matched
+from unskew.runs import Run
+from unskew.targets.lists import TargetLists
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """Judgments, training ratings, runs and catalogue over the same numbers."""
+
+    judgments: Ratings
+    train: Ratings | None
+    runs: Mapping[str, tuple[I32, I32]]
+    """By system: from the run's numbers of users and of items to the common ones."""
+    tests: tuple[I32, I32]
+    """The same of the test ratings."""
+    items: I32 | None = None
+    """Common numbers of the given catalogue."""
+    notes: tuple[str, ...] = ()
+    """Runs that share no item with the judgments."""
+
+    @classmethod
+    def of(
+        cls,
+        tests: Ratings,
+        train: Ratings | None,
+        runs: Mapping[str, Run],
+        items: pl.Series | None,
+        *,
+        must_meet: bool = True,
+    ) -> Numbering:
+        """Number users and items of all sources alike and check that they meet.
+
+        Of a part of the users, a system may rank none: then `must_meet` is False.
+        """
+        ratings = [tests] if train is None else [tests, train]
+        sources: list[Ratings | Run] = [*ratings, *runs.values()]
+        extra = [] if items is None else [Ids.number(items)[0]]
+        users, user_tables = Ids.union(*(source.users for source in sources))
+        all_items, item_tables = Ids.union(*(source.items for source in sources), *extra)
+        notes: tuple[str, ...] = ()
+        if must_meet:
+            notes = _meet(runs, tests, user_tables, item_tables, offset=len(ratings))
+        tables = list(zip(user_tables, item_tables, strict=False))
+        recoded = [
+            source.recode(users, user_table, all_items, item_table)
+            for source, (user_table, item_table) in zip(ratings, tables, strict=False)
+        ]
+        return cls(
+            judgments=recoded[0],
+            train=None if train is None else recoded[1],
+            runs=dict(zip(runs, tables[len(ratings) :], strict=True)),
+            tests=tables[0],
+            items=item_tables[-1] if extra else None,
+            notes=notes,
+        )
+
+    @classmethod
+    def of_targets(cls, lists: TargetLists) -> Numbering:
+        """Take the numbering of target lists, over which systems are laid list by list."""
+        judgments = lists.judgments
+        users, items = (
+            np.arange(len(ids), dtype=np.int32) for ids in (judgments.users, judgments.items)
+        )
+        return cls(judgments, lists.train, {}, (users, items))
+
+    @property
+    def own_numbers(self) -> tuple[I32, I32]:
+        """The user and the item of each judgment by the numbers of the test ratings as given."""
+        user_table, item_table = self.tests
+        user = _inverse(user_table, len(self.judgments.users))[self.judgments.user]
+        item = _inverse(item_table, len(self.judgments.items))[self.judgments.item]
+        return frozen(user), frozen(item)
+
+    def match(
+        self, name: str, run: Run, lists: Lists, depth: int | None, scan: int | None
+    ) -> Matched:
+        """Lay a run over the common numbering."""
+        ids, (user_table, item_table) = self.judgments, self.runs[name]
+        return Matched.of(
+            run, lists, ids.users, user_table, ids.items, item_table, depth=depth, limit=scan
+        )
+
+    def known_items(self, *, everything: bool) -> Mask:
+        """Mark the catalogue: what is given, else `everything`, or what is trained on; and judged.
+
+        What systems recommend counts as everything too.
+        """
+        known = np.zeros(len(self.judgments.items), np.bool_)
+        if self.items is not None:
+            known[self.items] = True
+        elif everything:
+            known[:] = True
+        elif self.train is not None:
+            known[self.train.item] = True
+        known[self.judgments.item] = True
+        return known
+
+    def count_targets(self, known: Mask) -> I64:
+        """Count the items that could be recommended to each user: the catalogue less training."""
+        users = len(self.judgments.users)
+        targets = np.full(users, int(known.sum()), np.int64)
+        if self.train is not None:
+            targets -= np.bincount(self.train.user[known[self.train.item]], minlength=users)
+        return targets
+
+
+def _inverse(table: I32, size: int) -> I32:
+    """Return the table from common numbers back to those that `table` starts from."""
+    back = np.full(size, -1, np.int32)
+    back[table] = np.arange(table.size, dtype=np.int32)
+    return back
+
+
+def _meet(
+    runs: Mapping[str, Run],
+    tests: Ratings,
+    user_tables: Sequence[I32],
+    item_tables: Sequence[I32],
+    offset: int,
+) -> tuple[str, ...]:
+    """Refuse a run that shares no user with the judgments; warn of one that shares no item.
+
+    Without a common user no list is judged at all: ids do not match. Without a common item every
+    value is 0, which can be true of a system, and can be ids that do not match.
+    """
+    users, items = _marked(user_tables), _marked(item_tables)
+    notes: list[str] = []
+    for place, (name, run) in enumerate(runs.items(), start=offset):
+        if not users[user_tables[place]].any():
+            raise DataError(f"{name}: {strangers('users', run.users, tests.users)}")
+        if not items[item_tables[place]].any():
+            text = f"{name}: {strangers('items', run.items, tests.items)}"
+            notes += as_notes(iter([(text, True)]))
+    return tuple(notes)
+
+
+def _marked(tables: Sequence[I32]) -> Mask:
+    """Mark what occurs in the first table."""
+    marked = np.zeros(1 + max(int(table.max(initial=-1)) for table in tables), np.bool_)
+    marked[tables[0]] = True
+    return marked
+
+
+def match_targets(
+    name: str, run: Run, lists: TargetLists, asked: Lists, depth: int | None, scan: int | None
+) -> Matched:
+    """Lay a ready-made run over target lists; refuse items that its list did not ask for."""
+    judgments = lists.judgments
+    users, (theirs, mine) = Ids.union(judgments.users, run.users)
+    if len(users) > len(judgments.users):
+        known = np.zeros(len(users), np.bool_)
+        known[theirs] = True
+        stranger = run.users.values[int(np.argmin(known[mine]))]
+        raise DataError(
+            f"{name}: {np.count_nonzero(~known[mine]):,} of its lists were not asked for, the "
+            f"first: {stranger!r}; lists are named as in the column `list` of the targets"
+        )
+    items, (ours, listed) = Ids.union(judgments.items, run.items)
+    if len(items) > len(judgments.items):
+        raise DataError(f"{name}: recommends items that are in no target list")
+    # Numbers against text: common ids may stand in another order than those of the judgments.
+    user_table, item_table = (
+        _inverse(whole, whole.size)[part] for whole, part in ((theirs, mine), (ours, listed))
+    )
+    matched = Matched.of(
+        run,
+        asked,
+        judgments.users,
+        user_table,
+        judgments.items,
+        item_table,
+        depth=depth,
+        limit=scan,
+    )
+    if run.made_for is not lists:
+        _check_targets(name, matched, lists)
+    return matched
+
+
+def _check_targets(name: str, matched: Matched, lists: TargetLists) -> None:
+    from unskew.judging import kernels
+
+    for lo, hi in lists.blocks():
+        start, item = lists.block(lo, hi)
+        row = kernels.first_stranger(
+            matched.start,
+            matched.stop,
+            matched.run.item,
+            matched.from_run,
+            frozen(start),
+            frozen(item),
+            lo,
+            hi,
+        )
+        if row >= 0:
+            slot = matched.run.item[matched.start[row] : matched.stop[row]]
+            shown = matched.from_run[slot[slot >= 0]]
+            inside = np.isin(shown, item[start[row - lo] : start[row - lo + 1]])
+            raw = lists.tests.items.values[int(shown[int(np.argmin(inside))])]
+            raise DataError(
+                f"{name}: list {lists.ids.values[row]!r} holds item {raw!r}, which is not among "
+                f"its targets; rank only the items of the column `item` of the targets"
+            )

@@ -1,0 +1,151 @@
+"""What is given beside judgments, read once for every analysis: runs, relevance, target designs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TypedDict
+
+import numpy as np
+
+from unskew.checks import choose
+from unskew.data.ratings import Ids, Ratings, under_one_numbering
+from unskew.data.relevance import Relevance, Rule, stated_relevance
+from unskew.engine.threads import map_blocks
+from unskew.errors import DataError, SettingError, Spelling
+from unskew.judging.rank import TIES as RANK_TIES
+from unskew.recommend.model import Algorithm, Model, as_model, can_score
+from unskew.runs import Run, read_run, system_name
+from unskew.splits.split import Split
+from unskew.targets.designs import BY_NAME, Targets
+from unskew.targets.lists import TargetLists
+
+
+class DataOptions(TypedDict, total=False):
+    """What may be said about raw data, wherever they are taken; see `judge`."""
+
+    liked: float | None
+    above: float | None
+    gain: Rule
+    loss: Rule
+    relevance: Relevance | str | None
+    train: object
+    items: object
+    ties: str | None
+    depth: int | None
+
+
+def relevance_for(
+    tests: Ratings | Callable[[], Ratings],
+    liked: float | None = None,
+    above: float | None = None,
+    gain: Rule = "rating",
+    loss: Rule = "levels",
+    relevance: Relevance | str | None = None,
+    usual: float | None = None,
+) -> tuple[Relevance, list[str]]:
+    """Return the relevance rule, and a note where the threshold had to be assumed.
+
+    `relevance` is for those who give the rule as a whole; `usual` is the threshold of a data set
+    that has one. Ratings that are costly to read can be given as a function: it is called only
+    where the threshold has to be assumed.
+    """
+    stated = stated_relevance(liked, above, gain, loss, relevance)
+    if stated is not None:
+        return stated, []
+    if usual is not None:
+        rule = Relevance(usual, None, gain, loss)
+        return rule, [f"liked: ratings from {usual:g} up (usual for these data)"]
+    tests = tests if isinstance(tests, Ratings) else tests()
+    values = tests.value
+    if "pooled" in tests.tags or tests.implicit or bool(np.isin(values, (0.0, 1.0)).all()):
+        return Relevance(1, None, gain, loss), ["liked: every value from 1 up (assumed)"]
+    low, high = float(values.min()), float(values.max())
+    if low >= 0.5 and 3 < high <= 5:
+        return Relevance(4, None, gain, loss), [
+            "liked: ratings from 4 up (assumed from the 1-5 scale; set it with liked=…)"
+        ]
+    raise SettingError(
+        f"what counts as liked? Ratings go from {low:g} to {high:g}; give ",
+        Spelling("liked=…", "--liked"),
+        " (the smallest liked rating) or ",
+        Spelling("above=…", "--above"),
+    )
+
+
+def name_systems(runs: object) -> dict[str, object]:
+    """Name all systems, by their keys or files."""
+    if isinstance(runs, Mapping):
+        named = {str(name): source for name, source in runs.items()}
+        if any(isinstance(source, list | tuple) for source in named.values()):
+            raise SettingError(
+                "runs must be named: {'mine': {user: [items]}}, not {user: [items]} itself"
+            )
+    elif isinstance(runs, list | tuple):
+        named = {}
+        for source in runs:
+            if not isinstance(source, str | os.PathLike):
+                raise SettingError("a list of runs must hold paths; name tables in a mapping")
+            name = system_name(source)
+            if name in named:
+                raise SettingError(
+                    f"two runs are named {name!r}; name them in a mapping (NAME=FILE)"
+                )
+            named[name] = source
+    else:
+        name = system_name(runs) if isinstance(runs, str | os.PathLike) else "run"
+        named = {name: runs}
+    if not named:
+        raise SettingError("no runs are given")
+    return named
+
+
+def read_runs(runs: object, ties: str | None, seed: int, likely: tuple[Ids, Ids]) -> dict[str, Run]:
+    """Read all runs; `likely` are the ids of users and items that they probably have."""
+    named = name_systems(runs)
+
+    def read(name: str) -> Run:
+        try:
+            return read_run(named[name], ties=ties, seed=seed, keep_scores=False, likely=likely)
+        except DataError as problem:
+            raise type(problem)(f"{name}: {problem}") from None
+
+    return dict(zip(named, map_blocks(read, named), strict=True))
+
+
+def read_systems(
+    lists: TargetLists, systems: object, ties: str | None, seed: int
+) -> dict[str, Run | Model]:
+    """Read the runs among the systems of target lists; the others are models that have to rank."""
+    named = name_systems(systems)
+    models = {
+        name: system
+        for name, system in named.items()
+        if isinstance(system, Algorithm) or can_score(system)
+    }
+    ready = {name: system for name, system in named.items() if name not in models}
+    likely = (lists.judgments.users, lists.judgments.items)
+    runs = read_runs(ready, ties, seed, likely) if ready else {}
+    fitted: dict[str, Run | Model] = {
+        name: runs[name] if name in runs else as_model(models[name], lists.train) for name in named
+    }
+    if models:
+        choose("ties", ties or "id", RANK_TIES)
+    return fitted
+
+
+def lists_of_design(
+    targets: str | Targets, tests: Ratings, train: Ratings | None, relevance: Relevance, seed: int
+) -> TargetLists:
+    """Lay a design with one list per user over training and test ratings."""
+    named = isinstance(targets, str)
+    design = BY_NAME[choose("targets", str(targets), BY_NAME)]() if named else targets
+    assert isinstance(design, Targets)
+    if design.relevant != "all" or design.strata is not None:
+        raise SettingError(
+            f"{design!r} asks for several lists per user: make them with .lists(split, …), and "
+            f"evaluate(lists, runs)"
+        )
+    trained = tests.take(tests.user < 0) if train is None else train
+    trained, judged = under_one_numbering(trained, tests)
+    return design.lists(Split(trained, judged), relevance, seed=seed)

@@ -1,0 +1,171 @@
+"""What a reader of the numbers should know of lists and judgments: every sentence stands here once.
+
+In memory the facts are counted over all lists, on disk they are added up over parts of the users.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unskew.data.ratings import Ids
+from unskew.errors import DataWarning
+from unskew.judging.shape import Basis, Matched
+
+Remark = tuple[str, bool]
+"""A sentence, and whether it is grave: then it is a warning too."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What is looked at, as far as remarks depend on it; labels are those of metrics."""
+
+    cutoffs: Mapping[str, int] = field(default_factory=dict)
+    condensed: bool = False
+    """Whether something looks at judged items only."""
+    needs_disliked: tuple[str, ...] = ()
+    """What cannot tell good from bad without disliked judgments."""
+
+
+@dataclass(frozen=True)
+class SystemFacts:
+    """What is counted of one system's lists."""
+
+    deepest: int
+    """Items of the longest list."""
+    without_list: int
+    """Users with test data for whom there is no list."""
+    without_test: int
+    """Lists of users without test data."""
+    is_full: bool = False
+    """Whether lists go to the last target."""
+    in_training: int = 0
+    """Slots that hold an item of the user's training ratings."""
+
+    @classmethod
+    def of(cls, matched: Matched, basis: Basis) -> SystemFacts:
+        """Count over all lists of a system."""
+        tested = np.diff(basis.judgments.start) > 0
+        train, in_training = basis.train, 0
+        if train is not None and not matched.is_full and train.users.equals(basis.judgments.users):
+            in_training = matched.overlap(train)
+        return cls(
+            deepest=int(matched.depth.max(initial=0)),
+            without_list=int(np.count_nonzero(tested & (matched.depth == 0))),
+            without_test=int(np.count_nonzero(~tested & (matched.depth > 0))),
+            is_full=matched.is_full,
+            in_training=in_training,
+        )
+
+    def remarks(self, name: str, users: str, attention: Attention) -> Iterator[Remark]:
+        """Yield what to know of the system; `users` says who is averaged."""
+        beyond = [label for label, cutoff in attention.cutoffs.items() if cutoff > self.deepest]
+        if beyond:
+            yield (
+                f"{name}: the lists hold at most {self.deepest} items, fewer than the cutoff of "
+                f"{', '.join(beyond)}",
+                True,
+            )
+        if not self.is_full and attention.condensed:
+            yield (
+                f"{name}: condensed metrics see the first {self.deepest} items of each list; "
+                f"judged items below were not seen",
+                False,
+            )
+        if self.without_list:
+            left_out = users in ("both", "with-list")
+            effect = "left out of the means" if left_out else "they score 0"
+            text = f"{name}: {self.without_list:,} users with test data have no list; {effect}"
+            yield text, False
+        if self.without_test and not self.is_full:
+            effect = "score 0" if users in ("all", "with-list") else "are not averaged"
+            text = f"{name}: {self.without_test:,} lists of users without test data {effect}"
+            yield text, False
+        if self.in_training:
+            yield (
+                f"{name}: {self.in_training:,} recommended items are in the user's own training "
+                f"ratings",
+                True,
+            )
+
+
+def judgment_remarks(
+    disliked: int, without_liked: int, needs_disliked: tuple[str, ...]
+) -> Iterator[Remark]:
+    """Yield what to know of the judgments: how many are disliked, whose users like nothing."""
+    if needs_disliked and not disliked:
+        yield (
+            f"no judgment is disliked: {', '.join(needs_disliked)} cannot tell good from bad here "
+            f"(bpref is mere coverage)",
+            True,
+        )
+    if without_liked:
+        yield f"{without_liked:,} users with test data have no liked item", False
+
+
+def catalogue_remarks(basis: Basis, systems: Mapping[str, Matched]) -> Iterator[Remark]:
+    """Yield the size of the catalogue, where it is counted, and what lies outside of it."""
+    known = basis.catalogue
+    if known is None:
+        return
+    yield f"catalogue: {int(known.sum()):,} items", False
+    shown = np.zeros(known.size, np.bool_)
+    for matched in systems.values():
+        item = matched.run.item
+        shown[matched.from_run[item[item >= 0]]] = True
+    outside = int(np.count_nonzero(shown & ~known))
+    if outside:
+        text = f"{outside:,} recommended items lie outside the catalogue: give items=…"
+        yield text, True
+
+
+def all_remarks(
+    basis: Basis, systems: Mapping[str, Matched], users: str, attention: Attention
+) -> Iterator[Remark]:
+    """Yield what to know of all systems, of the judgments and of the catalogue."""
+    for name, matched in systems.items():
+        yield from SystemFacts.of(matched, basis).remarks(name, users, attention)
+    tested = np.diff(basis.judgments.start) > 0
+    without_liked = int(np.count_nonzero(tested & (basis.liked == 0)))
+    yield from judgment_remarks(int(basis.disliked.sum()), without_liked, attention.needs_disliked)
+    yield from catalogue_remarks(basis, systems)
+
+
+def say_strangers(what: str, mine: tuple[str, str], theirs: tuple[str, str]) -> str:
+    """Say that a run and the judgments share no `users`, or no `items`.
+
+    Given are the kind of the ids, and some of them, of both.
+    """
+    zero = ": none of its items is judged" if what == "items" else ""
+    return (
+        f"no {what} in common with the judgments{zero}. Its ids are {mine[0]}, such as {mine[1]}; "
+        f"the judgments' are {theirs[0]}, such as {theirs[1]}. Check that both use the same ids"
+    )
+
+
+def strangers(what: str, mine: Ids, theirs: Ids) -> str:
+    """Say the same of two sets of ids."""
+    sides = ((ids.kind, ", ".join(map(repr, ids.values.head(3)))) for ids in (mine, theirs))
+    return say_strangers(what, *sides)
+
+
+def warn(text: str) -> None:
+    """Warn of the data, at the line outside of this package that called into it."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("unskew."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, DataWarning, stacklevel=level)
+
+
+def as_notes(remarks: Iterator[Remark]) -> list[str]:
+    """Return the sentences; warn of the grave ones."""
+    notes = []
+    for text, is_grave in remarks:
+        notes.append(text)
+        if is_grave:
+            warn(text)
+    return notes
