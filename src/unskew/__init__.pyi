@@ -43,7 +43,7 @@ from .runs import read_run as read_run
 from .splits.events import read_events as read_events
 from .splits.split import Split as Split
 from .stats.significance import compare as compare
-from .studies.study import study as study
+from .studies.run import study as study
 from .unbiased.ips import estimate as estimate
 from .worlds.worlds import World as World
 from .worlds.worlds import world as world

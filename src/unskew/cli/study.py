@@ -36,7 +36,7 @@ from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
-    from unskew.studies.study import StudyResult
+    from unskew.studies.result import StudyResult
 
 study_app = App(help="Run a paper again, claim by claim.")
 
@@ -105,7 +105,7 @@ def run(  # noqa: D103 - its help is RUN
     format: ReportFormat = None,  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
-    from unskew.studies.study import study
+    from unskew.studies.run import study
 
     kind = outputs.report_kind(to, format)
     given = None if data is None else _given(data, data_dir, columns, duplicates)
@@ -148,13 +148,13 @@ def list_(  # noqa: D103 - its help is LIST
     format: Format = "table",  # noqa: A002 - the word users expect
     quiet: Quiet = False,
 ) -> None:
-    from unskew.studies import study
+    from unskew.studies.run import find_study, list_claims, overview
 
     choose("format", format, outputs.FORMATS)
-    frame = study.overview(data_dir) if name is None else study.claims_of(name, data_dir)
+    frame = overview(data_dir) if name is None else list_claims(name, data_dir)
     lines = [
-        f"--amount {one}={amount.paper} ({amount.quick} if quick): {amount.what}"
-        for one, amount in (study.named(name).amounts if name is not None else {}).items()
+        f"--amount {one}={amount.paper} ({amount.quick} if quick): {amount.description}"
+        for one, amount in (find_study(name).amounts if name is not None else {}).items()
     ]
     outputs.deliver(outputs.Printout.of(frame, footer=lines), to, format, quiet)
 
@@ -235,7 +235,7 @@ def shown(found: StudyResult, quiet: bool) -> None:
     screen.print(found.summary(), markup=False)
     for remark in found.remarks():
         messages().print(remark, style="dim", markup=False)
-    if found.own and not quiet:
+    if found.is_other_data and not quiet:
         messages().print(
             "not the paper's own data: its claims are questions about these", style="dim"
         )

@@ -1,1 +1,1 @@
-from .study import StudyResult as StudyResult
+from .result import StudyResult as StudyResult

@@ -1,9 +1,10 @@
-"""What a study found: the ledger of verdicts, the exhibits, and every number."""
+"""`StudyResult`: the verdicts of a study as a ledger and a page, its exhibits, every number."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,104 +12,57 @@ from typing import Any
 
 import polars as pl
 
+from unskew.auditing.citations import PAPERS
 from unskew.engine.files import replacing_folder
-from unskew.report.document import Block
+from unskew.report.document import Block, Code, Document, Section, Words
 from unskew.report.result import Result
-from unskew.studies.claims import CONTRADICTS, DIFFERS, EVIDENCE, HOLDS, VERDICTS, Verdict, shown
-from unskew.studies.paper import SOURCES, Exhibit, Study
+from unskew.report.tables import Table
+from unskew.report.text import as_json
+from unskew.studies.paper import (
+    AMBIGUOUS,
+    CLAIM,
+    EVIDENCE_KINDS,
+    NOTE,
+    Claim,
+    Evidence,
+    Exhibit,
+    MeasuredValue,
+    Study,
+    format_value,
+)
+from unskew.studies.rules import Rule
 
-
-@dataclass(frozen=True, eq=False)
-class Found(Result):
-    """What a study found, before it is put on a page."""
-
-    study: Study
-    verdicts: tuple[Verdict, ...]
-    exhibits: tuple[tuple[Exhibit, str, tuple[Block, ...]], ...]
-    """Each exhibit with the data it is of and its blocks."""
-    left_out: Mapping[str, str]
-    """Exhibits that could not be drawn, and why."""
-    tables: Mapping[tuple[str, str], pl.DataFrame]
-    """Everything that was measured, by measurement and data set."""
-    card: Mapping[str, Any]
-    own: bool
-    """Whether it ran on other data than the paper's."""
-
-    @cached_property
-    def ledger(self) -> pl.DataFrame:
-        """A row per claim and data set: what is claimed, what was measured, the verdict."""
-        return pl.DataFrame([_ledger_row(one, self.own) for one in self.verdicts], schema=LEDGER)
-
-    def table(self) -> pl.DataFrame:
-        """Return the ledger."""
-        return self.ledger
-
-    def display_table(self) -> pl.DataFrame:
-        """Return the ledger as people read it, without the statements in full."""
-        columns = ("claim", "place", "data", "evidence", "published", "measured", "verdict")
-        return self.ledger.select(columns)
-
-    def counts(self, evidence: str | None = None) -> dict[str, int]:
-        """Return how many claims have each verdict, all or those of one kind of evidence."""
-        verdicts = [
-            one.verdict for one in self.verdicts if evidence is None or one.evidence == evidence
-        ]
-        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
-
-    def by_evidence(self) -> pl.DataFrame:
-        """Return how many claims have each verdict: a row per kind of evidence."""
-        rows = [{"evidence": kind, **self.counts(kind)} for kind in EVIDENCE]
-        table = pl.DataFrame(rows)
-        return table.filter(pl.sum_horizontal(pl.exclude("evidence")) > 0)
-
-    def _explanation(self) -> list[str]:
-        return [self.summary(), *self.remarks()]
-
-    def remarks(self) -> list[str]:
-        """Return which files are not the paper's data, and which systems could not be trained."""
-        return [
-            *self.card["not the paper's"].values(),
-            *(f"left out: {name}: {why}" for name, why in self.card["left out"].items()),
-        ]
-
-    def summary(self) -> str:
-        """Return the verdicts in a sentence."""
-        return f"{self.study.name}, {self.card['on']}: {self.tally()}."
-
-    def tally(self) -> str:
-        """Return the number of each verdict, such as `measured: 31 hold, 1 differs`."""
-        parts = [
-            f"{kind}: {_in_words(self.counts(kind))}"
-            for kind in EVIDENCE
-            if any(self.counts(kind).values())
-        ]
-        return "; ".join(parts)
-
-    def to_csv(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write every number as CSV: `ledger.csv`, and a file per measurement and data set."""
-        home = Path(folder)
-        files = {"ledger.csv": self.ledger}
-        for (what, on), table in self.tables.items():
-            files[f"{what}-{Path(on).stem}.csv" if on else f"{what}.csv"] = _flat(table)
-        with replacing_folder(home) as part:
-            for name, table in files.items():
-                table.write_csv(part / name)
-        return [home / name for name in files]
-
-
-def _in_words(counts: Mapping[str, int]) -> str:
-    many = {HOLDS: "hold", DIFFERS: "differ", CONTRADICTS: "contradict"}
-    return ", ".join(
-        f"{number} {many.get(verdict, verdict) if number > 1 else verdict}"
-        for verdict, number in counts.items()
-        if number
-    )
-
-
+HOLDS, DIFFERS, CONTRADICTS, NOT_SETTLED = "holds", "differs", "contradicts", "not settled"
+FAILED, NO_DATA, NOT_CHECKABLE = "failed", "data not there", "not checkable"
+VERDICTS = {
+    HOLDS: "what was measured agrees with the claim, with its whole interval",
+    DIFFERS: "neither the value nor its interval agrees; what the paper leaves open (settings, "
+    "pre-processing) could explain it",
+    CONTRADICTS: "neither the value nor its interval agrees, and nothing that was left open "
+    "explains it",
+    NOT_SETTLED: "some values of the interval agree with the claim and some do not",
+    AMBIGUOUS: "the paper says two things; the measured value is given without a verdict",
+    NOTE: "the paper says nothing about it; the measured value is given without a verdict",
+    FAILED: "the check raised an error; the note has the reason",
+    NO_DATA: "the data it needs are not there; the note has the reason",
+    NOT_CHECKABLE: "it is not defined on these data, or nobody can check it; the note has the "
+    "reason",
+}
+"""What each verdict means."""
+HEADS = {
+    CONTRADICTS: "What contradicts",
+    DIFFERS: "What differs",
+    NOT_SETTLED: "What is not settled",
+    AMBIGUOUS: "Where the paper is ambiguous",
+    NOTE: "Notes",
+    FAILED: "What failed",
+}
+PLURALS = {HOLDS: "hold", DIFFERS: "differ", CONTRADICTS: "contradict"}
+PAGE = "studies/index.md"
 LEDGER = {
     "claim": pl.String,
     "place": pl.String,
-    "says": pl.String,
+    "statement": pl.String,
     "data": pl.String,
     "published": pl.String,
     "measured": pl.String,
@@ -124,29 +78,185 @@ LEDGER = {
 }
 
 
-def _ledger_row(one: Verdict, own: bool) -> dict[str, Any]:
-    claim, measured = one.claim, one.measured
-    asked = own and one.data not in SOURCES.values() and claim.question
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The verdict on a claim by one piece of evidence on one data set."""
+
+    claim: Claim
+    evidence: Evidence
+    data: str
+    """The name of the data set, or the source of evidence that needs none."""
+    verdict: str
+    measured: MeasuredValue | None = None
+    why: str = ""
+    """Why it could not be checked."""
+    rule: Rule | None = None
+
+    @property
+    def evidence_kind(self) -> str:
+        """What it rests on."""
+        kind = self.measured.evidence_kind if self.measured is not None else ""
+        return kind or self.evidence.kind
+
+
+def judge(
+    claim: Claim, evidence: Evidence, rule: Rule, data: str, measured: MeasuredValue
+) -> Verdict:
+    """Compare a measured value with a claim.
+
+    It holds if the value and its whole interval agree, and is not settled if only part of them
+    does. If none does, it differs where what the paper leaves open could explain it; else it
+    contradicts the claim.
+    """
+    low, high = measured.range
+    why = ""
+    if math.isnan(measured.value):
+        verdict, why = NOT_CHECKABLE, measured.note or "undefined on these data"
+    elif claim.kind != CLAIM:
+        verdict = claim.kind
+    elif rule.accepts(low) and rule.accepts(high):
+        verdict = HOLDS
+    elif rule.reaches(low, high):
+        verdict = NOT_SETTLED
+    else:
+        verdict = CONTRADICTS if rule.decisive else DIFFERS
+    return Verdict(
+        claim=claim,
+        evidence=evidence,
+        data=data,
+        verdict=verdict,
+        measured=measured,
+        why=why,
+        rule=rule,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class StudyResult(Result):
+    """The result of `study`.
+
+    Print it for the verdicts; `document()` is the whole page, `to_csv` writes every number.
+    """
+
+    study: Study
+    verdicts: tuple[Verdict, ...]
+    exhibits: tuple[tuple[Exhibit, str, tuple[Block, ...]], ...]
+    """Each exhibit with the data it is of and its blocks."""
+    left_out: Mapping[str, str]
+    """Exhibits that could not be drawn, and why."""
+    tables: Mapping[tuple[str, str], pl.DataFrame]
+    """Every table that was measured, by measurement and data set."""
+    card: Mapping[str, Any]
+    is_other_data: bool
+    """Whether it ran on other data than the paper's."""
+
+    @cached_property
+    def ledger(self) -> pl.DataFrame:
+        """A row per claim, piece of evidence and data set: value, what agrees, verdict."""
+        rows = [_ledger_row(one, self.is_other_data) for one in self.verdicts]
+        return pl.DataFrame(rows, schema=LEDGER)
+
+    def table(self) -> pl.DataFrame:
+        """Return the ledger."""
+        return self.ledger
+
+    def display_table(self) -> pl.DataFrame:
+        """Return the ledger as people read it, without the statements in full."""
+        columns = ("claim", "place", "data", "evidence", "published", "measured", "verdict")
+        return self.ledger.select(columns)
+
+    def counts(self, evidence_kind: str | None = None) -> dict[str, int]:
+        """Return the number of each verdict, of all or of one kind of evidence."""
+        verdicts = [
+            one.verdict for one in self.verdicts if evidence_kind in (None, one.evidence_kind)
+        ]
+        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+
+    def by_evidence(self) -> pl.DataFrame:
+        """Return the number of each verdict: a row per kind of evidence."""
+        table = pl.DataFrame([{"evidence": kind, **self.counts(kind)} for kind in EVIDENCE_KINDS])
+        return table.filter(pl.sum_horizontal(pl.exclude("evidence")) > 0)
+
+    def _explanation(self) -> list[str]:
+        return [self.summary(), *self.remarks()]
+
+    def remarks(self) -> list[str]:
+        """Return which files are not the paper's data, and which systems could not be trained."""
+        return [
+            *self.card["not the paper's"].values(),
+            *(f"left out: {name}: {why}" for name, why in self.card["left out"].items()),
+        ]
+
+    def summary(self) -> str:
+        """Return the verdicts in a sentence."""
+        return f"{self.study.name}, {self.card['datasets']}: {self.tally()}."
+
+    def tally(self) -> str:
+        """Return the number of each verdict, such as `measured: 31 hold, 1 differs`."""
+        counts = {kind: self.counts(kind) for kind in EVIDENCE_KINDS}
+        return "; ".join(
+            f"{kind}: {_in_words(numbers)}"
+            for kind, numbers in counts.items()
+            if any(numbers.values())
+        )
+
+    def to_csv(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write every number as CSV: `ledger.csv`, and a file per measurement and data set."""
+        home = Path(folder)
+        files = {"ledger.csv": self.ledger}
+        for (name, dataset_name), table in self.tables.items():
+            end = f"-{Path(dataset_name).stem}" if dataset_name else ""
+            files[f"{name}{end}.csv"] = _flat(table)
+        with replacing_folder(home) as part:
+            for name, table in files.items():
+                table.write_csv(part / name)
+        return [home / name for name in files]
+
+    def document(self) -> Document:
+        """Return the page: verdicts first, the exhibits, the ledger in full, and the card."""
+        title = f"{self.study.name}: {self.study.title}"
+        sections = [_verdicts(self), *_exhibits(self), _ledger(self), _card(self)]
+        return Document(title, tuple(_lead(self)), tuple(sections), self.card)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the page as plain values, for JSON."""
+        return self.document().to_dict()
+
+    def __repr__(self) -> str:
+        return f"StudyResult({self.study.name}: {len(self.verdicts)} verdicts)"
+
+
+def _in_words(counts: Mapping[str, int]) -> str:
+    return ", ".join(
+        f"{number} {PLURALS.get(verdict, verdict) if number > 1 else verdict}"
+        for verdict, number in counts.items()
+        if number
+    )
+
+
+def _ledger_row(one: Verdict, is_other_data: bool) -> dict[str, Any]:
+    claim, evidence, measured = one.claim, one.evidence, one.measured
+    asked = is_other_data and evidence.data and evidence.question_rule is not None
     row: dict[str, Any] = {
         "claim": claim.key,
         "place": claim.place,
-        "says": claim.question if asked else claim.says,
+        "statement": (asked and claim.question) or claim.statement,
         "data": one.data,
         "published": claim.published,
         "measured": "",
-        "accepted": str(one.rule or claim.rule),
-        "why": claim.why,
+        "accepted": str(one.rule or evidence.rule),
+        "why": evidence.why,
         "verdict": one.verdict,
-        "evidence": one.evidence,
+        "evidence": one.evidence_kind,
         "note": one.why,
     }
     if measured is None:
         return row
     text = str(measured)
     if measured.low is not None and measured.high is not None:
-        text += f" [{shown(measured.low)}, {shown(measured.high)}]"
+        text += f" [{format_value(measured.low)}, {format_value(measured.high)}]"
     if measured.as_defined is not None:
-        text += f" (as defined: {shown(measured.as_defined)})"
+        text += f" (as defined: {format_value(measured.as_defined)})"
     numbers = {
         "value": float(measured.value),
         "low": measured.low,
@@ -154,8 +264,8 @@ def _ledger_row(one: Verdict, own: bool) -> dict[str, Any]:
         "as_defined": measured.as_defined,
     }
     note = one.why or measured.note
-    if not own:
-        note = f"{note} {claim.explanation}".strip()
+    if not is_other_data:
+        note = f"{note} {evidence.explanation}".strip()
     return row | numbers | {"measured": text, "note": note}
 
 
@@ -165,3 +275,74 @@ def _flat(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(
         pl.col(name).cast(pl.List(pl.String)).list.join(" ").alias(name) for name in lists
     )
+
+
+# The page
+
+
+def _lead(result: StudyResult) -> Iterator[Words]:
+    yield Words(result.study.reference + ".")
+    yield Words(
+        f"Run on {result.card['datasets']}. Claims by evidence: {result.tally()}.", tone="answer"
+    )
+    if result.is_other_data:
+        yield Words(
+            "These are not the data of the paper: its claims are asked here as questions about "
+            "other data, and a verdict says nothing about the paper.",
+            tone="warning",
+        )
+    for remark in result.remarks():
+        yield Words(remark, tone="warning")
+    if result.card["quick"]:
+        yield Words("A quick run, with fewer repetitions than the paper.", tone="warning")
+
+
+def _verdicts(result: StudyResult) -> Section:
+    blocks: list[Block] = [
+        Table("Verdicts by evidence", result.by_evidence()),
+        Words("", points=tuple(f"{kind}: {text}" for kind, text in EVIDENCE_KINDS.items())),
+        Table("Verdicts", result.display_table()),
+        Words("", points=tuple(f"{verdict}: {text}" for verdict, text in VERDICTS.items())),
+    ]
+    for verdict, head in HEADS.items():
+        rows = result.ledger.filter(pl.col("verdict") == verdict).iter_rows(named=True)
+        points = tuple(
+            f"{row['claim']} ({row['place']}, {row['data']}): {row['statement']} Measured: "
+            f"{row['measured']}; would agree: {row['accepted']}. {row['note']}".strip()
+            for row in rows
+        )
+        if points:
+            blocks.append(Words("", head=head, points=points))
+    shows = "Every claim of the paper that can be checked, and whether it holds here."
+    return Section("verdicts", "Verdicts", shows, tuple(blocks), PAGE)
+
+
+def _exhibits(result: StudyResult) -> Iterator[Section]:
+    for number, (exhibit, data, blocks) in enumerate(result.exhibits, start=1):
+        title = f"{exhibit.place}: {exhibit.title} ({data})"
+        yield Section(f"exhibit-{number}", title, exhibit.shows, blocks, PAGE)
+    if result.left_out:
+        points = tuple(f"{place}: {why}" for place, why in result.left_out.items())
+        shows = "Tables and figures of the paper that these data cannot give."
+        yield Section("left-out", "Not drawn", shows, (Words("", points=points),), PAGE)
+
+
+def _ledger(result: StudyResult) -> Section:
+    columns = ["claim", "place", "statement", "data", "published", "measured", "accepted", "why"]
+    frame = result.ledger.select(*columns, "evidence", "verdict", "note")
+    repeated = pl.struct("claim", "statement") == pl.struct("claim", "statement").shift(1)
+    once = pl.when(repeated.fill_null(value=False)).then(pl.lit("")).otherwise("statement")
+    shows = "Each claim in full, with a row per piece of evidence: what agrees with it and why, "
+    shows += "and what was measured."
+    grid = Table("Claims", frame.with_columns(once.alias("statement")))
+    return Section("ledger", "The ledger", shows, (grid,), PAGE)
+
+
+def _card(result: StudyResult) -> Section:
+    blocks = (
+        Code("Again", result.card["command"]),
+        Code("Card", as_json(dict(result.card), indent=1)),
+        Code("To cite", PAPERS[result.study.name]),
+    )
+    shows = "The settings, data and versions behind these numbers."
+    return Section("card", "The card", shows, blocks, PAGE)

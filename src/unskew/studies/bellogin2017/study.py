@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unskew.data.dataset import Dataset
-from unskew.studies.bellogin2017.claims import CLAIMS
-from unskew.studies.bellogin2017.figures import EXHIBITS
-from unskew.studies.bellogin2017.measures import LASTFM, MOVIELENS, NETFLIX
+from unskew.studies.bellogin2017 import claims_designs, claims_popularity
+from unskew.studies.bellogin2017.exhibits import EXHIBITS
+from unskew.studies.bellogin2017.measurements import (
+    LASTFM,
+    MOVIELENS,
+    NETFLIX,
+)
 from unskew.studies.lab import Amount
-from unskew.studies.paper import STAND_IN, Study
+from unskew.studies.paper import STAND_IN, Study, in_order
 from unskew.worlds.worlds import world
 
 
@@ -31,7 +35,7 @@ STUDY = Study(
         "skews": Amount(6, 3, "simulated data sets, of skew 0 to 2"),
     },
     exhibits=tuple(EXHIBITS),
-    claims=CLAIMS,
+    claims=in_order(claims_designs.CLAIMS, claims_popularity.CLAIMS),
     stand_in=stand_in,
     sizes={LASTFM: (992, 176_948, None)},
 )

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 TRUE = "true"
 SETS = ("full", "reg", "skew", "wtd", "wtd-h")
 """Its test sets: FULL, REG, SKEW, WTD and WTD_H."""
+COAT, R3 = "coat", "yahoo-r3"
+BOTH = (COAT, R3)
+NAMES = dict(zip(SETS, ("FULL", "REG", "SKEW", "WTD", "WTD_H"), strict=True))
 INTELLIGENT = ("skew", "wtd", "wtd-h")
 SYSTEMS = ("PosPop", "AvgRating", "UB_KNN", "IB_KNN", "MF")
 IMPERSONAL, PERSONAL = SYSTEMS[:2], SYSTEMS[2:]
@@ -61,19 +64,19 @@ def truncated(value: float, step: float) -> float:
     return math.floor(value / step + 1e-9) * step
 
 
-def printed_errors(on: str) -> dict[tuple[str, str], float]:
+def printed_errors(dataset_name: str) -> dict[tuple[str, str], float]:
     """Return the cells of table 2, by test set and system."""
     return {
         (name, system): cell
-        for system, (_, *cells) in TABLE_2[on].items()
+        for system, (_, *cells) in TABLE_2[dataset_name].items()
         for name, cell in zip(SETS, cells, strict=True)
     }
 
 
-def printed_means(on: str) -> dict[tuple[str, str], float]:
+def printed_means(dataset_name: str) -> dict[tuple[str, str], float]:
     """Return the recall from which table 2 has its percentages."""
-    true = {(TRUE, system): row[0] for system, row in TABLE_2[on].items()}
+    true = {(TRUE, system): row[0] for system, row in TABLE_2[dataset_name].items()}
     return true | {
         (name, system): true[TRUE, system] * (1 + error / 100)
-        for (name, system), error in printed_errors(on).items()
+        for (name, system), error in printed_errors(dataset_name).items()
     }

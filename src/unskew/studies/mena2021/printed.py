@@ -45,6 +45,81 @@ TURNED_FALSE = {"P": 0.91, "Recall": 0.90}
 TEMPORAL = {"P": 0.27, "Recall": 0.37, "nDCG": 0.08, "MRR": 0.20}
 """Fig. 18: as Fig. 12, by a split in time."""
 
+Both = tuple[float, float]
+"""A value for item a and one for item b."""
+Numbers = dict[str, "float | Both"]
+"""Numbers of a toy example by name."""
+PRINTED_2: Numbers = {
+    "p(rel|i)": (6 / 10, 4 / 10),
+    "p(train|i)": (4 / 10, 2 / 10),
+    "p(rel|train,i)": (3 / 4, 1 / 2),
+    "p(rel|¬train,i)": (3 / 6, 3 / 8),
+    "p(rel,train|i)": (3 / 10, 1 / 10),
+    "p(train|rel,i)": (3 / 6, 1 / 4),
+    "p(rel)": 10 / 20,
+    "p(train)": 6 / 20,
+    "p(rel|train)": 4 / 6,
+    "p(rel|¬train)": 6 / 14,
+    "p(rel,train)": 4 / 20,
+    "p(train|rel)": 4 / 10,
+}
+"""Fig. 2: by item and over both; the test side is the same."""
+PRINTED_4: dict[str, Numbers] = {
+    "1": {
+        "P@1": (0.6, 0.2),
+        "anti-P@1": (0.4, 0.2),
+        "odds": (1, 0.25),
+        "p(rel|train)": (0.6, 0.5),
+        "p(¬rel|train)": (0.4, 0.5),
+        "phi_P": (0.6, 0.125),
+        "phi_antiP": (-0.4, -0.125),
+        "decrement of odds": 0.75,
+        "decrement of p(rel|train)": 0.167,
+        "decrement of p(¬rel|train)": 0.2,
+        "agree": 0,
+    },
+    "2": {
+        "P@1": (0.2, 0),
+        "anti-P@1": (0.8, 0.4),
+        "odds": (1, 0.25),
+        "p(rel|train)": (0.2, 0),
+        "p(¬rel|train)": (0.8, 1),
+        "phi_P": (0.2, 0),
+        "phi_antiP": (-0.8, -0.25),
+        "decrement of odds": 0.75,
+        "decrement of p(rel|train)": 1,
+        "decrement of p(¬rel|train)": 0.2,
+        "agree": 0,
+    },
+    "3": {
+        "P@1": (0.6, 0.2),
+        "anti-P@1": (0.2, 0.4),
+        "odds": (0.667, 0.429),
+        "p(rel|train)": (0.75, 0.333),
+        "p(¬rel|train)": (0.25, 0.667),
+        "phi_P": (0.5, 0.143),
+        "phi_antiP": (-0.167, -0.286),
+        "decrement of odds": 0.357,
+        "decrement of p(rel|train)": 0.556,
+        "decrement of p(¬rel|train)": 0.625,
+        "agree": 1,
+    },
+}
+PRINTED_8: dict[str, Numbers] = {
+    "1a": {
+        "real P@1": (0.6, 0.2),
+        "real anti-P@1": (0.4, 0.8),
+        "P consistent": 1,
+        "anti-P consistent": 0,
+    },
+    "1b": {
+        "real P@1": (0.6, 0.8),
+        "real anti-P@1": (0.4, 0.2),
+        "P consistent": 0,
+        "anti-P consistent": 1,
+    },
+}
+
 
 def correlations() -> list[float]:
     """Return every printed τ but those of Fig. 18."""

@@ -12,12 +12,12 @@ from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
 from unskew.stats.discrimination import discriminative_power
 from unskew.studies import charts
-from unskew.studies.lab import Lab, NotAtHandError
+from unskew.studies.lab import Lab, MissingDataError
 from unskew.studies.paper import Exhibit
-from unskew.studies.valcarce2018.measures import (
-    Evidence,
-    Own,
-    Released,
+from unskew.studies.valcarce2018.measurements import (
+    OurResults,
+    ReleasedResults,
+    Results,
     apart,
     needs_depth,
     powers,
@@ -46,24 +46,28 @@ CURVE = 0.005
 Draw = Callable[[Lab, str], Sequence[Block]]
 
 
-def _tables(lab: Lab, on: str) -> Sequence[Block]:
-    row = lab.table(sizes, on).row(0, named=True)
+def _tables(lab: Lab, dataset_name: str) -> Sequence[Block]:
+    row = lab.table(sizes, dataset_name).row(0, named=True)
     names = ("users", "items", "ratings", "density", "gini")
     columns = {"": list(names), "here": [float(row[name]) for name in names]}
-    if on in TABLE_2:
-        columns[PRINTED] = list(map(float, TABLE_2[on]))
-    return [Table(f"Table 2 ({on}): density in %, Gini over items", pl.DataFrame(columns))]
+    if dataset_name in TABLE_2:
+        columns[PRINTED] = list(map(float, TABLE_2[dataset_name]))
+    return [
+        Table(f"Table 2 ({dataset_name}): density in %, Gini over items", pl.DataFrame(columns))
+    ]
 
 
-def _systems(lab: Lab, on: str) -> Sequence[Block]:
+def _systems(lab: Lab, dataset_name: str) -> Sequence[Block]:
     told = {name: one.settings for name, one in preset("valcarce2018").items()}
     shown = {"nDCG": pl.col("ndcg"), "P@10": pl.col("P_10")}
     settings = pl.col("system").replace_strict(told).alias("settings")
-    ours = Own(lab, on).means.select("system", settings, **shown)
+    ours = OurResults(lab, dataset_name).means.select("system", settings, **shown)
     try:
         theirs = {f"released {name}": column for name, column in shown.items()}
-        ours = ours.join(Released(lab, on).means.select("system", **theirs), on="system")
-    except NotAtHandError:
+        ours = ours.join(
+            ReleasedResults(lab, dataset_name).means.select("system", **theirs), on="system"
+        )
+    except MissingDataError:
         pass  # ours alone
     ours = ours.sort("nDCG", descending=True)
     note = (
@@ -74,14 +78,14 @@ def _systems(lab: Lab, on: str) -> Sequence[Block]:
 
 
 def _taus(
-    evidence: Evidence,
+    results: Results,
     here: str,
     columns: Mapping[str, str],
     printed: Sequence[Sequence[float]] | None,
     title: str,
 ) -> Sequence[Block]:
     """Draw a matrix of τ, beside the printed one where there is one."""
-    found = evidence.taus(columns)
+    found = results.taus(columns)
     parts = [found.select("a", "b", "tau", panel=pl.lit(here))]
     if printed is not None:
         parts.append(as_pairs(printed, list(columns)).with_columns(panel=pl.lit(PRINTED)))
@@ -138,9 +142,9 @@ def _robustness(
     ]
 
 
-def _power(evidence: Evidence, columns: Mapping[str, str], title: str) -> list[Block]:
+def _power(results: Results, columns: Mapping[str, str], title: str) -> list[Block]:
     """Draw p-value curves, over ordered pairs as the paper, and list DP."""
-    chosen = evidence.pvalues.select("a", "b", **{name: pl.col(c) for name, c in columns.items()})
+    chosen = results.pvalues.select("a", "b", **{name: pl.col(c) for name, c in columns.items()})
     found = discriminative_power(chosen, ordered=True)
     curves = found.curves()
     last = curves.filter(pl.col("p") >= CURVE)["rank"].max() or curves["rank"].max()
@@ -163,8 +167,8 @@ def _power(evidence: Evidence, columns: Mapping[str, str], title: str) -> list[B
     return [Picture(figure), Table("Discriminative power: the lower the better", table, note=note)]
 
 
-def _table_3(evidence: Evidence, here: str, name: str) -> Sequence[Block]:
-    twice, once = (powers(evidence.pvalues, SEVEN, ordered=ordered) for ordered in (True, False))
+def _table_3(results: Results, here: str, name: str) -> Sequence[Block]:
+    twice, once = (powers(results.pvalues, SEVEN, ordered=ordered) for ordered in (True, False))
     columns: dict[str, Sequence[object]] = {"metric": list(SEVEN)}
     if name in TABLE_3:
         columns[PRINTED] = TABLE_3[name]
@@ -173,40 +177,42 @@ def _table_3(evidence: Evidence, here: str, name: str) -> Sequence[Block]:
     return [Table("DP (the lower the better)", pl.DataFrame(columns), digits=2, note=note)]
 
 
-def _of_released(draw: Callable[[Released], Sequence[Block]], name: str = ML) -> Draw:
-    return lambda lab, _on: draw(Released(lab, name))
+def _on_released(draw: Callable[[ReleasedResults], Sequence[Block]], name: str = ML) -> Draw:
+    return lambda lab, _dataset_name: draw(ReleasedResults(lab, name))
 
 
-def _of_own(draw: Callable[[Own], Sequence[Block]], *, deep: bool = False) -> Draw:
-    def made(lab: Lab, on: str) -> Sequence[Block]:
+def _on_ours(draw: Callable[[OurResults], Sequence[Block]], *, deep: bool = False) -> Draw:
+    def made(lab: Lab, dataset_name: str) -> Sequence[Block]:
         if deep:
-            needs_depth(lab, on)
-        return draw(Own(lab, on))
+            needs_depth(lab, dataset_name)
+        return draw(OurResults(lab, dataset_name))
 
     return made
 
 
-def _sparse(columns: Mapping[str, str], title: str) -> Callable[[Own], Sequence[Block]]:
-    def made(own: Own) -> Sequence[Block]:
-        return _robustness(own.lab.table(sparsity, own.on), columns, title, "test ratings")
+def _sparse(columns: Mapping[str, str], title: str) -> Callable[[OurResults], Sequence[Block]]:
+    def made(own: OurResults) -> Sequence[Block]:
+        return _robustness(
+            own.lab.table(sparsity, own.dataset_name), columns, title, "test ratings"
+        )
 
     return made
 
 
-def _popular(columns: Mapping[str, str], title: str) -> Callable[[Evidence], Sequence[Block]]:
-    return lambda evidence: _robustness(evidence.popularity, columns, title, "most popular items")
+def _popular(columns: Mapping[str, str], title: str) -> Callable[[Results], Sequence[Block]]:
+    return lambda results: _robustness(results.popularity, columns, title, "most popular items")
 
 
-def _figure_1_of_ours(own: Own) -> Sequence[Block]:
-    printed = FIGURE_1 if own.on == ML else None
+def _figure_1_of_ours(own: OurResults) -> Sequence[Block]:
+    printed = FIGURE_1 if own.dataset_name == ML else None
     return _taus(own, "our systems", NDCG, printed, "τ between cutoffs of nDCG")
 
 
-def _figure_5_of_ours(own: Own) -> Sequence[Block]:
-    return _taus(own, "our systems", SEVEN, FIGURE_5.get(own.on), "τ between metrics")
+def _figure_5_of_ours(own: OurResults) -> Sequence[Block]:
+    return _taus(own, "our systems", SEVEN, FIGURE_5.get(own.dataset_name), "τ between metrics")
 
 
-def _figure_5_as_released(of: Released) -> Sequence[Block]:
+def _figure_5_as_released(of: ReleasedResults) -> Sequence[Block]:
     return _taus(of, "released scores", SEVEN, FIGURE_5[of.name], "τ between metrics")
 
 
@@ -216,31 +222,31 @@ def _released(letter: str, name: str) -> tuple[Exhibit, ...]:
     popular = _popular(SEVEN, "Metrics without popular items")
     return (
         Exhibit(
-            f"Fig. 5{letter}",
-            f"metrics, {of}",
-            FIG_5,
-            _of_released(_figure_5_as_released, name),
+            place=f"Fig. 5{letter}",
+            title=f"metrics, {of}",
+            shows=FIG_5,
+            draw=_on_released(_figure_5_as_released, name),
             files=results,
         ),
         Exhibit(
-            f"Fig. 7{letter}",
-            f"metrics under popularity cuts, {of}",
-            FIG_7,
-            _of_released(popular, name),
+            place=f"Fig. 7{letter}",
+            title=f"metrics under popularity cuts, {of}",
+            shows=FIG_7,
+            draw=_on_released(popular, name),
             files=results,
         ),
         Exhibit(
-            f"Fig. 8{letter}",
-            f"discriminative power of metrics, {of}",
-            FIG_8,
-            _of_released(lambda e: _power(e, SEVEN, "p-values by metric"), name),
+            place=f"Fig. 8{letter}",
+            title=f"discriminative power of metrics, {of}",
+            shows=FIG_8,
+            draw=_on_released(lambda e: _power(e, SEVEN, "p-values by metric"), name),
             files=pvalues,
         ),
         Exhibit(
-            "Table 3",
-            f"DP, {of}",
-            TAB_3,
-            _of_released(lambda e: _table_3(e, "released p-values", name), name),
+            place="Table 3",
+            title=f"DP, {of}",
+            shows=TAB_3,
+            draw=_on_released(lambda e: _table_3(e, "released p-values", name), name),
             files=pvalues,
         ),
     )
@@ -261,89 +267,105 @@ FIG_8 = "How surely each metric tells systems apart: the closer to the origin, t
 TAB_3 = "How surely each metric tells systems apart, in one number: the sum of all p-values."
 
 EXHIBITS = (
-    Exhibit("Table 2", "data", "How large and how skewed the data are.", _tables, DATA),
     Exhibit(
-        "Systems",
-        "the 21 systems here and as released",
-        "How strong each system is: metrics can be compared only on systems that differ.",
-        _systems,
-        DATA,
+        place="Table 2",
+        title="data",
+        shows="How large and how skewed the data are.",
+        draw=_tables,
+        data=DATA,
     ),
     Exhibit(
-        "Fig. 1",
-        "cutoffs of nDCG, released",
-        FIG_1,
-        _of_released(
+        place="Systems",
+        title="the 21 systems here and as released",
+        shows="How strong each system is: metrics can be compared only on systems that differ.",
+        draw=_systems,
+        data=DATA,
+    ),
+    Exhibit(
+        place="Fig. 1",
+        title="cutoffs of nDCG, released",
+        shows=FIG_1,
+        draw=_on_released(
             lambda e: _taus(e, "released scores", NDCG, FIGURE_1, "τ between cutoffs of nDCG")
         ),
         files=RESULTS,
     ),
     Exhibit(
-        "Fig. 1", "cutoffs of nDCG, our systems", FIG_1, _of_own(_figure_1_of_ours, deep=True), DATA
+        place="Fig. 1",
+        title="cutoffs of nDCG, our systems",
+        shows=FIG_1,
+        draw=_on_ours(_figure_1_of_ours, deep=True),
+        data=DATA,
     ),
     Exhibit(
-        "Fig. 2",
-        "cutoffs under sparsity, our systems",
-        FIG_2,
-        _of_own(_sparse(NDCG, "Cutoffs of nDCG under sparsity"), deep=True),
-        DATA,
+        place="Fig. 2",
+        title="cutoffs under sparsity, our systems",
+        shows=FIG_2,
+        draw=_on_ours(_sparse(NDCG, "Cutoffs of nDCG under sparsity"), deep=True),
+        data=DATA,
     ),
     Exhibit(
-        "Fig. 3",
-        "cutoffs under popularity cuts, released",
-        FIG_3,
-        _of_released(_popular(NDCG, "Cutoffs of nDCG without popular items")),
+        place="Fig. 3",
+        title="cutoffs under popularity cuts, released",
+        shows=FIG_3,
+        draw=_on_released(_popular(NDCG, "Cutoffs of nDCG without popular items")),
         files=RESULTS,
     ),
     Exhibit(
-        "Fig. 3",
-        "cutoffs under popularity cuts, our systems",
-        FIG_3,
-        _of_own(_popular(NDCG, "Cutoffs of nDCG without popular items"), deep=True),
-        DATA,
+        place="Fig. 3",
+        title="cutoffs under popularity cuts, our systems",
+        shows=FIG_3,
+        draw=_on_ours(_popular(NDCG, "Cutoffs of nDCG without popular items"), deep=True),
+        data=DATA,
     ),
     Exhibit(
-        "Fig. 4",
-        "discriminative power of cutoffs, released",
-        FIG_4,
-        _of_released(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG")),
+        place="Fig. 4",
+        title="discriminative power of cutoffs, released",
+        shows=FIG_4,
+        draw=_on_released(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG")),
         files=PVALUES,
     ),
     Exhibit(
-        "Fig. 4",
-        "discriminative power of cutoffs, our systems",
-        FIG_4,
-        _of_own(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG"), deep=True),
-        DATA,
+        place="Fig. 4",
+        title="discriminative power of cutoffs, our systems",
+        shows=FIG_4,
+        draw=_on_ours(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG"), deep=True),
+        data=DATA,
     ),
     *(one for letter, name in zip("abc", SETS, strict=True) for one in _released(letter, name)),
-    Exhibit("Fig. 5", "metrics, our systems", FIG_5, _of_own(_figure_5_of_ours), DATA),
     Exhibit(
-        "Fig. 6",
-        "metrics under sparsity, our systems",
-        FIG_6,
-        _of_own(_sparse(SEVEN, "Metrics under sparsity")),
-        DATA,
+        place="Fig. 5",
+        title="metrics, our systems",
+        shows=FIG_5,
+        draw=_on_ours(_figure_5_of_ours),
+        data=DATA,
     ),
     Exhibit(
-        "Fig. 7",
-        "metrics under popularity cuts, our systems",
-        FIG_7,
-        _of_own(_popular(SEVEN, "Metrics without popular items")),
-        DATA,
+        place="Fig. 6",
+        title="metrics under sparsity, our systems",
+        shows=FIG_6,
+        draw=_on_ours(_sparse(SEVEN, "Metrics under sparsity")),
+        data=DATA,
     ),
     Exhibit(
-        "Fig. 8",
-        "discriminative power of metrics, our systems",
-        FIG_8,
-        _of_own(lambda e: _power(e, SEVEN, "p-values by metric")),
-        DATA,
+        place="Fig. 7",
+        title="metrics under popularity cuts, our systems",
+        shows=FIG_7,
+        draw=_on_ours(_popular(SEVEN, "Metrics without popular items")),
+        data=DATA,
     ),
     Exhibit(
-        "Table 3",
-        "DP, our systems",
-        TAB_3,
-        _of_own(lambda own: _table_3(own, "our systems", own.on)),
-        DATA,
+        place="Fig. 8",
+        title="discriminative power of metrics, our systems",
+        shows=FIG_8,
+        draw=_on_ours(lambda e: _power(e, SEVEN, "p-values by metric")),
+        data=DATA,
+    ),
+    Exhibit(
+        place="Table 3",
+        title="DP, our systems",
+        shows=TAB_3,
+        draw=_on_ours(lambda own: _table_3(own, "our systems", own.dataset_name)),
+        data=DATA,
     ),
 )

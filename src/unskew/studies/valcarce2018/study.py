@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unskew.data.dataset import Dataset
 from unskew.studies.lab import Amount
-from unskew.studies.paper import STAND_IN, Study
-from unskew.studies.valcarce2018.claims import CLAIMS
+from unskew.studies.paper import STAND_IN, Study, in_order
+from unskew.studies.valcarce2018 import claims_methods, claims_metrics
 from unskew.studies.valcarce2018.exhibits import EXHIBITS
 from unskew.studies.valcarce2018.printed import SETS
 from unskew.worlds.worlds import world
@@ -29,6 +29,6 @@ STUDY = Study(
         "bootstrap": Amount(1_000, 50, "draws of users for the intervals of τ"),
     },
     exhibits=EXHIBITS,
-    claims=CLAIMS,
+    claims=in_order(claims_methods.CLAIMS, claims_metrics.CLAIMS),
     stand_in=stand_in,
 )

@@ -10,28 +10,7 @@ import polars as pl
 
 from unskew.stats.correlation import kendall
 from unskew.stats.distributions import mean_interval
-from unskew.studies.bellogin2017.measures import (
-    AP,
-    AR,
-    AR_ALL,
-    COMMON,
-    LEARNING,
-    NDCG,
-    ONE,
-    RECALL,
-    RR,
-    TOTAL,
-    P,
-    bounds,
-    chance,
-    configurations,
-    larger,
-    significance,
-    sparser,
-    sparser_fixed,
-    thresholds,
-)
-from unskew.studies.bellogin2017.tables import (
+from unskew.studies.bellogin2017.checks import (
     KNN,
     MF,
     PLSA,
@@ -49,27 +28,52 @@ from unskew.studies.bellogin2017.tables import (
     ratio,
     told,
 )
-from unskew.studies.claims import Measured
+from unskew.studies.bellogin2017.measurements import (
+    AP,
+    AR,
+    AR_ALL,
+    COMMON,
+    LEARNING,
+    NDCG,
+    ONE,
+    RECALL,
+    RR,
+    TOTAL,
+    P,
+)
+from unskew.studies.bellogin2017.measurements_designs import (
+    bounds,
+    configurations,
+    larger,
+    significance,
+    sparser,
+    sparser_fixed,
+    thresholds,
+)
+from unskew.studies.bellogin2017.measurements_popularity import (
+    chance,
+)
 from unskew.studies.lab import Lab, UndefinedError
+from unskew.studies.paper import MeasuredValue
 
 # Section 3: designs
 
 
-def most_of_one_relevant(lab: Lab, on: str) -> Measured:
+def most_of_one_relevant(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the largest P@10 that any system has on any 1R list."""
-    rows = only(lab.table(configurations, on), design=ONE, metric=P)
-    return Measured(float(np.max(rows["most"].to_numpy())))
+    rows = only(lab.table(configurations, dataset_name), design=ONE, metric=P)
+    return MeasuredValue(float(np.max(rows["most"].to_numpy())))
 
 
-def popularity_in_ar(lab: Lab, on: str) -> Measured:
+def popularity_in_ar(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take popularity's P@10 in AR, over all users."""
-    rows = only(lab.table(configurations, on), design=AR, system=POPULAR, metric=P)
+    rows = only(lab.table(configurations, dataset_name), design=AR, system=POPULAR, metric=P)
     value, low, high = mean_interval(rows["value"].to_list())
-    return Measured(math.nan if value is None else value, low, high)
+    return MeasuredValue(math.nan if value is None else value, low, high)
 
 
-def _orders(lab: Lab, on: str, metric: str = P) -> dict[str, dict[str, float]]:
-    table = lab.table(configurations, on)
+def _orders(lab: Lab, dataset_name: str, metric: str = P) -> dict[str, dict[str, float]]:
+    table = lab.table(configurations, dataset_name)
     names = table["design"].unique(maintain_order=True).to_list()
     return {name: by_system(table, design=name, metric=metric) for name in names}
 
@@ -78,42 +82,42 @@ def _all_told(values: Mapping[str, Mapping[str, float]]) -> str:
     return "; ".join(f"{design}: {told(each)}" for design, each in values.items())
 
 
-def plsa_first(lab: Lab, on: str) -> Measured:
+def plsa_first(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Count in which share of the configurations pLSA is the best system."""
-    orders = _orders(lab, on)
+    orders = _orders(lab, dataset_name)
     first = [place(values, PLSA) == 1 for values in orders.values()]
-    return Measured(
+    return MeasuredValue(
         sum(first) / len(first), text=f"{sum(first)} of {len(first)}", note=_all_told(orders)
     )
 
 
-def popularity_second(lab: Lab, on: str) -> Measured:
+def popularity_second(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take popularity's worst place in the configurations."""
-    orders = _orders(lab, on)
+    orders = _orders(lab, dataset_name)
     worst = max(place(values, POPULAR) for values in orders.values())
-    return Measured(worst, note=f"With our settings of kNN. {_all_told(orders)}")
+    return MeasuredValue(worst, note=f"With our settings of kNN. {_all_told(orders)}")
 
 
-def mf_over_knn(lab: Lab, on: str) -> Measured:
+def mf_over_knn(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Count in which share of the configurations MF is better than kNN."""
-    orders = _orders(lab, on)
+    orders = _orders(lab, dataset_name)
     better = [values[MF] > values[KNN] for values in orders.values()]
-    return Measured(
+    return MeasuredValue(
         sum(better) / len(better),
         text=f"{sum(better)} of {len(better)}",
         note="The paper gives no settings of either; ours were tuned by P@10.",
     )
 
 
-def popularity_first_in_ar(lab: Lab, on: str) -> Measured:
+def popularity_first_in_ar(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take popularity's place in AR."""
-    values = _orders(lab, on)[AR]
-    return Measured(place(values, POPULAR), note=told(values))
+    values = _orders(lab, dataset_name)[AR]
+    return MeasuredValue(place(values, POPULAR), note=told(values))
 
 
-def swaps_between_designs(lab: Lab, on: str) -> Measured:
+def swaps_between_designs(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Count the pairs of systems that AR and 1R order differently."""
-    orders = _orders(lab, on)
+    orders = _orders(lab, dataset_name)
     one, other = orders[AR], orders[ONE]
     names = list(one)
     swaps = sum(
@@ -121,43 +125,45 @@ def swaps_between_designs(lab: Lab, on: str) -> Measured:
         for number, a in enumerate(names)
         for b in names[:number]
     )
-    return Measured(swaps, note=_all_told({AR: one, ONE: other}))
+    return MeasuredValue(swaps, note=_all_told({AR: one, ONE: other}))
 
 
-def test_items_like_all(lab: Lab, on: str) -> Measured:
+def test_items_like_all(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the largest relative difference between TI and AI, of systems but random."""
-    orders = _orders(lab, on)
+    orders = _orders(lab, dataset_name)
     if AR_ALL not in orders:
         raise UndefinedError("with so many items, all of them are not ranked")
     apart = [
         abs(ratio(orders[AR_ALL][name] - orders[AR][name], orders[AR][name])) for name in LEARNING
     ]
-    return Measured(max(apart), text=f"{100 * max(apart):.2f} %")
+    return MeasuredValue(max(apart), text=f"{100 * max(apart):.2f} %")
 
 
-def all_pairs_differ(lab: Lab, on: str) -> Measured:
+def all_pairs_differ(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the largest p-value of Wilcoxon's test over all pairs and configurations."""
     worst = (
-        lab.table(significance, on).sort("p", descending=True, nulls_last=True).row(0, named=True)
+        lab.table(significance, dataset_name)
+        .sort("p", descending=True, nulls_last=True)
+        .row(0, named=True)
     )
     note = f"Largest in {worst['design']}: {worst['a']} and {worst['b']}."
-    return Measured(worst["p"], text=f"p = {worst['p']:.1e}", note=note)
+    return MeasuredValue(worst["p"], text=f"p = {worst['p']:.1e}", note=note)
 
 
-def other_metrics_alike(lab: Lab, on: str) -> Measured:
+def other_metrics_alike(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least τ between the order by P@10 and that by nDCG, MAP and MRR."""
-    orders = _orders(lab, on)
+    orders = _orders(lab, dataset_name)
     found = {
-        f"{design}, {metric}": alike(values, _orders(lab, on, metric)[design])
+        f"{design}, {metric}": alike(values, _orders(lab, dataset_name, metric)[design])
         for design, values in orders.items()
         for metric in (NDCG, AP, RR)
     }
     return least_of(found)
 
 
-def other_thresholds_alike(lab: Lab, on: str) -> Measured:
+def other_thresholds_alike(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least τ between the order with the paper's threshold and with others."""
-    table = lab.table(thresholds, on)
+    table = lab.table(thresholds, dataset_name)
     own, *others = table["liked"].unique(maintain_order=True).to_list()
     if not others:
         raise UndefinedError("there is no other rating that could be the smallest liked one")
@@ -171,39 +177,39 @@ def other_thresholds_alike(lab: Lab, on: str) -> Measured:
     return least_of(found)
 
 
-def bounds_broken(lab: Lab, on: str) -> Measured:
+def bounds_broken(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Count where 1RP@10 lies outside its bounds, with the same others for all lists of a user."""
-    table = lab.table(bounds, on)
+    table = lab.table(bounds, dataset_name)
     out = (table["value"] < table["low"] - TINY) | (table["value"] > table["high"] + TINY)
-    return Measured(int(out.sum()), text=f"{int(out.sum())} of {table.height}")
+    return MeasuredValue(int(out.sum()), text=f"{int(out.sum())} of {table.height}")
 
 
-def fresh_within_bounds(lab: Lab, on: str) -> Measured:
+def fresh_within_bounds(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the share of points at which 1RP@10 with fresh others lies within the bounds.
 
     The bounds are those of one draw, so that chance alone moves the value by some standard errors.
     """
-    thin = only(lab.table(sparser, on), design=ONE, metric=P)
+    thin = only(lab.table(sparser, dataset_name), design=ONE, metric=P)
     keys = ("system", "fold", "at", "fresh")
     points = pl.concat(
         table.with_columns(pl.col(at).cast(pl.Float64).alias("at"), pl.col("value").alias("fresh"))
         .select(*keys)
         .with_columns(along=pl.lit(at))
-        for table, at in ((thin, "kept"), (lab.table(larger, on), "targets"))
+        for table, at in ((thin, "kept"), (lab.table(larger, dataset_name), "targets"))
     )
-    both = lab.table(bounds, on).join(points, on=["along", "at", "fold", "system"])
+    both = lab.table(bounds, dataset_name).join(points, on=["along", "at", "fold", "system"])
     inside, strict = 0, 0
     for low, fresh, high, lists in both.select("low", "fresh", "high", "lists").iter_rows():
         reach = 3 * hit_error(fresh, lists)
         inside += low - reach <= fresh <= high + reach
         strict += low <= fresh <= high
     note = f"Without any allowance for chance: {strict} of {both.height}."
-    return Measured(ratio(inside, both.height), text=f"{inside} of {both.height}", note=note)
+    return MeasuredValue(ratio(inside, both.height), text=f"{inside} of {both.height}", note=note)
 
 
-def bounds_close_in(lab: Lab, on: str) -> Measured:
+def bounds_close_in(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least τ of the bounds' distance, falling with targets, rising with test ratings."""
-    table = lab.table(bounds, on).with_columns(width=pl.col("high") - pl.col("low"))
+    table = lab.table(bounds, dataset_name).with_columns(width=pl.col("high") - pl.col("low"))
     said, found = [], []
     for along, sign in (("targets", -1), ("kept", 1)):
         for system in (PLSA, KNN):
@@ -212,18 +218,20 @@ def bounds_close_in(lab: Lab, on: str) -> Measured:
             said.append(f"{system} over {along}: {width[0]:.4f} to {width[-1]:.4f}")
     equal = float(only(table, along="one each")["width"].to_numpy().max())
     note = f"Distances: {'; '.join(said)}. With one liked test item per user: {equal:.1g}."
-    return Measured(min(found) if equal < TINY else -1.0, text=f"τ = {min(found):.2f}", note=note)
+    return MeasuredValue(
+        min(found) if equal < TINY else -1.0, text=f"τ = {min(found):.2f}", note=note
+    )
 
 
 # Section 4: sparsity
 
 
-def random_as_expected(lab: Lab, on: str) -> Measured:
+def random_as_expected(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare ρ, which a random order is expected to score in AR exactly, with σδ."""
-    table = lab.table(chance, on)
+    table = lab.table(chance, dataset_name)
     rho, approximate = (mean_of(table, name, design=AR) for name in ("rho", "sigma_delta"))
-    seen = by_system(lab.table(configurations, on), design=AR, metric=P)[RANDOM]
-    return Measured(
+    seen = by_system(lab.table(configurations, dataset_name), design=AR, metric=P)[RANDOM]
+    return MeasuredValue(
         ratio(rho, approximate),
         text=f"ρ = {rho:.5f}, σδ = {approximate:.5f}",
         note=f"Random recommendation had {seen:.5f}. σδ is an approximation: active users have "
@@ -231,29 +239,31 @@ def random_as_expected(lab: Lab, on: str) -> Measured:
     )
 
 
-def one_relevant_random(lab: Lab, on: str) -> Measured:
+def one_relevant_random(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Count by how many standard errors random recommendation misses 1/t in 1R."""
-    rows = only(lab.table(configurations, on), design=ONE, system=RANDOM, metric=P)
+    rows = only(lab.table(configurations, dataset_name), design=ONE, system=RANDOM, metric=P)
     lists = rows["lists"].to_numpy()
     value = float(np.average(rows["value"].to_numpy(), weights=lists))
     expected = float(np.average(rows["random"].to_numpy(), weights=lists))
     apart = abs(value - expected) / hit_error(expected, int(lists.sum()))
-    return Measured(apart, text=f"{value:.4f} against 1/t = {expected:.4f}")
+    return MeasuredValue(apart, text=f"{value:.4f} against 1/t = {expected:.4f}")
 
 
-def total_precision(lab: Lab, on: str) -> Measured:
+def total_precision(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take how far the precision of whole lists is from ρ, of systems that rank every target."""
-    rows = only(lab.table(configurations, on), metric=TOTAL).filter(pl.col("covered") == 1)
+    rows = only(lab.table(configurations, dataset_name), metric=TOTAL).filter(
+        pl.col("covered") == 1
+    )
     if rows.is_empty():
         raise UndefinedError("no system ranks every target")
     apart = (rows["value"] - rows["random"]).abs().to_numpy().max()
     names = ", ".join(rows["system"].unique(maintain_order=True))
-    return Measured(float(apart), text=f"{apart:.1g}", note=f"Systems that rank all: {names}.")
+    return MeasuredValue(float(apart), text=f"{apart:.1g}", note=f"Systems that rank all: {names}.")
 
 
-def linear_in_density(lab: Lab, on: str) -> Measured:
+def linear_in_density(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least R² of a line through the origin, of P@10 in AR over the share kept."""
-    table = lab.table(sparser, on)
+    table = lab.table(sparser, dataset_name)
     found = {}
     for system in (*LEARNING, RANDOM):
         # What a random order is expected to score has no noise that would hide the line.
@@ -263,7 +273,7 @@ def linear_in_density(lab: Lab, on: str) -> Measured:
         spread = float(((y - y.mean()) ** 2).sum())
         found[system] = 1 - float(rest @ rest) / spread if spread > 0 else math.nan
     worst = least_of(found)
-    return Measured(worst.value, note=f"R²: {told(found)}.")
+    return MeasuredValue(worst.value, note=f"R²: {told(found)}.")
 
 
 def _end_to_end(rows: pl.DataFrame) -> float:
@@ -278,16 +288,16 @@ def _end_to_end(rows: pl.DataFrame) -> float:
     return float(abs(few["value"] - many["value"]) / error)
 
 
-def flat_in_density(lab: Lab, on: str) -> Measured:
+def flat_in_density(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take how far 1RP@10 moves from a tenth of the test ratings to all, in standard errors."""
-    table = only(lab.table(sparser, on), design=ONE, metric=P)
+    table = only(lab.table(sparser, dataset_name), design=ONE, metric=P)
     names = (*LEARNING, RANDOM)
     moved = max(_end_to_end(only(table, system=name)) for name in names)
     ends = {name: curve(table, "kept", name)[1] for name in names}
     said = ", ".join(f"{name} {y[0]:.4f} to {y[-1]:.4f}" for name, y in ends.items())
-    fixed = lab.table(sparser_fixed, on)
+    fixed = lab.table(sparser_fixed, dataset_name)
     back, without = (_change(fixed, removed) for removed in ("others", "left out"))
-    return Measured(
+    return MeasuredValue(
         moved,
         text=f"{moved:.1f} standard errors",
         note=f"From a tenth to all test ratings: {said}. With fewer test ratings the least popular "
@@ -310,9 +320,9 @@ def _change(table: pl.DataFrame, removed: str) -> str:
     return ", ".join(parts)
 
 
-def inverse_to_targets(lab: Lab, on: str) -> Measured:
+def inverse_to_targets(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the exponent of 1RP@10 over the size of target sets that is farthest from -1."""
-    table = lab.table(larger, on)
+    table = lab.table(larger, dataset_name)
     slopes, falling = {}, True
     for system in (*LEARNING, RANDOM):
         x, y = curve(table, "targets", system)
@@ -328,7 +338,7 @@ def inverse_to_targets(lab: Lab, on: str) -> Measured:
         for size, value, count in zip(x, y, number, strict=True)
     )
     worst = max(slopes.values(), key=lambda slope: abs(slope + 1))
-    return Measured(
+    return MeasuredValue(
         worst if falling else math.inf,
         text=f"{worst:.2f}",
         note=f"Exponents: {', '.join(f'{name} {slope:.2f}' for name, slope in slopes.items())}. "
@@ -336,9 +346,9 @@ def inverse_to_targets(lab: Lab, on: str) -> Measured:
     )
 
 
-def order_kept(lab: Lab, on: str) -> Measured:
+def order_kept(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least τ between the order with all test ratings and with fewer."""
-    table = lab.table(sparser, on).filter(pl.col("metric") == P)
+    table = lab.table(sparser, dataset_name).filter(pl.col("metric") == P)
     found = {
         f"{design}, {share:.0%} kept": alike(
             by_system(table, design=design, kept=1.0), by_system(table, design=design, kept=share)
@@ -349,9 +359,9 @@ def order_kept(lab: Lab, on: str) -> Measured:
     return least_of(found)
 
 
-def metrics_and_density(lab: Lab, on: str) -> Measured:
+def metrics_and_density(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Tell whether MRR and nDCG@10 rise with density in AR, and recall changes the least."""
-    table = lab.table(sparser, on)
+    table = lab.table(sparser, dataset_name)
     change, rises = {}, True
     for metric in COMMON:
         ends = []
@@ -362,7 +372,7 @@ def metrics_and_density(lab: Lab, on: str) -> Measured:
         if metric in (RR, NDCG, P):
             rises = rises and min(ends) > 1
     if math.isnan(sum(change.values())):
-        return Measured(math.nan, note="a metric is 0 with few test ratings")
+        return MeasuredValue(math.nan, note="a metric is 0 with few test ratings")
     least = min(change, key=lambda name: abs(math.log(change[name])))
     steady = abs(math.log(change[RECALL])) < min(
         abs(math.log(change[one])) for one in (RR, NDCG, P)
@@ -372,4 +382,4 @@ def metrics_and_density(lab: Lab, on: str) -> Measured:
         + ", ".join(f"{name} x {value:.2f}" for name, value in change.items())
         + f". The steadiest is {least}."
     )
-    return Measured(rises and steady, note=note)
+    return MeasuredValue(rises and steady, note=note)

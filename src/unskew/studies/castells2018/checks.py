@@ -11,8 +11,9 @@ import polars as pl
 
 from unskew.errors import DataError
 from unskew.stats.correlation import kendall
-from unskew.studies.castells2018 import worlds
-from unskew.studies.castells2018.measures import (
+from unskew.studies.castells2018 import checks_formulas as formulas
+from unskew.studies.castells2018 import measurements_worlds as worlds
+from unskew.studies.castells2018.measurements import (
     AVERAGE,
     AVERAGE_OF_ONE,
     BINS,
@@ -38,8 +39,8 @@ from unskew.studies.castells2018.measures import (
     thinning,
     times_chance,
 )
-from unskew.studies.claims import Measured
 from unskew.studies.lab import Lab
+from unskew.studies.paper import MeasuredValue
 
 ONE_IN_A_THOUSAND = 3.2905
 """Standard errors of p = .001, both sides."""
@@ -48,10 +49,14 @@ FAIR = 0.05
 """How far from chance a trend of a fair design may be, as a share of it."""
 
 
-def liked_share(lab: Lab, on: str) -> Measured:
+def liked_share(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the share of liked ratings."""
-    share = float((lab.data(on).ratings.value >= lab.threshold(on, paper=LIKED)).mean())
-    return Measured(share, note="The paper takes 0.57, which is this share cut off, not rounded.")
+    share = float(
+        (lab.data(dataset_name).ratings.value >= lab.threshold(dataset_name, paper=LIKED)).mean()
+    )
+    return MeasuredValue(
+        share, note="The paper takes 0.57, which is this share cut off, not rounded."
+    )
 
 
 def _ratios(table: pl.DataFrame, design: str, names: Sequence[str]) -> str:
@@ -63,30 +68,30 @@ def _least(values: Iterable[float]) -> float:
     return float(np.min(list(values)))
 
 
-def free_judgments_favour(lab: Lab, on: str) -> Measured:
+def free_judgments_favour(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how many times chance the systems score at least, with p < .001."""
-    table = lab.table(null_random, on)
+    table = lab.table(null_random, dataset_name)
     ratio = {name: times_chance(table, "random", name) for name in FREE}
     half = {name: ONE_IN_A_THOUSAND * sigma(table, "random", name) for name in FREE}
     if any(map(math.isnan, half.values())):
-        return Measured(math.nan, note="chance scores nothing on these data")
+        return MeasuredValue(math.nan, note="chance scores nothing on these data")
     last = min(FREE, key=lambda name: ratio[name] - half[name])
     low, high = ratio[last] - half[last], ratio[last] + half[last]
-    return Measured(low, low, high, text=_ratios(table, "random", FREE) + " times chance")
+    return MeasuredValue(low, low, high, text=_ratios(table, "random", FREE) + " times chance")
 
 
-def filtering_above_popularity(lab: Lab, on: str) -> Measured:
+def filtering_above_popularity(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return collaborative filtering over popularity, both on null data."""
-    table = lab.table(null_random, on)
+    table = lab.table(null_random, dataset_name)
     hits = {name: _hits(table, name) for name in FREE}
     last = min("kNN", "iMF", key=hits.__getitem__)
     if not hits[last] > 0 or not hits["popularity"] > 0:
-        return Measured(math.nan, note="there are systems without any hit on these data")
+        return MeasuredValue(math.nan, note="there are systems without any hit on these data")
     ratio = hits[last] / hits["popularity"]
     # Hits are counts: the error of the ratio's logarithm follows from how many there are.
     half = math.exp(1.96 * math.sqrt(1 / hits[last] + 1 / hits["popularity"]))
     text = f"{_ratios(table, 'random', FREE)} times chance: {last} / popularity {ratio:.3g}"
-    return Measured(ratio, ratio / half, ratio * half, text=text)
+    return MeasuredValue(ratio, ratio / half, ratio * half, text=text)
 
 
 def _hits(table: pl.DataFrame, name: str) -> float:
@@ -94,13 +99,13 @@ def _hits(table: pl.DataFrame, name: str) -> float:
     return CUTOFF * float(row["null_value"] or 0.0) * float(row["lists"] or 0.0)
 
 
-def average_at_chance(lab: Lab, on: str) -> Measured:
+def average_at_chance(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how many times chance the average rating scores, with either smoothing."""
-    table = lab.table(null_random, on)
+    table = lab.table(null_random, dataset_name)
     row = cell(table, "random", AVERAGE)
     other = times_chance(table, "random", AVERAGE_OF_ONE)
     value = times_chance(table, "random", AVERAGE)
-    return Measured(
+    return MeasuredValue(
         value,
         row["ratio_low"],
         row["ratio_high"],
@@ -118,10 +123,12 @@ def _left(table: pl.DataFrame, design: str, random: pl.DataFrame, metric: str) -
     return after / before if before > 0 else math.nan
 
 
-def _kept_bias(table: pl.DataFrame, design: str, random: pl.DataFrame, note: str = "") -> Measured:
+def _kept_bias(
+    table: pl.DataFrame, design: str, random: pl.DataFrame, note: str = ""
+) -> MeasuredValue:
     value = _left(table, design, random, METRICS[0])
     if math.isnan(value):
-        return Measured(value, note="the random split has no bias to popularity here")
+        return MeasuredValue(value, note="the random split has no bias to popularity here")
     row = cell(table, design, "popularity")
     low, high = row["ratio_low"], row["ratio_high"]
     before = times_chance(random, "random", "popularity") - 1
@@ -129,7 +136,7 @@ def _kept_bias(table: pl.DataFrame, design: str, random: pl.DataFrame, note: str
         f"popularity {float(row['ratio'] or 0):.3g} times chance, {before + 1:.3g} under the "
         f"random split: {value:.2g} left"
     )
-    return Measured(
+    return MeasuredValue(
         value,
         None if low is None else (low - 1) / before,
         None if high is None else (high - 1) / before,
@@ -138,19 +145,19 @@ def _kept_bias(table: pl.DataFrame, design: str, random: pl.DataFrame, note: str
     )
 
 
-def flat_keeps_some(lab: Lab, on: str) -> Measured:
+def flat_keeps_some(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return which share of popularity's bias a flat test leaves."""
-    table = lab.table(null_flat, on)
+    table = lab.table(null_flat, dataset_name)
     note = f"Of the others: {_ratios(table, 'flat', FREE[1:])} times chance."
-    return _kept_bias(table, "flat", lab.table(null_random, on), note)
+    return _kept_bias(table, "flat", lab.table(null_random, dataset_name), note)
 
 
-def bins_keep_some(lab: Lab, on: str) -> Measured:
+def bins_keep_some(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return which share of popularity's bias popularity bins leave."""
-    table = lab.table(null_slices, on)
+    table = lab.table(null_slices, dataset_name)
     note = f"Of the others: {_ratios(table, 'slices', FREE[1:])} times chance."
     try:
-        other = lab.table(null_bins, on)
+        other = lab.table(null_bins, dataset_name)
         found = [times_chance(other, one, "popularity") for one in ("judgment-bins", "percentiles")]
         note += (
             f" Where systems train on everything, popularity is at {found[0]:.3g}, and in bins of "
@@ -158,7 +165,7 @@ def bins_keep_some(lab: Lab, on: str) -> Measured:
         )
     except DataError:
         pass  # too few items for these bins: the claim does not need them
-    return _kept_bias(table, "slices", lab.table(null_random, on), note)
+    return _kept_bias(table, "slices", lab.table(null_random, dataset_name), note)
 
 
 def _at_chance(table: pl.DataFrame, design: str) -> tuple[float, str]:
@@ -170,12 +177,12 @@ def _at_chance(table: pl.DataFrame, design: str) -> tuple[float, str]:
     return abs(z), text
 
 
-def forced_is_fair(lab: Lab, on: str) -> Measured:
+def forced_is_fair(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how far from chance, in σ, the farthest system is with forced judgments."""
-    table = lab.table(null_forced, on)
+    table = lab.table(null_forced, dataset_name)
     value, text = _at_chance(table, "forced")
     raw = times_chance(table, "forced-raw", "popularity")
-    return Measured(
+    return MeasuredValue(
         value,
         text=text,
         as_defined=_at_chance(table, "forced-raw")[0],
@@ -184,10 +191,10 @@ def forced_is_fair(lab: Lab, on: str) -> Measured:
     )
 
 
-def fair_test_targets(lab: Lab, on: str) -> Measured:
+def fair_test_targets(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how far from chance, in σ, the farthest system is with test targets."""
-    value, text = _at_chance(lab.table(null_random, on), "test-targets")
-    return Measured(value, text=text)
+    value, text = _at_chance(lab.table(null_random, dataset_name), "test-targets")
+    return MeasuredValue(value, text=text)
 
 
 def _real(table: pl.DataFrame, design: str, name: str) -> float:
@@ -195,15 +202,15 @@ def _real(table: pl.DataFrame, design: str, name: str) -> float:
     return math.nan if value is None else float(value)
 
 
-def average_under_test_targets(lab: Lab, on: str) -> Measured:
+def average_under_test_targets(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return by how much the average rating leads, on the data as they are."""
-    table = lab.table(null_random, on)
+    table = lab.table(null_random, dataset_name)
     names = (AVERAGE, "popularity", "kNN", "iMF")
     text = ", ".join(f"{name} {_real(table, 'test-targets', name):.3f}" for name in names)
     value, low, high = (
-        _least(lab.table(average_lead, on)[column]) for column in ("lead", "low", "high")
+        _least(lab.table(average_lead, dataset_name)[column]) for column in ("lead", "low", "high")
     )
-    return Measured(value, low, high, text=f"P@{CUTOFF} {text}; least lead {value:.4f}")
+    return MeasuredValue(value, low, high, text=f"P@{CUTOFF} {text}; least lead {value:.4f}")
 
 
 def _share(table: pl.DataFrame, name: str) -> float:
@@ -211,9 +218,9 @@ def _share(table: pl.DataFrame, name: str) -> float:
     return math.nan if value is None else float(value)
 
 
-def null_looks_real(lab: Lab, on: str) -> Measured:
+def null_looks_real(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the smallest share of what systems have above chance that null data gives them."""
-    table = lab.table(null_random, on)
+    table = lab.table(null_random, dataset_name)
     shares = {name: _share(table, name) for name in FREE}
     names = ["random", *FREE, AVERAGE]
     real = [_real(table, "random", name) for name in names]
@@ -221,29 +228,29 @@ def null_looks_real(lab: Lab, on: str) -> Measured:
     text = ", ".join(f"{name} {100 * one:.0f} %" for name, one in shares.items())
     note = f"Order of the systems, real and null: τ = {kendall(real, null):.2f}."
     if any(map(math.isnan, shares.values())):
-        return Measured(math.nan, note="a system is not clearly above chance on these data")
+        return MeasuredValue(math.nan, note="a system is not clearly above chance on these data")
     row = cell(table, "random", min(shares, key=shares.__getitem__))
     least = min(shares.values())
-    return Measured(least, row["share_low"], row["share_high"], text=text, note=note)
+    return MeasuredValue(least, row["share_low"], row["share_high"], text=text, note=note)
 
 
-def not_the_average(lab: Lab, on: str) -> Measured:
+def not_the_average(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the share of what the average rating has above chance that null data gives it."""
-    row = cell(lab.table(null_random, on), "random", AVERAGE)
+    row = cell(lab.table(null_random, dataset_name), "random", AVERAGE)
     if row["null_share"] is None:
-        return Measured(math.nan, note="it is not clearly above chance on these data")
-    return Measured(float(row["null_share"]), row["share_low"], row["share_high"])
+        return MeasuredValue(math.nan, note="it is not clearly above chance on these data")
+    return MeasuredValue(float(row["null_share"]), row["share_low"], row["share_high"])
 
 
-def random_split_rises(_lab: Lab, _on: str) -> Measured:
+def random_split_rises(_lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Work Eqs. 2 and 3 through."""
-    return Measured(
-        worlds.random_split_rises(),
+    return MeasuredValue(
+        formulas.random_split_rises(),
         note="It rises, but not in proportion, as ∝ in Eq. 3 could be read: faster.",
     )
 
 
-def flat_test_both_ways(lab: Lab, _on: str) -> Measured:
+def flat_test_both_ways(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Work Eq. 4 through, and look at it in two worlds."""
     table = lab.table(worlds.flat_worlds)
     liking, item = table.iter_rows(named=True)
@@ -252,7 +259,7 @@ def flat_test_both_ways(lab: Lab, _on: str) -> Measured:
         f"τ of popularity and being judged {liking['tau']:+.2f} ({liking['z']:+.1f} σ) where that "
         f"depends on liking only, {item['tau']:+.2f} ({item['z']:+.1f} σ) where on the item only"
     )
-    return Measured(worlds.flat_test_both_ways() and right, text=text)
+    return MeasuredValue(formulas.flat_test_both_ways() and right, text=text)
 
 
 def _overlaps(lab: Lab) -> dict[str, list[dict[str, float]]]:
@@ -263,13 +270,13 @@ def _overlaps(lab: Lab) -> dict[str, list[dict[str, float]]]:
     }
 
 
-def overlap_goes_to_training(lab: Lab, _on: str) -> Measured:
+def overlap_goes_to_training(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Tell whether popularity is favoured one way and at chance the other, at every density."""
     found = _overlaps(lab)
     free = [(one["ratio"] - 1) / one["error"] for one in found["to-test"]]
     fair = [(one["ratio"] - 1) / one["error"] for one in found["to-training"]]
     right = free[0] > THREE_SIGMA and max(map(abs, fair)) < THREE_SIGMA
-    return Measured(right, text=_overlap_text(found))
+    return MeasuredValue(right, text=_overlap_text(found))
 
 
 def _overlap_text(found: dict[str, list[dict[str, float]]]) -> str:
@@ -280,12 +287,12 @@ def _overlap_text(found: dict[str, list[dict[str, float]]]) -> str:
     return f"{kept} times chance where it leaves the test, {out} where it leaves training"
 
 
-def sparse_overlap(lab: Lab, _on: str) -> Measured:
+def sparse_overlap(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return what popularity scores, in times of chance, with the sparsest forced test."""
     found = _overlaps(lab)
     last = found["to-test"][-1]
     half = 1.96 * last["error"]
-    return Measured(
+    return MeasuredValue(
         last["ratio"],
         last["ratio"] - half,
         last["ratio"] + half,
@@ -297,79 +304,79 @@ def sparse_overlap(lab: Lab, _on: str) -> Measured:
     )
 
 
-def overlap_of_data(lab: Lab, on: str) -> Measured:
+def overlap_of_data(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return what popularity is expected to score, in times of chance, by the formula."""
-    table = lab.table(overlap_factor, on)
+    table = lab.table(overlap_factor, dataset_name)
     factor = table["factor"].to_numpy()
     top = table.head(CUTOFF)
     rated = cast("float", top["rated"].mean())
-    return Measured(
+    return MeasuredValue(
         float(factor[:CUTOFF].mean() / factor.mean()),
         note=f"The {CUTOFF} most rated items have {100 * rated:.0f} % of the users in training. "
         "How sparse training is decides, not how sparse the test is.",
     )
 
 
-def thinning_is_even(_lab: Lab, _on: str) -> Measured:
+def thinning_is_even(_lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Work the sampling of section 5.2.2 through."""
-    return Measured(worlds.thinning_is_even())
+    return MeasuredValue(formulas.thinning_is_even())
 
 
-def forced_density_of_items(lab: Lab, on: str) -> Measured:
+def forced_density_of_items(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the share of items whose density is more than three standard errors off."""
-    table = lab.table(forced_density, on)
+    table = lab.table(forced_density, dataset_name)
     if (table["trained"] > DENSITY).any():
-        return Measured(math.nan, note="an item has more training judgments than p(J) allows")
+        return MeasuredValue(math.nan, note="an item has more training judgments than p(J) allows")
     away = float((np.abs(table["z"].to_numpy()) > THREE_SIGMA).mean())
     mean = cast("float", table["density"].mean())
-    return Measured(away, text=f"{100 * away:.2g} % of the items (mean density {mean:.5f})")
+    return MeasuredValue(away, text=f"{100 * away:.2g} % of the items (mean density {mean:.5f})")
 
 
-def splits_with_test_targets(lab: Lab, _on: str) -> Measured:
+def splits_with_test_targets(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return how far from chance, in σ, the farthest system is, over all splits."""
     table = lab.table(worlds.splits_with_test_targets)
     splits = table["design"].unique(maintain_order=True).to_list()
     found = {name: largest_z(table, name) for name in splits}
     text = ", ".join(f"{name} {z:+.1f} σ" for name, (z, _) in found.items())
-    return Measured(max(abs(z) for z, _ in found.values()), text=text)
+    return MeasuredValue(max(abs(z) for z, _ in found.values()), text=text)
 
 
-def user_flat_keeps(lab: Lab, on: str) -> Measured:
+def user_flat_keeps(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the least that popularity scores, in times of chance, with sampled targets."""
-    table = lab.table(null_user_flat, on)
+    table = lab.table(null_user_flat, dataset_name)
     names = [str(one) for one in table["design"].unique(maintain_order=True)]
     found = {name: times_chance(table, name, "popularity") for name in names}
     text = ", ".join(f"{name}: {one:.3g}" for name, one in found.items())
     least = min((name for name in names if name != "others 0"), key=found.__getitem__)
     row = cell(table, least, "popularity")
-    return Measured(found[least], row["ratio_low"], row["ratio_high"], text=text)
+    return MeasuredValue(found[least], row["ratio_low"], row["ratio_high"], text=text)
 
 
-def forced_online(lab: Lab, _on: str) -> Measured:
+def forced_online(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return the largest error of any system where all that is shown is judged."""
     table = lab.table(worlds.forced_online)
-    return Measured(float(np.abs((table["rate"] - table["true"]).to_numpy()).max()))
+    return MeasuredValue(float(np.abs((table["rate"] - table["true"]).to_numpy()).max()))
 
 
-def recall_is_fair_too(lab: Lab, _on: str) -> Measured:
+def recall_is_fair_too(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return how far, in σ, any system's recall is from the truth with a uniform test."""
     table = lab.table(worlds.recall_in_a_world)
     even = table.filter(pl.col("test") == "uniform")
     other = table.filter(pl.col("test") != "uniform")
     low, high = (cast("float", one) for one in other["recall ratio"].sort()[[0, -1]])
     text = ", ".join(f"{one:.3f}" for one in even["recall ratio"])
-    return Measured(
+    return MeasuredValue(
         cast("float", even["z"].abs().max()),
         text=f"estimate / truth {text}",
         note=f"With a random split of free ratings instead: {low:.2f} to {high:.2f}.",
     )
 
 
-def recall_trends(lab: Lab, on: str) -> Measured:
+def recall_trends(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how many trends of Fig. 2 recall shows too."""
     metric = METRICS[1]
-    random, flat = lab.table(null_random, on), lab.table(null_flat, on)
-    slices, forced = lab.table(null_slices, on), lab.table(null_forced, on)
+    random, flat = lab.table(null_random, dataset_name), lab.table(null_flat, dataset_name)
+    slices, forced = lab.table(null_slices, dataset_name), lab.table(null_forced, dataset_name)
 
     def at(name: str) -> float:
         return times_chance(random, "random", name, metric)
@@ -395,17 +402,17 @@ def recall_trends(lab: Lab, on: str) -> Measured:
     }
     missed = [name for name, there in trends.items() if not there]
     text = f"{len(trends) - len(missed)} of {len(trends)}"
-    return Measured(
+    return MeasuredValue(
         len(trends) - len(missed), text=text, note=f"Not: {', '.join(missed)}." if missed else ""
     )
 
 
-def popularity_within_bins(lab: Lab, on: str) -> Measured:
+def popularity_within_bins(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how much popularity varies within bins, in times of how much it varies at all."""
-    table = lab.table(bin_spread, on)
+    table = lab.table(bin_spread, dataset_name)
     whole = cast("float", table["coefficient"][0])
     if not whole:
-        return Measured(math.nan, note="all items are equally popular")
+        return MeasuredValue(math.nan, note="all items are equally popular")
     found = {
         name: table.filter(pl.col("bins") == name)["coefficient"].to_list()
         for name in ("judgments", "items")
@@ -416,39 +423,39 @@ def popularity_within_bins(lab: Lab, on: str) -> Measured:
         f"{max(found['judgments']):.2f}), {whole:.2f} over all items"
     )
     note = f"In bins of equal numbers of items: {float(np.mean(found['items'])):.2f}."
-    return Measured(mean / whole, text=text, note=note)
+    return MeasuredValue(mean / whole, text=text, note=note)
 
 
-def temporal_keeps_some(lab: Lab, on: str) -> Measured:
+def temporal_keeps_some(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return which share of popularity's bias a temporal split leaves."""
-    table = lab.table(null_temporal, on)
+    table = lab.table(null_temporal, dataset_name)
     return _kept_bias(table, "temporal", table)
 
 
-def clicks_find_the_better(lab: Lab, _on: str) -> Measured:
+def clicks_find_the_better(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return in how many pairs the truly better system is ahead, for the worst kind of test."""
     table = lab.table(worlds.online).filter(pl.col("feedback") == "plain")
     table = table.sort("right", descending=True, maintain_order=True)
     worst = table.row(-1, named=True)
     text = ", ".join(f"{row['test']} {row['right']:.2f}" for row in table.iter_rows(named=True))
-    return Measured(worst["right"], worst["right_low"], worst["right_high"], text=text)
+    return MeasuredValue(worst["right"], worst["right_low"], worst["right_high"], text=text)
 
 
-def fashion_rewards(lab: Lab, _on: str) -> Measured:
+def fashion_rewards(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return how often popularity wrongly wins against a truly better system, if it is trendy."""
     table = lab.table(worlds.wrong_wins)
     if not table.height:
-        return Measured(math.nan, note="popularity is truly the best in these worlds")
+        return MeasuredValue(math.nan, note="popularity is truly the best in these worlds")
     rows = {str(row["feedback"]): row for row in table.iter_rows(named=True)}
     text = ", ".join(f"{name} users {rows[name]['wrong']:.2f}" for name in sorted(rows))
     row = rows["trendy"]
-    return Measured(row["wrong"], row["low"], row["high"], text=text)
+    return MeasuredValue(row["wrong"], row["low"], row["high"], text=text)
 
 
-def newcomers_lose(lab: Lab, _on: str) -> Measured:
+def newcomers_lose(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return the error of a system that is judged by a test in which it did not take part."""
     row = lab.table(worlds.reused).row(by_predicate=pl.col("feedback") == "forced", named=True)
-    return Measured(
+    return MeasuredValue(
         row["error"],
         row["error_low"],
         row["error_high"],
@@ -458,13 +465,13 @@ def newcomers_lose(lab: Lab, _on: str) -> Measured:
     )
 
 
-def items_are_not_enough(lab: Lab, _on: str) -> Measured:
+def items_are_not_enough(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return observed kNN over random where items are judged alike and all are equally good."""
     table = lab.table(worlds.clustered)
     row = {str(one["system"]): one for one in table.iter_rows(named=True)}
     knn, chance = row["kNN"], row["random"]
     if not chance["observed"] or not knn["observed"]:
-        return Measured(math.nan, note="no liked item was found at all")
+        return MeasuredValue(math.nan, note="no liked item was found at all")
     ratio = knn["observed"] / chance["observed"]
     places = CUTOFF * knn["users"]
     half = 1.96 * math.sqrt(1 / (places * knn["observed"]) + 1 / (places * chance["observed"]))
@@ -472,7 +479,7 @@ def items_are_not_enough(lab: Lab, _on: str) -> Measured:
         f"kNN {knn['true']:.3f} and random {chance['true']:.3f} in truth, {knn['observed']:.3f} "
         f"and {chance['observed']:.3f} observed: ratio {ratio:.2f}"
     )
-    return Measured(
+    return MeasuredValue(
         ratio,
         ratio * math.exp(-half),
         ratio * math.exp(half),
@@ -483,9 +490,9 @@ def items_are_not_enough(lab: Lab, _on: str) -> Measured:
     )
 
 
-def all_items_and_test_targets(lab: Lab, _on: str) -> Measured:
+def all_items_and_test_targets(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Tell whether test targets keep the order that the truth over all items has."""
-    toy = worlds.order_of_test_targets()
+    toy = formulas.order_of_test_targets()
     (seen_a, true_a), (seen_b, true_b) = toy["a"], toy["b"]
     table = lab.table(worlds.targets_and_truth).filter(pl.col("targets") == "test")
     tau = ", ".join(f"{row['world']} {row['tau']:.2f}" for row in table.iter_rows(named=True))
@@ -493,7 +500,7 @@ def all_items_and_test_targets(lab: Lab, _on: str) -> Measured:
         f"two systems in a world of six users: {seen_a:.2f} and {seen_b:.2f} over test targets, "
         f"truly {true_a:.2f} and {true_b:.2f}"
     )
-    return Measured(
+    return MeasuredValue(
         (seen_a - seen_b) * (true_a - true_b) > 0,
         text=text,
         note="The paper does not say which truth it means. Test targets are fair for precision "
@@ -504,13 +511,13 @@ def all_items_and_test_targets(lab: Lab, _on: str) -> Measured:
     )
 
 
-def thinning_in_worlds(lab: Lab, _on: str) -> Measured:
+def thinning_in_worlds(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return the smallest share of judgments that the sampling leaves in any world."""
     table = lab.table(worlds.thinning_by_world)
     counted = table.filter(pl.col("shares") == "as counted")
     smooth = table.filter(pl.col("shares") == "smoothed")
     text = ", ".join(f"{row['world']} {row['kept']:.2g}" for row in counted.iter_rows(named=True))
-    return Measured(
+    return MeasuredValue(
         cast("float", counted["kept"].min()),
         text=text,
         note="The paper says that no larger test set is fair, not how large it is. Where the few "
@@ -520,20 +527,20 @@ def thinning_in_worlds(lab: Lab, _on: str) -> Measured:
     )
 
 
-def thinning_of_data(lab: Lab, on: str) -> Measured:
+def thinning_of_data(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the share of judgments that the sampling leaves of the data."""
-    counted, smooth = lab.table(thinning, on).iter_rows(named=True)
+    counted, smooth = lab.table(thinning, dataset_name).iter_rows(named=True)
     note = (
         f"T = {counted['T']:.3g}; with smoothed shares {smooth['kept']:.2g} stay. The paper says "
         "that no larger test set is fair, not how large it is."
     )
-    return Measured(float(counted["kept"]), note=note)
+    return MeasuredValue(float(counted["kept"]), note=note)
 
 
-def printed_precision(_lab: Lab, _on: str) -> Measured:
+def printed_precision(_lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Tell whether precision as printed is p(liked | recommended)."""
-    right, printed = worlds.printed_precision()
-    return Measured(
+    right, printed = formulas.printed_precision()
+    return MeasuredValue(
         right == printed,
         text=f"p(liked | recommended) = {right}, the formula gives {printed}",
         note="The denominators are swapped: P = |R∩ℛ| / |R| and Recall = |R∩ℛ| / |ℛ|. The "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,9 +31,8 @@ from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Splitter, shared_rows
 from unskew.splits.time import Temporal
 from unskew.stats.correlation import kendall
-from unskew.stats.distributions import mean_interval
-from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
-from unskew.studies.mena2021.theory import extent, steeper_in_floats, steeper_than_both
+from unskew.studies.lab import Lab, MissingDataError, measurement
+from unskew.studies.mena2021.measurements_lemmas import extent, steeper_in_floats, steeper_than_both
 from unskew.targets.designs import TrainItems
 from unskew.worlds.observation import AgainstRelevance
 from unskew.worlds.worlds import World, world
@@ -137,62 +136,65 @@ def systems(liked: float, random: Ratings | None = None) -> dict[str, Algorithm]
 # The data
 
 
-def threshold(lab: Lab, on: str, rule: str = PUBLISHED) -> float:
+def threshold(lab: Lab, dataset_name: str, rule: str = PUBLISHED) -> float:
     """Return the smallest liked rating: the text takes 4 for Yahoo! R3, its numbers take 3."""
-    paper = 4.0 if on == "yahoo-r3" and rule == TEXT else LIKED.get(on, 4.0)
-    return lab.threshold(on, paper=paper)
+    paper = 4.0 if dataset_name == "yahoo-r3" and rule == TEXT else LIKED.get(dataset_name, 4.0)
+    return lab.threshold(dataset_name, paper=paper)
 
 
-def is_survey(lab: Lab, on: str) -> bool:
+def is_survey(lab: Lab, dataset_name: str) -> bool:
     """Tell whether random items were judged and a tag says which the user knew (CM100k)."""
-    return "familiar" in lab.data(on).ratings.tags
+    return "familiar" in lab.data(dataset_name).ratings.tags
 
 
-def knows_truth(lab: Lab, on: str) -> bool:
+def knows_truth(lab: Lab, dataset_name: str) -> bool:
     """Tell whether there are judgments of random items."""
-    return is_survey(lab, on) or lab.data(on).random is not None
+    return is_survey(lab, dataset_name) or lab.data(dataset_name).random is not None
 
 
-def observed_part(lab: Lab, on: str) -> Ratings:
+def observed_part(lab: Lab, dataset_name: str) -> Ratings:
     """Return what users chose to rate; of a survey, what they knew before."""
-    ratings = lab.data(on).ratings
+    ratings = lab.data(dataset_name).ratings
     if ratings.implicit:
-        raise NotAtHandError(f"{on}: needs ratings that also say what users disliked")
-    if not is_survey(lab, on):
+        raise MissingDataError(f"{dataset_name}: needs ratings that also say what users disliked")
+    if not is_survey(lab, dataset_name):
         return ratings
     return ratings.take(ratings.tags["familiar"].to_numpy().astype(bool))
 
 
-def random_part(lab: Lab, on: str) -> Ratings:
-    """Return judgments of random items; NotAtHandError if there are none."""
-    data = lab.data(on)
-    if is_survey(lab, on):
+def random_part(lab: Lab, dataset_name: str) -> Ratings:
+    """Return judgments of random items; MissingDataError if there are none."""
+    data = lab.data(dataset_name)
+    if is_survey(lab, dataset_name):
         return data.ratings
     if data.random is None:
-        raise NotAtHandError(f"{on}: needs ratings of randomly chosen items (random=…)")
+        raise MissingDataError(f"{dataset_name}: needs ratings of randomly chosen items (random=…)")
     return data.random
 
 
-def bias(lab: Lab, on: str) -> BiasReport:
+def bias(lab: Lab, dataset_name: str) -> BiasReport:
     """Describe popularity, ratings and, where it is known, relevance: all ratings, no split."""
 
     def make() -> BiasReport:
-        random = random_part(lab, on) if knows_truth(lab, on) else None
+        random = random_part(lab, dataset_name) if knows_truth(lab, dataset_name) else None
         return describe_bias(
-            observed_part(lab, on), liked=threshold(lab, on), random=random, seed=lab.seed
+            observed_part(lab, dataset_name),
+            liked=threshold(lab, dataset_name),
+            random=random,
+            seed=lab.seed,
         )
 
-    return lab.once("bias", on, make)
+    return lab.cached("bias", dataset_name, make)
 
 
 @measurement("the size of the data")
-def sizes(lab: Lab, on: str) -> pl.DataFrame:
+def sizes(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return the number of ratings of each part, and of users and items in all."""
-    data = lab.data(on)
+    data = lab.data(dataset_name)
     seen = data.ratings
     rows = [("users", len(seen.users)), ("items", len(seen.items))]
-    if is_survey(lab, on):
-        known = len(observed_part(lab, on))
+    if is_survey(lab, dataset_name):
+        known = len(observed_part(lab, dataset_name))
         rows += [("familiar", known), ("not familiar", len(seen) - known)]
     else:
         rows.append(("ratings", len(seen)))
@@ -202,15 +204,15 @@ def sizes(lab: Lab, on: str) -> pl.DataFrame:
 
 
 @measurement("items: popularity, average rating, optimal rankings")
-def items(lab: Lab, on: str) -> pl.DataFrame:
+def items(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return a row per item."""
-    return bias(lab, on).items()
+    return bias(lab, dataset_name).items()
 
 
 @measurement("pairs of items")
-def pairs(lab: Lab, on: str) -> pl.DataFrame:
+def pairs(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return every share of pairs, with and without the truth, and the correlations of Fig. 7."""
-    report = bias(lab, on)
+    report = bias(lab, dataset_name)
     found = dict(_numbers(report.pairs.to_dict()))
     for row in report.correlations.iter_rows(named=True):
         found[f"pearson/{row['ranking']}/{row['with']}"] = row["pearson"]
@@ -227,14 +229,14 @@ def pairs(lab: Lab, on: str) -> pl.DataFrame:
 
 
 @measurement("pairs of items, with popularity in place of its odds")
-def steepness(lab: Lab, on: str) -> pl.DataFrame:
+def steepness(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return on which share of pairs popularity is steeper than relevance and non-relevance.
 
     Its odds and itself, on all ratings and on the training part of each fold.
     """
-    ratings, liked = observed_part(lab, on), threshold(lab, on)
+    ratings, liked = observed_part(lab, dataset_name), threshold(lab, dataset_name)
     parts = {"all": ratings}
-    parts |= {one.label: one.train for one in folds(lab, on).each(ratings, lab.seed)}
+    parts |= {one.label: one.train for one in folds(lab, dataset_name).each(ratings, lab.seed)}
     rows = []
     for name, part in parts.items():
         rated = item_counts(part)
@@ -266,11 +268,11 @@ def _numbers(told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, f
 # Systems on data
 
 
-def folds(lab: Lab, on: str) -> Splitter:
+def folds(lab: Lab, dataset_name: str) -> Splitter:
     """Return the split: the authors' own folds where the data have them, else random ones."""
     number = lab.amount("folds")
-    tags = lab.data(on).ratings.tags
-    if is_survey(lab, on):
+    tags = lab.data(dataset_name).ratings.tags
+    if is_survey(lab, dataset_name):
         return FamiliarTraining(folds=number)
     if "mena_fold" in tags and tags["mena_fold"].n_unique() == number:
         return Given(column="mena_fold")
@@ -319,30 +321,30 @@ def plan(
     )
 
 
-def procedures(lab: Lab, on: str, *differing: str) -> tuple[str, ...]:
+def procedures(lab: Lab, dataset_name: str, *differing: str) -> tuple[str, ...]:
     """Return the procedures to follow: both where they differ on these data."""
-    return (PUBLISHED, TEXT) if on in differing and lab.liked is None else (PUBLISHED,)
+    return (PUBLISHED, TEXT) if dataset_name in differing and lab.liked is None else (PUBLISHED,)
 
 
 @measurement("systems by random folds, as observed and by the truth")
-def scores(lab: Lab, on: str) -> pl.DataFrame:
+def scores(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return a row per procedure, judgments, fold, system and metric."""
-    observed_part(lab, on)  # says so where nothing is disliked
-    random = random_part(lab, on) if knows_truth(lab, on) else None
+    observed_part(lab, dataset_name)  # says so where nothing is disliked
+    random = random_part(lab, dataset_name) if knows_truth(lab, dataset_name) else None
     parts = []
-    for rule in procedures(lab, on, "yahoo-r3"):
+    for rule in procedures(lab, dataset_name, "yahoo-r3"):
         made = plan(
-            folds(lab, on),
-            threshold(lab, on, rule),
+            folds(lab, dataset_name),
+            threshold(lab, dataset_name, rule),
             random=random,
-            mapped=on == "yahoo-r3" and rule == PUBLISHED,
+            mapped=dataset_name == "yahoo-r3" and rule == PUBLISHED,
             seed=lab.seed,
         )
-        if lab.data(on).random is None:
-            long = _of_results(lab.run(on, made))
+        if lab.data(dataset_name).random is None:
+            long = _of_results(lab.run_plan(dataset_name, made))
         else:
-            lab.told(f"running {len(made.systems)} systems, judged twice ({on})")
-            long = _of_truth(truth(lab.data(on), made, targets=TrainItems(), bootstrap=0))
+            lab.progress(f"running {len(made.systems)} systems, judged twice ({dataset_name})")
+            long = _of_truth(truth(lab.data(dataset_name), made, targets=TrainItems(), bootstrap=0))
         parts.append(long.select(pl.lit(rule).alias("rule"), pl.all()))
     return pl.concat(parts)
 
@@ -390,24 +392,26 @@ DRAWS = 500
 """How often users are drawn for an interval."""
 
 
-def _temporal_plan(lab: Lab, on: str, rule: str) -> Plan:
-    stars = on in ("ml-1m", "ml-100k") and rule == PUBLISHED
-    return plan(Temporal(test=0.2), threshold(lab, on), metrics=FULL, mapped=stars, seed=lab.seed)
+def _temporal_plan(lab: Lab, dataset_name: str, rule: str) -> Plan:
+    stars = dataset_name in ("ml-1m", "ml-100k") and rule == PUBLISHED
+    return plan(
+        Temporal(test=0.2), threshold(lab, dataset_name), metrics=FULL, mapped=stars, seed=lab.seed
+    )
 
 
 @measurement("systems by a split in time")
-def temporal(lab: Lab, on: str) -> pl.DataFrame:
+def temporal(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return a row per procedure, system and metric.
 
     As in the authors' code no system has a list for users without training ratings: they count 0
     for precision and recall, and not at all for nDCG and MRR.
     """
-    if observed_part(lab, on).time is None:
-        raise NotAtHandError(f"{on}: needs ratings with time stamps")
+    if observed_part(lab, dataset_name).time is None:
+        raise MissingDataError(f"{dataset_name}: needs ratings with time stamps")
     parts = []
-    for rule in procedures(lab, on, "ml-1m", "ml-100k"):
-        made = _temporal_plan(lab, on, rule)
-        found: Scores = lab.run(on, made).scores()[0]
+    for rule in procedures(lab, dataset_name, "ml-1m", "ml-100k"):
+        made = _temporal_plan(lab, dataset_name, rule)
+        found: Scores = lab.run_plan(dataset_name, made).scores()[0]
         rows = [
             (
                 "observed",
@@ -439,12 +443,12 @@ def _by_user(found: Scores, system: str, metric: str, *, skip: bool) -> tuple[F6
 
 
 @measurement("intervals of τ by a split in time")
-def temporal_spread(lab: Lab, on: str) -> pl.DataFrame:
+def temporal_spread(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return the 95 % interval of the size of τ of each metric and its twin, users being drawn.
 
     And that of the largest of them. By the procedure of the published numbers.
     """
-    found = lab.run(on, _temporal_plan(lab, on, PUBLISHED)).scores()[0]
+    found = lab.run_plan(dataset_name, _temporal_plan(lab, dataset_name, PUBLISHED)).scores()[0]
     users = len(found.lists)
     rng = np.random.default_rng(lab.seed)
     weights = rng.multinomial(users, np.full(users, 1 / users), size=DRAWS).astype(np.float64)
@@ -485,21 +489,23 @@ def _drawn_means(found: Scores, metric: str, skip: bool, weights: F64) -> F64:
 
 
 @measurement("systems where popularity goes against relevance")
-def turned(lab: Lab, on: str) -> pl.DataFrame:
+def turned(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Deal the familiarity of items anew, most to what is liked least, and run again (8.5).
 
     On a survey. Without data: the built-in world `inverted`.
     """
-    if not on:
+    if not dataset_name:
         upside = world("inverted", **extent(lab, "inverted"), seed=lab.seed)
         made = plan(
             RandomSplit(folds=lab.amount("folds")), upside.liked, metrics=FULL, seed=lab.seed
         )
         long = _of_truth(truth(upside, made, bootstrap=0))
     else:
-        if not is_survey(lab, on):
-            raise NotAtHandError(f"{on}: needs a survey that says which items users knew")
-        asked, liked = random_part(lab, on), threshold(lab, on)
+        if not is_survey(lab, dataset_name):
+            raise MissingDataError(
+                f"{dataset_name}: needs a survey that says which items users knew"
+            )
+        asked, liked = random_part(lab, dataset_name), threshold(lab, dataset_name)
         dealt = World.of_matrix(
             asked, liked, AgainstRelevance(), familiar="familiar", seed=lab.seed
         )
@@ -512,93 +518,8 @@ def turned(lab: Lab, on: str) -> pl.DataFrame:
             metrics=FULL,
             seed=lab.seed,
         )
-        lab.told(f"running {len(made.systems)} systems, familiarity dealt anew ({on})")
+        lab.progress(
+            f"running {len(made.systems)} systems, familiarity dealt anew ({dataset_name})"
+        )
         long = _of_results(run_plan(data, made, store=lab.store.home, workers=lab.workers))
     return long.select(pl.lit(PUBLISHED).alias("rule"), pl.all())
-
-
-# What is read off the tables
-
-
-@dataclass(frozen=True)
-class Tau:
-    """Kendall's τ_b of systems in two orders."""
-
-    value: float
-    low: float | None
-    high: float | None
-    """Its 95 % interval, from the τ of the folds; None where there is one."""
-    meant: float
-    """The same by the text: BPMF learning, and the text's own threshold and gains."""
-
-
-Side = tuple[str, str]
-"""Judgments (`observed` or `true`) and metric."""
-
-
-class Means(dict[str, float]):
-    """A value per system; UndefinedError for those that could not be trained."""
-
-    def __missing__(self, name: str) -> float:
-        raise UndefinedError(f"{name} could not be trained on these data")
-
-
-def means(table: pl.DataFrame, judgments: str, metric: str, rule: str = PUBLISHED) -> Means:
-    """Return the mean over folds of every system, the best precision first."""
-    part = table.filter(rule=rule, judgments=judgments, metric=metric)
-    return Means(part.group_by("system", maintain_order=True).agg(pl.col("mean").mean()).rows())
-
-
-def tau(table: pl.DataFrame, first: Side, second: Side) -> Tau:
-    """Return how alike two metrics order the sixteen systems, or those that could be trained."""
-
-    def of(part: pl.DataFrame, rule: str, names: Sequence[str]) -> float:
-        a, b = (means(part, *side, rule) for side in (first, second))
-        there = [name for name in names if name in a and name in b]
-        return kendall([a[name] for name in there], [b[name] for name in there])
-
-    value = of(table, PUBLISHED, SIXTEEN)
-    rules = table["rule"].unique().to_list()
-    meant = of(table, TEXT if TEXT in rules else PUBLISHED, MEANT)
-    single = [of(part, PUBLISHED, SIXTEEN) for part in table.partition_by("fold")]
-    half = half_width([one for one in single if not math.isnan(one)])
-    if len(single) < 2:
-        return Tau(value, None, None, meant)
-    return Tau(value, max(value - half, -1.0), min(value + half, 1.0), meant)
-
-
-def half_width(values: Sequence[float]) -> float:
-    """Return half the 95 % interval of a mean, by Student's t; 0 where there is one value."""
-    _, low, high = mean_interval(values)
-    return 0.0 if low is None or high is None else (high - low) / 2
-
-
-def place(
-    scores_of: Mapping[str, float], name: str, among: Sequence[str], *, lowest: bool = False
-) -> int:
-    """Return the place of a system, 1 for the highest value (or, `lowest`, the smallest)."""
-    mine = scores_of[name]
-    values = [scores_of[one] for one in among if one in scores_of]
-    return 1 + sum(value < mine if lowest else value > mine for value in values)
-
-
-def share(lab: Lab, on: str, what: str) -> float:
-    """Return a number of the pairs of items; NotAtHandError where there is none."""
-    found = lab.table(pairs, on).filter(what=what)["value"]
-    if not found.len():
-        random_part(lab, on)  # says what is missing
-        raise NotAtHandError(f"{on}: undefined on these items")
-    return float(found[0])
-
-
-def released(lab: Lab) -> pl.DataFrame:
-    """Return the released values of ML-1M: the sixteen systems and both optimal rankings."""
-    names = {**NAMES, "optimalobservedprecision": BEST_P, "optimalobservedantiprecision": BEST_ANTI}
-    table = lab.published(RELEASED_AT_10).filter(pl.col("algorithm").is_in(list(names)))
-    return table.with_columns(system=pl.col("algorithm").replace_strict(names))
-
-
-def released_tau(lab: Lab, first: str, second: str) -> float:
-    """Return τ_b of two released columns over the sixteen systems."""
-    table = released(lab).filter(pl.col("system").is_in(SIXTEEN))
-    return kendall(table[first].to_numpy(), table[second].to_numpy())

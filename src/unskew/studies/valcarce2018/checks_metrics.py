@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 
 from unskew.stats.correlation import kendall
-from unskew.studies.claims import PRINTED, Measure, Measured
-from unskew.studies.lab import Lab, NotAtHandError, UndefinedError
-from unskew.studies.valcarce2018.measures import (
+from unskew.studies.lab import Lab, MissingDataError, UndefinedError
+from unskew.studies.paper import PRINTED, Check, MeasuredValue
+from unskew.studies.valcarce2018.checks import on_released
+from unskew.studies.valcarce2018.measurements import (
     DEPTH,
-    Evidence,
-    Own,
-    Released,
+    ReleasedResults,
+    Results,
     apart,
     designs,
     gains,
@@ -40,94 +40,72 @@ from unskew.studies.valcarce2018.printed import (
     cutoffs,
 )
 
-Shape = Callable[[Evidence], Measured]
-
 
 class Source(TypedDict, total=False):
     """Where numbers come from, by the names that `Measured` has for it."""
 
     note: str
-    evidence: str
-
-
-def released(shape: Shape, name: str = "ml-1m") -> Measure:
-    """Return the measure of a shape on the released results of a data set."""
-    return lambda lab, _on: shape(Released(lab, name))
-
-
-def own(shape: Shape) -> Measure:
-    """Return the measure of a shape on our runs."""
-    return lambda lab, on: shape(Own(lab, on))
-
-
-def own_cutoffs(shape: Shape) -> Measure:
-    """Return the measure of a shape of cutoffs on our runs, whose lists have to be long enough."""
-
-    def measure(lab: Lab, on: str) -> Measured:
-        needs_depth(lab, on)
-        return shape(Own(lab, on))
-
-    return measure
+    evidence_kind: str
 
 
 # Correlations
 
 
-def furthest(found: pl.DataFrame, printed: pl.DataFrame) -> Measured:
+def furthest(found: pl.DataFrame, printed: pl.DataFrame) -> MeasuredValue:
     """Return the largest difference between τ as found and as printed."""
     both = found.join(printed, on=["a", "b"], suffix="_printed")
     gap = (both["tau"] - both["tau_printed"]).abs()
     same = int((gap <= 0.005 + 1e-9).sum())
     most = _number(gap.max())
     text = f"{same} of {both.height} equal to two decimals, largest difference {most:.4f}"
-    return Measured(most, text=text)
+    return MeasuredValue(most, text=text)
 
 
-def figure_5(name: str) -> Measure:
+def figure_5(name: str) -> Check:
     """Return the measure of Fig. 5 as printed for a data set."""
     printed = as_pairs(FIGURE_5[name], list(SEVEN))
 
-    def shape(evidence: Evidence) -> Measured:
-        defined = furthest(evidence.taus(DEFINED), printed)
-        return replace(furthest(evidence.taus(SEVEN), printed), as_defined=defined.value)
+    def check_results(results: Results) -> MeasuredValue:
+        defined = furthest(results.taus(DEFINED), printed)
+        return replace(furthest(results.taus(SEVEN), printed), as_defined=defined.value)
 
-    return released(shape, name)
+    return on_released(check_results, name)
 
 
-def least_of_ndcg(evidence: Evidence) -> Measured:
+def least_of_ndcg(results: Results) -> MeasuredValue:
     """Return the smallest τ between cutoffs of nDCG."""
-    return _least(apart(evidence.taus(cutoffs("nDCG"))))
+    return _least(apart(results.taus(cutoffs("nDCG"))))
 
 
-def least_of_cutoffs(evidence: Evidence) -> Measured:
+def least_of_cutoffs(results: Results) -> MeasuredValue:
     """Return the smallest τ between two cutoffs of a metric."""
-    found = {family: _least(apart(evidence.taus(cutoffs(family)))) for family in FAMILIES}
+    found = {family: _least(apart(results.taus(cutoffs(family)))) for family in FAMILIES}
     least = min(found.values(), key=lambda one: one.value)
     text = "; ".join(f"{family} {one}" for family, one in found.items())
-    return Measured(least.value, least.low, least.high, text=text)
+    return MeasuredValue(least.value, least.low, least.high, text=text)
 
 
-def above_085(evidence: Evidence) -> Measured:
+def above_085(results: Results) -> MeasuredValue:
     """Return the share of τ between cutoffs above 0.85, of the metric with the smallest share."""
     shares = {
-        family: _share_above(apart(evidence.taus(cutoffs(family))), 0.85) for family in FAMILIES
+        family: _share_above(apart(results.taus(cutoffs(family))), 0.85) for family in FAMILIES
     }
-    return Measured(min(shares.values()), text=_listed(shares))
+    return MeasuredValue(min(shares.values()), text=_listed(shares))
 
 
-def deep_above_09(several: Sequence[Evidence]) -> Measured:
+def deep_above_09(several: Sequence[Results]) -> MeasuredValue:
     """Return the share of τ above 0.9 between cutoffs above 20, over metrics and data sets."""
     deep = [f"@{k}" for k in CUTOFFS if k > 20]
     pairs = [
-        apart(evidence.taus(cutoffs(family))).filter(
+        apart(results.taus(cutoffs(family))).filter(
             pl.col("a").is_in(deep) & pl.col("b").is_in(deep)
         )
-        for evidence in several
+        for results in several
         for family in FAMILIES
     ]
     found = pl.concat(pairs)
     known = found["tau"].drop_nans()
-    return Measured(
+    return MeasuredValue(
         _share_above(found, 0.9),
         text=f"{_share_above(found, 0.9):.1%} of {found.height}",
         note=f"The smallest is {_number(known.min()):.3f}.",
@@ -139,169 +117,173 @@ def taus_by_set(lab: Lab, names: Sequence[str]) -> tuple[dict[str, pl.DataFrame]
     found, printed = {}, []
     for name in names:
         try:
-            taus = Released(lab, name).taus(SEVEN)
-        except NotAtHandError:
+            taus = ReleasedResults(lab, name).taus(SEVEN)
+        except MissingDataError:
             taus = as_pairs(FIGURE_5[name], list(SEVEN))
             printed.append(SETS[name])
         found[SETS[name]] = apart(taus)
     return found, _source(printed, "Fig. 5")
 
 
-def least_tau(name: str) -> Measure:
+def least_tau(name: str) -> Check:
     """Return the measure of the smallest τ between two of the seven metrics."""
 
-    def measure(lab: Lab, _on: str) -> Measured:
+    def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
         found, source = taus_by_set(lab, [name])
         least = _least(found[SETS[name]])
-        return Measured(least.value, text=str(least), **source)
+        return MeasuredValue(least.value, text=str(least), **source)
 
-    return measure
+    return check
 
 
-def below_08(names: Sequence[str]) -> Measure:
+def below_08(names: Sequence[str]) -> Check:
     """Return the measure of how many pairs of metrics have τ below 0.8, in the set with fewest."""
 
-    def measure(lab: Lab, _on: str) -> Measured:
+    def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
         found, source = taus_by_set(lab, names)
         counts = {title: float((taus["tau"] < 0.8).sum()) for title, taus in found.items()}
-        return Measured(min(counts.values()), text=_listed(counts, 0), **source)
+        return MeasuredValue(min(counts.values()), text=_listed(counts, 0), **source)
 
-    return measure
+    return check
 
 
-def tau_between(a: str, b: str, names: Sequence[str], worst: Callable[..., float]) -> Measure:
+def tau_between(a: str, b: str, names: Sequence[str], worst: Callable[..., float]) -> Check:
     """Return the measure of τ between two metrics, in the worst of some data sets."""
 
-    def measure(lab: Lab, _on: str) -> Measured:
+    def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
         found, source = taus_by_set(lab, names)
         both = (pl.col("a") == a) & (pl.col("b") == b)
         values = {title: float(taus.filter(both)["tau"][0]) for title, taus in found.items()}
-        return Measured(worst(values.values()), text=_listed(values), **source)
+        return MeasuredValue(worst(values.values()), text=_listed(values), **source)
 
-    return measure
+    return check
 
 
-def mrr_outlier_of(names: Sequence[str]) -> Measure:
+def mrr_outlier_of(names: Sequence[str]) -> Check:
     """Return the measure of whether MRR has the lowest mean τ with the others in every set."""
 
-    def measure(lab: Lab, _on: str) -> Measured:
+    def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
         found, source = taus_by_set(lab, names)
         means = {title: _mean_with_others(taus) for title, taus in found.items()}
         text = "; ".join(f"{title}: {_listed(values, 3)}" for title, values in means.items())
-        return Measured(all(_last(one) == "MRR" for one in means.values()), text=text, **source)
+        return MeasuredValue(
+            all(_last(one) == "MRR" for one in means.values()), text=text, **source
+        )
 
-    return measure
+    return check
 
 
-def map_and_ndcg(evidence: Evidence) -> Measured:
+def map_and_ndcg(results: Results) -> MeasuredValue:
     """Return τ between MAP and nDCG."""
-    row = apart(evidence.taus(SEVEN)).filter((pl.col("a") == "MAP") & (pl.col("b") == "nDCG"))
+    row = apart(results.taus(SEVEN)).filter((pl.col("a") == "MAP") & (pl.col("b") == "nDCG"))
     return _measured(row.row(0, named=True))
 
 
-def mrr_is_the_outlier(evidence: Evidence) -> Measured:
+def mrr_is_the_outlier(results: Results) -> MeasuredValue:
     """Tell whether MRR has the lowest mean τ with the other metrics."""
-    means = _mean_with_others(apart(evidence.taus(SEVEN)))
-    return Measured(_last(means) == "MRR", text=_listed(means, 3))
+    means = _mean_with_others(apart(results.taus(SEVEN)))
+    return MeasuredValue(_last(means) == "MRR", text=_listed(means, 3))
 
 
 # Robustness
 
 
-def deeper_under_sparsity(lab: Lab, on: str) -> Measured:
+def deeper_under_sparsity(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Correlate the cutoff of nDCG with its mean τ when test ratings are taken away."""
-    needs_depth(lab, on)
-    return _deeper(mean_taus(lab.table(sparsity, on), cutoffs("nDCG")))
+    needs_depth(lab, dataset_name)
+    return _deeper(mean_taus(lab.table(sparsity, dataset_name), cutoffs("nDCG")))
 
 
-def deeper_under_popularity(evidence: Evidence) -> Measured:
+def deeper_under_popularity(results: Results) -> MeasuredValue:
     """Correlate the cutoff of nDCG with its mean τ when popular items are taken away."""
-    return _deeper(mean_taus(evidence.popularity, cutoffs("nDCG")))
+    return _deeper(mean_taus(results.popularity, cutoffs("nDCG")))
 
 
-def both_deeper(lab: Lab, _on: str) -> Measured:
+def both_deeper(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Do the same on the released results of the two other data sets; return the smaller."""
     found = [
-        deeper_under_popularity(Released(lab, name)) for name in ("librarything", "beeradvocate")
+        deeper_under_popularity(ReleasedResults(lab, name))
+        for name in ("librarything", "beeradvocate")
     ]
-    return Measured(min(one.value for one in found), text="; ".join(map(str, found)))
+    return MeasuredValue(min(one.value for one in found), text="; ".join(map(str, found)))
 
 
-def half_the_test_set(lab: Lab, on: str) -> Measured:
+def half_the_test_set(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the smallest mean τ of the seven metrics with half of the test ratings."""
-    half = lab.table(sparsity, on).filter((pl.col("share") - 0.5).abs() < 1e-9)
+    half = lab.table(sparsity, dataset_name).filter((pl.col("share") - 0.5).abs() < 1e-9)
     rows = {
         name: half.filter(pl.col("metric") == column).row(0, named=True)
         for name, column in SEVEN.items()
     }
     if any(row["tau"] is None for row in rows.values()):
-        raise UndefinedError(f"{on}: all systems are equal on half of the test set")
+        raise UndefinedError(f"{dataset_name}: all systems are equal on half of the test set")
     worst = min(rows.values(), key=lambda row: row["tau"])
     error = 1.96 * (worst["sd"] or 0.0) / math.sqrt(worst["samples"])
     means = _sorted({name: float(row["tau"]) for name, row in rows.items()})
     value = float(worst["tau"])
-    return Measured(value, value - error, value + error, text=_listed(means, 3))
+    return MeasuredValue(value, value - error, value + error, text=_listed(means, 3))
 
 
-def most_robust_to_sparsity(lab: Lab, on: str) -> Measured:
+def most_robust_to_sparsity(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Tell whether P and nDCG are the two metrics most robust to sparsity."""
-    means = _sorted(mean_taus(lab.table(sparsity, on), SEVEN))
+    means = _sorted(mean_taus(lab.table(sparsity, dataset_name), SEVEN))
     first, second = list(means)[:2]
     note = f"{first} and {second} are the most robust."
-    return Measured({first, second} == {"P", "nDCG"}, text=_listed(means, 3), note=note)
+    return MeasuredValue({first, second} == {"P", "nDCG"}, text=_listed(means, 3), note=note)
 
 
-def place_from_the_end(metric: str) -> Measure:
+def place_from_the_end(metric: str) -> Check:
     """Return the measure of a metric's place by robustness to sparsity; 1 is the least robust."""
 
-    def measure(lab: Lab, on: str) -> Measured:
-        means = _sorted(mean_taus(lab.table(sparsity, on), SEVEN), falling=False)
-        return Measured(1 + list(means).index(metric), text=_listed(means, 3))
+    def check(lab: Lab, dataset_name: str) -> MeasuredValue:
+        means = _sorted(mean_taus(lab.table(sparsity, dataset_name), SEVEN), falling=False)
+        return MeasuredValue(1 + list(means).index(metric), text=_listed(means, 3))
 
-    return measure
+    return check
 
 
-def p_best_mrr_worst(evidence: Evidence) -> Measured:
+def p_best_mrr_worst(results: Results) -> MeasuredValue:
     """Tell whether P is the most robust to popularity and MRR the least."""
-    means = _sorted(mean_taus(evidence.popularity, SEVEN))
+    means = _sorted(mean_taus(results.popularity, SEVEN))
     order = list(means)
     right = order[0] == "P" and order[-1] == "MRR"
     note = "" if right else f"{order[0]} is the most robust, {order[-1]} the least."
-    return Measured(right, text=_listed(means, 3), note=note)
+    return MeasuredValue(right, text=_listed(means, 3), note=note)
 
 
-def p_best_mrr_worst_overall(lab: Lab, _on: str) -> Measured:
+def p_best_mrr_worst_overall(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Tell the same of the mean over MovieLens 1M and LibraryThing.
 
     The paper draws no conclusion from BeerAdvocate.
     """
     several = [
-        mean_taus(Released(lab, name).popularity, SEVEN) for name in ("ml-1m", "librarything")
+        mean_taus(ReleasedResults(lab, name).popularity, SEVEN)
+        for name in ("ml-1m", "librarything")
     ]
     means = _sorted({name: float(np.mean([one[name] for one in several])) for name in SEVEN})
     order = list(means)
-    return Measured(order[0] == "P" and order[-1] == "MRR", text=_listed(means, 3))
+    return MeasuredValue(order[0] == "P" and order[-1] == "MRR", text=_listed(means, 3))
 
 
-def collapse(evidence: Evidence) -> Measured:
+def collapse(results: Results) -> MeasuredValue:
     """Tell whether τ is below 0.5 once 1 % of the items are gone, and below 0 later."""
-    part = evidence.popularity.filter(pl.col("metric").is_in(list(SEVEN.values())))
+    part = results.popularity.filter(pl.col("metric").is_in(list(SEVEN.values())))
     first = part.filter((pl.col("share") - 0.99).abs() < 1e-9)["tau"]
     least = _number(part["tau"].min())
     right = _number(first.min()) < 0.5 and least < 0
     text = f"{_number(first.min()):.2f} to {_number(first.max()):.2f} at 99 %, down to {least:.2f}"
-    return Measured(right, text=text)
+    return MeasuredValue(right, text=text)
 
 
 # Discriminative power
 
 
-def table_3(name: str) -> Measure:
+def table_3(name: str) -> Check:
     """Return the measure of Table 3 for a data set: the largest difference to what is printed."""
 
-    def shape(evidence: Evidence) -> Measured:
-        twice = powers(evidence.pvalues, SEVEN)
-        once = powers(evidence.pvalues, SEVEN, ordered=False)
+    def check_results(results: Results) -> MeasuredValue:
+        twice = powers(results.pvalues, SEVEN)
+        once = powers(results.pvalues, SEVEN, ordered=False)
         printed = dict(zip(SEVEN, TABLE_3[name], strict=True))
         gap, defined = (
             max(abs(found[one] - printed[one]) for one in SEVEN) for found in (twice, once)
@@ -310,27 +292,31 @@ def table_3(name: str) -> Measure:
             "The table adds up 420 ordered pairs, so every pair twice; over pairs as the text "
             f"defines it DP is {_listed(once, 2)}, up to {defined:.1f} less."
         )
-        return Measured(gap, as_defined=defined, text=_listed(twice, 2), note=note)
+        return MeasuredValue(gap, as_defined=defined, text=_listed(twice, 2), note=note)
 
-    return released(shape, name)
+    return on_released(check_results, name)
 
 
-def deeper_power(evidence: Evidence) -> Measured:
+def deeper_power(results: Results) -> MeasuredValue:
     """Return mean DP of nDCG at cutoffs from 50 on, divided by that at cutoffs up to 20."""
-    found = powers(evidence.pvalues, cutoffs("nDCG"))
-    return Measured(_ratio(found), text=f"{_ratio(found):.2f}", note=f"DP: {_listed(found, 2)}.")
+    found = powers(results.pvalues, cutoffs("nDCG"))
+    return MeasuredValue(
+        _ratio(found), text=f"{_ratio(found):.2f}", note=f"DP: {_listed(found, 2)}."
+    )
 
 
-def deeper_power_everywhere(lab: Lab, _on: str) -> Measured:
+def deeper_power_everywhere(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Do the same for four metrics on three data sets; return the largest ratio."""
     ratios = {
-        f"{family} {SETS[name]}": _ratio(powers(Released(lab, name).pvalues, cutoffs(family)))
+        f"{family} {SETS[name]}": _ratio(
+            powers(ReleasedResults(lab, name).pvalues, cutoffs(family))
+        )
         for name in SETS
         for family in FAMILIES
     }
     worse = [name for name, ratio in ratios.items() if not ratio < 1]
     note = f"Deeper cutoffs are no better for {', '.join(worse)}." if worse else ""
-    return Measured(max(ratios.values()), text=_listed(ratios, 2), note=note)
+    return MeasuredValue(max(ratios.values()), text=_listed(ratios, 2), note=note)
 
 
 def power_by_set(lab: Lab) -> tuple[dict[str, dict[str, float]], Source]:
@@ -338,96 +324,96 @@ def power_by_set(lab: Lab) -> tuple[dict[str, dict[str, float]], Source]:
     found, printed = {}, []
     for name, title in SETS.items():
         try:
-            found[title] = powers(Released(lab, name).pvalues, SEVEN)
-        except NotAtHandError:
+            found[title] = powers(ReleasedResults(lab, name).pvalues, SEVEN)
+        except MissingDataError:
             found[title] = dict(zip(SEVEN, TABLE_3[name], strict=True))
             printed.append(title)
     return found, _source(printed, "Table 3")
 
 
-def ndcg_then_p(lab: Lab, _on: str) -> Measured:
+def ndcg_then_p(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Tell whether nDCG has the best mean place by DP over the data sets, and P the next."""
     found, source = power_by_set(lab)
     places = {name: np.mean([_place(powers, name) for powers in found.values()]) for name in SEVEN}
     order = sorted(places, key=lambda name: places[name])
     text = _listed({name: float(places[name]) for name in order}, 2)
-    return Measured(order[:2] == ["nDCG", "P"], text=text, **source)
+    return MeasuredValue(order[:2] == ["nDCG", "P"], text=text, **source)
 
 
-def bpref_among_the_worst(lab: Lab, _on: str) -> Measured:
+def bpref_among_the_worst(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return the best place from the end that bpref has by DP in any data set."""
     found, source = power_by_set(lab)
     places = {title: 8 - _place(powers, "bpref") for title, powers in found.items()}
-    return Measured(max(places.values()), text=_listed(places, 0), **source)
+    return MeasuredValue(max(places.values()), text=_listed(places, 0), **source)
 
 
-def own_ndcg_and_p(evidence: Evidence) -> Measured:
+def ndcg_and_p_first(results: Results) -> MeasuredValue:
     """Tell whether nDCG and P have the smallest DP."""
-    found = _sorted(powers(evidence.pvalues, SEVEN), falling=False)
+    found = _sorted(powers(results.pvalues, SEVEN), falling=False)
     right = set(list(found)[:2]) == {"nDCG", "P"}
-    hard = evidence.pvalues.sort("ndcg", descending=True).select("a", "b", "ndcg").head(3)
+    hard = results.pvalues.sort("ndcg", descending=True).select("a", "b", "ndcg").head(3)
     pairs = {f"{a} and {b}": float(p) for a, b, p in hard.iter_rows()}
-    note = f"{_once(evidence)} The largest p by nDCG: {_listed(pairs)}."
-    return Measured(right, text=_listed(found, 2), note=note)
+    note = f"{_once(results)} The largest p by nDCG: {_listed(pairs)}."
+    return MeasuredValue(right, text=_listed(found, 2), note=note)
 
 
-def own_bpref(evidence: Evidence) -> Measured:
+def bpref_from_the_end(results: Results) -> MeasuredValue:
     """Return the place from the end that bpref has by DP."""
-    found = powers(evidence.pvalues, SEVEN)
+    found = powers(results.pvalues, SEVEN)
     text = _listed(_sorted(found, falling=False), 2)
-    return Measured(8 - _place(found, "bpref"), text=text, note=_once(evidence))
+    return MeasuredValue(8 - _place(found, "bpref"), text=text, note=_once(results))
 
 
-def _once(evidence: Evidence) -> str:
-    once = powers(evidence.pvalues, SEVEN, ordered=False)
+def _once(results: Results) -> str:
+    once = powers(results.pvalues, SEVEN, ordered=False)
     return f"DP over ordered pairs, as the paper's table; over pairs {_listed(once, 2)}."
 
 
 # Metrics and designs
 
 
-def within_0_and_1(lab: Lab, on: str) -> Measured:
+def within_0_and_1(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Tell whether every value of every user, system and metric lies between 0 and 1."""
-    table = lab.table(scores, on)
+    table = lab.table(scores, dataset_name)
     least, most = _number(table["least"].min()), _number(table["most"].max())
     right = least >= 0 and most <= 1 + 1e-9
-    return Measured(right, text=f"{least:.3g} to {most:.3g}")
+    return MeasuredValue(right, text=f"{least:.3g} to {most:.3g}")
 
 
-def ideal_reaches_1(lab: Lab, on: str) -> Measured:
+def ideal_reaches_1(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the smallest of the seven means of a recommender that knows the test set."""
-    table = lab.table(ideal, on)
+    table = lab.table(ideal, dataset_name)
     means = dict(table.select("metric", "mean").iter_rows())
     note = (
         f"P@{DEPTH} is at most the number of liked test items over {DEPTH}, Recall@{DEPTH} falls "
         "short for users who like more, and users who like nothing in the test count 0."
     )
-    return Measured(min(means.values()), text=_listed(means, 3), note=note)
+    return MeasuredValue(min(means.values()), text=_listed(means, 3), note=note)
 
 
-def released_gains(evidence: Evidence) -> Measured:
+def released_gains(results: Results) -> MeasuredValue:
     """Return the smallest τ of nDCG with the released variants of its gain."""
-    means = evidence.means
+    means = results.means
     found = {name: kendall(means["ndcg"], means[name]) for name in ("ndcg2", "ndcg45")}
     cut = min(
         kendall(means[f"ndcg_cut_{k}"], means[f"{name}_cut_{k}"]) for name in found for k in CUTOFFS
     )
     note = f"At cutoffs it is smaller, down to {cut:.2f}."
-    return Measured(min(found.values()), text=_listed(found, 2), note=note)
+    return MeasuredValue(min(found.values()), text=_listed(found, 2), note=note)
 
 
-def own_gains(lab: Lab, on: str) -> Measured:
+def gains_of_ours(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the smallest τ of nDCG between two gains."""
-    table = lab.table(gains, on)
+    table = lab.table(gains, dataset_name)
     means = table.pivot("gain", index="system", values="mean")
     first, *others = (one for one in means.columns if one != "system")
     found = {f"{first}–{name}": kendall(means[first], means[name]) for name in others}
-    return Measured(min(found.values()), text=_listed(found, 2))
+    return MeasuredValue(min(found.values()), text=_listed(found, 2))
 
 
-def other_designs(lab: Lab, on: str) -> Measured:
+def other_designs(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the smallest τ of nDCG@10 between AllItems and another design."""
-    table = lab.table(designs, on)
+    table = lab.table(designs, dataset_name)
     found = {}
     for metric in table["metric"].unique(maintain_order=True):
         part = table.filter(pl.col("metric") == metric)
@@ -439,27 +425,29 @@ def other_designs(lab: Lab, on: str) -> Measured:
         }
     chosen, *others = found
     note = "; ".join(f"{metric}: {_listed(found[metric], 2)}" for metric in others)
-    return Measured(min(found[chosen].values()), text=_listed(found[chosen], 2), note=f"{note}.")
+    return MeasuredValue(
+        min(found[chosen].values()), text=_listed(found[chosen], 2), note=f"{note}."
+    )
 
 
-# Small parts
+# Parts of checks
 
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def _measured(row: Mapping[str, float | None]) -> Measured:
+def _measured(row: Mapping[str, float | None]) -> MeasuredValue:
     low, high = row.get("low"), row.get("high")
     known = low is not None and high is not None and not math.isnan(low)
-    return Measured(_number(row["tau"]), low if known else None, high if known else None)
+    return MeasuredValue(_number(row["tau"]), low if known else None, high if known else None)
 
 
-def _least(pairs: pl.DataFrame) -> Measured:
+def _least(pairs: pl.DataFrame) -> MeasuredValue:
     row = pairs.sort("tau").row(0, named=True)
     one = _measured(row)
     text = f"{one.value:.4f} ({row['a']} and {row['b']})"
-    return Measured(one.value, one.low, one.high, text=text)
+    return MeasuredValue(one.value, one.low, one.high, text=text)
 
 
 def _share_above(pairs: pl.DataFrame, limit: float) -> float:
@@ -479,12 +467,12 @@ def _last(means: Mapping[str, float]) -> str:
     return list(means)[-1]
 
 
-def _deeper(means: Mapping[str, float]) -> Measured:
+def _deeper(means: Mapping[str, float]) -> MeasuredValue:
     values = pl.DataFrame({"cutoff": CUTOFFS, "tau": list(means.values())})
     value = values.select(pl.corr("cutoff", "tau", method="spearman")).item()
     names = list(means)
     text = f"{value:.2f} (τ {means[names[0]]:.3f} {names[0]} … {means[names[-1]]:.3f} {names[-1]})"
-    return Measured(_number(value), text=text)
+    return MeasuredValue(_number(value), text=text)
 
 
 def _ratio(found: Mapping[str, float]) -> float:
@@ -509,4 +497,4 @@ def _source(titles: Sequence[str], place: str) -> Source:
     """Return what to say of data sets of which only the printed values are at hand."""
     if not titles:
         return {}
-    return {"note": f"{' and '.join(titles)}: from {place} as printed.", "evidence": PRINTED}
+    return {"note": f"{' and '.join(titles)}: from {place} as printed.", "evidence_kind": PRINTED}

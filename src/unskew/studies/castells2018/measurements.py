@@ -30,7 +30,7 @@ from unskew.splits.popularity import Flat, by_popularity, item_counts
 from unskew.splits.random import Random
 from unskew.splits.strata import Strata, judgment_bins, percentiles
 from unskew.splits.time import Temporal
-from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement
+from unskew.studies.lab import Lab, MissingDataError, UndefinedError, measurement
 from unskew.targets.designs import AllItems, TestTargets, UserFlat
 from unskew.worlds.nulls import forced_judgments, redraw
 
@@ -68,95 +68,99 @@ def systems(liked: float, factors: int = 50) -> dict[str, Algorithm]:
     }
 
 
-def _systems(lab: Lab, on: str) -> dict[str, Algorithm]:
-    return systems(_liked(lab, on), lab.amount("factors"))
+def _systems(lab: Lab, dataset_name: str) -> dict[str, Algorithm]:
+    return systems(_liked(lab, dataset_name), lab.amount("factors"))
 
 
-def _lift(lab: Lab, on: str) -> float:
+def _lift(lab: Lab, dataset_name: str) -> float:
     """Return by how much ratings are lifted: matrix factorisation takes them as weights."""
-    least = float(lab.data(on).ratings.value.min(initial=0.0))
+    least = float(lab.data(dataset_name).ratings.value.min(initial=0.0))
     return 1.0 - least if least < 0 else 0.0
 
 
-def _liked(lab: Lab, on: str) -> float:
-    return lab.threshold(on, paper=LIKED) + _lift(lab, on)
+def _liked(lab: Lab, dataset_name: str) -> float:
+    return lab.threshold(dataset_name, paper=LIKED) + _lift(lab, dataset_name)
 
 
-def _ratings(lab: Lab, on: str) -> Ratings:
+def _ratings(lab: Lab, dataset_name: str) -> Ratings:
     """Return the ratings, lifted above 0 where some are negative."""
-    ratings, lift = lab.data(on).ratings, _lift(lab, on)
+    ratings, lift = lab.data(dataset_name).ratings, _lift(lab, dataset_name)
     return replace(ratings, value=frozen(ratings.value + lift)) if lift else ratings
 
 
 def _plan(
-    lab: Lab, on: str, design: str, own: Mapping[str, Algorithm], folds: int | None = None
+    lab: Lab, dataset_name: str, design: str, own: Mapping[str, Algorithm], folds: int | None = None
 ) -> Plan:
     """Return a design of Fig. 2, with one random fifth as test unless folds are given."""
     made = published_designs(
-        own, [design], liked=_liked(lab, on), metrics=METRICS, folds=folds, seed=lab.seed
+        own, [design], liked=_liked(lab, dataset_name), metrics=METRICS, folds=folds, seed=lab.seed
     )
     return made[design]
 
 
-def _simple(lab: Lab, on: str) -> Plan:
+def _simple(lab: Lab, dataset_name: str) -> Plan:
     """Return one random fifth and the systems without taste: for designs beside Fig. 2."""
     names = ("random", "popularity", "positive popularity", AVERAGE)
-    own = dict(zip(names, simple_systems(_liked(lab, on)), strict=True))
-    return _plan(lab, on, "random", own)
+    own = dict(zip(names, simple_systems(_liked(lab, dataset_name)), strict=True))
+    return _plan(lab, dataset_name, "random", own)
 
 
-def _null(lab: Lab, on: str, plans: Mapping[str, Plan], splits: int) -> pl.DataFrame:
+def _null(lab: Lab, dataset_name: str, plans: Mapping[str, Plan], splits: int) -> pl.DataFrame:
     """Run plans on the data as they are and with relevance drawn anew.
 
     `lists` is how many lists are behind each value on null data.
     """
-    ratings, repeats = _ratings(lab, on), lab.amount("repeats")
+    ratings, repeats = _ratings(lab, dataset_name), lab.amount("repeats")
     found = null_experiment(
         ratings,
         plans,
         repeats=repeats,
-        share=None if lab.own else SHARE,
+        share=None if lab.is_other_data else SHARE,
         store=lab.store.home,
         workers=lab.workers,
-        progress=lambda done, total: lab.told(f"{', '.join(plans)} ({on}): {done} of {total}"),
+        progress=lambda done, total: lab.progress(
+            f"{', '.join(plans)} ({dataset_name}): {done} of {total}"
+        ),
     )
     lists = len(ratings.users) * splits * repeats
     return found.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
 
 
 @measurement("null experiment, random split with full and with test targets")
-def null_random(lab: Lab, on: str) -> pl.DataFrame:
+def null_random(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Random split, all items and test targets, ranked by all systems.
 
     Both share their training. kNN with all users as neighbours takes the place of kNN under test
     targets, and the smoothed average with μ = 1 stands beside that of the authors' code.
     """
-    full = _random_plan(lab, on)
+    full = _random_plan(lab, dataset_name)
     plans = {"random": full, "test-targets": replace(full, targets=TestTargets("fill"))}
-    found = _null(lab, on, plans, lab.amount("folds"))
+    found = _null(lab, dataset_name, plans, lab.amount("folds"))
     other = {"random": ALL_NEIGHBOURS, "test-targets": KNN}
     kept = found.filter(pl.col("system") != pl.col("design").replace_strict(other))
     return kept.with_columns(pl.col("system").replace({ALL_NEIGHBOURS: KNN}))
 
 
-def _random_plan(lab: Lab, on: str) -> Plan:
-    own = _systems(lab, on) | {
+def _random_plan(lab: Lab, dataset_name: str) -> Plan:
+    own = _systems(lab, dataset_name) | {
         ALL_NEIGHBOURS: UserKNN(k=None),
-        AVERAGE_OF_ONE: SmoothedAverage(1.0, "liked", _liked(lab, on)),
+        AVERAGE_OF_ONE: SmoothedAverage(1.0, "liked", _liked(lab, dataset_name)),
     }
-    return _plan(lab, on, "random", own, lab.amount("folds"))
+    return _plan(lab, dataset_name, "random", own, lab.amount("folds"))
 
 
 @measurement("lead of the average rating with test targets, on the data as they are")
-def average_lead(lab: Lab, on: str) -> pl.DataFrame:
+def average_lead(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """By how much the average rating leads each other system, with the interval over users."""
-    full = _random_plan(lab, on)
+    full = _random_plan(lab, dataset_name)
     # As the null experiment runs them, together: so that nothing is trained again.
     plan = replace(full, targets=(*full.designs, TestTargets("fill")))
-    results = run_plan(_ratings(lab, on), plan, store=lab.store.home, workers=lab.workers)
+    results = run_plan(_ratings(lab, dataset_name), plan, store=lab.store.home, workers=lab.workers)
     folds = results.scores(repr(plan.designs[-1]))
     mean = {
-        name: np.mean([_values(fold, name, len(lab.data(on).ratings.users)) for fold in folds], 0)
+        name: np.mean(
+            [_values(fold, name, len(lab.data(dataset_name).ratings.users)) for fold in folds], 0
+        )
         for name in (AVERAGE, "popularity", ALL_NEIGHBOURS, IMF)
     }
     rows = []
@@ -179,60 +183,77 @@ def _values(fold: Scores, name: str, users: int) -> F64:
 
 
 @measurement("null experiment, flat test")
-def null_flat(lab: Lab, on: str) -> pl.DataFrame:
+def null_flat(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Ten test ratings of each item, all items ranked."""
-    return _null(lab, on, {"flat": _plan(lab, on, "flat", _systems(lab, on))}, 1)
+    return _null(
+        lab,
+        dataset_name,
+        {"flat": _plan(lab, dataset_name, "flat", _systems(lab, dataset_name))},
+        1,
+    )
 
 
 @measurement("null experiment, popularity bins")
-def null_slices(lab: Lab, on: str) -> pl.DataFrame:
+def null_slices(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Bins of equal numbers of liked judgments, each training and testing on its own.
 
     One random fifth tests: with folds every system would be trained fifty times.
     """
-    return _null(lab, on, {"slices": _plan(lab, on, "slices", _systems(lab, on))}, BINS)
+    return _null(
+        lab,
+        dataset_name,
+        {"slices": _plan(lab, dataset_name, "slices", _systems(lab, dataset_name))},
+        BINS,
+    )
 
 
 @measurement("null experiment, forced judgments")
-def null_forced(lab: Lab, on: str) -> pl.DataFrame:
+def null_forced(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Judgments forced on random pairs: thinned as in section 5.2.2, and as they come."""
-    own = _systems(lab, on)
-    return _null(lab, on, {name: _plan(lab, on, name, own) for name in ("forced", "forced-raw")}, 1)
+    own = _systems(lab, dataset_name)
+    return _null(
+        lab,
+        dataset_name,
+        {name: _plan(lab, dataset_name, name, own) for name in ("forced", "forced-raw")},
+        1,
+    )
 
 
 @measurement("null experiment, bins that train on everything")
-def null_bins(lab: Lab, on: str) -> pl.DataFrame:
+def null_bins(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Lists within bins of items and of judgments, of systems that train on all ratings."""
-    plan = _simple(lab, on)
+    plan = _simple(lab, dataset_name)
     ways = {"percentiles": "items", "judgment-bins": "judgments"}
     plans = {
         name: replace(plan, targets=AllItems(strata=BINS, strata_by=by))
         for name, by in ways.items()
     }
-    return _null(lab, on, plans, BINS)
+    return _null(lab, dataset_name, plans, BINS)
 
 
 @measurement("null experiment, user-flat targets")
-def null_user_flat(lab: Lab, on: str) -> pl.DataFrame:
+def null_user_flat(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """The user's test items and a number of others, and all others."""
-    ratings = lab.data(on).ratings
+    ratings = lab.data(dataset_name).ratings
     free = len(ratings.items) - int(np.diff(ratings.start).max(initial=0))
     if free < CUTOFF:
         raise UndefinedError(f"some users leave only {free} items unrated: none can be sampled")
     sizes = [size for size in TARGETS if size <= free] or [free]
-    plan = _simple(lab, on)
+    plan = _simple(lab, dataset_name)
     plans = {"others 0": replace(plan, targets=TestTargets("fill"))}
     plans |= {f"others {size}": replace(plan, targets=UserFlat(size)) for size in sizes}
-    return _null(lab, on, plans | {"others all": plan}, 1)
+    return _null(lab, dataset_name, plans | {"others all": plan}, 1)
 
 
 @measurement("null experiment, temporal split")
-def null_temporal(lab: Lab, on: str) -> pl.DataFrame:
+def null_temporal(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """The last fifth of the ratings tests, beside a random fifth."""
-    if lab.data(on).ratings.time is None:
-        raise NotAtHandError(f"{on} comes without time stamps")
-    plan = _simple(lab, on)
-    return _null(lab, on, {"random": plan, "temporal": replace(plan, split=Temporal())}, 1)
+    if lab.data(dataset_name).ratings.time is None:
+        raise MissingDataError(f"{dataset_name} comes without time stamps")
+    plan = _simple(lab, dataset_name)
+    return _null(
+        lab, dataset_name, {"random": plan, "temporal": replace(plan, split=Temporal())}, 1
+    )
 
 
 def cell(
@@ -303,10 +324,10 @@ def _z(table: pl.DataFrame, design: str, system: str) -> float:
 
 
 @measurement("popularity within bins")
-def bin_spread(lab: Lab, on: str) -> pl.DataFrame:
+def bin_spread(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """How much liked training ratings per item vary, within each bin and over all items."""
-    rule = Relevance(liked=_liked(lab, on))
-    split = Random(folds=lab.amount("folds")).split(_ratings(lab, on), lab.seed)[0]
+    rule = Relevance(liked=_liked(lab, dataset_name))
+    split = Random(folds=lab.amount("folds")).split(_ratings(lab, dataset_name), lab.seed)[0]
     liked = item_counts(split.train.take(rule.is_liked(split.train.value)))
     ways = {
         "judgments": judgment_bins(split.train, rule, BINS),
@@ -340,10 +361,10 @@ def _spread(bins: str, number: int, counts: I64) -> dict[str, float | str | int]
 
 
 @measurement("density of forced judgments")
-def forced_density(lab: Lab, on: str) -> pl.DataFrame:
+def forced_density(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return for each item the density of its forced judgments, and its distance from p(J) in σ."""
-    liked, ratings = _liked(lab, on), _ratings(lab, on)
-    share = None if lab.own else SHARE
+    liked, ratings = _liked(lab, dataset_name), _ratings(lab, dataset_name)
+    share = None if lab.is_other_data else SHARE
     drawn = redraw(ratings, "iid", lab.seed, liked=None if share is None else liked, share=share)
     judged = forced_judgments(drawn, DENSITY, lab.seed)
     users = len(ratings.users)
@@ -363,9 +384,9 @@ def forced_density(lab: Lab, on: str) -> pl.DataFrame:
 
 
 @measurement("chance to be judged, by popularity")
-def factors(lab: Lab, on: str) -> pl.DataFrame:
+def factors(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return p(test | not in training, i) by tenths of the items: random split and flat test."""
-    ratings = lab.data(on).ratings
+    ratings = lab.data(dataset_name).ratings
     ways = {"random split": Random(test=0.2), "flat test": Flat(10, min_ratings=20)}
     rows = []
     for name, how in ways.items():
@@ -383,15 +404,15 @@ def factors(lab: Lab, on: str) -> pl.DataFrame:
 
 
 @measurement("overlap of free and random judgments taken from training")
-def overlap_factor(lab: Lab, on: str) -> pl.DataFrame:
+def overlap_factor(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return p(test | liked, not in training, i) where the overlap leaves training.
 
     Section 5.2.1: q / (1 - p_i (1 - q)), with q the density of random judgments and p_i the share
     of users who rated the item, liked or not.
     """
-    data = lab.data(on)
+    data = lab.data(dataset_name)
     if data.random is None or not len(data.random):
-        raise NotAtHandError(f"{on} has no ratings of randomly chosen items (--random)")
+        raise MissingDataError(f"{dataset_name} has no ratings of randomly chosen items (--random)")
     users, items = len(data.ratings.users), len(data.ratings.items)
     q = len(data.random) / (users * items)
     rated = item_counts(data.ratings)
@@ -431,9 +452,9 @@ def thinned(judgments: Ratings, liked: float, seed: int) -> pl.DataFrame:
 
 
 @measurement("test judgments left by the sampling of section 5.2.2")
-def thinning(lab: Lab, on: str) -> pl.DataFrame:
+def thinning(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return how much of the data's own random judgments the sampling leaves."""
-    if "familiar" not in lab.data(on).ratings.tags:
-        raise NotAtHandError(f"{on}: needs a survey that says which items users knew")
-    liked = lab.threshold(on, paper=LIKED if lab.own else None)
-    return thinned(lab.data(on).ratings, liked, lab.seed)
+    if "familiar" not in lab.data(dataset_name).ratings.tags:
+        raise MissingDataError(f"{dataset_name}: needs a survey that says which items users knew")
+    liked = lab.threshold(dataset_name, paper=LIKED if lab.is_other_data else None)
+    return thinned(lab.data(dataset_name).ratings, liked, lab.seed)

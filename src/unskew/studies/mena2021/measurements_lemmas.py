@@ -18,15 +18,13 @@ from unskew.evaluation.evaluate import evaluate
 from unskew.stats.correlation import kendall_test
 from unskew.stats.distributions import mean_interval
 from unskew.studies.lab import Lab, measurement
+from unskew.studies.mena2021.printed import PRINTED_2, PRINTED_4, PRINTED_8, Both, Numbers
 from unskew.worlds.worlds import world
 
 SIDE = 5
 """Users on each side of the split in a toy."""
 ORDERS = {"a": ["a", "b"], "b": ["b", "a"]}
 """The two recommendations, by what comes first."""
-Both = tuple[float, float]
-"""A value for item a and one for item b."""
-Numbers = dict[str, "float | Both"]
 Ratio = tuple[I64, I64]
 """Numerators and denominators of a number per item."""
 
@@ -67,77 +65,7 @@ class Toy:
 
 FIG_4 = {"1": Toy("11100", "10..."), "2": Toy("10000", "00..."), "3": Toy("1110.", "..100")}
 FIG_8 = {"1a": Toy("11100", "10000"), "1b": Toy("11100", "10111")}
-PRINTED_4: dict[str, Numbers] = {
-    "1": {
-        "P@1": (0.6, 0.2),
-        "anti-P@1": (0.4, 0.2),
-        "odds": (1, 0.25),
-        "p(rel|train)": (0.6, 0.5),
-        "p(¬rel|train)": (0.4, 0.5),
-        "phi_P": (0.6, 0.125),
-        "phi_antiP": (-0.4, -0.125),
-        "decrement of odds": 0.75,
-        "decrement of p(rel|train)": 0.167,
-        "decrement of p(¬rel|train)": 0.2,
-        "agree": 0,
-    },
-    "2": {
-        "P@1": (0.2, 0),
-        "anti-P@1": (0.8, 0.4),
-        "odds": (1, 0.25),
-        "p(rel|train)": (0.2, 0),
-        "p(¬rel|train)": (0.8, 1),
-        "phi_P": (0.2, 0),
-        "phi_antiP": (-0.8, -0.25),
-        "decrement of odds": 0.75,
-        "decrement of p(rel|train)": 1,
-        "decrement of p(¬rel|train)": 0.2,
-        "agree": 0,
-    },
-    "3": {
-        "P@1": (0.6, 0.2),
-        "anti-P@1": (0.2, 0.4),
-        "odds": (0.667, 0.429),
-        "p(rel|train)": (0.75, 0.333),
-        "p(¬rel|train)": (0.25, 0.667),
-        "phi_P": (0.5, 0.143),
-        "phi_antiP": (-0.167, -0.286),
-        "decrement of odds": 0.357,
-        "decrement of p(rel|train)": 0.556,
-        "decrement of p(¬rel|train)": 0.625,
-        "agree": 1,
-    },
-}
-PRINTED_8: dict[str, Numbers] = {
-    "1a": {
-        "real P@1": (0.6, 0.2),
-        "real anti-P@1": (0.4, 0.8),
-        "P consistent": 1,
-        "anti-P consistent": 0,
-    },
-    "1b": {
-        "real P@1": (0.6, 0.8),
-        "real anti-P@1": (0.4, 0.2),
-        "P consistent": 0,
-        "anti-P consistent": 1,
-    },
-}
 FIG_2 = ItemCounts.known(rated=[4, 2], liked=[3, 1], relevant=[6, 4], users=10)
-PRINTED_2: Numbers = {
-    "p(rel|i)": (6 / 10, 4 / 10),
-    "p(train|i)": (4 / 10, 2 / 10),
-    "p(rel|train,i)": (3 / 4, 1 / 2),
-    "p(rel|¬train,i)": (3 / 6, 3 / 8),
-    "p(rel,train|i)": (3 / 10, 1 / 10),
-    "p(train|rel,i)": (3 / 6, 1 / 4),
-    "p(rel)": 10 / 20,
-    "p(train)": 6 / 20,
-    "p(rel|train)": 4 / 6,
-    "p(rel|¬train)": 6 / 14,
-    "p(rel,train)": 4 / 20,
-    "p(train|rel)": 4 / 10,
-}
-"""By item and over both; the test side is the same."""
 FIG_3 = {
     "1": ((3, 1), (3, 2), True),
     "2": ((2, 1), (3, 2), True),
@@ -207,7 +135,7 @@ def _pair(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Both:
 
 
 @measurement("the toy examples")
-def toys(_lab: Lab, _on: str) -> pl.DataFrame:
+def toys(_lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Return a row per number of Figs. 2, 3, 4 and 8: as printed, and worked through."""
     parts: list[tuple[str, Numbers, Numbers]] = [("Fig. 2", PRINTED_2, _fig_2())]
     for key, (f, g, alike) in FIG_3.items():
@@ -298,7 +226,7 @@ LEVELS = 23
 
 
 @measurement("truth tables of the lemmas")
-def truth_tables(lab: Lab, _on: str) -> pl.DataFrame:
+def truth_tables(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Return a row per case of Tables 3 and 4 and Appendix B.
 
     `holds` is the share of the case's pairs, ties apart, that do as it says: all counts up to
@@ -414,7 +342,7 @@ def p_of_tau(tau: float, systems: int = 16) -> float:
 
     Examples
     --------
-    >>> from unskew.studies.mena2021.theory import p_of_tau
+    >>> from unskew.studies.mena2021.measurements_lemmas import p_of_tau
     >>> round(p_of_tau(0.8, systems=5), 3)
     0.083
     """
@@ -440,7 +368,7 @@ def extent(lab: Lab, amount: str = "users") -> dict[str, int]:
 
 
 @measurement("the lemmas in worlds built for them", version=2)
-def lemma_worlds(lab: Lab, _on: str) -> pl.DataFrame:
+def lemma_worlds(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Return, per world and metric, on how many pairs of items the observed order is the true one.
 
     The mean of some worlds of a kind, with its 95 % interval.
@@ -457,7 +385,7 @@ def lemma_worlds(lab: Lab, _on: str) -> pl.DataFrame:
 
 
 @measurement("observed orders where ratings are missing at random")
-def at_random(lab: Lab, _on: str) -> pl.DataFrame:
+def at_random(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Return how far counts per item are from what an unbiased sample would give.
 
     Of R users who like an item a share p rates it, the same for all items. `z` is the distance of

@@ -27,7 +27,7 @@ from unskew.stats.discrimination import discriminative_power
 from unskew.stats.incompleteness import SHARES, robustness
 from unskew.stats.order_agreement import agreement
 from unskew.stats.significance import compare
-from unskew.studies.lab import Lab, NotAtHandError, UndefinedError, measurement, reason_of
+from unskew.studies.lab import Lab, MissingDataError, UndefinedError, last_line, measurement
 from unskew.studies.valcarce2018.printed import COLUMNS, CUTOFFS, FAMILIES, SEVEN, cutoffs
 from unskew.targets.designs import AllItems, OneRelevant, Targets, TestItems, TestTargets
 
@@ -54,7 +54,7 @@ PAIRS = {"a": pl.String, "b": pl.String, "tau": pl.Float64, "low": pl.Float64, "
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedResults:
     """The released results of the authors' systems on one data set."""
 
     lab: Lab
@@ -63,7 +63,7 @@ class Released:
     @property
     def table(self) -> pl.DataFrame:
         """Values of all metrics, for each share of least popular items that is kept."""
-        return self.lab.published(results_file(self.name))
+        return self.lab.released_table(results_file(self.name))
 
     @property
     def means(self) -> pl.DataFrame:
@@ -75,7 +75,7 @@ class Released:
     @property
     def popularity(self) -> pl.DataFrame:
         """τ with the full test set: a row per metric and share of items kept."""
-        return self.lab.once("valcarce2018 popularity", self.name, self._popularity)
+        return self.lab.cached("valcarce2018 popularity", self.name, self._popularity)
 
     def _popularity(self) -> pl.DataFrame:
         table = self.table.sort("Recommender")
@@ -95,7 +95,7 @@ class Released:
     @property
     def pvalues(self) -> pl.DataFrame:
         """A row per ordered pair of systems, a column of p-values per metric."""
-        table = self.lab.published(pvalues_file(self.name))
+        table = self.lab.released_table(pvalues_file(self.name))
         runs = [_bare(pl.col(one)).alias(to) for one, to in (("RunA", "a"), ("RunB", "b"))]
         return table.select(*runs, pl.exclude("RunA", "RunB"))
 
@@ -128,38 +128,40 @@ def pvalues_file(name: str) -> str:
 # Our runs of the 21 systems
 
 
-def split_of(lab: Lab, on: str) -> Split:
+def split_of(lab: Lab, dataset_name: str) -> Split:
     """Return the authors' split where the data tell it, else one of the same kind."""
 
     def make() -> Split:
-        ratings = lab.data(on).ratings
+        ratings = lab.data(dataset_name).ratings
         own = Given(column=AUTHORS) if AUTHORS in ratings.tags else PerUser()
         return own.split(ratings, lab.seed)[0]
 
-    return lab.once("valcarce2018 split", on, make)
+    return lab.cached("valcarce2018 split", dataset_name, make)
 
 
-def authors_split(lab: Lab, on: str) -> Split:
-    """Return the authors' own split; NotAtHandError where the data do not tell it."""
-    if AUTHORS not in lab.data(on).ratings.tags:
-        raise NotAtHandError(f"needs the authors' split: a column {AUTHORS} in the file of {on}")
-    return split_of(lab, on)
+def authors_split(lab: Lab, dataset_name: str) -> Split:
+    """Return the authors' own split; MissingDataError where the data do not tell it."""
+    if AUTHORS not in lab.data(dataset_name).ratings.tags:
+        raise MissingDataError(
+            f"needs the authors' split: a column {AUTHORS} in the file of {dataset_name}"
+        )
+    return split_of(lab, dataset_name)
 
 
-def relevance(lab: Lab, on: str) -> Relevance:
+def relevance(lab: Lab, dataset_name: str) -> Relevance:
     """Return what is liked; gains are whole stars, as trec_eval reads them, on the paper's scale.
 
     Stars that are cut off mean nothing on another scale: there a gain is the rating itself or,
     where ratings can be negative, how far it is liked.
     """
-    values = lab.data(on).ratings.value
+    values = lab.data(dataset_name).ratings.value
     gain = "integer" if float(values.max()) == 5 and float(values.min()) >= 0 else "rating"
     if float(values.min()) < 0:
         gain = "levels"
-    return Relevance(liked=lab.threshold(on, LIKED), gain=gain)
+    return Relevance(liked=lab.threshold(dataset_name, LIKED), gain=gain)
 
 
-def runs(lab: Lab, on: str) -> dict[str, Run]:
+def runs(lab: Lab, dataset_name: str) -> dict[str, Run]:
     """Return what each system recommends: trained and ranked once, then from the store.
 
     A system that cannot be trained on these data is left out, and the lab tells why.
@@ -167,30 +169,32 @@ def runs(lab: Lab, on: str) -> dict[str, Run]:
     lists = {}
     for name in preset("valcarce2018"):
         try:
-            lists[name] = run_of(lab, on, name)
+            lists[name] = run_of(lab, dataset_name, name)
         except (UndefinedError, SettingError):
             raise
         except UnskewError as problem:
-            lab.failures[on, name] = reason_of(str(problem))
+            lab.failures[dataset_name, name] = last_line(str(problem))
     return lists
 
 
-def run_of(lab: Lab, on: str, name: str) -> Run:
+def run_of(lab: Lab, dataset_name: str, name: str) -> Run:
     """Return what one system recommends."""
 
     def make() -> Run:
-        key = _trained(lab, on, name, preset("valcarce2018")[name])["lists"]
+        key = _trained(lab, dataset_name, name, preset("valcarce2018")[name])["lists"]
         lists = lab.store.get(key)[0]
         if lists.is_empty():
-            raise UndefinedError(f"{on}: {name} can recommend nothing, there are too few ratings")
+            raise UndefinedError(
+                f"{dataset_name}: {name} can recommend nothing, there are too few ratings"
+            )
         return read_run(lists)
 
-    return lab.once(f"valcarce2018 lists {name}", on, make)
+    return lab.cached(f"valcarce2018 lists {name}", dataset_name, make)
 
 
-def _trained(lab: Lab, on: str, name: str, chosen: Chosen) -> dict[str, str]:
+def _trained(lab: Lab, dataset_name: str, name: str, chosen: Chosen) -> dict[str, str]:
     """Train a system if the store lacks its lists or its means by design; return their keys."""
-    split, rule = split_of(lab, on), relevance(lab, on)
+    split, rule = split_of(lab, dataset_name), relevance(lab, dataset_name)
     told = {
         "kind": "study lists",
         "system": chosen.algorithm.describe(),
@@ -204,7 +208,7 @@ def _trained(lab: Lab, on: str, name: str, chosen: Chosen) -> dict[str, str]:
     keys = {part: key_of({**told, "part": part}) for part in ("lists", "designs")}
     if all(map(lab.store.has, keys.values())):
         return keys
-    lab.told(f"training {name} ({on})")
+    lab.progress(f"training {name} ({dataset_name})")
     model = chosen.fit(split.train, lab.seed)
     rows = []
     for design, targets in DESIGNS.items():
@@ -221,25 +225,28 @@ def _trained(lab: Lab, on: str, name: str, chosen: Chosen) -> dict[str, str]:
     return keys
 
 
-def per_user(lab: Lab, on: str) -> Scores:
+def per_user(lab: Lab, dataset_name: str) -> Scores:
     """Return the value of every metric for every user and system."""
 
     def make() -> Scores:
         with quietly():
             return evaluate(
-                split_of(lab, on).test, runs(lab, on), COLUMNS, relevance=relevance(lab, on)
+                split_of(lab, dataset_name).test,
+                runs(lab, dataset_name),
+                COLUMNS,
+                relevance=relevance(lab, dataset_name),
             )
 
-    return lab.once("valcarce2018 scores", on, make)
+    return lab.cached("valcarce2018 scores", dataset_name, make)
 
 
 @measurement("Table 2: sizes of the data")
-def sizes(lab: Lab, on: str) -> pl.DataFrame:
+def sizes(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Count users, items and ratings, and how ratings are spread over items."""
-    part = summary(lab.data(on).ratings).parts[0]
+    part = summary(lab.data(dataset_name).ratings).parts[0]
     return pl.DataFrame(
         {
-            "data": [on],
+            "data": [dataset_name],
             "users": [part.users],
             "items": [part.items],
             "ratings": [part.ratings],
@@ -250,9 +257,9 @@ def sizes(lab: Lab, on: str) -> pl.DataFrame:
 
 
 @measurement("means of the 21 systems")
-def scores(lab: Lab, on: str) -> pl.DataFrame:
+def scores(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Evaluate all systems: a row per system and metric, with the range over users."""
-    found = per_user(lab, on)
+    found = per_user(lab, dataset_name)
     rows = []
     for name, means in found.means().items():
         for metric, values in zip(found.labels, found.systems[name].values, strict=True):
@@ -264,13 +271,13 @@ def scores(lab: Lab, on: str) -> pl.DataFrame:
 
 
 @measurement("Figs. 1 and 5: τ between cutoffs and between metrics")
-def correlations(lab: Lab, on: str) -> pl.DataFrame:
+def correlations(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Correlate orders of systems: of the seven metrics, and of the cutoffs of each."""
     groups = {"metrics": SEVEN, **{family: cutoffs(family) for family in FAMILIES}}
     frames = []
     for group, columns in groups.items():
         found = agreement(
-            per_user(lab, on),
+            per_user(lab, dataset_name),
             list(columns.values()),
             bootstrap=lab.amount("bootstrap"),
             permutations=1,
@@ -288,42 +295,42 @@ def correlations(lab: Lab, on: str) -> pl.DataFrame:
 
 
 @measurement("Figs. 2 and 6: robustness to sparsity")
-def sparsity(lab: Lab, on: str) -> pl.DataFrame:
+def sparsity(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Take test ratings away at random; τ with the full test set, per metric and share."""
     with quietly():
         found = robustness(
-            split_of(lab, on).test,
-            runs(lab, on),
+            split_of(lab, dataset_name).test,
+            runs(lab, dataset_name),
             COLUMNS,
             shares=(1.0, *SHARES["sparsity"]),
             samples=lab.amount("samples"),
-            relevance=relevance(lab, on),
+            relevance=relevance(lab, dataset_name),
             seed=lab.seed,
         )
     return found.table()
 
 
 @measurement("Figs. 3 and 7: robustness to popularity")
-def popularity(lab: Lab, on: str) -> pl.DataFrame:
+def popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Take the most popular items out of the test set; τ with the full one."""
-    split = split_of(lab, on)
+    split = split_of(lab, dataset_name)
     with quietly():
         found = robustness(
             split.test,
-            runs(lab, on),
+            runs(lab, dataset_name),
             COLUMNS,
             to="popularity",
             train=split.train,
-            relevance=relevance(lab, on),
+            relevance=relevance(lab, dataset_name),
         )
     return found.table().select("metric", "share", "tau", "judgments", "users")
 
 
 @measurement("Figs. 4 and 8, Table 3: permutation tests of all pairs")
-def pvalues(lab: Lab, on: str) -> pl.DataFrame:
+def pvalues(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Test every pair of systems by every metric; p without +1, as the paper."""
     found = compare(
-        per_user(lab, on),
+        per_user(lab, dataset_name),
         list(COLUMNS),
         permutations=lab.amount("permutations"),
         plus_one=False,
@@ -338,25 +345,28 @@ def pvalues(lab: Lab, on: str) -> pl.DataFrame:
 
 
 @measurement("scores by what is ranked")
-def designs(lab: Lab, on: str) -> pl.DataFrame:
+def designs(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return each system's means in each design."""
     known = preset("valcarce2018")
-    keys = [_trained(lab, on, name, known[name])["designs"] for name in runs(lab, on)]
+    keys = [
+        _trained(lab, dataset_name, name, known[name])["designs"]
+        for name in runs(lab, dataset_name)
+    ]
     return pl.concat([lab.store.get(key)[0] for key in keys])
 
 
 @measurement("nDCG by gain")
-def gains(lab: Lab, on: str) -> pl.DataFrame:
+def gains(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return each system's nDCG with several gains."""
-    rule = relevance(lab, on)
+    rule = relevance(lab, dataset_name)
     if rule.gain == "levels":
-        raise UndefinedError(f"{on}: ratings below 0 cannot be gains")
+        raise UndefinedError(f"{dataset_name}: ratings below 0 cannot be gains")
     rows = []
     for gain in (rule.gain, *GAINS):
         with quietly():
             found = evaluate(
-                split_of(lab, on).test,
-                runs(lab, on),
+                split_of(lab, dataset_name).test,
+                runs(lab, dataset_name),
                 ["nDCG"],
                 relevance=replace(rule, gain=gain),
             )
@@ -365,9 +375,9 @@ def gains(lab: Lab, on: str) -> pl.DataFrame:
 
 
 @measurement("what an ideal recommender scores")
-def ideal(lab: Lab, on: str) -> pl.DataFrame:
+def ideal(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Recommend to each user the test items by falling rating, at most 100; return all means."""
-    test, rule = split_of(lab, on).test, relevance(lab, on)
+    test, rule = split_of(lab, dataset_name).test, relevance(lab, dataset_name)
     best = test.to_polars().sort("user", "rating", descending=[False, True], maintain_order=True)
     lists = best.group_by("user", maintain_order=True).head(DEPTH).select("user", "item")
     wanted = [name.replace("set_P", f"P_{DEPTH}") for name in SEVEN.values()]
@@ -377,36 +387,38 @@ def ideal(lab: Lab, on: str) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class Own:
+class OurResults:
     """What our runs of the systems give on one data set."""
 
     lab: Lab
-    on: str
+    dataset_name: str
 
     @property
     def means(self) -> pl.DataFrame:
         """A row per system: its name and its means."""
-        table = self.lab.table(scores, self.on)
+        table = self.lab.table(scores, self.dataset_name)
         return table.pivot("metric", index="system", values="mean")
 
     @property
     def popularity(self) -> pl.DataFrame:
         """τ with the full test set: a row per metric and share of items kept."""
-        return self.lab.table(popularity, self.on)
+        return self.lab.table(popularity, self.dataset_name)
 
     @property
     def pvalues(self) -> pl.DataFrame:
         """A row per pair of systems, a column of p-values per metric."""
-        return self.lab.table(pvalues, self.on).pivot("metric", index=["a", "b"], values="p")
+        return self.lab.table(pvalues, self.dataset_name).pivot(
+            "metric", index=["a", "b"], values="p"
+        )
 
     def taus(self, columns: Mapping[str, str]) -> pl.DataFrame:
         """Return τ between every two columns, under their printed names."""
         known = {tuple(cutoffs(family).values()): family for family in FAMILIES}
         of = known.get(tuple(columns.values()), "metrics")
-        return self.lab.table(correlations, self.on).filter(pl.col("of") == of).drop("of")
+        return self.lab.table(correlations, self.dataset_name).filter(pl.col("of") == of).drop("of")
 
 
-Evidence = Released | Own
+Results = ReleasedResults | OurResults
 
 
 # What both kinds of evidence are asked
@@ -440,10 +452,11 @@ def powers(
     return dict(zip(columns, table["DP"], strict=True))
 
 
-def needs_depth(lab: Lab, on: str) -> None:
+def needs_depth(lab: Lab, dataset_name: str) -> None:
     """Refuse data whose lists are shorter than the cutoffs that are compared."""
-    longest = max(int(run.depth.max(initial=0)) for run in runs(lab, on).values())
+    longest = max(int(run.depth.max(initial=0)) for run in runs(lab, dataset_name).values())
     if longest < CUTOFFS[-1]:
         raise UndefinedError(
-            f"{on}: lists hold at most {longest} items, and cutoffs go up to {CUTOFFS[-1]}"
+            f"{dataset_name}: lists hold at most {longest} items, and cutoffs go up to "
+            f"{CUTOFFS[-1]}"
         )

@@ -10,8 +10,8 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.stats.correlation import kendall
-from unskew.studies.claims import Measured
 from unskew.studies.lab import Lab, Measurement, UndefinedError
+from unskew.studies.paper import MeasuredValue
 
 POPULAR, RANDOM, PLSA, KNN, MF = "popularity", "random", "pLSA", "kNN", "MF"
 TINY = 1e-9
@@ -81,9 +81,9 @@ def above_chance(rows: pl.DataFrame) -> tuple[float, float, float]:
     return ratio(value, expected), ratio(value - reach, expected), ratio(value + reach, expected)
 
 
-def counting(table: Measurement, what: str) -> Callable[[Lab, str], Measured]:
+def counting(table: Measurement, what: str) -> Callable[[Lab, str], MeasuredValue]:
     """Return the check that reads one number of a table of facts."""
-    return lambda lab, on: Measured(fact(lab.table(table, on), what))
+    return lambda lab, dataset_name: MeasuredValue(fact(lab.table(table, dataset_name), what))
 
 
 def curve(
@@ -95,10 +95,10 @@ def curve(
     return means[over].to_numpy().astype(np.float64), means[column].to_numpy()
 
 
-def least_of(found: Mapping[str, float]) -> Measured:
+def least_of(found: Mapping[str, float]) -> MeasuredValue:
     """Return the least of several values, and which one it is."""
     known = {name: value for name, value in found.items() if not math.isnan(value)}
     if not known:
-        return Measured(math.nan, note="all systems score the same")
+        return MeasuredValue(math.nan, note="all systems score the same")
     worst = min(known, key=lambda name: known[name])
-    return Measured(known[worst], note=f"The least of {len(known)}: {worst}.")
+    return MeasuredValue(known[worst], note=f"The least of {len(known)}: {worst}.")

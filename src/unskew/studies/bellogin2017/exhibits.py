@@ -11,7 +11,7 @@ from unskew.report.tables import Table
 from unskew.report.text import p_value
 from unskew.splits.diagnose import diagnose_split
 from unskew.studies import charts
-from unskew.studies.bellogin2017.measures import (
+from unskew.studies.bellogin2017.measurements import (
     AP,
     AR,
     AR_FIXED,
@@ -31,37 +31,27 @@ from unskew.studies.bellogin2017.measures import (
     UAR,
     UAR_ALL,
     P,
+    folds,
+    uniform,
+)
+from unskew.studies.bellogin2017.measurements_designs import (
     bounds,
     configurations,
-    counted,
-    cumulated,
-    folds,
     larger,
-    ratio_by_popularity,
     remedies,
     significance,
-    simulated,
     sparser,
-    uniform,
     uniform_designs,
 )
+from unskew.studies.bellogin2017.measurements_popularity import (
+    counted,
+    cumulated,
+    ratio_by_popularity,
+    simulated,
+)
+from unskew.studies.bellogin2017.printed import PRINTED, PRINTED_SIMULATED, TREC
 from unskew.studies.lab import Lab
 from unskew.studies.paper import Exhibit
-
-PRINTED = {
-    (MOVIELENS, AR, "popularity"): "0.08",
-    (LASTFM, AR, "popularity"): "0.35",
-    (MOVIELENS, ONE, "random"): "0.0100",
-    (LASTFM, ONE, "random"): "0.0100",
-}
-"""Precision that the text prints (section 3.3 and Eq. 5); the bars of Fig. 2 have no numbers."""
-PRINTED_SIMULATED = {("popularity", 0.0): "0.0077", ("random", 0.0): "0.0100"}
-"""1R precision that the text prints for simulated data (section 5.2)."""
-TREC = (
-    "The paper sets the judgments of 30 TREC tracks beside these curves: 87.2 % of their relevant "
-    "documents are relevant to one query, and none to more than 25 of 703 (3.6 %). The most liked "
-    "item is liked by 20.1 % of users in Netflix, 32.7 % in MovieLens and 73 % in Last.fm."
-)
 
 
 def means(frame: pl.DataFrame, *by: str) -> pl.DataFrame:
@@ -79,13 +69,16 @@ def beside(frame: pl.DataFrame, row: str, column: str, value: str = "value") -> 
     return frame.pivot(column, index=row, values=value, maintain_order=True)
 
 
-def figure_2(lab: Lab, on: str) -> list[Block]:
+def figure_2(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw precision under AR and 1R, and which systems differ."""
-    table = lab.table(configurations, on).filter(pl.col("metric") == P)
+    table = lab.table(configurations, dataset_name).filter(pl.col("metric") == P)
     shown = means(table, "design", "system")
     said = shown.with_columns(
         printed=pl.Series(
-            [PRINTED.get((on, *pair), "") for pair in shown.select("design", "system").iter_rows()]
+            [
+                PRINTED.get((dataset_name, *pair), "")
+                for pair in shown.select("design", "system").iter_rows()
+            ]
         )
     )
     figure = charts.bars(
@@ -99,7 +92,7 @@ def figure_2(lab: Lab, on: str) -> list[Block]:
         up="P@10",
         notes=["whiskers: least and largest fold"],
     )
-    pairs = lab.table(significance, on).select(
+    pairs = lab.table(significance, dataset_name).select(
         "design",
         "a",
         "b",
@@ -119,9 +112,9 @@ def figure_2(lab: Lab, on: str) -> list[Block]:
     ]
 
 
-def figure_3(lab: Lab, on: str) -> list[Block]:
+def figure_3(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw 1R precision between its bounds."""
-    table = lab.table(bounds, on).filter(pl.col("along") != "one each")
+    table = lab.table(bounds, dataset_name).filter(pl.col("along") != "one each")
     blocks: list[Block] = []
     for along, title, across in (
         ("kept", "1RP@10 and its bounds over test ratings kept", "share of test ratings kept"),
@@ -141,11 +134,11 @@ def figure_3(lab: Lab, on: str) -> list[Block]:
     return blocks
 
 
-def figure_4(lab: Lab, on: str) -> list[Block]:
+def figure_4(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw precision over test ratings kept, in AR and 1R, and over the size of target sets."""
-    table = lab.table(sparser, on).filter(pl.col("metric") == P)
+    table = lab.table(sparser, dataset_name).filter(pl.col("metric") == P)
     shares = means(table, "design", "kept", "system")
-    targets = means(lab.table(larger, on), "targets", "system")
+    targets = means(lab.table(larger, dataset_name), "targets", "system")
     return [
         Picture(
             charts.lines(
@@ -189,16 +182,18 @@ def figure_4(lab: Lab, on: str) -> list[Block]:
     ]
 
 
-def figure_5(lab: Lab, on: str) -> list[Block]:
+def figure_5(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw simulated popularity, precision over its skew, and the data's own distribution."""
-    curves = lab.table(cumulated, on)
-    table = lab.table(simulated, on).filter(pl.col("metric") == P)
+    curves = lab.table(cumulated, dataset_name)
+    table = lab.table(simulated, dataset_name).filter(pl.col("metric") == P)
     one = table.filter(pl.col("design") == ONE)
     said = one.filter(pl.col("alpha") == 0).select(
         "system", pl.col("value").alias("ours"), pl.col("random").alias("expected of chance")
     )
     printed = [PRINTED_SIMULATED.get((name, 0.0), "") for name in said["system"]]
-    top = lab.table(counted, on).filter(pl.col("what").str.contains("most liked"))["value"][0]
+    top = lab.table(counted, dataset_name).filter(pl.col("what").str.contains("most liked"))[
+        "value"
+    ][0]
     simulated_only = pl.col("of").str.starts_with("α")
     across, up = "share of items, the most popular first", "share of ratings"
     return [
@@ -236,7 +231,7 @@ def figure_5(lab: Lab, on: str) -> list[Block]:
                 curves.filter(~simulated_only),
                 "items",
                 "share",
-                title=f"Liked ratings of {on}: what the first items hold",
+                title=f"Liked ratings of {dataset_name}: what the first items hold",
                 across=across,
                 up=up,
             )
@@ -245,17 +240,19 @@ def figure_5(lab: Lab, on: str) -> list[Block]:
     ]
 
 
-def figure_6(lab: Lab, on: str) -> list[Block]:
+def figure_6(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw the training and test ratings of items in a random split and in a uniform test."""
     return [
-        Picture(diagnose_split(folds(lab, on)[0]).figure(scale="log"), "A random split."),
-        Picture(diagnose_split(uniform(lab, on)[0]).figure(scale="log"), "A uniform test."),
+        Picture(diagnose_split(folds(lab, dataset_name)[0]).figure(scale="log"), "A random split."),
+        Picture(
+            diagnose_split(uniform(lab, dataset_name)[0]).figure(scale="log"), "A uniform test."
+        ),
     ]
 
 
-def figure_7(lab: Lab, on: str) -> list[Block]:
+def figure_7(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw the share of positive ratings over popularity."""
-    table = lab.table(ratio_by_popularity, on)
+    table = lab.table(ratio_by_popularity, dataset_name)
     figure = charts.lines(
         table,
         "segment",
@@ -271,12 +268,12 @@ def figure_7(lab: Lab, on: str) -> list[Block]:
     return [Picture(figure), Table("Mean ratings and positive ratio by tenth of the items", grid)]
 
 
-def figure_8(lab: Lab, on: str) -> list[Block]:
+def figure_8(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw systems under the remedies, by precision and nDCG, and popularity by other metrics."""
     order = (AR_FIXED, UAR, UAR_ALL, ONE, HEADLESS, PERCENTILES, U1R, U1R_ALL)
     columns = ("design", "fold", "system", "metric", "value", "random")
-    parts = [lab.table(one, on).select(columns) for one in (configurations, remedies)]
-    table = pl.concat([*parts, lab.table(uniform_designs, on).select(columns)])
+    parts = [lab.table(one, dataset_name).select(columns) for one in (configurations, remedies)]
+    table = pl.concat([*parts, lab.table(uniform_designs, dataset_name).select(columns)])
     place = {name: number for number, name in enumerate(order)}
     table = table.filter(pl.col("design").is_in(order)).sort(
         pl.col("design").replace_strict(place), maintain_order=True
@@ -308,9 +305,9 @@ def figure_8(lab: Lab, on: str) -> list[Block]:
     ]
 
 
-def figure_9(lab: Lab, on: str) -> list[Block]:
+def figure_9(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw systems by bpref, infAP and stratified recall."""
-    table = lab.table(configurations, on)
+    table = lab.table(configurations, dataset_name)
     blocks: list[Block] = []
     for metric in (BPREF, INFAP, STRATIFIED):
         rows = table.filter(pl.col("metric") == metric)
@@ -333,64 +330,65 @@ def figure_9(lab: Lab, on: str) -> list[Block]:
 
 EXHIBITS: Sequence[Exhibit] = (
     Exhibit(
-        "Fig. 2",
-        "Systems under AR and 1R",
-        "The same systems and the same metric give other values, and another order, with every "
-        "configuration of the experiment.",
-        figure_2,
-        (MOVIELENS, LASTFM),
+        place="Fig. 2",
+        title="Systems under AR and 1R",
+        shows="The same systems and the same metric give other values, and another order, with "
+        "every configuration of the experiment.",
+        draw=figure_2,
+        data=(MOVIELENS, LASTFM),
     ),
     Exhibit(
-        "Fig. 3",
-        "1R precision and its bounds",
-        "1R precision is tied to AR precision: it lies between two bounds that close in as targets "
-        "get many or test ratings few.",
-        figure_3,
-        (MOVIELENS,),
+        place="Fig. 3",
+        title="1R precision and its bounds",
+        shows="1R precision is tied to AR precision: it lies between two bounds that close in as "
+        "targets get many or test ratings few.",
+        draw=figure_3,
+        data=(MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 4",
-        "The sparsity bias",
-        "AR precision measures how many test ratings there are as much as the system; 1R precision "
-        "measures how many targets there are.",
-        figure_4,
-        (MOVIELENS,),
+        place="Fig. 4",
+        title="The sparsity bias",
+        shows="AR precision measures how many test ratings there are as much as the system; 1R "
+        "precision measures how many targets there are.",
+        draw=figure_4,
+        data=(MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 5",
-        "Popularity, simulated and real",
-        "Without any taste in the data, popularity is rewarded for the skew alone.",
-        figure_5,
-        (MOVIELENS,),
+        place="Fig. 5",
+        title="Popularity, simulated and real",
+        shows="Without any taste in the data, popularity is rewarded for the skew alone.",
+        draw=figure_5,
+        data=(MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 6",
-        "Ratings per item in both splits",
-        "A random split tests popular items most; a uniform test gives each of its items the same "
-        "number of test ratings.",
-        figure_6,
-        (MOVIELENS,),
+        place="Fig. 6",
+        title="Ratings per item in both splits",
+        shows="A random split tests popular items most; a uniform test gives each of its items "
+        "the same number of test ratings.",
+        draw=figure_6,
+        data=(MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 7",
-        "Popular items are liked more often",
-        "What a uniform test leaves of popularity's advantage comes partly from here.",
-        figure_7,
-        (MOVIELENS,),
+        place="Fig. 7",
+        title="Popular items are liked more often",
+        shows="What a uniform test leaves of popularity's advantage comes partly from here.",
+        draw=figure_7,
+        data=(MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 8",
-        "Remedies",
-        "Percentiles and uniform tests take most of popularity's advantage away, and more than "
-        "removing the most popular items does.",
-        figure_8,
-        (MOVIELENS,),
+        place="Fig. 8",
+        title="Remedies",
+        shows="Percentiles and uniform tests take most of popularity's advantage away, and more "
+        "than removing the most popular items does.",
+        draw=figure_8,
+        data=(MOVIELENS,),
     ),
     Exhibit(
-        "Fig. 9",
-        "bpref, infAP and stratified recall",
-        "Metrics made for incomplete judgments change the order too, but not for popularity alone.",
-        figure_9,
-        (MOVIELENS, LASTFM),
+        place="Fig. 9",
+        title="bpref, infAP and stratified recall",
+        shows="Metrics made for incomplete judgments change the order too, but not for popularity "
+        "alone.",
+        draw=figure_9,
+        data=(MOVIELENS, LASTFM),
     ),
 )

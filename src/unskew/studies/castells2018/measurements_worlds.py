@@ -1,22 +1,17 @@
-"""castells2018 in worlds whose truth is known, and its formulas worked through exactly."""
+"""castells2018 in simulated worlds whose truth is known."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I32
 from unskew.auditing.null import null_experiment
 from unskew.auditing.null_designs import published_designs, simple_systems
 from unskew.auditing.true_values import truth
-from unskew.data.ratings import Ratings
-from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.evaluation.chance import fairness
 from unskew.evaluation.evaluate import evaluate
@@ -26,16 +21,15 @@ from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import AverageRating, Popularity, Random
 from unskew.splits.given import Forced as ForcedTest
-from unskew.splits.given import Given
 from unskew.splits.popularity import Flat, item_counts
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Split, shared_rows
 from unskew.splits.time import Temporal
 from unskew.splits.user import PerUser
 from unskew.stats.correlation import kendall
-from unskew.studies.castells2018.measures import thinned
+from unskew.studies.castells2018.measurements import thinned
 from unskew.studies.lab import Lab, measurement
-from unskew.targets.designs import AllItems, Targets, TestTargets
+from unskew.targets.designs import AllItems, TestTargets
 from unskew.unbiased.ab_tests import ab_test
 from unskew.unbiased.click_models import Clicks, ForcedExposure
 from unskew.unbiased.online_outcomes import OnlineTests, share_interval
@@ -58,146 +52,6 @@ SPARSE = (0.2, 0.02, 0.005)
 """Densities of forced tests."""
 TRENDY = 0.5
 
-# Formulas, on small tables of probabilities
-
-_GRID = [Fraction(k, 12) for k in range(1, 12)]
-
-
-def chance_of_test(tested: Fraction, trained: Fraction) -> Fraction:
-    """Return p(test | liked, target, i) of Eq. 2 from p(test | liked, i) and p(train | liked, i).
-
-    Parameters
-    ----------
-    tested, trained
-        Both probabilities; they exclude each other.
-    """
-    return tested / (1 - trained)
-
-
-def rises(values: Iterable[Fraction]) -> bool:
-    """Tell whether each value is larger than the one before.
-
-    Parameters
-    ----------
-    values
-        In order.
-    """
-    return all(a < b for a, b in pairwise(values))
-
-
-def random_split_rises() -> bool:
-    """Tell whether Eq. 3 is what Eq. 2 gives, and rises with p(judged | liked, i)."""
-    for share in _GRID:
-        found = [chance_of_test(share * p, (1 - share) * p) for p in _GRID]
-        printed = [share * p / (1 - (1 - share) * p) for p in _GRID]
-        if found != printed or not rises(found):
-            return False
-    return True
-
-
-def flat_test(judged: Fraction, judged_if_liked: Fraction, tested: Fraction) -> Fraction:
-    """Return p(test | liked, target, i) of a flat test: Eq. 2 with the split of Eq. 4.
-
-    Parameters
-    ----------
-    judged, judged_if_liked
-        p(judged | i) and p(judged | liked, i).
-    tested
-        p(test | i), the same for all items.
-    """
-    share = tested / judged
-    return chance_of_test(judged_if_liked * share, judged_if_liked * (1 - share))
-
-
-def flat_test_both_ways() -> bool:
-    """Tell whether Eq. 4 orders items as printed, and turns round as the paper says."""
-    tested = Fraction(1, 24)
-    pairs = [(q, p) for q in _GRID for p in _GRID]
-    exact = {one: flat_test(*one, tested) for one in pairs}
-    printed = {(q, p): 1 / (q * (1 / p - 1)) for q, p in pairs}
-    same = rises_alike([exact[one] for one in pairs], [printed[one] for one in pairs])
-    down = all(rises(exact[q, p] for q in reversed(_GRID)) for p in _GRID)
-    return same and down and rises(exact[p, p] for p in _GRID)
-
-
-def rises_alike(one: list[Fraction], other: list[Fraction]) -> bool:
-    """Tell whether two lists of values have the same order, ties included.
-
-    Parameters
-    ----------
-    one, other
-        Values of the same things.
-    """
-    return all(
-        (a < c) == (b < d)
-        for a, b in zip(one, other, strict=True)
-        for c, d in zip(one, other, strict=True)
-    )
-
-
-def thinning_is_even() -> bool:
-    """Tell whether the sampling of section 5.2.2 is fair, and no larger one is.
-
-    For every set of training shares: p(test | liked, not in training, i) is p (1-T) / (1-T p) for
-    all items, no probability exceeds 1, and the item with the largest share keeps everything, so
-    that it bounds the constant.
-    """
-    for p in _GRID:
-        for most in range(1, len(_GRID) + 1):
-            shares = _GRID[:most]
-            top = shares[-1]
-            keep = [(1 - top) / (1 - top * p) * (1 - t * p) / (1 - t) for t in shares]
-            found = [
-                chance_of_test(p * (1 - t) * k, p * t) for t, k in zip(shares, keep, strict=True)
-            ]
-            wanted = p * (1 - top) / (1 - top * p)
-            if set(found) != {wanted} or max(keep) != 1 or keep[-1] != 1:
-                return False
-    return True
-
-
-def printed_precision() -> tuple[Fraction, Fraction]:
-    """Return p(liked | recommended) and what section 3.1 prints for it, on three pairs."""
-    recommended, liked = {("u", "a"), ("u", "b")}, {("u", "a"), ("u", "c"), ("u", "d")}
-    both = len(recommended & liked)
-    return Fraction(both, len(recommended)), Fraction(both, len(liked))
-
-
-def order_of_test_targets() -> dict[str, tuple[float, float]]:
-    """Return P@1 over test targets, and over all items, of two systems in a world of six users.
-
-    Item a is liked by users 1 to 4 and rated by all; b is liked by users 5 and 6, the only ones
-    who rate it. All have c in training.
-    """
-    liked = [(user, "a" if user <= 4 else "b") for user in range(1, 7)]
-    pairs = [(user, item) for user in range(1, 7) for item in "ab"]
-    rated = [pair for pair in pairs if pair[1] == "a" or pair in liked]
-    train = _ratings([(user, "c") for user in range(1, 7)], liked)
-
-    def precision(tests: list[tuple[int, str]], targets: Targets) -> dict[str, float]:
-        split = Given(test=_ratings(tests, liked)).split(train)[0]
-        first = {"a": [1.0, 0.0, 0.0], "b": [0.0, 1.0, 0.0]}
-        runs = {name: _same_for_all(scores) for name, scores in first.items()}
-        scores = evaluate(targets.lists(split, liked=1.0), runs, "P@1", users="all")
-        return {name: float(scores.values(name, "P@1").mean()) for name in runs}
-
-    tested, true = precision(rated, TestTargets("fill")), precision(pairs, AllItems())
-    return {name: (tested[name], true[name]) for name in tested}
-
-
-def _ratings(pairs: list[tuple[int, str]], liked: list[tuple[int, str]]) -> Ratings:
-    user, item = zip(*pairs, strict=True)
-    return read_ratings(
-        {"user": user, "item": item, "rating": [int(one in liked) for one in pairs]}
-    )
-
-
-def _same_for_all(scores: list[float]) -> Callable[[I32], F64]:
-    return lambda users: np.tile(scores, (users.size, 1))
-
-
-# Simulations
-
 
 def _named(liked: float) -> dict[str, Algorithm]:
     names = ("random", "popularity", "positive popularity", "average rating")
@@ -205,7 +59,7 @@ def _named(liked: float) -> dict[str, Algorithm]:
 
 
 @measurement("a flat test in two worlds", version=2)
-def flat_worlds(lab: Lab, _on: str) -> pl.DataFrame:
+def flat_worlds(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Kendall's τ of popularity and the chance of liked targets to be judged, item by item.
 
     Where judging depends on liking only, and where it depends on the item only. Each item has only
@@ -226,7 +80,7 @@ def flat_worlds(lab: Lab, _on: str) -> pl.DataFrame:
 
 
 @measurement("forced tests, where the overlap goes")
-def overlap(lab: Lab, _on: str) -> pl.DataFrame:
+def overlap(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Popularity against chance in a null world with a forced test, by density and overlap."""
     made = world("null", users=lab.amount("users"), items=200, seed=lab.seed)
     rows = []
@@ -254,7 +108,7 @@ def overlap(lab: Lab, _on: str) -> pl.DataFrame:
 
 
 @measurement("test targets under four splits")
-def splits_with_test_targets(lab: Lab, _on: str) -> pl.DataFrame:
+def splits_with_test_targets(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Null values of systems without taste, by split, over test targets."""
     made = world("ageing", users=lab.amount("users") // 20, items=200, seed=lab.seed, density=0.25)
     ways = {
@@ -278,7 +132,7 @@ def splits_with_test_targets(lab: Lab, _on: str) -> pl.DataFrame:
 
 
 @measurement("precision and recall with random judgments")
-def recall_in_a_world(lab: Lab, _on: str) -> pl.DataFrame:
+def recall_in_a_world(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Estimates over true values, of systems trained alike: a uniform test and a random split.
 
     Pooled over users, as the paper writes both metrics. z is the distance of a ratio from that of
@@ -325,7 +179,7 @@ def _pooled(
 
 
 @measurement("clustered judgments")
-def clustered(lab: Lab, _on: str) -> pl.DataFrame:
+def clustered(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Observed and true precision where items are judged alike, pairs of user and item not."""
     made = world("clustered", users=lab.amount("users") // 20, items=400, seed=lab.seed)
     own = {"random": Random(), "popularity": Popularity(), "kNN": UserKNN(k=50)}
@@ -342,7 +196,7 @@ def clustered(lab: Lab, _on: str) -> pl.DataFrame:
 
 
 @measurement("test targets and the truth")
-def targets_and_truth(lab: Lab, _on: str) -> pl.DataFrame:
+def targets_and_truth(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Kendall's τ of designs to the truth over all items outside training, in two worlds."""
     rows = []
     for name in ("shop", "inverted"):
@@ -365,7 +219,7 @@ def targets_and_truth(lab: Lab, _on: str) -> pl.DataFrame:
 
 
 @measurement("sampling of section 5.2.2 on data of the size of CM100k")
-def thinning_by_world(lab: Lab, _on: str) -> pl.DataFrame:
+def thinning_by_world(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Thin random judgments, of which as many are familiar as in CM100k, in several worlds."""
     users, items, judged, familiar = CM100K
     parts = []
@@ -393,7 +247,7 @@ def _shop(lab: Lab) -> World:
 
 
 @measurement("forced judgments of all that is shown")
-def forced_online(lab: Lab, _on: str) -> pl.DataFrame:
+def forced_online(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Estimated and true precision where every user judges every system's list."""
     made = _shop(lab)
     test = ab_test(made, top_lists(made, _ONLINE, k=5, seed=lab.seed), None, ForcedExposure())
@@ -417,17 +271,17 @@ def _tests(lab: Lab) -> OnlineTests:
             seed=lab.seed,
         )
 
-    return lab.once("online tests", "", done)
+    return lab.cached("online tests", "", done)
 
 
 @measurement("online tests with free clicks")
-def online(lab: Lab, _on: str) -> pl.DataFrame:
+def online(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """How many pairs of systems each kind of test tells right and wrong."""
     return _tests(lab).table()
 
 
 @measurement("online tests with free clicks that popularity wins wrongly")
-def wrong_wins(lab: Lab, _on: str) -> pl.DataFrame:
+def wrong_wins(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """How often popularity wins significantly against a truly better system, by kind of users."""
     tests = _tests(lab)
     first, second = (pl.col(side) == "popularity" for side in ("a", "b"))
@@ -443,6 +297,6 @@ def wrong_wins(lab: Lab, _on: str) -> pl.DataFrame:
 
 
 @measurement("judgments of online tests used again")
-def reused(lab: Lab, _on: str) -> pl.DataFrame:
+def reused(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """A system left out of an A/B test, judged by what the test gathered."""
     return _tests(lab).reuse()
