@@ -3,6 +3,7 @@
 import dataclasses
 import html
 import inspect
+import json
 import pickle
 import warnings
 
@@ -14,6 +15,7 @@ import unskew as us
 from shared.public import public_names
 from unskew.checks import as_numbers, checked, described, fits
 from unskew.recommend.model import Algorithm
+from unskew.report.result import Result
 
 
 class Odd:
@@ -443,6 +445,18 @@ def test_what_is_declared_is_what_fits():
 # Results
 
 
+def assert_shows_itself(result, name):
+    """Check what every result inherits."""
+    assert str(result), name
+    assert repr(result).startswith(f"{type(result).__name__}("), name
+    assert len(repr(result)) < 300, name
+    assert "<table>" in result._repr_html_(), name
+    assert json.dumps(result.to_dict(), allow_nan=False, default=str), name
+    assert isinstance(result.to_polars(), pl.DataFrame), name
+    assert "\\begin{tabular}" in result.to_latex(), name
+    assert "|---" in result.to_markdown(), name
+
+
 def test_results_pickle_and_show_their_notes(calls, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     missing = {
@@ -458,6 +472,9 @@ def test_results_pickle_and_show_their_notes(calls, tmp_path, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = public_names()[name](**calls[name])
+        assert isinstance(result, Result) or not hasattr(result, "table"), name
+        if isinstance(result, Result):
+            assert_shows_itself(result, name)
         again = pickle.loads(pickle.dumps(result))
         assert type(again) is type(result)
         assert str(again) == str(result) or " at 0x" in str(result), name

@@ -368,7 +368,7 @@ def test_an_audit_of_lists_tells_what_evaluate_warns_of(shop):
         "fewer than the cutoff of",
     ]
     document = found.document()
-    for text in ("\n".join(found.lines()), str(found), document.to_markdown(), document.to_json()):
+    for text in ("\n".join(found.footer()), str(found), document.to_markdown(), document.to_json()):
         for words in told:
             assert words in text.replace("\\", "")
     for page in (as_html(document).decode(), found._repr_html_()):

@@ -20,6 +20,7 @@ from unskew.data.relevance import Relevance
 from unskew.evaluation.scores import Scores, notes_of
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
+from unskew.report.result import Result
 from unskew.splits.diagnose import SplitAudit
 from unskew.stats.comparison import Comparison
 from unskew.stats.discrimination import DiscriminativePower
@@ -39,7 +40,7 @@ NUMBERS = ("value", "low", "high", "random")
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Found(Result):
     """What an audit measured; what could not be measured is None, and stands in `skipped`."""
 
     name: str

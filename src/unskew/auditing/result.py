@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 from unskew.auditing.analyses import Progress, Rules, refuse
@@ -24,10 +23,9 @@ from unskew.errors import SettingError, quietly
 from unskew.experiment.plan import Plan
 from unskew.recommend.model import Algorithm
 from unskew.report.document import Document
-from unskew.report.text import html_lines
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Audit(Found):
     """What an audit measured. Made by `audit`.
 
@@ -43,14 +41,11 @@ class Audit(Found):
         """Return the whole report: the answer, ten sections, and the card."""
         return document(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain values, for JSON."""
-        return self.document().to_dict()
+    def header(self) -> list[str]:
+        """Return the answer."""
+        return self.answer()
 
-    def __str__(self) -> str:
-        return "\n".join([*self.answer(), *self.lines()])
-
-    def lines(self) -> list[str]:
+    def footer(self) -> list[str]:
         """Return what was assumed, left out and counted, a line each: what is below the answer."""
         return [
             *(f"assumed: {text}" for text in self.assumed),
@@ -58,12 +53,14 @@ class Audit(Found):
             *(f"note: {text}" for text in (*self.notes, *self.remarks)),
         ]
 
-    def __repr__(self) -> str:
-        return f"Audit({self.name}: {len(self.systems)} systems, {len(self.designs)} designs)"
+    def _content(self) -> dict[str, Any]:
+        return self.document().to_dict()
 
-    def _repr_html_(self) -> str:
-        words = "".join(f"<p>{escape(text)}</p>" for text in self.answer())
-        return f"{words}{self.table()._repr_html_()}{html_lines(self.lines())}"
+    def _summary(self) -> str:
+        return f"{self.name}: {len(self.systems)} systems, {len(self.designs)} designs"
+
+    def __str__(self) -> str:
+        return "\n".join([*self.header(), *self.footer()])
 
 
 @checked

@@ -19,13 +19,14 @@ from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
 from unskew.judging.reading import relevance_for
+from unskew.report.result import Result
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import shared_rows
 from unskew.worlds.worlds import World
 
 
 @dataclass(frozen=True, eq=False)
-class ItemCounts:
+class ItemCounts(Result):
     """Whole numbers per item, from which all probabilities of mena2021 (Eq. 5) follow exactly.
 
     Made by `count_items`, or directly where the numbers are known.
@@ -196,6 +197,16 @@ class ItemCounts:
     def phi_anti(self) -> F64:
         """The optimal ranking for observed anti-precision, mena2021 Eq. 10."""
         return -_share(self.rated - self.liked, self.users - self.rated)
+
+    def display_table(self) -> pl.DataFrame:
+        """Return the ten most rated items."""
+        return self.table().sort("rated", "item", descending=[True, False]).head(10)
+
+    def _summary(self) -> str:
+        return f"{len(self.items):,} items, {int(self.rated.sum()):,} ratings"
+
+    def _explanation(self) -> list[str]:
+        return [f"the most rated of {self._summary()}"]
 
     def table(self) -> pl.DataFrame:
         """Return a row per item; null where a probability is not defined or not known."""

@@ -261,5 +261,5 @@ def shown(found: Audit, quiet: bool) -> None:
         ]
         table.add_row(design, *cells, "–" if chance is None else f"{chance:.4f}")
     screen.print(table)
-    for line in found.lines():
+    for line in found.footer():
         messages().print(line, style="dim", markup=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,7 @@ from unskew.checks import checked
 from unskew.data.dataset import Dataset
 from unskew.data.distribution import gini
 from unskew.data.ratings import Ratings
-from unskew.report.text import html_lines
+from unskew.report.result import Result
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
@@ -45,7 +45,7 @@ class PartSummary:
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class Summary(Result):
     """What `summary` found. Print it, or take `table()`."""
 
     name: str
@@ -61,15 +61,18 @@ class Summary:
         names = [one.name for one in fields(PartSummary)]
         return pl.DataFrame([{name: getattr(one, name) for name in names} for one in self.parts])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
+    def _content(self) -> dict[str, object]:
         return {
             "name": self.name,
-            "scale": None if self.scale is None else list(self.scale),
+            "scale": self.scale,
             "liked_from": self.threshold,
-            "parts": self.table().to_dicts(),
-            "notes": list(self.notes),
+            "parts": self.table(),
+            "notes": self.notes,
         }
+
+    def _summary(self) -> str:
+        ratings = sum(one.ratings for one in self.parts)
+        return f"{self.name}: {ratings:,} ratings"
 
     def figure(self) -> Figure:
         """Draw how many ratings items have, the most rated first (log-log), a line per part."""
@@ -113,9 +116,6 @@ class Summary:
                 f"    time {'not known' if one.first is None else f'{one.first} to {one.last}'}",
             ]
         return "\n".join([*lines, *(f"  note  {note}" for note in self.notes)])
-
-    def _repr_html_(self) -> str:
-        return f"{self.table()._repr_html_()}{html_lines(self.notes)}"
 
 
 @checked

@@ -18,6 +18,7 @@ from unskew.checks import choose
 from unskew.engine.files import write_table
 from unskew.engine.threads import check_fork, map_blocks
 from unskew.errors import DataError, Spelling
+from unskew.report.tables import as_pandas
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 DUPLICATES = ("error", "first", "last", "mean", "sum", "max")
@@ -408,10 +409,7 @@ class Ratings:
 
     def to_pandas(self) -> Any:
         """Return the ratings with raw ids as a pandas frame (pandas must be installed)."""
-        import pandas as pd
-
-        frame = self.to_polars()
-        return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+        return as_pandas(self.to_polars())
 
     def to_csr(self) -> Any:
         """Return a scipy matrix of users x items (scipy must be installed), for other libraries.

@@ -21,6 +21,7 @@ from unskew.experiment.results import Progress, run_plan
 from unskew.metrics.names import parse
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import settings_of
+from unskew.report.result import Result
 from unskew.splits.given import Given
 from unskew.splits.split import Splitter
 from unskew.splits.user import PerUser
@@ -28,7 +29,7 @@ from unskew.targets.designs import Targets, TestItems
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class Tuned(Result):
     """The best settings of a search, and all that were tried."""
 
     best: Algorithm
@@ -42,11 +43,22 @@ class Tuned:
         """Return all trials, best first."""
         return self.trials
 
-    def __str__(self) -> str:
+    def _content(self) -> dict[str, object]:
+        return {
+            "best": repr(self.best),
+            "metric": self.metric,
+            "value": self.value,
+            "trials": self.trials,
+        }
+
+    def _summary(self) -> str:
         return f"{self.best!r}: {self.metric} {self.value:.4f}, best of {self.trials.height} trials"
 
-    def _repr_html_(self) -> str:
-        return self.trials._repr_html_()
+    def _explanation(self) -> list[str]:
+        return [self._summary()]
+
+    def __str__(self) -> str:
+        return self._summary()
 
 
 @checked

@@ -100,10 +100,10 @@ class Result:
 
     def __str__(self) -> str:
         tables, header = self.display_tables(), self.header()
-        parts = [*(["\n".join(map(visible, header))] if header else [])]
+        parts = ["\n".join(map(visible, header))] if header else []
         parts += [table.to_text() for table in tables]
         # One table and its footer are one block; several need air.
-        apart = [""] if len(parts) > 1 or tables[0].title else []
+        apart = [""] if len(parts) > 1 or any(table.title for table in tables) else []
         return "\n".join(["\n\n".join(parts), *apart, *map(visible, self.footer())])
 
     def __repr__(self) -> str:

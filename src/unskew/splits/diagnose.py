@@ -12,6 +12,7 @@ from unskew.arrays import I64, frozen
 from unskew.checks import checked
 from unskew.data.distribution import gini
 from unskew.errors import DataError
+from unskew.report.result import Result
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split, shared_rows
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SplitAudit:
+class SplitAudit(Result):
     """What a split did to the data. Made by `audit`; shares are None without time stamps."""
 
     label: str
@@ -89,8 +90,11 @@ class SplitAudit:
     def _numbers(self) -> list[tuple[str, float | None]]:
         return [(key, value) for key, value in self.describe().items() if key != "label"]
 
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+    def _content(self) -> dict[str, Any]:
+        return self.describe()
+
+    def _summary(self) -> str:
+        return f"{self.label}: {self.train:,} training and {self.test:,} test ratings"
 
     def __str__(self) -> str:
         def late(share: float | None) -> str:
@@ -98,7 +102,7 @@ class SplitAudit:
 
         return "\n".join(
             [
-                f"{self.label}: {self.train:,} training and {self.test:,} test ratings",
+                self._summary(),
                 f"  users  {self.train_users:,} in training, {self.test_users:,} in test; "
                 f"{self.cold_users:,} cold, {self.untested_users:,} untested, "
                 f"{self.lost_users:,} lost",

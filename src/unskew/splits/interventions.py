@@ -23,6 +23,7 @@ from unskew.data.distribution import divergence, gini
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.engine.rng import DrawKeyed, draw
 from unskew.errors import DataError, DataWarning, SettingError
+from unskew.report.result import Result
 from unskew.settings import choice, declare, number, share
 from unskew.splits import draws
 
@@ -37,7 +38,7 @@ _RAKING_DONE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Intervened:
+class Intervened(Result):
     """Held-out ratings after an intervention. Made by `sample` or `weigh`."""
 
     ratings: Ratings
@@ -69,16 +70,21 @@ class Intervened:
         frame = self.ratings.to_polars()
         return frame if self.weight is None else frame.with_columns(weight=pl.Series(self.weight))
 
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+    def _content(self) -> dict[str, object]:
+        return {"design": self.design, "facts": self.facts}
+
+    def _summary(self) -> str:
+        what = "drawn from" if self.weight is None else "weighted, all of"
+        return (
+            f"{self.design['kind']}: {len(self.ratings):,} ratings {what} "
+            f"{self.facts['held_out']:,} held out"
+        )
+
+    def _explanation(self) -> list[str]:
+        return [self._summary()]
 
     def __str__(self) -> str:
-        facts = self.facts
-        what = "drawn from" if self.weight is None else "weighted, all of"
-        lines = [
-            f"{self.design['kind']}: {len(self.ratings):,} ratings {what} "
-            f"{facts['held_out']:,} held out"
-        ]
+        facts, lines = self.facts, [self._summary()]
         for of in ("users", "items"):
             kl, g = (
                 f"{facts[f'{of}_{measure}_before']:.4f} -> {facts[f'{of}_{measure}_after']:.4f}"

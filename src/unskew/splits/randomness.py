@@ -12,6 +12,7 @@ from unskew.arrays import I64
 from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
+from unskew.report.result import Result
 
 # Cells with fewer expected ratings than this make a chi-square unreliable.
 _PER_CELL = 10
@@ -29,7 +30,7 @@ class ChiSquare:
 
 
 @dataclass(frozen=True)
-class LooksRandom:
+class LooksRandom(Result):
     """Three chi-square tests of whether ratings look missing at random. Made by `looks_random`."""
 
     items: ChiSquare
@@ -59,12 +60,18 @@ class LooksRandom:
             ]
         )
 
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+    def _content(self) -> dict[str, object]:
+        return {"random": self.random, "level": self.level, "tests": self.table()}
+
+    def _summary(self) -> str:
+        verdict = "looks" if self.random else "does not look"
+        return f"{verdict} missing at random (level {self.level:g}, three tests)"
+
+    def _explanation(self) -> list[str]:
+        return [self._summary()]
 
     def __str__(self) -> str:
-        verdict = "looks" if self.random else "does not look"
-        lines = [f"{verdict} missing at random (level {self.level:g}, three tests)"]
+        lines = [self._summary()]
         for row in self.table().iter_rows(named=True):
             lines.append(
                 f"  {row['of']}: chi-square {row['chi2']:,.1f}, {row['df']:,} degrees of freedom, "

@@ -218,12 +218,11 @@ class StudyResult(Result):
         sections = [_verdicts(self), *_exhibits(self), _ledger(self), _card(self)]
         return Document(title, tuple(_lead(self)), tuple(sections), self.card)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the page as plain values, for JSON."""
+    def _content(self) -> dict[str, Any]:
         return self.document().to_dict()
 
-    def __repr__(self) -> str:
-        return f"StudyResult({self.study.name}: {len(self.verdicts)} verdicts)"
+    def _summary(self) -> str:
+        return f"{self.study.name}: {len(self.verdicts)} verdicts"
 
 
 def _in_words(counts: Mapping[str, int]) -> str:

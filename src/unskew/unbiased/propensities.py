@@ -15,7 +15,6 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
 from unskew.judging.reading import relevance_for
 from unskew.report.charts import BLUE, GREY, Figure, as_figure
+from unskew.report.result import Result
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import shared_rows
 from unskew.stats.distributions import wilson
@@ -52,7 +52,7 @@ LEAST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Propensity:
+class Propensity(Result):
     """The chance of each test judgment to be there. Made by `propensity`."""
 
     value: F64
@@ -106,22 +106,38 @@ class Propensity:
         )
         return as_figure(alt.layer(right, bars, points), "Calibration", self.footer(), rows)
 
-    def footer(self) -> list[str]:
-        """Return the lines that say how the numbers came about."""
+    def _explanation(self) -> list[str]:
         given = ", ".join(f"{name} {_shown(value)}" for name, value in self.facts.items())
         low, high = float(self.value.min()), float(self.value.max())
         line = f"propensity of {len(self.test):,} judgments by {self.method}"
-        lines = [f"{line}: {low:.3g} to {high:.3g}" + (f" ({given})" if given else "")]
-        return [*lines, *self.notes]
+        return [f"{line}: {low:.3g} to {high:.3g}" + (f" ({given})" if given else "")]
 
-    def __str__(self) -> str:
-        return "\n".join(self.footer())
+    def display_table(self) -> pl.DataFrame:
+        """Return how the propensities are spread; `table` has them all."""
+        low, quarter, half, three, high = np.quantile(self.value, [0, 0.25, 0.5, 0.75, 1]).tolist()
+        return pl.DataFrame(
+            {
+                "judgments": [len(self.test)],
+                "lowest": [low],
+                "25 %": [quarter],
+                "median": [half],
+                "75 %": [three],
+                "highest": [high],
+            }
+        )
 
-    def __repr__(self) -> str:
-        return f"Propensity({self.method}, {len(self.test):,} judgments)"
+    def _content(self) -> dict[str, object]:
+        return {
+            "method": self.method,
+            "known": self.known,
+            "liked_only": self.liked_only,
+            "facts": self.facts,
+            "rows": self.table(),
+            "notes": self.notes,
+        }
 
-    def _repr_html_(self) -> str:
-        return f"<p>{'<br>'.join(escape(line) for line in self.footer())}</p>"
+    def _summary(self) -> str:
+        return f"{self.method}, {len(self.test):,} judgments"
 
 
 @checked
