@@ -29,10 +29,10 @@ from .errors import UnknownName as UnknownName
 from .errors import UnskewError as UnskewError
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.scores import Scores as Scores
+from .experiment.execution import run_plan as run_plan
 from .experiment.plan import Plan as Plan
-from .experiment.plan import read_plan as read_plan
+from .experiment.plan_files import read_plan as read_plan
 from .experiment.results import Results as Results
-from .experiment.results import run_plan as run_plan
 from .experiment.tune import tune as tune
 from .judging.judged import Judged as Judged
 from .judging.judged import judge as judge

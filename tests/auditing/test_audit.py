@@ -19,7 +19,7 @@ from unskew.auditing.reproduce import command, plan_toml
 from unskew.auditing.result import Audit, audit
 from unskew.cli import main
 from unskew.data.sample import sample
-from unskew.experiment.plan import plan_of
+from unskew.experiment.plan_files import plan_of
 from unskew.report.document import Picture, Words
 from unskew.report.page import as_html
 from unskew.report.tables import Table

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import unskew as us
 from unskew import DataError, SettingError
 from unskew.evaluation.one_relevant import expected_values
-from unskew.experiment.plan import plan_from_card
+from unskew.experiment.plan_files import plan_from_card
 from unskew.metrics.names import parse
 from unskew.metrics.registry import REGISTRY
 

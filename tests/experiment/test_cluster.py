@@ -27,7 +27,7 @@ from unskew.engine.versions import versions
 from unskew.errors import DataWarning
 from unskew.experiment import cluster
 from unskew.experiment.cluster import Apart, InPlace, over_plan
-from unskew.experiment.results import tasks_of
+from unskew.experiment.execution import tasks_of
 
 pytest.importorskip("distributed", reason="needs distributed: pip install 'unskew[cluster]'")
 

@@ -25,8 +25,9 @@ from unskew.cli import main
 from unskew.data.stored import data_key, put_ratings
 from unskew.engine.execute import execute
 from unskew.engine.store import Store, StoreError
-from unskew.experiment.plan import plan_from_card
-from unskew.experiment.results import keys_of, tasks_of
+from unskew.experiment.collection import keys_of
+from unskew.experiment.execution import tasks_of
+from unskew.experiment.plan_files import plan_from_card
 from unskew.experiment.task import forget, perform, result_key
 from unskew.recommend.model import Algorithm, as_model
 from unskew.recommend.registry import ALGORITHMS
@@ -481,7 +482,7 @@ def test_collected_by_another_plan(bench, tmp_path, monkeypatch, capsys):
     def forget_now():
         Store.open(home).gc(keys_of(other, WORLD))
 
-    monkeypatch.setattr("unskew.experiment.results.forget", forget_now)
+    monkeypatch.setattr("unskew.experiment.execution.forget", forget_now)
     with pytest.raises(SystemExit) as done:
         main(["run", str(bench[0] / "plan.toml"), "--store", str(home), "-q"])
     assert done.value.code == 1

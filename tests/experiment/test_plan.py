@@ -14,8 +14,9 @@ from shared import ROOT
 from shared.plans import WORLD, world
 from unskew import SettingError, UnknownName
 from unskew.evaluation.chance import chance_scores
-from unskew.experiment.plan import STAGES, Plan, label_of, plan_from_card, plan_of
-from unskew.experiment.results import keys_of
+from unskew.experiment.collection import keys_of
+from unskew.experiment.plan import STAGES, Plan, label_of
+from unskew.experiment.plan_files import plan_from_card, plan_of
 from unskew.metrics.names import parse
 from unskew.recommend.registry import ALGORITHMS, algorithm
 
@@ -666,7 +667,7 @@ def test_outline_in_python():
 
 def test_the_documentation_names_every_key():
     page = (ROOT / "docs" / "experiments.md").read_text()
-    from unskew.experiment import plan as module
+    from unskew.experiment import plan_files as module
 
     for key in (*module._TOP, *module._DATA, *module.TARGETS):
         assert f"`{key}`" in page or f"\n{key} = " in page or f"[{key}]" in page, key

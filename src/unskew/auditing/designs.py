@@ -9,7 +9,7 @@ from unskew.checks import choose
 from unskew.data.relevance import Relevance
 from unskew.engine.store import key_of
 from unskew.errors import SettingError
-from unskew.experiment.plan import Plan, View
+from unskew.experiment.plan import Plan, PlanView
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import algorithm, settings_of
 from unskew.splits.interventions import Skew, WtdH
@@ -95,7 +95,7 @@ class Way:
     name: str
     about: str
     split: Splitter
-    view: View
+    view: PlanView
 
 
 def ways_of_level(level: Level, designs: Sequence[str] | None = None) -> list[Way]:
@@ -109,15 +109,15 @@ def ways_of_level(level: Level, designs: Sequence[str] | None = None) -> list[Wa
     one = OneRelevant(OTHERS, shortage="shorten")
     bins = Percentiles(OTHERS, shortage="shorten")
     made = {
-        "all-items": (random, View("test", None, AllItems())),
-        "test-items": (random, View("test", None, TestItems())),
-        "1r": (random, View("test", None, one)),
-        "u1r": (Uniform(test=0.2, repetitions=folds or 1), View("test", None, one)),
-        "p1r": (random, View("test", None, bins)),
-        "test-targets": (random, View("test", None, TestTargets("fill"))),
-        "skew": (random, View("test", Skew(), AllItems())),
-        "wtd-h": (random, View("test", WtdH(), AllItems())),
-        "temporal": (Temporal(test=0.2), View("test", None, AllItems())),
+        "all-items": (random, PlanView("test", None, AllItems())),
+        "test-items": (random, PlanView("test", None, TestItems())),
+        "1r": (random, PlanView("test", None, one)),
+        "u1r": (Uniform(test=0.2, repetitions=folds or 1), PlanView("test", None, one)),
+        "p1r": (random, PlanView("test", None, bins)),
+        "test-targets": (random, PlanView("test", None, TestTargets("fill"))),
+        "skew": (random, PlanView("test", Skew(), AllItems())),
+        "wtd-h": (random, PlanView("test", WtdH(), AllItems())),
+        "temporal": (Temporal(test=0.2), PlanView("test", None, AllItems())),
     }
     chosen = tuple(dict.fromkeys(designs or DESIGNS))
     return [Way(name, DESIGNS[name], *made[name]) for name in chosen]

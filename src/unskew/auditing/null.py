@@ -17,8 +17,9 @@ from unskew.data.readers import read_ratings
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.store import key_of
 from unskew.errors import SettingError
+from unskew.experiment.execution import run_plan
 from unskew.experiment.plan import Plan
-from unskew.experiment.results import Results, run_plan
+from unskew.experiment.results import Results
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.distributions import mean_interval
@@ -338,7 +339,7 @@ def _together(plan: Plan | Mapping[str, Plan], liked: float | None) -> list[_Gro
             for name, member in members.items()
             for one in member.designs
         }
-        only = [bool(getattr(one, "null_only", False)) for one in first.splits]
+        only = [one.null_only for one in first.splits]
         if any(only) and not all(only):
             raise SettingError("put splits that have a meaning on null data only in a plan alone")
         made.append(_Group(replace(first, targets=tuple(targets.values())), names, all(only)))

@@ -236,7 +236,7 @@ def operating_characteristics(
     if not steps or not all(0 < one <= 1 for one in steps):
         raise SettingError(f"strengths must lie above 0 and up to 1, got {list(strengths)}")
     for one in plans.values():
-        if any(getattr(way, "null_only", False) for way in one.splits):
+        if any(way.null_only for way in one.splits):
             raise SettingError("a split that has a meaning on null data only cannot be tried here")
         if len(one.systems) < 2:
             raise SettingError("a plan needs at least two systems: a winner wins against another")

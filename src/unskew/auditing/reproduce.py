@@ -22,7 +22,7 @@ def plan_toml(plan: Plan) -> str:
     >>> import tomllib
     >>> import unskew as us
     >>> from unskew.auditing.reproduce import plan_toml
-    >>> from unskew.experiment.plan import plan_of
+    >>> from unskew.experiment.plan_files import plan_of
     >>> plan = us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@5"], seed=3)
     >>> plan_of(tomllib.loads(plan_toml(plan)))[0] == plan
     True

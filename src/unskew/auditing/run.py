@@ -37,8 +37,8 @@ from unskew.engine.store import Store, key_of
 from unskew.engine.versions import versions
 from unskew.errors import SettingError, UnskewError
 from unskew.evaluation.scores import Scores, system_of
+from unskew.experiment.execution import run_plan
 from unskew.experiment.plan import Plan
-from unskew.experiment.results import run_plan
 from unskew.experiment.task import is_storable
 from unskew.judging.rank import rank
 from unskew.recommend.model import Algorithm

@@ -20,8 +20,7 @@ from unskew.auditing import observed_and_true
 from unskew.checks import checked, choose
 from unskew.errors import SettingError
 from unskew.evaluation.scores import UNDEFINED, Mean, Scores
-from unskew.experiment.plan import Plan, View
-from unskew.experiment.task import count_splits
+from unskew.experiment.plan import Plan, PlanView
 from unskew.metrics.names import parse
 from unskew.report.charts import MOST_ROWS, Figure, as_figure
 from unskew.report.result import Result
@@ -403,7 +402,7 @@ def truth(
             true.setdefault(name, []).append(meant)
             facts.setdefault(name, {"train": len(split.train), "test": len(judged.test)})
         if progress is not None:
-            total = sum(count_splits(plan, one, source.ratings) for one in range(len(plan.splits)))
+            total = len(plan.folds(source.ratings))
             progress(done, total)
     return Truth(
         source.name,
@@ -416,7 +415,7 @@ def truth(
     )
 
 
-def applied(view: View, split: Split, source: observed_and_true.Source, seed: int) -> Split:
+def applied(view: PlanView, split: Split, source: observed_and_true.Source, seed: int) -> Split:
     """Return the split as a view judges it; an intervention may learn from random ratings."""
     if view.intervention is None:
         return view.apply(split, seed)
@@ -425,7 +424,7 @@ def applied(view: View, split: Split, source: observed_and_true.Source, seed: in
     return replace(plain, test=drawn.ratings)
 
 
-def design_name(plan: Plan, split: int, view: View) -> str:
+def design_name(plan: Plan, split: int, view: PlanView) -> str:
     """Name a design by what tells it from the others of its plan."""
     parts = []
     if len(plan.splits) > 1:

@@ -91,8 +91,8 @@ def run(  # noqa: D103 - its help is EXAMPLES
     quiet: Quiet = False,
 ) -> None:
     from unskew.engine.cluster import connect, workers_of
-    from unskew.experiment.plan import read_plan
-    from unskew.experiment.results import run_plan as carry_out
+    from unskew.experiment.execution import run_plan as carry_out
+    from unskew.experiment.plan_files import read_plan
 
     choose("format", format, outputs.FORMATS)
     if cluster is not None and workers != 1:
@@ -128,7 +128,7 @@ run.__doc__ = EXAMPLES
 def _data(plan: Path, source: dict[str, Any], data: Path | None) -> Any:
     from unskew.cli.inputs import is_named
     from unskew.data.readers import read_ratings
-    from unskew.experiment.results import data_of
+    from unskew.experiment.execution import data_of
 
     if data is not None:
         if is_named(data):
@@ -159,7 +159,7 @@ def check(
 
       unskew plan check plan.toml --store results/ --no-estimate
     """
-    from unskew.experiment.plan import read_plan
+    from unskew.experiment.plan_files import read_plan
     from unskew.experiment.plan_outline import outline
 
     wanted, source = read_plan(plan)
@@ -220,8 +220,8 @@ def gc(
 
       unskew store gc results/ --plan plan.toml
     """
-    from unskew.experiment.plan import read_plan
-    from unskew.experiment.results import keys_of
+    from unskew.experiment.collection import keys_of
+    from unskew.experiment.plan_files import read_plan
 
     opened = _opened(folder)
     keep = None

@@ -38,7 +38,7 @@ def over_plan(client: Client, tasks: Sequence[Task], shared: bool = True) -> Out
         Of one store and one set of ratings.
     shared
         False: do not even look whether workers see the store. (One that is about to be removed
-        must not be written by a worker that was not told.)
+        must not be written by a worker that does not know it.)
     """
     if not tasks:
         return
@@ -84,7 +84,7 @@ class InPlace:
 
 @dataclass
 class Apart:
-    """Does tasks in a store of the worker's own."""
+    """Does tasks in a store that only this worker sees."""
 
     files: dict[str, bytes] = field(repr=False)
     """The ratings, by the name of their file in a store."""
@@ -93,10 +93,10 @@ class Apart:
         """Do a task; return what it stored."""
         store = self._store()
         keys = perform(replace(task, store=store, into=None))
-        found = [(key, store.content(key)) for key in keys]
+        stored = [(key, store.content(key)) for key in keys]
         for key in keys:
             store.path(key).unlink()
-        return found
+        return stored
 
     def forget(self) -> None:
         """Give back what this worker keeps from task to task, its store included."""
@@ -123,7 +123,7 @@ class Apart:
 
 
 _folders: list[tempfile.TemporaryDirectory[str]] = []
-"""Where this worker keeps a store of its own, for the run that it is at."""
+"""The private store of this worker, during one run."""
 
 
 @contextmanager
@@ -139,8 +139,8 @@ def _probe(store: Store) -> Iterator[tuple[Path, str]]:
 
 def _is_seen(client: Client, path: Path, token: str) -> bool:
     """Tell whether every worker reads the probe."""
-    found = client.run(_read, str(path), on_error="return")
-    return all(text == token for text in found.values())
+    seen = client.run(_read, str(path), on_error="return")
+    return all(text == token for text in seen.values())
 
 
 def _read(path: str) -> str | None:

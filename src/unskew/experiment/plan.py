@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from datetime import date, datetime
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from unskew.checks import as_count, checked, choose
+from unskew.checks import as_count, choose
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.store import key_of
@@ -24,25 +20,21 @@ from unskew.evaluation.scores import UNDEFINED, USERS
 from unskew.metrics.names import Metric, parse
 from unskew.recommend.model import Algorithm
 from unskew.recommend.presets import Chosen
-from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
+from unskew.recommend.registry import settings_of
 from unskew.splits.custom import Custom as CustomSplit
-from unskew.splits.interventions import DESIGNS, Design
+from unskew.splits.interventions import Design
 from unskew.splits.random import Random
-from unskew.splits.registry import PROTOCOLS, protocol
 from unskew.splits.split import Split, Splitter
-from unskew.targets.designs import NAMED, AllItems, Targets
+from unskew.targets.designs import AllItems, Targets
 
 STAGES = {"split": 1, "intervene": 1, "targets": 1, "fit": 2, "rank": 2, "metrics": 1, "chance": 1}
 """The version of each stage: a change of what it computes needs a new number here, so that no
 stored result of the old code is taken for one of the new."""
 
-TARGETS = {**{name: one.build for name, one in NAMED.items()}, "targets": Targets}
-"""Every design by its name in a plan file."""
-
 
 @dataclass(frozen=True)
 class Custom(Algorithm):
-    """A recommender of one's own in a plan: a function that fits it, a name and a version.
+    """A recommender that is not part of unskew: a function that fits it, a name and a version.
 
     Parameters
     ----------
@@ -127,13 +119,13 @@ class Plan:
             if isinstance(parts, str | Mapping) or not isinstance(parts, Iterable):
                 raise SettingError(f"plan: {name} cannot be {value!r}; give {example}")
             parts = tuple(str(one) if isinstance(one, Metric) else one for one in parts)
-            told = []
+            descriptions = []
             for part in parts:
                 if not isinstance(part, kind):
                     raise SettingError(f"plan: {name} cannot hold {part!r}; give {example}")
-                told.append(part if isinstance(part, str) else part.describe())
-            for place, one in enumerate(told):
-                if one in told[:place]:
+                descriptions.append(part if isinstance(part, str) else part.describe())
+            for place, one in enumerate(descriptions):
+                if one in descriptions[:place]:
                     raise SettingError(f"plan: {name} holds {parts[place]!r} twice")
             object.__setattr__(self, name, parts)
 
@@ -187,11 +179,19 @@ class Plan:
         """The algorithms by label."""
         return dict(self.algorithms)  # type: ignore[arg-type]
 
-    def views(self) -> list[View]:
+    def folds(self, ratings: Ratings) -> list[tuple[int, int]]:
+        """Return all splits of ratings: the number of the splitter, and of its split."""
+        return [
+            (number, fold)
+            for number, splitter in enumerate(self.splits)
+            for fold in range(splitter.count(ratings, self.seed))
+        ]
+
+    def views(self) -> list[PlanView]:
         """Return every way in which a system is judged on one split."""
         changes: Sequence[Design | None] = self.interventions or (None,)
         return [
-            View(judgments, change, design)
+            PlanView(judgments, change, design)
             for judgments in self.judgments
             for change in changes
             for design in self.designs
@@ -216,7 +216,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class View:
+class PlanView:
     """One way to judge: by which judgments, after which intervention, on which targets."""
 
     judgments: str
@@ -252,8 +252,8 @@ def _labelled(
         pairs = list(systems)  # named already
     else:
         single = isinstance(systems, str) or not isinstance(systems, Iterable)
-        found = [systems] if single else list(systems)
-        pairs = [(label_of(_algorithm(one)), _algorithm(one)) for one in found]
+        algorithms = [_algorithm(one) for one in ([systems] if single else systems)]
+        pairs = [(label_of(one), one) for one in algorithms]
     labels: dict[str, Algorithm] = {}
     for label, one in pairs:
         if label in labels:
@@ -288,242 +288,10 @@ def label_of(one: Algorithm) -> str:
     """Return the name of an algorithm and the settings that differ from their defaults."""
     if isinstance(one, Custom):
         return one.label
-    plain, own = settings_of(type(one)), {key: getattr(one, key) for key in settings_of(type(one))}
+    values = {key: getattr(one, key) for key in settings_of(type(one))}
     shown = [
         f"{key}={value}"
-        for key, value in own.items()
-        if not isinstance(value, Ratings) and value != plain[key]
+        for key, value in values.items()
+        if not isinstance(value, Ratings) and value != settings_of(type(one))[key]
     ]
     return " ".join([one.name, *shown])
-
-
-# Plans as files
-
-
-@checked
-def read_plan(source: str | Path) -> tuple[Plan, dict[str, Any]]:
-    """Read a plan from a TOML file; return it and what the file says of its data.
-
-    Parameters
-    ----------
-    source
-        A path. See the documentation of experiments for the keys.
-    """
-    path = Path(source)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise SettingError(f"{path}: cannot be read ({problem.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise SettingError(f"{path}: no valid TOML ({problem})") from None
-    try:
-        return plan_of(content)
-    except SettingError as problem:
-        raise type(problem)(f"{path}: {problem}") from None
-
-
-_TOP = (
-    "seed",
-    "metrics",
-    "users",
-    "undefined",
-    "ties",
-    "draws",
-    "judgments",
-    "data",
-    "relevance",
-    "split",
-    "targets",
-    "algorithm",
-    "intervention",
-)
-_DATA = ("file", "user", "item", "rating", "time", "tags", "duplicates", "format")
-
-
-def plan_of(content: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
-    """Build a plan from the tables of a TOML file."""
-    for key in content:
-        choose("key", key, _TOP)
-    data = _table(content, "data")
-    for key in data:
-        choose("key of [data]", key, _DATA)
-    settings: dict[str, Any] = {
-        key: content[key]
-        for key in ("seed", "metrics", "users", "undefined", "ties", "draws", "judgments")
-        if key in content
-    }
-    if "relevance" in content:
-        settings["relevance"] = _relevance(content["relevance"])
-    if "split" in content:
-        settings["split"] = [_split(one) for one in _tables(content, "split")]
-    if "targets" in content:
-        settings["targets"] = [_targets(one) for one in _tables(content, "targets")]
-    if "intervention" in content:
-        settings["interventions"] = [_design(one) for one in _tables(content, "intervention")]
-    settings["algorithms"] = tuple(
-        pair for one in _tables(content, "algorithm") for pair in _systems(one)
-    )
-    return Plan(**settings), data
-
-
-def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> Plan:
-    """Return the plan that a card tells of, such as that of a stored result.
-
-    Parameters
-    ----------
-    card
-        What `Plan.describe` gave, or a card that holds it under `plan`.
-    ratings
-        Ratings for which only a fingerprint stands on the card, such as the random ones of
-        `ForcedTest`.
-    """
-    told = card.get("plan", card)
-    known = {one.fingerprint: one for one in ratings}
-
-    def given(fingerprint: str) -> Ratings:
-        if fingerprint not in known:
-            raise SettingError(
-                f"the card needs further ratings, with the fingerprint {fingerprint}: give them "
-                f"with ratings=[…]"
-            )
-        return known[fingerprint]
-
-    def whole(value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        if set(value) != {"ratings", "fingerprint"}:
-            return {key: whole(one) for key, one in value.items()}
-        return given(value["fingerprint"])
-
-    def system(label: str, one: Mapping[str, Any]) -> Algorithm:
-        settings = dict(one)
-        name = settings.pop("algorithm")
-        if name not in ALGORITHMS:
-            raise SettingError(
-                f"{label} is code outside this library: a card tells only its name and settings"
-            )
-        if settings.get("truth") is not None:
-            settings["truth"] = given(settings["truth"])
-        return algorithm(name, **settings)
-
-    # Lists are the same for all systems: their card names none.
-    systems = {label: system(label, one) for label, one in told["algorithms"].items()}
-    rest = ("metrics", "judgments", "users", "undefined", "ties", "draws", "seed")
-    return Plan(
-        split=[_split(whole(one)) for one in told["split"]],
-        targets=[Targets(**one) for one in told["targets"]],
-        algorithms=systems or {"random": algorithm("random")},
-        relevance=_relevance(told["relevance"]),
-        interventions=[_design(dict(one)) for one in told["interventions"]],
-        **{key: told[key] for key in rest if key in told},
-    )
-
-
-def _table(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = content.get(key, {})
-    if not isinstance(value, Mapping):
-        raise SettingError(f"[{key}] must be a table, got {value!r}")
-    return dict(value)
-
-
-def _tables(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    value = content.get(key, [])
-    found = [value] if isinstance(value, Mapping) else value
-    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
-        raise SettingError(f"[[{key}]] must be tables, got {value!r}")
-    return [dict(one) for one in found]
-
-
-def _relevance(value: object) -> Relevance:
-    if isinstance(value, str):
-        return Relevance.paper(value)
-    if not isinstance(value, Mapping):
-        raise SettingError(f"[relevance] must be a table or the name of a paper, got {value!r}")
-    for key in value:
-        choose("key of [relevance]", key, ("liked", "above", "gain", "loss"))
-    rules: dict[str, Any] = {}
-    for key, rule in value.items():
-        if key in ("liked", "above"):
-            if isinstance(rule, bool) or not isinstance(rule, int | float):
-                raise SettingError(f"[relevance] {key} must be a number, got {rule!r}")
-            rules[key] = rule
-            continue
-        try:
-            table = isinstance(rule, Mapping)
-            rules[key] = {float(k): float(v) for k, v in rule.items()} if table else str(rule)
-        except (TypeError, ValueError):
-            raise SettingError(f"[relevance] {key} must give numbers, got {rule!r}") from None
-    return Relevance(**rules)
-
-
-def _known(what: str, given: Iterable[str], allowed: Iterable[str]) -> None:
-    names = tuple(allowed)
-    for key in given:
-        choose(f"setting of {what}", key, names)
-
-
-def _made(what: str, kind: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
-    """Build what a table tells of; a value of a wrong type is the user's, not ours."""
-    try:
-        return kind(**settings)
-    except TypeError as problem:
-        raise SettingError(f"{what}: {problem}; got {dict(settings)}") from None
-
-
-def _named(table: dict[str, Any], key: str, what: str, allowed: Iterable[str]) -> str:
-    if key not in table:
-        raise SettingError(f"[[{what}]] needs {key} = …, one of {', '.join(allowed)}")
-    return str(table.pop(key))
-
-
-def _split(table: dict[str, Any]) -> Splitter:
-    settings = {
-        key: value.isoformat() if isinstance(value, date | datetime) else value
-        for key, value in table.items()
-    }
-    name = _named(settings, "protocol", "split", PROTOCOLS)
-    kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
-    _known(name, settings, [one.name for one in fields(kind)])
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            settings[key] = _split(dict(value))
-        elif key == "of":
-            raise SettingError(f"{name}: of must be a table with its own protocol, got {value!r}")
-    made: Splitter = _made(f"[[split]] {name}", lambda **own: protocol(name, **own), settings)
-    return made
-
-
-def _targets(table: dict[str, Any]) -> Targets:
-    name = choose("design", _named(table, "design", "targets", TARGETS), TARGETS)
-    _known(name, table, [one.name for one in fields(Targets)])
-    what = f'[[targets]] {name} (design = "targets" takes every setting)'
-    made: Targets = _made(what, TARGETS[name], table)
-    return made
-
-
-def _design(table: dict[str, Any]) -> Design:
-    name = choose("kind", _named(table, "kind", "intervention", DESIGNS), DESIGNS)
-    _known(name, table, [one.name for one in fields(DESIGNS[name])])
-    made: Design = _made(f"[[intervention]] {name}", DESIGNS[name], table)
-    return made
-
-
-def _systems(table: dict[str, Any]) -> list[tuple[str, Algorithm]]:
-    """Build the systems of one table: a list as a setting makes a grid."""
-    name = choose("algorithm", _named(table, "name", "algorithm", ALGORITHMS), ALGORITHMS)
-    label = table.pop("label", None)
-    if label is not None and not isinstance(label, str):
-        raise SettingError(f"[[algorithm]] label must be text, got {label!r}")
-    _known(name, table, [*settings_of(ALGORITHMS[name]), "label"])
-    grid = {key: value if isinstance(value, list) else [value] for key, value in table.items()}
-    for key, values in grid.items():
-        if not values:
-            raise SettingError(f"[[algorithm]] {name}: {key} is an empty list")
-    systems = []
-    for point in itertools.product(*grid.values()):
-        settings = dict(zip(grid, point, strict=True))
-        one = _made(f"[[algorithm]] {name}", ALGORITHMS[name], settings)
-        own = " ".join(f"{k}={v}" for k, v in settings.items() if len(grid[k]) > 1)
-        shown = label_of(one) if label is None else f"{label} {own}".strip()
-        systems.append((shown, one))
-    return systems

@@ -14,9 +14,8 @@ from unskew.data.ratings import Ratings
 from unskew.data.stored import data_key
 from unskew.engine.store import Store
 from unskew.engine.threads import available
-from unskew.experiment.plan import Plan
-from unskew.experiment.results import tasks_of
-from unskew.experiment.task import count_splits
+from unskew.experiment.execution import tasks_of
+from unskew.experiment.plan import Plan, PlanView
 from unskew.judging.rank import rank, tile_users
 
 SAMPLE = 300
@@ -74,20 +73,17 @@ def outline(
     Parameters
     ----------
     plan, ratings
-        As for `run`.
+        As for `run_plan`.
     store
         Count what is there already.
     estimate
         Train every system on a few users; its time is scaled by the number of ratings, which is
         rough: some grow faster.
     """
-    splits = [
-        f"{splitter!r}: {count_splits(plan, number, ratings)}"
-        for number, splitter in enumerate(plan.splits)
-    ]
+    counts = [splitter.count(ratings, plan.seed) for splitter in plan.splits]
+    splits = [f"{one!r}: {count}" for one, count in zip(plan.splits, counts, strict=True)]
     views = plan.views()
-    per_split = sum(count_splits(plan, n, ratings) for n in range(len(plan.splits)))
-    tasks, done = per_split * (len(plan.systems) + 1), 0
+    tasks, done = sum(counts) * (len(plan.systems) + 1), 0
     if store is not None and Path(store).exists():  # to look at it must not make one
         opened = Store.open(store)
         done = sum(not task.todo for task in tasks_of(plan, ratings, data_key(ratings), opened))
@@ -95,25 +91,25 @@ def outline(
     size = 40 * len(ratings) + 16 * cells * available()
     size += 16 * len(ratings.users) * len(plan.metrics)
     return Outline(
-        repr(ratings),
-        tuple(splits),
-        tuple(_design(view.judgments, view.intervention, view.targets) for view in views),
-        tuple(plan.systems),
-        len(plan.metrics),
-        tasks,
-        done,
-        per_split * len(views) * (len(plan.systems) + 1),
-        size,
-        _times(plan, ratings) if estimate else {},
+        ratings=repr(ratings),
+        splits=tuple(splits),
+        designs=tuple(map(_design, views)),
+        systems=tuple(plan.systems),
+        metrics=len(plan.metrics),
+        tasks=tasks,
+        done=done,
+        results=len(views) * tasks,
+        bytes=size,
+        seconds=_times(plan, ratings) if estimate else {},
     )
 
 
-def _design(judgments: str, intervention: object, targets: object) -> str:
-    parts = [repr(targets)]
-    if judgments != "test":
-        parts.append(f"judged by {judgments}")
-    if intervention is not None:
-        parts.append(f"after {intervention!r}")
+def _design(view: PlanView) -> str:
+    parts = [repr(view.targets)]
+    if view.judgments != "test":
+        parts.append(f"judged by {view.judgments}")
+    if view.intervention is not None:
+        parts.append(f"after {view.intervention!r}")
     return ", ".join(parts)
 
 

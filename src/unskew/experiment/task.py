@@ -1,4 +1,4 @@
-"""`Task`: a small value that says what to do, and the one function that does it."""
+"""`Task`: one system on one split, and the function that trains, ranks and scores it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import MEMORY, forgiving
 from unskew.evaluation.scores import USERS, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
-from unskew.experiment.plan import STAGES, Plan, View, label_of
+from unskew.experiment.plan import STAGES, Plan, PlanView, label_of
 from unskew.judging.judged import Judged
 from unskew.metrics.names import Metric, parse
 from unskew.report.text import finite
@@ -77,7 +77,9 @@ def task_label(plan: Plan, split: int, fold: int, system: str | None) -> str:
     return f"{system or 'lists'} on {protocol_label(plan, split)}, split {fold + 1}"
 
 
-def result_key(plan: Plan, data: str, split: int, fold: int, view: View, system: str | None) -> str:
+def result_key(
+    plan: Plan, data: str, split: int, fold: int, view: PlanView, system: str | None
+) -> str:
     """Return the key of a result: the hash of all that determines it."""
     parts: dict[str, Any] = {
         "stages": STAGES,
@@ -97,7 +99,9 @@ def result_key(plan: Plan, data: str, split: int, fold: int, view: View, system:
     return key_of(parts)
 
 
-def card_of(plan: Plan, data: str, split: int, fold: int, view: View, system: str | None) -> Card:
+def card_of(
+    plan: Plan, data: str, split: int, fold: int, view: PlanView, system: str | None
+) -> Card:
     """Return the card of a result: the part of the plan that determines it, and nothing else.
 
     The same for every plan that holds the result, whatever else is in it and however it calls the
@@ -129,7 +133,7 @@ def card_of(plan: Plan, data: str, split: int, fold: int, view: View, system: st
 def is_storable(plan: Plan, system: str | None) -> bool:
     """Tell whether a result may be taken from the store.
 
-    Not where code of the user's own has a part in it that no version tells of.
+    Not where it depends on code of the user that has no version.
     """
     rules = (plan.relevance.gain, plan.relevance.loss)
     if any(callable(rule) for rule in rules):
@@ -140,11 +144,6 @@ def is_storable(plan: Plan, system: str | None) -> bool:
     return all(part.storable for part in parts)
 
 
-def count_splits(plan: Plan, split: int, ratings: Ratings) -> int:
-    """Return how many splits a protocol makes."""
-    return plan.splits[split].count(ratings, plan.seed)
-
-
 def perform(task: Task) -> list[str]:
     """Do a task; return the keys that it stored."""
     with quietly():
@@ -153,8 +152,8 @@ def perform(task: Task) -> list[str]:
         model = None
         if task.system is not None:
             one = task.plan.systems[task.system]
-            made = key_of({"split": task.plan.splits[task.split].draw_key})
-            rng = generator(task.plan.seed, "fit", made, task.fold, key_of(one.draw_key))
+            split_key = key_of({"split": task.plan.splits[task.split].draw_key})
+            rng = generator(task.plan.seed, "fit", split_key, task.fold, key_of(one.draw_key))
             model = one.fit(split.train, rng)
         for number, key in task.todo:
             lists = _lists(task.store, task.data, task.plan, task.split, task.fold, number)
@@ -169,7 +168,7 @@ def perform(task: Task) -> list[str]:
     return [key for _, key in task.todo]
 
 
-def wanted_metrics(plan: Plan, view: View) -> dict[str, Metric]:
+def wanted_metrics(plan: Plan, view: PlanView) -> dict[str, Metric]:
     """Return the metrics by label, as the view's rule for short lists takes them."""
     wanted = {str(name): parse(name) for name in plan.metrics}
     if view.targets.shortfall == "forgive":
@@ -186,9 +185,10 @@ def _ratings(store: Store, data: str) -> Ratings:
 @lru_cache(maxsize=1)
 def _split(store: Store, data: str, plan: Plan, split: int, fold: int) -> Split:
     _lists.cache_clear()
-    for number, made in enumerate(plan.splits[split].each(_ratings(store, data), plan.seed)):
+    splits = plan.splits[split].each(_ratings(store, data), plan.seed)
+    for number, one in enumerate(splits):
         if number == fold:
-            return made
+            return one
     raise SettingError(f"{plan.splits[split]!r} makes no split number {fold + 1}")
 
 

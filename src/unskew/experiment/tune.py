@@ -16,8 +16,8 @@ from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.rng import generator
 from unskew.errors import DataError, SettingError
+from unskew.experiment.execution import RunProgress, run_plan
 from unskew.experiment.plan import Plan
-from unskew.experiment.results import Progress, run_plan
 from unskew.metrics.names import parse
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import settings_of
@@ -76,7 +76,7 @@ def tune(
     seed: int = 0,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[RunProgress], None] | None = None,
 ) -> Tuned:
     """Search an algorithm's settings: all combinations, or some drawn at random.
 
@@ -103,7 +103,7 @@ def tune(
     users
         Which users are averaged.
     seed, store, workers, progress
-        As in `run`; every trial is kept in the store.
+        As in `run_plan`; every trial is kept in the store.
 
     Examples
     --------
@@ -112,8 +112,8 @@ def tune(
     >>> user, item, rating = zip(*rows)
     >>> train = us.read_ratings({"user": user, "item": item, "rating": rating})
     >>> liked = us.Relevance(liked=3)
-    >>> found = us.tune(us.recommend.UserKNN(), {"k": [2, 5]}, train, "nDCG@5", relevance=liked)
-    >>> found.trials.height
+    >>> best = us.tune(us.recommend.UserKNN(), {"k": [2, 5]}, train, "nDCG@5", relevance=liked)
+    >>> best.trials.height
     2
     """
     tried = _combinations(algorithm, grid, trials, seed)

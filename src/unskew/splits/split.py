@@ -74,6 +74,8 @@ class Splitter(DrawKeyed, ABC):
     name: ClassVar[str]
     """Its name on the command line and on cards; the name of the class unless stated."""
     draw_entry: ClassVar[str | None] = "protocol"
+    null_only: ClassVar[bool] = False
+    """Whether it has a meaning on null data only."""
 
     @abstractmethod
     def make_splits(self, ratings: Any, seed: int) -> Split | Iterable[Split]:

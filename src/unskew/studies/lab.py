@@ -19,8 +19,9 @@ from unskew.data.dataset import Dataset
 from unskew.engine.files import temporary_folder
 from unskew.engine.store import Store, key_of
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name
+from unskew.experiment.execution import run_plan
 from unskew.experiment.plan import STAGES, Plan
-from unskew.experiment.results import Results, run_plan
+from unskew.experiment.results import Results
 
 SIZE_TOLERANCE = 0.02
 """How far the size of a file may be from that of the paper's data: copies of a data set differ by

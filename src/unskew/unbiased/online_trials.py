@@ -326,6 +326,6 @@ def _designs(designs: Designs | None) -> Designs:
                 f"designs: {name!r} must be a way to split and target items, such as "
                 f"(us.splits.Random(), us.targets.AllItems()); got {pair!r}"
             )
-        if getattr(pair[0], "null_only", False):
+        if pair[0].null_only:
             raise SettingError(f"designs: {name!r}: {pair[0]!r} has a meaning on null data only")
     return designs

@@ -18,8 +18,8 @@ from unskew.data.relevance import Relevance
 from unskew.errors import DataError
 from unskew.evaluation.chance import fairness
 from unskew.evaluation.scores import Scores
+from unskew.experiment.execution import run_plan
 from unskew.experiment.plan import Plan
-from unskew.experiment.results import run_plan
 from unskew.recommend.factors import WRMF
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN

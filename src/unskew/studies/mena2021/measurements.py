@@ -19,8 +19,9 @@ from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, levels
 from unskew.engine.store import key_of
 from unskew.evaluation.scores import Scores
+from unskew.experiment.execution import run_plan
 from unskew.experiment.plan import Custom, Plan
-from unskew.experiment.results import Results, run_plan
+from unskew.experiment.results import Results
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.presets import preset
 from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random

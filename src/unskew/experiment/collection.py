@@ -1,0 +1,151 @@
+"""Results of a plan, read from its store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from unskew.data.ratings import Ratings
+from unskew.data.stored import data_key
+from unskew.engine.store import MissingResult, Store, StoreError
+from unskew.errors import DataError, Spelling
+from unskew.evaluation.scores import Scores, system_of
+from unskew.experiment.plan import Plan, PlanView
+from unskew.experiment.results import Results, ScoredSplit
+from unskew.experiment.task import (
+    Place,
+    is_storable,
+    protocol_label,
+    result_key,
+    task_label,
+    wanted_metrics,
+)
+
+
+def keys_of(plan: Plan, ratings: Ratings) -> set[str]:
+    """Return the keys of all results of a plan."""
+    data = data_key(ratings)
+    return {
+        result_key(plan, data, split, fold, view, system)
+        for split, fold in plan.folds(ratings)
+        for system in (None, *plan.systems)
+        for view in plan.views()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class StoredResults:
+    """The results of a plan where they were stored."""
+
+    plan: Plan
+    ratings: Ratings
+    data: str
+    """The key of the ratings."""
+    store: Store
+    scratch: Store | None
+    """Where results are that must not be kept."""
+    failed: Set[Place]
+    """Tasks that failed: of these, and of no others, results may be missing."""
+
+    def collect(self, failures: Mapping[str, str]) -> Results:
+        """Return all results; StoreError where one is gone."""
+        plan, parts = self.plan, []
+        kinds = [one.kind for one in plan.interventions]
+        for split, fold in plan.folds(self.ratings):
+            name = protocol_label(plan, split)
+            for view in plan.views():
+                lists = self._get(split, fold, view, None)
+                scores = None if lists is None else self._scores(split, fold, view, *lists)
+                if lists is None or scores is None:
+                    continue
+                change = view.intervention
+                kind = "" if change is None else change.kind
+                changed = kind if kinds.count(kind) < 2 else repr(change)
+                parts.append(ScoredSplit(name, lists[1]["label"], view, scores, changed))
+        if not parts:
+            raise DataError(
+                "no task was finished"
+                + "".join(f"\n{label}: {text}" for label, text in failures.items())
+            )
+        return Results(plan, tuple(parts), dict(failures))
+
+    def _get(
+        self, split: int, fold: int, view: PlanView, system: str | None
+    ) -> tuple[pl.DataFrame, dict[str, Any]] | None:
+        """Return a stored table and its card; None where its task failed."""
+        plan = self.plan
+        kept = self.scratch is None or is_storable(plan, system)
+        where = self.store if kept or self.scratch is None else self.scratch
+        key = result_key(plan, self.data, split, fold, view, system)
+        try:
+            return where.get(key)
+        except MissingResult:
+            if (split, fold, system) in self.failed:
+                return None
+            label = task_label(plan, split, fold, system)
+            raise StoreError(
+                f"{label}: its result {key} was there and is gone from {where.home}. "
+                f"Something else removed it, such as unskew store gc with another plan, or a "
+                f"cleaner of temporary folders. Run again, with ",
+                Spelling("store=…", "--store DIR"),
+                " in a folder that nothing else empties: what is still there is not done again",
+            ) from None
+
+    def _scores(
+        self, split: int, fold: int, view: PlanView, shared: pl.DataFrame, card: Mapping[str, Any]
+    ) -> Scores | None:
+        """Put the scores of one design together, of all systems whose tasks did not fail."""
+        plan = self.plan
+        wanted = wanted_metrics(plan, view)
+        labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
+        systems, notes = {}, list(card["notes"])
+        for name in plan.systems:
+            result = self._get(split, fold, view, name)
+            if result is not None:
+                table, about = result
+                systems[name] = system_of(table, labels, about["aggregates"])
+                notes += [f"{name}: {note}" for note in about["notes"][plan.users]]
+        if not systems:
+            return None
+        content = {
+            "plan": plan.describe(),
+            "data": self.data,
+            "split": split,
+            "fold": fold,
+            "view": view.describe(),
+            "lists": card["facts"],
+            "systems": list(systems),
+            "versions": card["versions"],
+        }
+        return Scores(
+            labels=labels,
+            systems=systems,
+            user_ids=self.ratings.users,
+            lists=self._lists(shared, strata=bool(card["strata"])),
+            users=plan.users,
+            undefined=plan.undefined,
+            order=tuple(wanted),
+            make_card=partial(dict, content),
+            notes=tuple(dict.fromkeys(notes)),
+            relevance=str(plan.relevance),
+            over="strata" if card["strata"] else "lists",
+            chance=system_of(shared, labels, card["aggregates"]),
+            simulated=card["simulated"],
+        )
+
+    def _lists(self, shared: pl.DataFrame, strata: bool) -> pl.DataFrame:
+        """Return what is known of each list, with the raw ids of anchors."""
+        facts = shared.select(pl.col("^list .*$")).rename(
+            lambda column: column.removeprefix("list ")
+        )
+        if not strata:
+            facts = facts.drop("stratum")
+        anchor = facts["anchor"]
+        facts = facts.drop("anchor")
+        if not (anchor >= 0).all():
+            return facts
+        return facts.with_columns(anchor=self.ratings.items.raw(anchor.to_numpy()))

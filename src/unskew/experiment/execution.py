@@ -1,0 +1,259 @@
+"""`run_plan`: carry a plan out."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unskew.checks import checked
+from unskew.data.catalog import load, read_name
+from unskew.data.ratings import Ratings
+from unskew.data.readers import read_ratings
+from unskew.data.stored import put_ratings
+from unskew.engine.cluster import connect
+from unskew.engine.execute import Outcomes, execute
+from unskew.engine.files import temporary_folder
+from unskew.engine.store import Store, key_of
+from unskew.errors import DataError, SettingError
+from unskew.experiment.cluster import over_plan
+from unskew.experiment.collection import StoredResults
+from unskew.experiment.plan import Custom, Plan
+from unskew.experiment.results import Results
+from unskew.experiment.task import Place, Task, forget, is_storable, perform, result_key
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """How far a run is."""
+
+    done: int
+    total: int
+    failed: int
+    label: str
+    """What was finished last."""
+
+
+@checked
+def run_plan(
+    data: object,
+    plan: Plan,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    cluster: str | Client | None = None,
+    keep_going: bool = False,
+    retry_failed: bool = False,
+    progress: Callable[[RunProgress], None] | None = None,
+) -> Results:
+    """Carry a plan out: split, train, rank, judge. What is in the store is not done again.
+
+    Parameters
+    ----------
+    data
+        Ratings, or anything that `read_ratings` takes.
+    plan
+        The plan.
+    store
+        A folder that keeps every finished result: a run that was killed goes on where it was.
+        Without one, results are kept until they are returned.
+    workers
+        Processes side by side; never changes a result.
+    cluster
+        Do tasks on a Dask cluster instead: `tcp://host:port`, `local:4`, or a
+        `distributed.Client`; never changes a result. Needs `pip install 'unskew[cluster]'`.
+    keep_going
+        Go on when a task fails, and return what there is; else the first failure is raised when
+        all running tasks are done.
+    retry_failed
+        Try tasks again that failed in an earlier run on this store.
+    progress
+        Called after each task.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> ratings = {"user": [1, 1, 2, 2, 3, 3], "item": [7, 8, 7, 9, 8, 9], "rating": [5] * 6}
+    >>> plan = us.Plan(
+    ...     us.splits.LeaveOut(1), algorithms=[us.recommend.Popularity()], metrics=["P@1"], seed=2
+    ... )
+    >>> us.run_plan(ratings, plan)
+    Results(1 designs and splits, 1 systems)
+    """
+    ratings = data if isinstance(data, Ratings) else read_ratings(data)
+    if cluster is not None and workers != 1:
+        raise SettingError(f"give workers or a cluster, not both; got workers={workers}")
+    with ExitStack() as stack:
+        kept = store is not None
+        opened = Store.open(stack.enter_context(temporary_folder()) if store is None else store)
+        scratch = None
+        if not all(is_storable(plan, system) for system in (None, *plan.systems)):
+            scratch = Store.open(stack.enter_context(temporary_folder()))
+        do: Callable[[list[Task]], Outcomes]
+        if cluster is not None:
+            client = stack.enter_context(connect(cluster))
+            do = partial(over_plan, client, shared=kept and scratch is None)
+        else:
+            if workers > 1:
+                _must_travel(plan)
+            do = partial(execute, perform, workers=workers)
+        run = _Run(
+            ratings=ratings,
+            plan=plan,
+            store=opened,
+            scratch=scratch,
+            keep_going=keep_going,
+            retry_failed=retry_failed and kept,
+        )
+        return run.carry_out(do, progress)
+
+
+def _must_travel(plan: Plan) -> None:
+    """Refuse functions that other processes cannot find: there they would fail, or hang."""
+    remedy = "define it at the top of a module that can be imported, or take one worker"
+    for label, one in plan.systems.items():
+        home = getattr(one.function, "__module__", None) if isinstance(one, Custom) else None
+        main = sys.modules["__main__"]
+        if home == "__main__" and not getattr(main, "__file__", None):
+            raise SettingError(f"{label}: its function lives in this session only; {remedy}")
+        try:
+            pickle.dumps(one)
+        except Exception as problem:
+            raise SettingError(
+                f"{label}: several workers cannot share its function ({problem}); {remedy}"
+            ) from None
+    try:
+        pickle.dumps(plan)
+    except Exception as problem:
+        raise SettingError(f"several workers cannot share the plan ({problem})") from None
+
+
+@dataclass(eq=False)
+class _Run:
+    """A plan that is being carried out."""
+
+    ratings: Ratings
+    plan: Plan
+    store: Store
+    scratch: Store | None
+    keep_going: bool
+    retry_failed: bool
+    failures: dict[str, str] = field(default_factory=dict)
+    """Reports, by the label of the task."""
+    failed: set[Place] = field(default_factory=set)
+
+    def carry_out(
+        self,
+        do: Callable[[list[Task]], Outcomes],
+        progress: Callable[[RunProgress], None] | None,
+    ) -> Results:
+        """Do what is not in the store, and return all results."""
+        key = put_ratings(self.store, self.ratings)
+        tasks = tasks_of(self.plan, self.ratings, key, self.store, self.scratch)
+        todo = self._unfinished(tasks)
+        if self.failures and not self.keep_going:
+            raise _failed(
+                self.plan, self.failures, " in an earlier run (try again with retry_failed)"
+            )
+        done = len(tasks) - len(todo) - len(self.failures)
+        try:
+            with closing(do(todo)) as outcomes:
+                for outcome in outcomes:
+                    done += 1
+                    task = outcome.task
+                    if outcome.failure is not None:
+                        self._note_failure(task, outcome.failure)
+                    if progress is not None:
+                        progress(RunProgress(done, len(tasks), len(self.failures), task.label))
+        finally:
+            forget()
+        stored = StoredResults(
+            plan=self.plan,
+            ratings=self.ratings,
+            data=key,
+            store=self.store,
+            scratch=self.scratch,
+            failed=self.failed,
+        )
+        return stored.collect(self.failures)
+
+    def _unfinished(self, tasks: list[Task]) -> list[Task]:
+        """Return the tasks to do; those that failed in an earlier run only if asked for."""
+        earlier = self.store.failures()
+        todo = []
+        for task in tasks:
+            if not task.todo:
+                continue
+            if task.key in earlier and not self.retry_failed and task.into is None:
+                self.failures[task.label] = earlier[task.key]
+                self.failed.add(task.place)
+                continue
+            if task.key in earlier:
+                self.store.forget_failure(task.key)
+            todo.append(task)
+        return todo
+
+    def _note_failure(self, task: Task, failure: str) -> None:
+        plan = self.plan
+        report = f"{task.label}, seed {plan.seed}, plan {plan.key}\n{failure}"
+        self.failures[task.label] = report
+        self.failed.add(task.place)
+        if task.into is None:
+            self.store.put_failure(task.key, report)
+        if not self.keep_going:
+            raise _failed(plan, {task.label: report}, "")
+
+
+def _failed(plan: Plan, failures: Mapping[str, str], when: str) -> DataError:
+    label, report = next(iter(failures.items()))
+    why = report.partition("\n")[2].strip()
+    if "\n" not in why:  # an error on purpose, not one of code
+        return DataError(f"{label} failed{when}, with seed {plan.seed}: {why}")
+    return DataError(
+        f"{label} failed{when}, with seed {plan.seed}; what was finished is kept.\n{report}"
+    )
+
+
+def tasks_of(
+    plan: Plan, ratings: Ratings, data: str, store: Store, scratch: Store | None = None
+) -> list[Task]:
+    """Return all tasks of a plan, each with what is not in the store yet."""
+    tasks = []
+    views = plan.views()
+    for split, fold in plan.folds(ratings):
+        for system in (None, *plan.systems):
+            keys = [result_key(plan, data, split, fold, view, system) for view in views]
+            fresh = not is_storable(plan, system)
+            task = Task(
+                store=store,
+                data=data,
+                plan=plan,
+                split=split,
+                fold=fold,
+                system=system,
+                todo=tuple((n, key) for n, key in enumerate(keys) if fresh or not store.has(key)),
+                key=key_of({"task": keys}),
+                into=scratch if fresh else None,
+            )
+            tasks.append(task)
+    return tasks
+
+
+def data_of(settings: Mapping[str, Any], folder: Path) -> Ratings:
+    """Read the data that a plan names: a file, relative to the plan's, or a named data set."""
+    if "file" not in settings:
+        raise SettingError('the plan names no data: write [data] and file = "ratings.parquet"')
+    more = {key: value for key, value in settings.items() if key != "file"}
+    file = str(settings["file"])
+    if not (folder / file).exists() and read_name(file) is not None:
+        return load(file, **more).ratings
+    return read_ratings(folder / file, **more)

@@ -1,0 +1,258 @@
+"""Plans as TOML files (`read_plan`), and on the cards of stored results (`plan_from_card`)."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from datetime import date, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from unskew.checks import checked, choose
+from unskew.data.ratings import Ratings
+from unskew.data.relevance import Relevance
+from unskew.errors import SettingError
+from unskew.experiment.plan import Plan, label_of
+from unskew.recommend.model import Algorithm
+from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
+from unskew.splits.interventions import DESIGNS, Design
+from unskew.splits.registry import PROTOCOLS, protocol
+from unskew.splits.split import Splitter
+from unskew.targets.designs import NAMED, Targets
+
+TARGETS = {**{name: one.build for name, one in NAMED.items()}, "targets": Targets}
+"""Every design by its name in a plan file."""
+
+
+@checked
+def read_plan(source: str | Path) -> tuple[Plan, dict[str, Any]]:
+    """Read a plan from a TOML file; return it and what the file says of its data.
+
+    Parameters
+    ----------
+    source
+        A path. See the documentation of experiments for the keys.
+    """
+    path = Path(source)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise SettingError(f"{path}: cannot be read ({problem.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise SettingError(f"{path}: no valid TOML ({problem})") from None
+    try:
+        return plan_of(content)
+    except SettingError as problem:
+        raise type(problem)(f"{path}: {problem}") from None
+
+
+_TOP = (
+    "seed",
+    "metrics",
+    "users",
+    "undefined",
+    "ties",
+    "draws",
+    "judgments",
+    "data",
+    "relevance",
+    "split",
+    "targets",
+    "algorithm",
+    "intervention",
+)
+
+
+_DATA = ("file", "user", "item", "rating", "time", "tags", "duplicates", "format")
+
+
+def plan_of(content: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    """Build a plan from the tables of a TOML file."""
+    for key in content:
+        choose("key", key, _TOP)
+    data = _table(content, "data")
+    for key in data:
+        choose("key of [data]", key, _DATA)
+    settings: dict[str, Any] = {
+        key: content[key]
+        for key in ("seed", "metrics", "users", "undefined", "ties", "draws", "judgments")
+        if key in content
+    }
+    if "relevance" in content:
+        settings["relevance"] = _relevance(content["relevance"])
+    if "split" in content:
+        settings["split"] = [_split(one) for one in _tables(content, "split")]
+    if "targets" in content:
+        settings["targets"] = [_targets(one) for one in _tables(content, "targets")]
+    if "intervention" in content:
+        settings["interventions"] = [_design(one) for one in _tables(content, "intervention")]
+    settings["algorithms"] = tuple(
+        pair for one in _tables(content, "algorithm") for pair in _systems(one)
+    )
+    return Plan(**settings), data
+
+
+def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> Plan:
+    """Return the plan on a card, such as that of a stored result.
+
+    Parameters
+    ----------
+    card
+        What `Plan.describe` gave, or a card that holds it under `plan`.
+    ratings
+        Ratings of which the card has the fingerprint only, such as the test ratings of
+        `us.splits.Given`.
+    """
+    content = card.get("plan", card)
+    known = {one.fingerprint: one for one in ratings}
+
+    def given(fingerprint: str) -> Ratings:
+        if fingerprint not in known:
+            raise SettingError(
+                f"the card needs further ratings, with the fingerprint {fingerprint}: give them "
+                f"with ratings=[…]"
+            )
+        return known[fingerprint]
+
+    def whole(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        if set(value) != {"ratings", "fingerprint"}:
+            return {key: whole(one) for key, one in value.items()}
+        return given(value["fingerprint"])
+
+    def system(label: str, one: Mapping[str, Any]) -> Algorithm:
+        settings = dict(one)
+        name = settings.pop("algorithm")
+        if name not in ALGORITHMS:
+            raise SettingError(
+                f"{label} is code outside this library: a card holds only its name and settings"
+            )
+        if settings.get("truth") is not None:
+            settings["truth"] = given(settings["truth"])
+        return algorithm(name, **settings)
+
+    # Lists are the same for all systems: their card names none.
+    systems = {label: system(label, one) for label, one in content["algorithms"].items()}
+    rest = ("metrics", "judgments", "users", "undefined", "ties", "draws", "seed")
+    return Plan(
+        split=[_split(whole(one)) for one in content["split"]],
+        targets=[Targets(**one) for one in content["targets"]],
+        algorithms=systems or {"random": algorithm("random")},
+        relevance=_relevance(content["relevance"]),
+        interventions=[_design(dict(one)) for one in content["interventions"]],
+        **{key: content[key] for key in rest if key in content},
+    )
+
+
+def _table(content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = content.get(key, {})
+    if not isinstance(value, Mapping):
+        raise SettingError(f"[{key}] must be a table, got {value!r}")
+    return dict(value)
+
+
+def _tables(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    value = content.get(key, [])
+    tables = [value] if isinstance(value, Mapping) else value
+    if not isinstance(tables, list) or not all(isinstance(one, Mapping) for one in tables):
+        raise SettingError(f"[[{key}]] must be tables, got {value!r}")
+    return [dict(one) for one in tables]
+
+
+def _relevance(value: object) -> Relevance:
+    if isinstance(value, str):
+        return Relevance.paper(value)
+    if not isinstance(value, Mapping):
+        raise SettingError(f"[relevance] must be a table or the name of a paper, got {value!r}")
+    for key in value:
+        choose("key of [relevance]", key, ("liked", "above", "gain", "loss"))
+    rules: dict[str, Any] = {}
+    for key, rule in value.items():
+        if key in ("liked", "above"):
+            if isinstance(rule, bool) or not isinstance(rule, int | float):
+                raise SettingError(f"[relevance] {key} must be a number, got {rule!r}")
+            rules[key] = rule
+            continue
+        try:
+            table = isinstance(rule, Mapping)
+            rules[key] = {float(k): float(v) for k, v in rule.items()} if table else str(rule)
+        except (TypeError, ValueError):
+            raise SettingError(f"[relevance] {key} must give numbers, got {rule!r}") from None
+    return Relevance(**rules)
+
+
+def _check_settings(what: str, given: Iterable[str], allowed: Iterable[str]) -> None:
+    names = tuple(allowed)
+    for key in given:
+        choose(f"setting of {what}", key, names)
+
+
+def _build(what: str, kind: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """Build what a table describes; a value of a wrong type is an error of the user."""
+    try:
+        return kind(**settings)
+    except TypeError as problem:
+        raise SettingError(f"{what}: {problem}; got {dict(settings)}") from None
+
+
+def _named(table: dict[str, Any], key: str, what: str, allowed: Iterable[str]) -> str:
+    if key not in table:
+        raise SettingError(f"[[{what}]] needs {key} = …, one of {', '.join(allowed)}")
+    return str(table.pop(key))
+
+
+def _split(table: dict[str, Any]) -> Splitter:
+    settings = {
+        key: value.isoformat() if isinstance(value, date | datetime) else value
+        for key, value in table.items()
+    }
+    name = _named(settings, "protocol", "split", PROTOCOLS)
+    kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
+    _check_settings(name, settings, [one.name for one in fields(kind)])
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            settings[key] = _split(dict(value))
+        elif key == "of":
+            raise SettingError(f"{name}: of must be a table with its own protocol, got {value!r}")
+    splitter: Splitter = _build(f"[[split]] {name}", partial(protocol, name), settings)
+    return splitter
+
+
+def _targets(table: dict[str, Any]) -> Targets:
+    name = choose("design", _named(table, "design", "targets", TARGETS), TARGETS)
+    _check_settings(name, table, [one.name for one in fields(Targets)])
+    what = f'[[targets]] {name} (design = "targets" takes every setting)'
+    targets: Targets = _build(what, TARGETS[name], table)
+    return targets
+
+
+def _design(table: dict[str, Any]) -> Design:
+    name = choose("kind", _named(table, "kind", "intervention", DESIGNS), DESIGNS)
+    _check_settings(name, table, [one.name for one in fields(DESIGNS[name])])
+    design: Design = _build(f"[[intervention]] {name}", DESIGNS[name], table)
+    return design
+
+
+def _systems(table: dict[str, Any]) -> list[tuple[str, Algorithm]]:
+    """Build the systems of one table: a list as a setting makes a grid."""
+    name = choose("algorithm", _named(table, "name", "algorithm", ALGORITHMS), ALGORITHMS)
+    label = table.pop("label", None)
+    if label is not None and not isinstance(label, str):
+        raise SettingError(f"[[algorithm]] label must be text, got {label!r}")
+    _check_settings(name, table, [*settings_of(ALGORITHMS[name]), "label"])
+    grid = {key: value if isinstance(value, list) else [value] for key, value in table.items()}
+    for key, values in grid.items():
+        if not values:
+            raise SettingError(f"[[algorithm]] {name}: {key} is an empty list")
+    systems = []
+    for point in itertools.product(*grid.values()):
+        settings = dict(zip(grid, point, strict=True))
+        one = _build(f"[[algorithm]] {name}", ALGORITHMS[name], settings)
+        varied = " ".join(f"{k}={v}" for k, v in settings.items() if len(grid[k]) > 1)
+        shown = label_of(one) if label is None else f"{label} {varied}".strip()
+        systems.append((shown, one))
+    return systems
