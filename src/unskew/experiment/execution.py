@@ -120,8 +120,15 @@ def run_plan(
 def _must_travel(plan: Plan) -> None:
     """Refuse functions that other processes cannot find: there they would fail, or hang."""
     remedy = "define it at the top of a module that can be imported, or take one worker"
-    for label, one in plan.systems.items():
-        home = getattr(one.function, "__module__", None) if isinstance(one, Custom) else None
+    functions: dict[str, tuple[object, object]] = {
+        label: (one, one.function if isinstance(one, Custom) else None)
+        for label, one in plan.systems.items()
+    }
+    for definition in plan.user_metrics:
+        function = getattr(definition.compute, "function", definition.compute)
+        functions[f"metric {definition.name}"] = (definition, function)
+    for label, (one, function) in functions.items():
+        home = getattr(function, "__module__", None)
         main = sys.modules["__main__"]
         if home == "__main__" and not getattr(main, "__file__", None):
             raise SettingError(f"{label}: its function lives in this session only; {remedy}")

@@ -17,7 +17,9 @@ from unskew.engine.store import key_of
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import METRICS
 from unskew.evaluation.scores import UNDEFINED, USERS
+from unskew.metrics.definition import Definition, register
 from unskew.metrics.names import Metric, parse
+from unskew.metrics.registry import REGISTRY
 from unskew.recommend.model import Algorithm
 from unskew.recommend.presets import Chosen
 from unskew.recommend.registry import settings_of
@@ -178,6 +180,22 @@ class Plan:
     def systems(self) -> dict[str, Algorithm]:
         """The algorithms by label."""
         return dict(self.algorithms)  # type: ignore[arg-type]
+
+    @property
+    def user_metrics(self) -> list[Definition]:
+        """The metrics that a user's code registered."""
+        definitions = [parse(name).definition for name in self.metrics]
+        return [one for one in definitions if one.is_user_code]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process reads the plan: it has to know the user's metrics.
+        return {**self.__dict__, "user_metrics": self.user_metrics}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for definition in state.pop("user_metrics"):
+            if definition.name not in REGISTRY:  # its module may have registered it already
+                register(definition)
+        self.__dict__.update(state)
 
     def folds(self, ratings: Ratings) -> list[tuple[int, int]]:
         """Return all splits of ratings: the number of the splitter, and of its split."""

@@ -136,7 +136,7 @@ def is_storable(plan: Plan, system: str | None) -> bool:
     Not where it depends on code of the user that has no version.
     """
     rules = (plan.relevance.gain, plan.relevance.loss)
-    if any(callable(rule) for rule in rules):
+    if any(callable(rule) for rule in rules) or plan.user_metrics:
         return False
     parts: list[DrawKeyed] = [*plan.splits, *plan.designs, *plan.interventions]
     if system is not None:
