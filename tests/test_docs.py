@@ -41,9 +41,9 @@ def test_python_examples_run(page, tmp_path, monkeypatch, capsys):
 
 
 def test_the_table_in_the_readme_is_what_the_demo_prints(capsys, tmp_path):
-    from unskew.cli import demo
+    from unskew.cli.demo import command
 
-    demo.demo(to=tmp_path / "report.html", save=tmp_path / "files")
+    command(output=tmp_path / "report.html", save=tmp_path / "files", quiet=False)
     kept = {path.stem for path in (tmp_path / "files").iterdir()}
     assert {"ratings", "random", "train", "test"} <= kept
     printed = {line.strip() for line in capsys.readouterr().out.splitlines()}

@@ -713,15 +713,15 @@ def call(tmp_path, monkeypatch):
     import typer
     from typer.testing import CliRunner
 
-    from unskew.cli import audit as audit_command
-    from unskew.cli import demo as demo_command
+    from unskew.cli import demo
+    from unskew.cli.command import callback
 
     app = typer.Typer()
-    app.command("audit")(audit_command.audit)
-    app.command("demo")(demo_command.demo)
+    app.command("audit")(callback("audit"))
+    app.command("demo")(callback("demo"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo_command, "USERS", 100)
-    monkeypatch.setattr(demo_command, "ITEMS", 60)
+    monkeypatch.setattr(demo, "USERS", 100)
+    monkeypatch.setattr(demo, "ITEMS", 60)
 
     def run(*words):
         done = CliRunner().invoke(app, [str(word) for word in words])

@@ -24,7 +24,7 @@ from unskew.bias.pairs import item_pairs, pairs_of_systems
 from unskew.bias.popularity import ItemCounts, count_items
 from unskew.bias.reliability import from_truth, without_truth
 from unskew.bias.steepness import agree, count_signs, decrement_rate, dense_ranks
-from unskew.cli.bias import bias_app
+from unskew.cli import app
 from unskew.data.dataset import Dataset
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.worlds.worlds import world
@@ -885,7 +885,7 @@ def files(tmp_path):
 
 
 def call(*arguments):
-    done = CliRunner().invoke(bias_app, [str(argument) for argument in arguments])
+    done = CliRunner().invoke(app, ["bias", *map(str, arguments)])
     if done.exception is not None and done.exception.__cause__ is not None:
         raise done.exception.__cause__
     assert done.exit_code == 0, done.output

@@ -81,7 +81,7 @@ def test_a_stopped_command_says_what_is_kept(call, monkeypatch, tmp_path):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unskew.cli.inputs.loaded", stop)
+    monkeypatch.setattr("unskew.cli.inputs.load_data", stop)
     assert call("bias", "describe", "x.csv")[::2] == (130, "stopped\n")  # it has no store
     code, _, err = call("bias", "null", "x.csv")
     assert (code, err) == (130, "stopped; with --store DIR the finished part is kept\n")

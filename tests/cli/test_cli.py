@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.cli import app
+from shared.commands import COMMANDS
 
 
 def run(*arguments, env=None, cwd=None):
@@ -152,13 +152,9 @@ def test_no_writable_cache_still_works(files):
     assert "0.5000" in done.stdout
 
 
-def commands():
-    return [command.name for command in app.registered_commands]
-
-
-@pytest.mark.parametrize("command", commands())
-def test_every_command_has_help_with_an_example_and_is_in_the_readme_or_docs(command, call):
-    code, out, _ = call(command, "--help")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command, call):
+    code, out, _ = call(*command.split(), "--help")
     assert code == 0
     assert "Examples" in out
     assert f"unskew {command}" in out

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from shared.commands import PLAN
-from unskew.cli import study
+from unskew.cli.options import NamedFileOptions
+from unskew.cli.study_run import read_data
 
 USERS, ITEMS = 14, 12
 
@@ -122,9 +123,9 @@ def test_what_is_refused(run, call, tmp_path):
 
 
 def test_studies(run):
-    assert study._given("COAT", None, None, "error") == "coat"
-    given = study._given(FAMILIAR, None, None, "error")
-    assert given.random is not None
+    files = NamedFileOptions(columns=None, duplicates="error", data_dir=None)
+    assert read_data("COAT", files) == "coat"
+    assert read_data(FAMILIAR, files).random is not None
 
 
 def test_bias_says_when_everything_is_random(run):

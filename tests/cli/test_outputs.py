@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from shared.commands import COMMANDS, FOLDERS, LISTS, PLAN, RATINGS, REPORTS, TABLES, TRAIN
-from unskew.cli import outputs
+from unskew.cli import formats, outputs
 from unskew.report.document import Document, Words
 
 
@@ -57,7 +57,7 @@ def test_tables(home, call, monkeypatch, command):
     printed = []
     show = outputs.Printout.show
     monkeypatch.setattr(
-        outputs.Printout, "show", lambda self, *how: (printed.append(self), show(self, *how))
+        outputs.Printout, "show", lambda self, *given: (printed.append(self), show(self, *given))
     )
     to = home / f"{command.replace(' ', '-')}.csv"
     code, out, err = call(*command.split(), *TABLES[command], "-o", to)
@@ -65,29 +65,29 @@ def test_tables(home, call, monkeypatch, command):
     assert out
     assert f"written to {to}" in err
     assert holds(to)
-    for ending in outputs.TABLES:
+    for ending in formats.TABLES:
         printed[0].write(to.with_suffix(ending))
         assert holds(to.with_suffix(ending))
-    for kind in outputs.FORMATS[1:]:
+    for kind in formats.FORMATS[1:]:
         assert printed[0].text(kind)
 
 
-@pytest.mark.parametrize("ending", outputs.LISTS)
+@pytest.mark.parametrize("ending", formats.LISTS)
 def test_lists(home, call, monkeypatch, ending):
     monkeypatch.chdir(home)
     assert call("recommend", *LISTS["recommend"], "-o", f"lists{ending}")[0] == 0
     assert holds(home / f"lists{ending}")
 
 
-@pytest.mark.parametrize("ending", outputs.REPORTS)
+@pytest.mark.parametrize("ending", formats.REPORTS)
 @pytest.mark.parametrize("command", REPORTS)
 def test_reports(home, call, monkeypatch, command, ending):
     """The work itself is left out: the file's ending decides, not the command's habit."""
     result = SimpleNamespace(document=lambda: Document("A title", (Words("The answer."),), ()))
     for work in ("auditing.result.audit", "studies.run.study"):
         monkeypatch.setattr(f"unskew.{work}", lambda *_, **__: result)
-    for module in ("audit", "demo", "study"):
-        monkeypatch.setattr(f"unskew.cli.{module}.shown", lambda *_: None)
+    for module in ("audit", "demo", "study_run"):
+        monkeypatch.setattr(f"unskew.cli.{module}.show", lambda *_: None)
     monkeypatch.chdir(home)
     to = home / f"{command.replace(' ', '-')}{ending}"
     code, _, err = call(*command.split(), *REPORTS[command], "-o", to)
@@ -111,8 +111,8 @@ def test_other_endings_are_refused_with_a_list(home, call, monkeypatch, command)
     monkeypatch.chdir(home)
     given = {**TABLES, **REPORTS, **LISTS}[command]
     allowed = (
-        outputs.LISTS if command in LISTS
-        else outputs.REPORTS if command in REPORTS else outputs.TABLES
+        formats.LISTS if command in LISTS
+        else formats.REPORTS if command in REPORTS else formats.TABLES
     )  # fmt: skip
     for name in ("out.xyz", "out", "out.svg"):
         code, _, err = call(*command.split(), *given, "-o", name)

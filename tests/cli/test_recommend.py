@@ -207,7 +207,7 @@ def test_designs_with_several_lists_are_refused(files):
     ids=repr,
 )
 def test_saved_lists_are_the_same_lists(files, tmp_path, monkeypatch, design):
-    monkeypatch.setattr("unskew.targets.designs.BLOCK_ITEMS", 100)  # several files
+    monkeypatch.setattr("unskew.targets.lists.BLOCK_ITEMS", 100)  # several files
     split, _, _ = split_of(files)
     lists = design.lists(split, liked=4, seed=5)
     us.targets.save_targets(lists, tmp_path / "lists")
@@ -317,4 +317,4 @@ def test_users_without_training_ratings(files, capsys):
     assert "zz" not in set(lists["item"])  # users are asked for, not items
     assert "1 of the 2 users in" in capsys.readouterr().err
     assert recommend(files, "-a", "user-knn", "--users", files / "asked.csv") == 0
-    assert "1 users have no list" in capsys.readouterr().err
+    assert "1 user has no list" in capsys.readouterr().err

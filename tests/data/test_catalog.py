@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from shared import ROOT
 from shared.real_data import real_data
-from unskew.cli.data import data_app
+from unskew.cli import app
 from unskew.data import catalog, download, released
 from unskew.data.catalog import DATASETS, get, load
 from unskew.data.collection import read_qrels
@@ -1053,7 +1053,7 @@ def test_rules_against_sets(chosen, drawn):
 
 def run(capsys, *arguments):
     with pytest.raises(SystemExit) as done:
-        data_app([str(argument) for argument in arguments])
+        app(["data", *map(str, arguments)])
     printed = capsys.readouterr()
     return done.value.code or 0, printed.out, printed.err
 

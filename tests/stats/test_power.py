@@ -16,7 +16,7 @@ from shared.real_data import real_data
 from shared.scores import some_scores
 from unskew import DataError, SettingError
 from unskew.arrays import frozen
-from unskew.cli import power as command
+from unskew.cli.command import callback
 from unskew.engine.rng import key_of
 from unskew.stats import rank_kernels
 from unskew.stats.discrimination import discriminative_power
@@ -523,7 +523,7 @@ def test_folds_are_one_value_per_user(scores):
 # The command
 
 app = typer.Typer()
-app.command()(command.power)
+app.command()(callback("power"))
 
 
 def call(*arguments):

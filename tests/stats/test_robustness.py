@@ -14,7 +14,7 @@ import unskew.cli
 from shared.real_data import real_data
 from unskew import DataError, SettingError
 from unskew.arrays import frozen
-from unskew.cli import robustness as command
+from unskew.cli.command import callback
 from unskew.data.ratings import under_one_numbering
 from unskew.metrics.names import parse
 from unskew.splits.split import Split
@@ -421,7 +421,7 @@ def test_robustness_to_popularity_of_valcarce2018():
 
 
 app = typer.Typer()
-app.command()(command.robustness)
+app.command()(callback("robustness"))
 
 
 def call(*arguments):

@@ -902,10 +902,10 @@ def files(tmp_path):
 def call(capsys):
     import typer
 
-    from unskew.cli import compare as command
+    from unskew.cli.command import callback
 
     app = typer.Typer()
-    app.command()(command.compare)
+    app.command()(callback("compare"))
 
     def do(*arguments):
         app([str(argument) for argument in arguments], standalone_mode=False)

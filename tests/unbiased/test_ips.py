@@ -1252,10 +1252,10 @@ def test_coat_as_documented():
 
 
 def command():
-    from unskew.cli import estimate as file
+    from unskew.cli.command import callback
 
     app = typer.Typer()
-    app.command("estimate")(file.estimate)
+    app.command("estimate")(callback("estimate"))
     app.command("other")(lambda: None)
     return app
 

@@ -15,7 +15,7 @@ import unskew as us
 from shared.cases import as_ratings, random_case
 from shared.real_data import real_data
 from unskew import DataError, SettingError
-from unskew.cli import strata as command
+from unskew.cli.command import callback
 from unskew.unbiased.stratified import strata
 
 TRAIN = {
@@ -395,7 +395,7 @@ def test_shown():
 # The command
 
 app = typer.Typer()
-app.command()(command.strata)
+app.command()(callback("strata"))
 
 
 def call(*arguments):

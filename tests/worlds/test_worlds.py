@@ -746,10 +746,10 @@ def test_a_large_truth_must_be_asked_for(tmp_path, monkeypatch):
 @pytest.fixture
 def call(capsys):
     """Run the command and return what it prints."""
-    from unskew.cli.world import world as command
+    from unskew.cli.command import callback
 
     app = typer.Typer()
-    app.command("world")(command)
+    app.command("world")(callback("world"))
 
     def do(*arguments):
         app([str(argument) for argument in arguments], standalone_mode=False)
@@ -795,7 +795,7 @@ def test_command_lists_worlds_and_explains_errors(call):
         assert one.about in out
     for arguments, message in (
         ((), "say which world"),
-        (("null", "--set", "alpha"), "write KEY=VALUE"),
+        (("null", "--set", "alpha"), "write NAME=VALUE"),
         (("null", "--set", "alpha=x"), "settings are numbers, got 'x'"),
         (("null", "--set", "users=3"), "use --users instead"),
         (("null", "--set", "p=1", "--set", "p=2"), "stands twice"),

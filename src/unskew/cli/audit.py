@@ -3,109 +3,52 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from unskew.cli import inputs
-from unskew.cli.console import messages, output
-from unskew.cli.inputs import read_files
+from unskew.cli import inputs, outputs
+from unskew.cli.bundles import argument, bundle, option
+from unskew.cli.console import output as screen_of_results
+from unskew.cli.console import stages_progress
 from unskew.cli.options import (
-    INPUT,
     MEASURE,
-    Above,
-    Columns,
-    DataDir,
-    Duplicates,
-    FiguresDir,
-    Gain,
-    Liked,
-    Loss,
-    Quiet,
-    RelevanceOf,
-    ReportFile,
-    ReportFormat,
-    Seed,
-    StoreDir,
-    Workers,
-    option,
+    Judgments,
+    NamedFileOptions,
+    RandomFile,
+    RelevanceOptions,
+    ReportOptions,
+    Runs,
+    StoredOptions,
+    Train,
 )
-from unskew.cli.outputs import report_kind, write_report
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.auditing.result import Audit
 
-EXAMPLES = """
-Tell how far an evaluation can be trusted, and write a report.
 
-Runs systems on the ratings under several designs, finds which conclusions hold whatever the design
-and which are made by it, and writes one HTML file that needs nothing else.
+@bundle
+class SourceOptions:
+    """Ratings to run systems on, or ranked lists and what judges them."""
 
-[bold]Examples[/bold]
-
-  unskew audit ratings.csv
-
-  unskew audit ml-1m --thorough -o report.html --store audit/
-
-  unskew audit ratings.csv --quick --liked 4 --algorithms popularity,user-knn,wrmf
-
-  unskew audit ratings.csv --random random.csv --figures figures/
-
-  unskew audit --judgments test.csv --run mine.parquet --run theirs.trec --train train.csv
-
-[bold]Levels[/bold]
-
-  --quick     six systems, one split, 3 null repeats, 10,000 permutations
-  (default)   ten systems, one split, 5 null repeats, 100,000 permutations
-  --thorough  ten systems, five folds
-
-With --store, an audit that was stopped goes on where it was.
-"""
-
-STAGES = {
-    "reading": "reading",
-    "designs": "systems under all designs",
-    "null experiment": "null experiment",
-    "lists": "lists and truth",
-    "conclusions": "conclusions",
-    "diagnostics": "diagnostics",
-}
+    random: RandomFile
+    judgments: Judgments
+    run: Runs
+    train: Train
+    files: NamedFileOptions
 
 
-def audit(  # noqa: D103 - its help is EXAMPLES
-    ratings: Annotated[
-        str | None, typer.Argument(help="Ratings: a file, or the name of a data set.")
-    ] = None,
-    random: Annotated[
-        Path | None, option(INPUT, "Ratings of randomly chosen items: the truth.")
-    ] = None,
-    judgments: Annotated[
-        Path | None, option(INPUT, "Instead: test ratings …", "--judgments", "-j")
-    ] = None,
-    run: Annotated[
-        list[str] | None,
-        option(
-            INPUT, "… and ranked lists: FILE or NAME=FILE[:item=sku]. Repeatable.", "--run", "-r"
-        ),
-    ] = None,
-    train: Annotated[Path | None, option(INPUT, "… and the training ratings behind them.")] = None,
-    data_dir: DataDir = None,
-    columns: Columns = None,
-    duplicates: Duplicates = "error",
-    quick: Annotated[bool, option(MEASURE, "Fewer systems, fewer repeats.", "--quick")] = False,
-    thorough: Annotated[bool, option(MEASURE, "Five folds.", "--thorough")] = False,
-    liked: Liked = None,
-    above: Above = None,
-    gain: Gain = None,
-    loss: Loss = None,
-    relevance: RelevanceOf = None,
+@bundle
+class AuditOptions:
+    """What is run and measured."""
+
+    quick: Annotated[
+        bool, option(MEASURE, "Fewer systems, fewer repeats.", "--quick", default=False)
+    ]
+    thorough: Annotated[bool, option(MEASURE, "Five folds.", "--thorough", default=False)]
+    relevance: RelevanceOptions
     algorithms: Annotated[
         str | None, option(MEASURE, "Systems, between commas; see unskew algorithms.")
-    ] = None,
+    ]
     designs: Annotated[
         str | None,
         option(
@@ -113,153 +56,148 @@ def audit(  # noqa: D103 - its help is EXAMPLES
             "Designs, between commas, the common one first: all-items, test-items, 1r, u1r, p1r, "
             "test-targets, skew, wtd-h, temporal.",
         ),
-    ] = None,
+    ]
     metric: Annotated[
         str | None, option(MEASURE, "What orders the systems: P@10.", "--metric", "-m")
-    ] = None,
-    seed: Seed = 0,
-    store: StoreDir = None,
-    workers: Workers = 1,
-    to: ReportFile = None,
-    figures: FiguresDir = None,
-    format: ReportFormat = None,  # noqa: A002 - the word users expect
-    quiet: Quiet = False,
+    ]
+
+
+def command(
+    ratings: Annotated[
+        str | None,
+        argument("Ratings: a file, or a named data set such as ml-1m.", "RATINGS", default=None),
+    ],
+    sources: SourceOptions,
+    options: AuditOptions,
+    stored: StoredOptions,
+    output: ReportOptions,
 ) -> None:
+    """Tell how far an evaluation can be trusted, and write a report.
+
+    Runs systems on the ratings under several designs, tells which conclusions hold under every
+    design and which depend on it, and writes one HTML file that needs nothing else.
+
+    [bold]Examples[/bold]
+
+      unskew audit ratings.csv
+
+      unskew audit ml-1m --thorough -o report.html --store audit/
+
+      unskew audit ratings.csv --quick --liked 4 --algorithms popularity,user-knn,wrmf
+
+      unskew audit ratings.csv --random random.csv --figures figures/
+
+      unskew audit --judgments test.csv --run mine.parquet --run theirs.trec --train train.csv
+
+    [bold]Levels[/bold]
+
+      --quick     six systems, one split, 3 null repeats, 10,000 permutations
+      (default)   ten systems, one split, 5 null repeats, 100,000 permutations
+      --thorough  ten systems, five folds
+
+    With --store, an audit that was stopped goes on where it was.
+    """
     from unskew.auditing.compile_ahead import compiling_ahead
-    from unskew.auditing.result import audit as carry_out
+    from unskew.auditing.result import audit
 
-    kind = report_kind(to, format)
-    if quick and thorough:
+    outputs.report_kind(output)
+    if options.quick and options.thorough:
         raise SettingError("give --quick or --thorough, not both")
-    level = "quick" if quick else "thorough" if thorough else "default"
-    how: dict[str, Any] = {
-        "designs": between_commas(designs),
-        "metric": metric,
-        "seed": seed,
-        **inputs.relevance_of(liked, above, gain, loss, relevance),
+    level = "quick" if options.quick else "thorough" if options.thorough else "default"
+    settings = {
+        "designs": inputs.between_commas(options.designs),
+        "metric": options.metric,
+        "seed": stored.seed,
+        **inputs.relevance_settings(options.relevance),
     }
-    if judgments is not None or run:
-        if ratings is not None:
-            raise SettingError("give ratings, or --judgments and --run: not both")
-        if judgments is None or not run:
-            raise SettingError("give both --judgments and --run")
-        several = None if workers == 1 else workers
-        _without(
-            random=random, algorithms=algorithms, store=store, data_dir=data_dir, workers=several
-        )
-        tests, runs, trained = read_files(
-            judgments, run, train, columns=columns, duplicates=duplicates
-        )
-        given: dict[str, Any] = {"judgments": tests, "runs": runs, "train": trained}
+    if sources.judgments is not None or sources.run:
+        settings |= _lists(ratings, sources, options, stored)
     else:
-        if ratings is None:
-            raise SettingError("name ratings (a file, or a data set), or --judgments and --run")
-        if train is not None:
-            raise SettingError("--train goes with --judgments and --run: ratings are split here")
-        drawn = None
-        if random is not None:
-            drawn = inputs.read_random_file(random, columns, duplicates, data_dir=data_dir)
-        given = {
-            "data": inputs.loaded(ratings, data_dir, columns, duplicates),
-            "random": drawn,
-            "algorithms": between_commas(algorithms),
-            "store": store,
-            "workers": workers,
-        }
-    with compiling_ahead(), stages(quiet) as moved:
-        found = carry_out(plan=level, progress=moved, **given, **how)
-    shown(found, quiet)
-    write_report(found, to, kind, figures, "unskew-report", quiet)
+        settings |= _ratings(ratings, sources, options, stored)
+    with compiling_ahead(), stages_progress(output.quiet) as move:
+        result = audit(plan=level, progress=move, **settings)
+    show(result, output.quiet)
+    outputs.write_report(result, output, "unskew-report")
 
 
-audit.__doc__ = EXAMPLES
-
-
-def between_commas(text: str | None) -> list[str] | None:
-    """Read names between commas; None for none."""
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _without(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise SettingError(
-                f"--{name.replace('_', '-')} is for ratings: leave it out with --judgments"
-            )
-
-
-@contextmanager
-def stages(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show every stage on a terminal, with the time left; give what moves them, or None."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
+def _lists(
+    ratings: str | None, sources: SourceOptions, options: AuditOptions, stored: StoredOptions
+) -> dict[str, Any]:
+    """Read ranked lists and what judges them, as `audit` takes them."""
+    if ratings is not None:
+        raise SettingError("give ratings, or --judgments and --run: not both")
+    if sources.judgments is None or not sources.run:
+        raise SettingError("give both --judgments and --run")
+    refused = inputs.given(
+        random=sources.random,
+        algorithms=options.algorithms,
+        store=stored.store,
+        data_dir=sources.files.data_dir,
+        workers=None if stored.workers == 1 else stored.workers,
     )
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=messages(),
-        transient=True,
-    )
-    with bar:
-        tasks = {
-            stage: bar.add_task(title, total=None, start=False) for stage, title in STAGES.items()
-        }
-        begun: set[str] = set()
-
-        def moved(stage: str, done: int, total: int) -> None:
-            if stage not in begun:
-                begun.add(stage)
-                bar.start_task(tasks[stage])
-            bar.update(tasks[stage], completed=done, total=total)
-
-        yield moved
+    for name in refused:
+        raise SettingError(
+            f"--{name.replace('_', '-')} is for ratings: leave it out with --judgments"
+        )
+    files = inputs.read_judged(sources.judgments, sources.run, sources.train, sources.files)
+    return {"judgments": files.test, "runs": files.runs, "train": files.train}
 
 
-def shown(found: Audit, quiet: bool) -> None:
+def _ratings(
+    ratings: str | None, sources: SourceOptions, options: AuditOptions, stored: StoredOptions
+) -> dict[str, Any]:
+    """Read ratings that systems are run on, as `audit` takes them."""
+    if ratings is None:
+        raise SettingError("name ratings (a file, or a data set), or --judgments and --run")
+    if sources.train is not None:
+        raise SettingError("--train goes with --judgments and --run: ratings are split here")
+    return {
+        "random": inputs.read_random_file(sources.random, sources.files),
+        "data": inputs.load_data(ratings, sources.files),
+        "algorithms": inputs.between_commas(options.algorithms),
+        "store": stored.store,
+        "workers": stored.workers,
+    }
+
+
+def show(result: Audit, quiet: bool) -> None:
     """Print the answer and, unless quiet, designs x systems and what was assumed."""
+    screen = screen_of_results()
+    for text in result.answer():
+        screen.print(text, markup=False, soft_wrap=not sys.stdout.isatty())
+        screen.print()
+    if quiet:
+        return
+    screen.print(_design_table(result))
+    for line in result.footer():
+        outputs.note(line)
+
+
+def _design_table(result: Audit) -> Any:
+    """Return the value and place of the first ten systems under each design."""
     import polars as pl
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    screen = output()
-    for text in found.answer():
-        screen.print(text, markup=False, soft_wrap=not sys.stdout.isatty())
-        screen.print()
-    if quiet:
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"{found.metric} (place)")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"{result.metric} (place)")
     table.add_column("design")
-    order = found.order()[:10]
-    for system in order:
+    systems = result.order()[:10]
+    for system in systems:
         table.add_column(Text(system), justify="right")
     table.add_column("(chance)", justify="right", style="dim")
-    for design in found.designs:
+    for design in result.designs:
         rows = {
             row["system"]: row
-            for row in found.table().filter(pl.col("design") == design).iter_rows(named=True)
+            for row in result.table().filter(pl.col("design") == design).iter_rows(named=True)
         }
-        chance = rows[order[0]]["random"]
+        chance = rows[systems[0]]["random"]
         cells = [
             Text(
-                f"{rows[one]['value']:.4f} ({rows[one]['place']})",
-                style="bold green" if rows[one]["place"] == 1 else "",
+                f"{rows[system]['value']:.4f} ({rows[system]['place']})",
+                style="bold green" if rows[system]["place"] == 1 else "",
             )
-            for one in order
+            for system in systems
         ]
         table.add_row(design, *cells, "–" if chance is None else f"{chance:.4f}")
-    screen.print(table)
-    for line in found.footer():
-        messages().print(line, style="dim", markup=False)
+    return table

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -21,13 +21,17 @@ FAILED, REFUSED, STOPPED, NO_READER = 1, 2, 130, 141
 
 
 @contextmanager
-def boundary(options: Mapping[str, Any] | None = None) -> Iterator[None]:
+def boundary(
+    values: Mapping[str, Any] | None = None, options: Collection[str] = ()
+) -> Iterator[None]:
     """Turn an error into one line on standard error and an exit code.
 
     Parameters
     ----------
-    options
+    values
         What the command was given: says whether something of a stopped command is kept.
+    options
+        The names of its options: messages speak of these.
     """
     try:
         yield
@@ -35,15 +39,15 @@ def boundary(options: Mapping[str, Any] | None = None) -> Iterator[None]:
     except (Exception, KeyboardInterrupt) as problem:
         if type(problem).__module__.startswith("typer"):  # its own ways to end
             raise
-        _leave(problem, options or {})
+        _leave(problem, values or {}, options)
     except BaseException as problem:
         if type(problem).__name__ != "PanicException":  # of a library written in Rust
             raise
-        _leave(problem, options or {})
+        _leave(problem, values or {}, options)
 
 
-def _leave(problem: BaseException, options: Mapping[str, Any]) -> None:
-    line, code = explained(problem, options)
+def _leave(problem: BaseException, values: Mapping[str, Any], options: Collection[str]) -> None:
+    line, code = explained(problem, values, options)
     defect = line is None
     with suppress(OSError, ValueError):  # nobody may be reading standard error either
         if defect or os.environ.get(DEBUG, "") not in ("", "0"):
@@ -57,14 +61,15 @@ def _leave(problem: BaseException, options: Mapping[str, Any]) -> None:
     raise SystemExit(code) from problem
 
 
-def explained(problem: BaseException, options: Mapping[str, Any]) -> tuple[str | None, int]:
+def explained(
+    problem: BaseException, values: Mapping[str, Any], options: Collection[str]
+) -> tuple[str | None, int]:
     """Return the line for an error ('' for none, None for a defect of ours) and the exit code."""
     if isinstance(problem, KeyboardInterrupt):
-        return _stopped(options), STOPPED
+        return _stopped(values), STOPPED
     if isinstance(problem, UnskewError):
-        names = {f"--{name.replace('_', '-')}" for name in options}
         code = REFUSED if isinstance(problem, SettingError) else FAILED
-        return f"error: {problem.on_command_line(names)}", code
+        return f"error: {problem.on_command_line(options)}", code
     if isinstance(problem, BrokenPipeError):
         return "", NO_READER
     text = _text(problem)
@@ -74,9 +79,9 @@ def explained(problem: BaseException, options: Mapping[str, Any]) -> tuple[str |
 def _text(problem: BaseException) -> str | None:
     message = " ".join(str(problem).split())
     if isinstance(problem, MemoryError):
-        told = f" ({message})" if message else ""
+        detail = f" ({message})" if message else ""
         return (
-            f"not enough memory{told}: take fewer data or smaller amounts, or a larger machine"
+            f"not enough memory{detail}: take fewer data or smaller amounts, or a larger machine"
             f"{address_limit()}"
         )
     if isinstance(problem, OverflowError):
@@ -106,14 +111,14 @@ def _of_file(problem: OSError) -> str:
     return reason(problem)
 
 
-def _stopped(options: Mapping[str, Any]) -> str:
+def _stopped(values: Mapping[str, Any]) -> str:
     for name in ("store", "on_disk"):
-        if options.get(name) is not None:
+        if values.get(name) is not None:
             return (
-                f"stopped; what is finished is kept in {options[name]}: "
+                f"stopped; what is finished is kept in {values[name]}: "
                 f"the same command goes on from there"
             )
-        if name == "store" and name in options:
+        if name == "store" and name in values:
             return "stopped; with --store DIR the finished part is kept"
     return "stopped"
 

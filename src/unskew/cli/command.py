@@ -1,68 +1,123 @@
-"""What all commands share: the order of their list, checks of what is typed, the boundary."""
+"""The list of commands, and what all of them share: options, checks of values, the boundary."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
 from unskew.cli.boundary import boundary
+from unskew.cli.bundles import with_options
 from unskew.errors import SettingError
 
-PANELS = ("Start here", "Data and splits", "Recommend", "Judge", "Conclude", "Experiment")
-"""The panels of `unskew --help`, in their order."""
+PANELS = {
+    "Start here": ("demo", "audit", "evaluate", "compare"),
+    "Data and splits": ("split", "intervene", "world", "data"),
+    "Recommend": ("recommend", "algorithms"),
+    "Judge": ("estimate", "metrics", "bias"),
+    "Conclude": ("strata", "power", "robustness", "study"),
+    "Experiment": ("run", "plan", "store"),
+}
+"""The panels of `unskew --help`, in their order, and the commands in each."""
+
+GROUPS = {
+    "bias": (
+        "What popularity does to metrics on some data, and which metrics to trust.",
+        ("describe", "pairs", "null", "truth"),
+    ),
+    "data": ("Named data sets, and what is in a file.", ("list", "get", "info")),
+    "study": ("Run a paper again, claim by claim.", ("run", "list")),
+    "plan": ("Look at a plan before it runs.", ("check",)),
+    "store": ("Look into a store of results.", ("ls", "verify", "gc")),
+}
+"""Commands that hold commands: what they are about, and the commands inside."""
 
 _LARGEST = 2**63 - 1
+_RICH: Any = {"rich_markup_mode": "rich", "add_completion": False}
 
 
 class Command(TyperCommand):
-    """A command that refuses what no option takes, and ends in the boundary."""
+    """A command that rejects values no option takes, and ends in the boundary."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse, then check every value."""
-        check_words(args)
-        left = super().parse_args(ctx, args)
-        for one in self.params:
-            values = ctx.params.get(one.name or "")
-            for value in values if isinstance(values, list | tuple) else (values,):
-                check_value(_option(one), value)
-        return left
+        """Parse, and check every value."""
+        with boundary():
+            check_words(args)
+            rest = super().parse_args(ctx, args)
+            for parameter in self.params:
+                values = ctx.params.get(parameter.name or "")
+                for value in values if isinstance(values, list | tuple) else (values,):
+                    check_value(_shown_name(parameter), value)
+            return rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        with boundary(ctx.params):
+        names = {name for parameter in self.params for name in parameter.opts}
+        with boundary(ctx.params, names):
             return super().invoke(ctx)
 
 
+class Commands(Mapping[str, Any]):
+    """The commands of a group, each imported when it is first asked for."""
+
+    def __init__(self, group: str) -> None:
+        self._names: dict[str, tuple[str, str | None]]
+        if group in GROUPS:
+            self._names = {name: (f"{group} {name}", None) for name in GROUPS[group][1]}
+        else:
+            self._names = {name: (name, panel) for panel, names in PANELS.items() for name in names}
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = _load(*self._names[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 class Group(TyperGroup):
-    """Commands in the order of their panels."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands: panel by panel, in each as they were added."""
-
-        def panel(name: str) -> int:
-            title = getattr(self.commands[name], "rich_help_panel", None)
-            return PANELS.index(title) if title in PANELS else len(PANELS)
-
-        return sorted(super().list_commands(ctx), key=panel)
-
-
-class App(typer.Typer):
-    """An application whose commands are of these classes."""
+    """Commands in the order of their panels, imported when they are asked for."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(cls=Group, no_args_is_help=True, rich_markup_mode="rich", **settings)
+        super().__init__(**settings)
+        self.commands: Any = Commands(self.name or "")
 
-    def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
-        """Add a command."""
-        return super().command(name, cls=Command, **settings)
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer passes it
+        """Return the names of the commands, without importing them."""
+        return list(self.commands)
+
+
+def callback(name: str) -> Callable[..., None]:
+    """Return the function of a command, such as `bias null`, with one parameter per option."""
+    module = import_module(f"unskew.cli.{name.replace(' ', '_')}")
+    return with_options(module.command)
+
+
+def _load(name: str, panel: str | None) -> Any:
+    if name in GROUPS:
+        about = GROUPS[name][0]
+        group = get_group(
+            typer.Typer(name=name, cls=Group, help=about, no_args_is_help=True, **_RICH)
+        )
+        group.rich_help_panel = panel
+        return group
+    app = typer.Typer(**_RICH)
+    app.command(name.split()[-1], cls=Command, rich_help_panel=panel)(callback(name))
+    return get_command(app)
 
 
 def check_words(words: list[str]) -> None:
-    """Refuse empty values: as a path they would be the working folder."""
+    """Reject empty values: as a path they would be the working folder."""
     for before, word in zip(["", *words], words, strict=False):
         name, equals, value = word.partition("=")
         if not word.strip() or (word.startswith("--") and equals and not value.strip()):
@@ -71,14 +126,14 @@ def check_words(words: list[str]) -> None:
 
 
 def check_value(option: str, value: object) -> None:
-    """Refuse what no option takes: NaN, infinity, whole numbers beyond 64 bits."""
+    """Reject what no option takes: NaN, infinity, whole numbers beyond 64 bits."""
     if isinstance(value, float) and not math.isfinite(value):
         raise SettingError(f"{option} must be a finite number, got {value}")
     if isinstance(value, int) and abs(value) > _LARGEST:
         raise SettingError(f"{option} must lie between -(2^63 - 1) and 2^63 - 1, got {value}")
 
 
-def _option(one: Any) -> str:
-    if one.param_type_name == "argument":
-        return str(one.human_readable_name).upper()
-    return str(max(one.opts, key=len))
+def _shown_name(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return str(parameter.human_readable_name).upper()
+    return str(max(parameter.opts, key=len))

@@ -139,9 +139,20 @@ def _bar(title: str, quiet: bool) -> Iterator[Callable[..., None] | None]:
 
 @contextmanager
 def progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Show what part is done; give the function that takes how many of how many, or None."""
+    """Show a bar; give the function that takes the steps done and all steps, or None."""
     with _bar(title, quiet) as move:
         yield move and (lambda done, total: move(completed=done, total=total))
+
+
+@contextmanager
+def named_progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show a bar; give the function that takes its title, the steps done and all steps, or None."""
+    with _bar("", quiet) as move:
+        yield move and (
+            lambda title, done, total: move(
+                completed=done, total=total, **({"description": title} if title else {})
+            )
+        )
 
 
 @contextmanager
@@ -149,22 +160,61 @@ def tasks_progress(quiet: bool, workers: int = 1) -> Iterator[Callable[[Any], No
     """Show tasks done, running and failed and the time left; give what moves it, or None."""
     with _bar("tasks", quiet) as move:
 
-        def moved(state: Any) -> None:
+        def show(state: Any) -> None:
             running = min(workers, state.total - state.done)
             text = f"{state.done} of {state.total} tasks done, {running} running"
             text += f", {state.failed} failed" if state.failed else ""
             if move is not None:
                 move(completed=state.done, total=state.total, description=text)
 
-        yield move and moved
+        yield move and show
+
+
+STAGES = {
+    "reading": "reading",
+    "designs": "systems under all designs",
+    "null experiment": "null experiment",
+    "lists": "lists and truth",
+    "conclusions": "conclusions",
+    "diagnostics": "diagnostics",
+}
+"""The stages of an audit, and what the terminal calls them."""
 
 
 @contextmanager
-def progress_of(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show what is being done and what part is; give what takes both, or None."""
-    with _bar("", quiet) as move:
-        yield move and (
-            lambda what, done, total: move(
-                completed=done, total=total, **({"description": what} if what else {})
-            )
-        )
+def stages_progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show every stage of an audit on a terminal; give what moves them, or None."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=messages(),
+        transient=True,
+    )
+    with bar:
+        tasks = {
+            stage: bar.add_task(title, total=None, start=False) for stage, title in STAGES.items()
+        }
+        started: set[str] = set()
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in started:
+                started.add(stage)
+                bar.start_task(tasks[stage])
+            bar.update(tasks[stage], completed=done, total=total)
+
+        yield show

@@ -5,25 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from unskew.cli.audit import shown, stages
-from unskew.cli.console import output
-from unskew.cli.options import OUTPUT, Quiet, ReportFile, Seed, option
-from unskew.cli.outputs import report_kind, write_report
+from unskew.cli import outputs
+from unskew.cli.audit import show
+from unskew.cli.bundles import option
+from unskew.cli.console import stages_progress
+from unskew.cli.options import OUTPUT, Quiet, ReportFile, ReportOptions, Seed
 
 if TYPE_CHECKING:
     from unskew.worlds.worlds import World
 
 USERS, ITEMS = 1_000, 500
-SEED = 7
 
 
-def demo(
-    seed: Seed = SEED,
-    to: ReportFile = None,
-    save: Annotated[
-        Path | None, option(OUTPUT, "Also write the world's files into this folder.", "--save")
-    ] = None,
-    quiet: Quiet = False,
+def command(
+    *,
+    seed: Seed = 7,
+    output: ReportFile,
+    save: Annotated[Path | None, option(OUTPUT, "Also write the world's files into this folder.")],
+    quiet: Quiet,
 ) -> None:
     """Audit six systems in a simulated shop, and write a report.
 
@@ -41,19 +40,18 @@ def demo(
     from unskew.auditing.result import audit
     from unskew.worlds.worlds import world
 
-    kind = report_kind(to, None)
     with compiling_ahead():
         shop = world("shop", users=USERS, items=ITEMS, seed=seed)
         if not quiet:
-            output().print(
+            outputs.say(
                 f"A simulated shop: {USERS:,} users, {ITEMS:,} items, {len(shop.ratings):,} "
-                f"ratings. What everyone truly likes is known.\n",
-                markup=False,
+                f"ratings. What everyone truly likes is known.\n"
             )
-        with stages(quiet) as moved:
-            found = audit(shop, "quick", seed=seed, progress=moved)
-    shown(found, quiet)
-    write_report(found, to, kind, None, "unskew-report", quiet)
+        with stages_progress(quiet) as move:
+            result = audit(shop, "quick", seed=seed, progress=move)
+    show(result, quiet)
+    options = ReportOptions(output=output, figures=None, format=None, quiet=quiet)
+    outputs.write_report(result, options, "unskew-report")
     if save is not None:
         _save(shop, save, seed)
         print(f"The ratings are in {save}. Try:")
@@ -81,6 +79,6 @@ def _save(shop: World, folder: Path, seed: int) -> None:
         for name, part in parts.items():
             write_table(part.to_polars(), home / f"{name}.csv", "csv")
         for file, name in (("popular", "popularity"), ("wrmf", "wrmf")):
-            one = algorithm(name)
-            model = one.fit(split.train, generator(seed, "demo", one.draw_name_of()))
+            chosen = algorithm(name)
+            model = chosen.fit(split.train, generator(seed, "demo", chosen.draw_name_of()))
             write_table(rank(model, lists, 50).to_polars(), home / f"{file}.csv", "csv")

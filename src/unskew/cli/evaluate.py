@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from unskew.checks import choose
-from unskew.cli import inputs, outputs
+from unskew.cli import formats, inputs, outputs
+from unskew.cli.bundles import bundle, option
 from unskew.cli.console import progress
 from unskew.cli.options import (
     INPUT,
@@ -14,96 +14,88 @@ from unskew.cli.options import (
     OUTPUT,
     RUNNING,
     USERS,
-    Above,
-    Columns,
-    Depth,
-    Digits,
-    Duplicates,
-    Format,
-    Gain,
-    Liked,
-    Loss,
-    Metrics,
-    Quiet,
-    RelevanceOf,
-    Seed,
-    TableFile,
-    Threads,
-    Ties,
-    Undefined,
-    Users,
-    column_names,
-    option,
-    split_source,
+    AverageOptions,
+    ComputeOptions,
+    ItemsFile,
+    RequiredJudgedOptions,
+    TableOptions,
 )
+from unskew.cli.sources import column_names, split_source
 from unskew.errors import SettingError
 
-EXAMPLES = """
-Judge the ranked lists of any recommender against test ratings.
-
-[bold]Examples[/bold]
-
-  unskew evaluate --judgments test.csv --run mine.parquet -m P@10 -m nDCG@10 --liked 4
-
-  unskew evaluate -j test.csv -r mine.csv -r theirs.trec -m P@10,anti-P@10 --train train.csv
-
-  unskew evaluate -j qrels.txt -r bm25=run1.trec -r dense=run2.trec -m map -m ndcg_cut_10
-
-  unskew evaluate -j test.csv:user=who,item=what -r mine.csv:item=sku -m P@10 --liked 4
-
-  unskew evaluate -j test.csv -r mine.csv -m AP --per-user values.parquet -o table.csv
-
-  unskew evaluate -j judgments/ -r mine=lists/ -m nDCG@10 --liked 4 --on-disk judged/ --memory 4GiB
-
-Files may be CSV, TSV, ::-separated, TREC or Parquet, also gzipped; what was assumed about them is
-printed below the table. [bold]unskew metrics[/bold] lists what -m takes. With --on-disk, Parquet
-files, and folders and patterns of them, need not fit into memory: values of each user and means go
-to that folder, and a stopped evaluation goes on when it is started again.
-"""
+if TYPE_CHECKING:
+    from unskew.evaluation.scores import Scores
 
 LARGE = "Files larger than memory"
 
 
-def evaluate(  # noqa: D103 - its help is EXAMPLES
-    judgments: Annotated[
-        Path,
-        option(
-            INPUT, "Test ratings, or TREC qrels; with --on-disk also a folder.", "--judgments", "-j"
-        ),
-    ],
-    run: Annotated[
-        list[str],
+@bundle
+class ListOptions:
+    """How ranked lists are read."""
+
+    repeated: Annotated[
+        str,
         option(
             INPUT,
-            "Ranked lists: FILE or NAME=FILE[:item=sku], or FOLDER. Repeatable.",
-            "--run",
-            "-r",
+            "An item twice in a list: error, or first to keep its best place.",
+            default="error",
         ),
-    ],
-    train: Annotated[
-        Path | None,
-        option(INPUT, "Training ratings: for popularity, novelty, SR; checks the lists."),
-    ] = None,
-    items: Annotated[
-        Path | None, option(INPUT, "The catalogue: for Coverage, Gini, Entropy, AUC.")
-    ] = None,
-    columns: Columns = None,
-    duplicates: Duplicates = "error",
-    repeated: Annotated[
-        str, option(INPUT, "An item twice in a list: error, or first to keep its best place.")
-    ] = "error",
+    ]
     nan: Annotated[
-        str, option(INPUT, "Scores that are NaN: error, or drop these items.")
-    ] = "error",
+        str, option(INPUT, "Scores that are NaN: error, or drop these items.", default="error")
+    ]
     gaps: Annotated[
-        str, option(INPUT, "Ranks that jump: close them, or keep empty slots.")
-    ] = "close",
-    metric: Metrics = None,
-    liked: Liked = None,
-    above: Above = None,
-    gain: Gain = None,
-    loss: Loss = None,
-    relevance: RelevanceOf = None,
+        str, option(INPUT, "Ranks that jump: close them, or keep empty slots.", default="close")
+    ]
+    by: Annotated[
+        str | None,
+        option(USERS, "What ranks when there are both: rank or score. Default: rank; TREC score."),
+    ]
+
+
+@bundle
+class LargeOptions:
+    """How files larger than memory are judged."""
+
+    on_disk: Annotated[
+        Path | None,
+        option(LARGE, "Judge Parquet files larger than memory, into this folder.", metavar="DIR"),
+    ]
+    by_user: Annotated[
+        bool,
+        option(
+            LARGE, "With --on-disk: the n-th files hold the same users.", "--by-user", default=False
+        ),
+    ]
+    cluster: Annotated[
+        str | None,
+        option(LARGE, "With --on-disk: a Dask cluster, tcp://HOST:PORT or local:N."),
+    ]
+
+
+@bundle
+class ScoresOptions(TableOptions):
+    """Where scores go."""
+
+    per_user: Annotated[
+        Path | None,
+        option(
+            OUTPUT,
+            "Write each user's values to this .parquet or .csv file.",
+            metavar="FILE",
+            callback=formats.check_values_file,
+        ),
+    ]
+    save: Annotated[
+        Path | None,
+        option(OUTPUT, "Save the scores in this folder, to be loaded again.", metavar="DIR"),
+    ]
+
+
+def command(
+    judged: RequiredJudgedOptions,
+    items: ItemsFile,
+    lists: ListOptions,
     targets: Annotated[
         str | None,
         option(
@@ -111,28 +103,10 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
             "What was ranked: all-items, test-items, train-items (less --train), test-targets; "
             "adds what chance would score.",
         ),
-    ] = None,
-    depth: Depth = None,
-    users: Users = "with-test",
-    undefined: Undefined = "zero",
-    ties: Ties = None,
-    by: Annotated[
-        str | None,
-        option(USERS, "What ranks when there are both: rank or score. Default: rank; TREC score."),
-    ] = None,
-    on_disk: Annotated[
-        Path | None,
-        option(LARGE, "Judge Parquet files larger than memory, into this folder.", metavar="DIR"),
-    ] = None,
-    by_user: Annotated[
-        bool, option(LARGE, "With --on-disk: the n-th files hold the same users.", "--by-user")
-    ] = False,
-    cluster: Annotated[
-        str | None,
-        option(LARGE, "With --on-disk: a Dask cluster, tcp://HOST:PORT or local:N."),
-    ] = None,
-    seed: Seed = 0,
-    threads: Threads = None,
+    ],
+    average: AverageOptions,
+    large: LargeOptions,
+    compute: ComputeOptions,
     memory: Annotated[
         str | None,
         option(
@@ -140,114 +114,93 @@ def evaluate(  # noqa: D103 - its help is EXAMPLES
             "Working memory (default 512MiB; with --on-disk, of everything: 2GiB); never changes "
             "a number.",
         ),
-    ] = None,
-    to: TableFile = None,
-    per_user: Annotated[
-        Path | None,
-        option(OUTPUT, "Write each user's values to this .parquet or .csv file.", metavar="FILE"),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        option(OUTPUT, "Save the scores in this folder, to be loaded again.", metavar="DIR"),
-    ] = None,
-    format: Format = "table",  # noqa: A002 - the word users expect
-    digits: Digits = 4,
-    quiet: Quiet = False,
+    ],
+    output: ScoresOptions,
 ) -> None:
-    from unskew.engine.files import write_table
-    from unskew.evaluation.evaluate import MEMORY, METRICS
-    from unskew.evaluation.evaluate import evaluate as judge
-    from unskew.report.tables import as_csv
+    """Judge the ranked lists of any recommender against test ratings.
 
-    choose("format", format, outputs.FORMATS)
-    outputs.check_file(per_user, (".parquet", ".csv"), "--per-user")
-    rules = inputs.relevance_of(liked, above, gain, loss, relevance)
-    if on_disk is not None:
-        _refuse(
+    [bold]Examples[/bold]
+
+      unskew evaluate --judgments test.csv --run mine.parquet -m P@10 -m nDCG@10 --liked 4
+
+      unskew evaluate -j test.csv -r mine.csv -r theirs.trec -m P@10,anti-P@10 --train train.csv
+
+      unskew evaluate -j qrels.txt -r bm25=run1.trec -r dense=run2.trec -m map -m ndcg_cut_10
+
+      unskew evaluate -j test.csv:user=who,item=what -r mine.csv:item=sku -m P@10 --liked 4
+
+      unskew evaluate -j test.csv -r mine.csv -m AP --per-user values.parquet -o table.csv
+
+      unskew evaluate -j judgments/ -r mine=lists/ -m nDCG@10 --liked 4 --on-disk judged/
+      --memory 4GiB
+
+    Files may be CSV, TSV, ::-separated, TREC or Parquet, also gzipped; what was assumed about them
+    is printed below the table. [bold]unskew metrics[/bold] lists what -m takes. With --on-disk,
+    Parquet files, and folders and patterns of them, need not fit into memory: the values of each
+    user and the means go to that folder, and a stopped evaluation goes on when it is started again.
+    """
+    from unskew.evaluation.evaluate import MEMORY, METRICS, evaluate
+
+    if large.on_disk is not None:
+        _check_on_disk(
             {
-                "--train": train,
+                "--train": judged.train,
                 "--items": items,
                 "--targets": targets,
-                "--save": save,
-                "--per-user": per_user,
-                "--gaps": None if gaps == "close" else gaps,
+                "--save": output.save,
+                "--per-user": output.per_user,
+                "--gaps": None if lists.gaps == "close" else lists.gaps,
             }
         )
-        _evaluate_files(
-            judgments,
-            run,
-            inputs.metric_names(metric),
-            columns,
-            to,
-            format,
-            digits,
-            quiet,
-            output=on_disk,
-            users=users,
-            undefined=undefined,
-            by=by,
-            ties=ties,
-            seed=seed,
-            depth=depth,
-            duplicates=duplicates,
-            repeated=repeated,
-            nan=nan,
-            by_user=by_user,
-            workers=threads,
-            cluster=cluster,
-            **({} if memory is None else {"memory": memory}),
-            **rules,
-        )
+        _evaluate_on_disk(large.on_disk, judged, lists, average, large, compute, memory, output)
         return
-    if by_user or cluster is not None:
-        raise SettingError("--by-user and --cluster go with --on-disk FOLDER")
-    sources = (str(judgments), *inputs.named_runs(run).values())
-    if any(Path(split_source(source)[0]).is_dir() for source in sources):
-        raise SettingError("folders of Parquet files need --on-disk FOLDER for what is written")
-    tests, lists, trained = inputs.read_files(
-        judgments,
-        run,
-        train,
-        columns=columns,
-        duplicates=duplicates,
-        by=by,
-        ties=ties,
-        seed=seed,
-        repeated=repeated,
-        nan=nan,
-        gaps=gaps,
+    _check_in_memory(judged, large)
+    test, runs, settings = inputs.judged_files(
+        judged, compute, duplicates=lists.repeated, nan=lists.nan, gaps=lists.gaps, by=lists.by
     )
     catalogue = inputs.read_item_file(items)
-    with progress("judging", quiet) as moved:
-        scores = judge(
-            tests,
-            lists,
-            inputs.metric_names(metric) or METRICS,
-            train=trained,
+    with progress("judging", output.quiet) as move:
+        scores = evaluate(
+            test,
+            runs,
+            inputs.metric_names(judged.metric) or METRICS,
             items=catalogue,
-            users=users,
-            undefined=undefined,
-            ties=ties,
-            seed=seed,
-            depth=depth,
-            threads=threads,
-            memory=memory or MEMORY,
-            progress=moved,
             targets=targets,
-            **rules,
+            memory=memory or MEMORY,
+            progress=move,
+            **vars(average),
+            **settings,
         )
-    if per_user is not None:
-        write_table(scores.per_user(), per_user, per_user.suffix.lower().removeprefix("."))
-    if save is not None:
-        scores.save(save)
+    _write(scores, output)
+
+
+def _write(scores: Scores, output: ScoresOptions) -> None:
+    """Write and print scores."""
+    from unskew.engine.files import write_table
+    from unskew.report.tables import as_csv
+
+    if output.per_user is not None:
+        kind = output.per_user.suffix.lower().removeprefix(".")
+        write_table(scores.per_user(), output.per_user, kind)
+    if output.save is not None:
+        scores.save(output.save)
     printout = outputs.Printout.of_result(
-        scores, digits, json=scores.to_dict, csv=lambda: as_csv(scores.long_table())
+        scores, output.digits, json=scores.to_dict, csv=lambda: as_csv(scores.long_table())
     )
-    outputs.deliver(printout, to, format, quiet)
+    outputs.deliver(printout, output)
 
 
-def _refuse(given: dict[str, object]) -> None:
-    """Refuse options that files larger than memory do not take."""
+def _check_in_memory(judged: RequiredJudgedOptions, large: LargeOptions) -> None:
+    """Reject options and folders that need `--on-disk`."""
+    if large.by_user or large.cluster is not None:
+        raise SettingError("--by-user and --cluster go with --on-disk FOLDER")
+    sources = (str(judged.judgments), *inputs.named_runs(judged.run or []).values())
+    if any(Path(split_source(source)[0]).is_dir() for source in sources):
+        raise SettingError("folders of Parquet files need --on-disk FOLDER for what is written")
+
+
+def _check_on_disk(given: dict[str, object]) -> None:
+    """Reject options that files larger than memory do not take."""
     for name, value in given.items():
         if value is not None:
             raise SettingError(
@@ -256,39 +209,50 @@ def _refuse(given: dict[str, object]) -> None:
             )
 
 
-def _evaluate_files(
-    judgments: Path,
-    run: list[str],
-    metrics: list[str] | None,
-    columns: str | None,
-    to: Path | None,
-    format: str,  # noqa: A002
-    digits: int,
-    quiet: bool,
-    **how: Any,
+def _evaluate_on_disk(
+    folder: Path,
+    judged: RequiredJudgedOptions,
+    lists: ListOptions,
+    average: AverageOptions,
+    large: LargeOptions,
+    compute: ComputeOptions,
+    memory: str | None,
+    output: ScoresOptions,
 ) -> None:
+    """Judge files larger than memory."""
     from unskew.evaluation.evaluate import METRICS
     from unskew.evaluation.on_disk.files import evaluate_files
     from unskew.evaluation.on_disk.parquet import source_name
 
-    runs = inputs.named_runs(run, source_name)
-    for source in (str(judgments), *runs.values()):
+    runs = inputs.named_runs(judged.run or [], source_name)
+    for source in (str(judged.judgments), *runs.values()):
         if split_source(source)[1]:
             raise SettingError(
                 f"{source}: columns of one file do not go with --on-disk; name them for all files "
                 f"with --columns"
             )
-    with progress("judging", quiet) as moved:
+    settings: dict[str, Any] = {} if memory is None else {"memory": memory}
+    with progress("judging", output.quiet) as move:
         scores = evaluate_files(
-            judgments,
+            judged.judgments,
             runs,
-            metrics or METRICS,
-            columns=column_names(columns),
-            progress=moved,
-            **how,
+            inputs.metric_names(judged.metric) or METRICS,
+            output=folder,
+            columns=column_names(judged.files.columns),
+            duplicates=judged.files.duplicates,
+            repeated=lists.repeated,
+            nan=lists.nan,
+            by=lists.by,
+            ties=judged.ties,
+            depth=judged.depth,
+            seed=compute.seed,
+            workers=compute.threads,
+            by_user=large.by_user,
+            cluster=large.cluster,
+            progress=move,
+            **vars(average),
+            **inputs.relevance_settings(judged.relevance),
+            **settings,
         )
-    printout = outputs.Printout.of(scores.table(), digits=digits, footer=scores.footer())
-    outputs.deliver(printout, to, format, quiet)
-
-
-evaluate.__doc__ = EXAMPLES
+    printout = outputs.Printout.of(scores.table(), digits=output.digits, footer=scores.footer())
+    outputs.deliver(printout, output)

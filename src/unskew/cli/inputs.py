@@ -1,57 +1,118 @@
-"""What commands read: ratings, runs, saved scores, and how ratings are taken."""
+"""What commands read: ratings, ranked lists, saved scores, plans, stores."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unskew.cli.options import LIST_COLUMNS, RATING_COLUMNS, file_columns, split_named_source
+from unskew.cli.console import progress
+from unskew.cli.options import (
+    AverageOptions,
+    ComputeOptions,
+    FileOptions,
+    JudgedOptions,
+    NamedFileOptions,
+    RelevanceOptions,
+)
+from unskew.cli.sources import (
+    LIST_COLUMNS,
+    RATING_COLUMNS,
+    file_columns,
+    split_named_source,
+)
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
+    from unskew.data.dataset import Dataset
     from unskew.data.ratings import Ratings
+    from unskew.engine.store import Store
+    from unskew.evaluation.scores import Scores
+    from unskew.recommend.model import Algorithm
     from unskew.runs import Run
 
 
-def either(judgments: Path | None, run: Sequence[str] | None, saved: Sequence[Path] | None) -> bool:
-    """Tell whether saved scores are meant; refuse what is neither one nor the other."""
-    if saved:
-        if judgments is not None or run:
-            raise SettingError("give --scores, or --judgments and --run: not both")
-        return True
-    if judgments is None or not run:
-        raise SettingError("give --judgments and --run, or --scores with a saved folder")
-    return False
+# Text that options hold
 
 
-def metric_names(metric: list[str] | None) -> list[str] | None:
+def between_commas(text: str | None) -> list[str] | None:
+    """Read names between commas; None where nothing is given."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def metric_names(metric: Sequence[str] | None) -> list[str] | None:
     """Return the metrics asked for, None for none: several may stand between commas."""
     parts = [part for text in metric or [] for part in re.split(r",(?![^()]*\))", text)]
     return [part.strip() for part in parts if part.strip()] or None
 
 
-def read_files(
-    judgments: Path | None,
-    run: Sequence[str] | None,
-    train: Path | None,
-    *,
-    columns: str | None,
-    duplicates: str,
-    repeated: str = "error",
-    **how: Any,
-) -> tuple[Ratings, dict[str, Run], Ratings | None]:
-    """Read test ratings, runs (see `read_run` for `how`) and, where given, training ratings."""
-    lists = {
-        name: read_run_file(source, columns, duplicates=repeated, keep_scores=False, **how)
-        for name, source in named_runs(run or []).items()
+def shares(texts: Sequence[str] | None) -> list[float] | None:
+    """Read `--share`: numbers, several between commas; None where nothing is given."""
+    parts = [part.strip() for text in texts or [] for part in text.split(",") if part.strip()]
+    try:
+        return [float(part) for part in parts] or None
+    except ValueError:
+        raise SettingError(f"--share: write shares as 0.5 or 0.9,0.5, got {texts}") from None
+
+
+def systems(texts: Sequence[str] | None) -> list[Algorithm] | None:
+    """Read NAME or NAME:SETTING=VALUE,SETTING=VALUE; None where nothing is given."""
+    from unskew.recommend.registry import algorithm, read_setting
+
+    if not texts:
+        return None
+    named = [text.partition(":") for text in texts]
+    return [
+        algorithm(
+            name.strip(), **dict(read_setting(part) for part in rest.split(",") if part.strip())
+        )
+        for name, _, rest in named
+    ]
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given: not None, and not False."""
+    return {
+        name: value for name, value in options.items() if value is not None and value is not False
     }
-    tests, trained = (
-        None if path is None else read_rating_file(path, columns, duplicates, others=LIST_COLUMNS)
-        for path in (judgments, train)
-    )
-    return cast("Ratings", tests), lists, trained
+
+
+def relevance_settings(options: RelevanceOptions) -> dict[str, Any]:
+    """Return which ratings are liked and what they are worth, as `evaluate` takes it."""
+    from unskew.data.relevance import Relevance
+
+    if options.relevance is not None:
+        if any(x is not None for x in (options.liked, options.above, options.gain, options.loss)):
+            raise SettingError("--relevance replaces --liked, --above, --gain and --loss")
+        return {"relevance": Relevance.paper(options.relevance)}
+    return {
+        "liked": options.liked,
+        "above": options.above,
+        "gain": _rule(options.gain) or "rating",
+        "loss": _rule(options.loss) or "levels",
+    }
+
+
+def _rule(text: str | None) -> Any:
+    """Read a gain or loss: a name, or a mapping such as 5=2,4=1."""
+    if text is None or "=" not in text:
+        return text
+    try:
+        pairs = [part.split("=") for part in text.split(",")]
+        return {float(rating): float(value) for rating, value in pairs}
+    except ValueError:
+        raise SettingError(f"cannot read {text!r}; write a mapping as 5=2,4=1,3=0") from None
+
+
+def threshold(liked: float | None, data: Any) -> float:
+    """Return the smallest rating that is liked: as given, as the data set says, or 4."""
+    if liked is not None:
+        return liked
+    return 4.0 if data.liked is None else float(data.liked)
+
+
+# Ratings
 
 
 def is_named(source: str | Path) -> bool:
@@ -62,71 +123,74 @@ def is_named(source: str | Path) -> bool:
 
 
 def check_data_dir(data_dir: Path | None, *sources: str | Path | None) -> None:
-    """Refuse the folder of named data sets where none is named."""
+    """Reject the folder of named data sets where none is named."""
     if data_dir is not None and not any(source and is_named(source) for source in sources):
         raise SettingError("--data-dir is for named data sets, and none is named: leave it out")
 
 
-def read_rating_file(
+def load_data(
     source: str | Path,
-    columns: str | None,
-    duplicates: str,
+    files: FileOptions,
     *,
-    others: Sequence[str] = (),
-    data_dir: Path | None = None,
-    **more: Any,
-) -> Ratings:
-    """Read ratings from FILE, FILE:item=sku or a named data set.
+    other_columns: Sequence[str] = (),
+    **settings: Any,
+) -> Dataset:
+    """Load a data set by its name (NAME:OPTION=VALUE), or a file (FILE:item=sku).
 
     Parameters
     ----------
     source
         What was given.
-    columns, duplicates
-        For a file; a named data set refuses what it does not take.
-    others
+    files
+        How files are read; a named data set refuses what it does not take.
+    other_columns
         Columns that other files of the command have.
-    data_dir
-        The folder of named data sets.
-    more
-        For a file, see `read_ratings`.
+    settings
+        For a named data set, see `load`.
     """
+    from unskew.data.catalog import load, read_name
+
+    data_dir = files.data_dir if isinstance(files, NamedFileOptions) else None
+    if files.duplicates != "error":
+        settings["duplicates"] = files.duplicates
+    named = read_name(str(source))
+    if named is None:
+        path, columns = file_columns(source, files.columns, RATING_COLUMNS, other_columns)
+        return load(Path(path), data_dir=data_dir, **settings, **columns)
+    takes_duplicates = files.duplicates == "error" or "duplicates" in named[0].options
+    if files.columns is not None or not takes_duplicates:
+        name = "--columns" if files.columns is not None else "--duplicates"
+        raise SettingError(f"{name} is for files, and {source} is a named data set")
+    return load(str(source), data_dir=data_dir, **settings)
+
+
+def read_rating_file(
+    source: str | Path, files: FileOptions, *, other_columns: Sequence[str] = (), **more: Any
+) -> Ratings:
+    """Read ratings from FILE, FILE:item=sku or a named data set; `more` is for `read_ratings`."""
     from unskew.data.readers import read_ratings
 
     if is_named(source):
-        ratings: Ratings = loaded(str(source), data_dir, columns, duplicates).ratings
-        return ratings
-    path, names = file_columns(source, columns, RATING_COLUMNS, others)
-    return read_ratings(path, duplicates=duplicates, **names, **more)
+        return load_data(source, files).ratings
+    path, columns = file_columns(source, files.columns, RATING_COLUMNS, other_columns)
+    return read_ratings(path, duplicates=files.duplicates, **columns, **more)
 
 
 def read_random_file(
-    source: str | Path,
-    columns: str | None,
-    duplicates: str,
-    *,
-    others: Sequence[str] = (),
-    data_dir: Path | None = None,
-) -> Ratings:
+    source: str | Path | None, files: FileOptions, *, other_columns: Sequence[str] = ()
+) -> Ratings | None:
     """Read ratings of randomly chosen items: a file, or that part of a named data set."""
     from unskew.data.catalog import read_name
 
-    meant = read_name(str(source))
-    if meant is None:
-        return read_rating_file(source, columns, duplicates, others=others)
-    data = loaded(str(source), data_dir, columns, duplicates)
-    if data.random is None and meant[0].random != "all":
+    if source is None:
+        return None
+    named = read_name(str(source))
+    if named is None:
+        return read_rating_file(source, files, other_columns=other_columns)
+    data = load_data(source, files)
+    if data.random is None and named[0].random != "all":
         raise SettingError(f"{source} has no ratings of randomly chosen items")
-    ratings: Ratings = data.ratings if data.random is None else data.random
-    return ratings
-
-
-def read_run_file(source: str | Path, columns: str | None, **how: Any) -> Run:
-    """Read ranked lists from FILE or FILE:item=sku."""
-    from unskew.runs import read_run
-
-    path, names = file_columns(source, columns, LIST_COLUMNS, RATING_COLUMNS)
-    return read_run(path, **how, **names)
+    return data.ratings if data.random is None else data.random
 
 
 def read_item_file(source: Path | None) -> Any:
@@ -135,26 +199,19 @@ def read_item_file(source: Path | None) -> Any:
 
     if source is None:
         return None
-    path, names = file_columns(source, None, ("item",))
-    return read_items(path, **names)
+    path, columns = file_columns(source, None, ("item",))
+    return read_items(path, **columns)
 
 
-def relevance_of(
-    liked: float | None,
-    above: float | None,
-    gain: str | None,
-    loss: str | None,
-    relevance: str | None,
-) -> dict[str, Any]:
-    """Return how ratings are taken, as the settings that `evaluate` takes."""
-    from unskew.data.relevance import Relevance
+# Ranked lists and judgments
 
-    if relevance is not None:
-        if any(x is not None for x in (liked, above, gain, loss)):
-            raise SettingError("--relevance replaces --liked, --above, --gain and --loss")
-        return {"relevance": Relevance.paper(relevance)}
-    rules = {"gain": rule_of(gain) or "rating", "loss": rule_of(loss) or "levels"}
-    return {"liked": liked, "above": above, **rules}
+
+class JudgedFiles(NamedTuple):
+    """What the files hold that commands on ranked lists read."""
+
+    test: Ratings
+    runs: dict[str, Run]
+    train: Ratings | None
 
 
 def named_runs(runs: Sequence[str], name_of: Callable[[str], str] | None = None) -> dict[str, str]:
@@ -171,18 +228,68 @@ def named_runs(runs: Sequence[str], name_of: Callable[[str], str] | None = None)
     return named
 
 
-def rule_of(text: str | None) -> Any:
-    """Read a gain or loss: a name, or a mapping such as 5=2,4=1."""
-    if text is None or "=" not in text:
-        return text
-    try:
-        pairs = [part.split("=") for part in text.split(",")]
-        return {float(rating): float(value) for rating, value in pairs}
-    except ValueError:
-        raise SettingError(f"cannot read {text!r}; write a mapping as 5=2,4=1,3=0") from None
+def read_run_file(source: str | Path, columns: str | None, **settings: Any) -> Run:
+    """Read ranked lists from FILE or FILE:item=sku; `settings` are those of `read_run`."""
+    from unskew.runs import read_run
+
+    path, names = file_columns(source, columns, LIST_COLUMNS, RATING_COLUMNS)
+    return read_run(path, **settings, **names)
 
 
-def load(folders: Sequence[Path]) -> Any:
+def read_judged(
+    judgments: Path | None,
+    runs: Sequence[str] | None,
+    train: Path | None,
+    files: FileOptions,
+    **run_settings: Any,
+) -> JudgedFiles:
+    """Read test ratings, ranked lists (with the settings of `read_run`), and training ratings."""
+    if judgments is None or not runs:
+        raise SettingError("give --judgments and --run")
+    lists = {
+        name: read_run_file(source, files.columns, keep_scores=False, **run_settings)
+        for name, source in named_runs(runs).items()
+    }
+    test = read_rating_file(judgments, files, other_columns=LIST_COLUMNS)
+    if train is None:
+        return JudgedFiles(test, lists, None)
+    return JudgedFiles(test, lists, read_rating_file(train, files, other_columns=LIST_COLUMNS))
+
+
+def judged_files(
+    options: JudgedOptions, compute: ComputeOptions, **run_settings: Any
+) -> tuple[Ratings, dict[str, Run], dict[str, Any]]:
+    """Return test ratings and ranked lists, and the settings that judge them."""
+    rules = relevance_settings(options.relevance)
+    files = read_judged(
+        options.judgments,
+        options.run,
+        options.train,
+        options.files,
+        ties=options.ties,
+        seed=compute.seed,
+        **run_settings,
+    )
+    settings = {
+        "train": files.train,
+        "ties": options.ties,
+        "depth": options.depth,
+        **vars(compute),
+        **rules,
+    }
+    return files.test, files.runs, settings
+
+
+def is_saved(options: JudgedOptions, scores: Sequence[Path] | None) -> bool:
+    """Tell whether saved scores are meant; reject both, and neither."""
+    if scores and (options.judgments is not None or options.run):
+        raise SettingError("give --scores, or --judgments and --run: not both")
+    if not scores and (options.judgments is None or not options.run):
+        raise SettingError("give --judgments and --run, or --scores with a saved folder")
+    return bool(scores)
+
+
+def read_scores(folders: Sequence[Path]) -> Scores | list[Scores]:
     """Read saved scores: one folder, or several as folds."""
     from unskew.evaluation.scores import Scores
 
@@ -190,40 +297,46 @@ def load(folders: Sequence[Path]) -> Any:
     return several[0] if len(several) == 1 else several
 
 
-def loaded(
-    source: str,
-    data_dir: Path | None,
-    columns: str | None,
-    duplicates: str,
-    *,
-    others: Sequence[str] = (),
-    **settings: Any,
-) -> Any:
-    """Load a data set by its name (NAME:OPTION=VALUE), or a file (FILE:item=sku).
+def scores_of(
+    options: JudgedOptions,
+    scores: Sequence[Path] | None,
+    average: AverageOptions,
+    compute: ComputeOptions,
+    metrics: Sequence[Any],
+    quiet: bool,
+) -> Scores | list[Scores]:
+    """Return the scores of ranked lists by the metrics asked for (else these), or saved ones."""
+    from unskew.evaluation.evaluate import evaluate
 
-    Parameters
-    ----------
-    source
-        What was given.
-    data_dir
-        The folder of named data sets.
-    columns, duplicates
-        For a file; a named data set refuses what it does not take.
-    others
-        Columns that other files of the command have.
-    settings
-        For a named data set, see `load`.
-    """
-    from unskew.data.catalog import load, read_name
+    if is_saved(options, scores):
+        return read_scores(scores or [])
+    test, runs, settings = judged_files(options, compute)
+    asked = metric_names(options.metric) or metrics
+    with progress("judging", quiet) as move:
+        return evaluate(test, runs, asked, progress=move, **vars(average), **settings)
 
-    if duplicates != "error":
-        settings["duplicates"] = duplicates
-    meant = read_name(source)
-    if meant is not None:
-        takes_duplicates = duplicates == "error" or "duplicates" in meant[0].options
-        if columns is not None or not takes_duplicates:
-            name = "--columns" if columns is not None else "--duplicates"
-            raise SettingError(f"{name} is for files, and {source} is a named data set")
-        return load(source, data_dir=data_dir, **settings)
-    path, names = file_columns(source, columns, RATING_COLUMNS, others)
-    return load(Path(path), data_dir=data_dir, **settings, **names)
+
+# Plans and stores
+
+
+def read_plan_and_data(plan: Path, data: Path | None) -> tuple[Any, Any]:
+    """Read a plan and its ratings, or the ratings given instead."""
+    from unskew.data.readers import read_ratings
+    from unskew.experiment.execution import data_of
+    from unskew.experiment.plan_files import read_plan
+
+    wanted, source = read_plan(plan)
+    if data is not None and not is_named(data):
+        more = {key: value for key, value in source.items() if key != "file"}
+        path, columns = file_columns(data, None, RATING_COLUMNS)
+        return wanted, read_ratings(path, **{**more, **columns})
+    return wanted, data_of(source if data is None else {"file": str(data)}, plan.parent)
+
+
+def open_store(folder: Path) -> Store:
+    """Open a store of results."""
+    from unskew.engine.store import MARK, Store
+
+    if not (folder / MARK).exists():
+        raise SettingError(f"{folder} is no store: name the folder given to unskew run --store")
+    return Store.open(folder)

@@ -1,44 +1,31 @@
-"""Options that several commands share, each declared once, and how their text is read."""
+"""The options that several commands share: each is declared once, and grouped in bundles."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from unskew.checks import MOST_DEPTH, MOST_DIGITS, MOST_PROCESSES, MOST_SEED, choose
-from unskew.cli import outputs
-from unskew.errors import SettingError
-
-RATING_COLUMNS = ("user", "item", "rating", "time")
-"""The columns of ratings that can be named."""
-LIST_COLUMNS = ("user", "item", "rank", "score")
-"""The columns of ranked lists that can be named."""
+from unskew.checks import MOST_DEPTH, MOST_DIGITS, MOST_DRAWS, MOST_PROCESSES, MOST_SEED
+from unskew.cli import formats
+from unskew.cli.bundles import REQUIRED, argument, bundle, option
 
 INPUT = "Input"
 MEASURE = "What is measured"
+TEST = "Test"
+INTERVALS = "Intervals"
 USERS = "Users and ties"
 RUNNING = "How it runs"
 OUTPUT = "Output"
 
 
-def option(panel: str, text: str, *names: str, **more: Any) -> Any:
-    """Declare an option of a panel."""
-    return typer.Option(*names, help=text, rich_help_panel=panel, **more)
-
-
-def at_least(least: int, most: int) -> dict[str, int]:
-    """Return the limits of a whole number, as an option takes them."""
-    return {"min": least, "max": most}
+def setting_option(panel: str) -> Any:
+    """Declare `--set`, in the panel of what is set."""
+    return option(panel, "A setting, NAME=VALUE. Repeatable.", "--set", "-s")
 
 
 # Input
-Ratings = Annotated[
-    str,
-    typer.Argument(metavar="RATINGS", help="A file, or a named data set such as ml-1m."),
+RatingsArgument = Annotated[
+    str, argument("Ratings: a file, or a named data set such as ml-1m.", "RATINGS")
 ]
 Judgments = Annotated[
     Path | None, option(INPUT, "Test ratings, or TREC qrels.", "--judgments", "-j")
@@ -54,7 +41,16 @@ Saved = Annotated[
     ),
 ]
 Train = Annotated[
-    Path | None, option(INPUT, "Training ratings: for popularity and novelty metrics.")
+    Path | None,
+    option(INPUT, "Training ratings: how popular items are, and which items users know."),
+]
+RandomFile = Annotated[
+    Path | None,
+    option(INPUT, "Ratings of randomly chosen items: a fair sample of what users like."),
+]
+ItemsFile = Annotated[
+    Path | None,
+    option(INPUT, "The catalogue: all items, one per row. Default: the items of the other files."),
 ]
 DataDir = Annotated[
     Path | None,
@@ -69,8 +65,18 @@ Columns = Annotated[
     ),
 ]
 Duplicates = Annotated[
-    str, option(INPUT, "Pairs that stand twice: error, first, last, mean, sum, max.")
+    str,
+    option(
+        INPUT,
+        "Duplicate user-item pairs: error, first, last, mean, sum, max.",
+        default="error",
+    ),
 ]
+PlanData = Annotated[
+    Path | None, option(INPUT, "Ratings to use instead: a file, or a named data set.", "--data")
+]
+PlanArgument = Annotated[Path, argument("A plan: a TOML file.", "PLAN")]
+StoreArgument = Annotated[Path, argument("The store.", "FOLDER")]
 
 # What is measured
 Metrics = Annotated[
@@ -92,14 +98,12 @@ Gain = Annotated[
 Loss = Annotated[
     str | None, option(MEASURE, "levels, binary, or a mapping such as 3=1,2=2,1=3,4=0,5=0.")
 ]
-RelevanceOf = Annotated[
+RelevanceName = Annotated[
     str | None, option(MEASURE, "A paper's rule instead, such as mena2021.", "--relevance")
 ]
 Depth = Annotated[
     int | None,
-    option(
-        MEASURE, "Look at no more than this many items of each list.", **at_least(1, MOST_DEPTH)
-    ),
+    option(MEASURE, "Look at no more than this many items of each list.", min=1, max=MOST_DEPTH),
 ]
 Algorithms = Annotated[
     list[str] | None,
@@ -110,27 +114,58 @@ Algorithms = Annotated[
         "-a",
     ),
 ]
-
+Permutations = Annotated[
+    int,
+    option(
+        TEST,
+        "Permutations of the randomisation test, or resamples of the bootstrap.",
+        default=100_000,
+        min=1,
+        max=MOST_DRAWS,
+    ),
+]
+Level = Annotated[float, option(INTERVALS, "Confidence level of the intervals.", default=0.95)]
+Bootstrap = Annotated[
+    int,
+    option(
+        INTERVALS,
+        "Draws of users for the intervals; 0: no intervals.",
+        default=1_000,
+        min=0,
+        max=MOST_DRAWS,
+    ),
+]
 # Users and ties
 Users = Annotated[
-    str, option(USERS, "Averaged: with-test, with-relevant, with-list, both, with-train, all.")
+    str,
+    option(
+        USERS,
+        "Averaged: with-test, with-relevant, with-list, both, with-train, all.",
+        default="with-test",
+    ),
 ]
-Undefined = Annotated[str, option(USERS, "Undefined values count as zero, or skip their users.")]
+Undefined = Annotated[
+    str, option(USERS, "Undefined values count as zero, or skip their users.", default="zero")
+]
 Ties = Annotated[
     str | None,
     option(USERS, "Equal scores: id, trec, random, input. Default: trec for TREC, else id."),
 ]
 
 # How it runs
-Seed = Annotated[int, option(RUNNING, "Same seed, same result.", **at_least(0, MOST_SEED))]
+Seed = Annotated[int, option(RUNNING, "Same seed, same result.", default=0, min=0, max=MOST_SEED)]
 Threads = Annotated[
     int | None,
-    option(RUNNING, "Threads to use; never changes a number.", **at_least(1, MOST_PROCESSES)),
+    option(RUNNING, "Threads to use; never changes a number.", min=1, max=MOST_PROCESSES),
 ]
 Workers = Annotated[
     int,
     option(
-        RUNNING, "Processes side by side; never changes a number.", **at_least(1, MOST_PROCESSES)
+        RUNNING,
+        "Processes side by side; never changes a number.",
+        default=1,
+        min=1,
+        max=MOST_PROCESSES,
     ),
 ]
 StoreDir = Annotated[
@@ -143,42 +178,43 @@ TableFile = Annotated[
     Path | None,
     option(
         OUTPUT,
-        f"Also write the table, as its ending says: {', '.join(outputs.TABLES)}.",
+        f"Also write the table; the ending is the format: {', '.join(formats.TABLES)}.",
         "--output",
         "-o",
         metavar="FILE",
-        callback=outputs.table_file,
+        callback=formats.check_table_file,
     ),
 ]
 ReportFile = Annotated[
     Path | None,
     option(
         OUTPUT,
-        "The report, as its ending says: .html, .md, .json; - prints it.",
+        "The report; the ending is the format: .html, .md, .json; - prints it.",
         "--output",
         "-o",
         metavar="FILE",
-        callback=outputs.report_file,
+        callback=formats.check_report_file,
         show_default=False,
     ),
 ]
-ReportFormat = Annotated[
-    str | None, option(OUTPUT, "Without a file: html, markdown or json. Default: html.")
-]
-Folder = Annotated[
-    Path,
-    option(
-        OUTPUT, "The folder to write.", "--output", "-o", metavar="DIR", callback=outputs.folder
-    ),
-]
+FOLDER = option(
+    OUTPUT,
+    "The folder to write.",
+    "--output",
+    "-o",
+    default=REQUIRED,
+    metavar="DIR",
+    callback=formats.check_folder_name,
+)
 FigureFile = Annotated[
     list[str] | None,
     option(
         OUTPUT,
-        f"Draw it: {', '.join(outputs.FIGURES)}.",
+        f"Draw it: FILE or NAME=FILE; the ending is the format: {', '.join(formats.FIGURES)}. "
+        f"Repeatable.",
         "--figure",
-        metavar="FILE",
-        callback=outputs.figure_files,
+        metavar="[NAME=]FILE",
+        callback=formats.check_figure_files,
     ),
 ]
 FiguresDir = Annotated[
@@ -187,101 +223,155 @@ FiguresDir = Annotated[
         OUTPUT,
         "Also write every figure here, as SVG and PNG.",
         "--figures",
-        callback=outputs.folder,
+        callback=formats.check_folder_name,
     ),
 ]
 Format = Annotated[
-    str, option(OUTPUT, f"What is printed: {', '.join(outputs.FORMATS)}.", "--format")
+    str,
+    option(
+        OUTPUT,
+        f"What is printed: {', '.join(formats.FORMATS)}.",
+        default="table",
+        callback=formats.check_format,
+    ),
 ]
 TextFormat = Annotated[
-    str, option(OUTPUT, "What is printed: text, csv, json, markdown, latex, html.", "--format")
+    str,
+    option(
+        OUTPUT,
+        f"What is printed: {', '.join(formats.TEXT_FORMATS)}.",
+        default="text",
+        callback=formats.check_text_format,
+    ),
 ]
-Digits = Annotated[int, option(OUTPUT, "Decimals in tables.", **at_least(0, MOST_DIGITS))]
-Force = Annotated[bool, option(OUTPUT, "Write into a folder that is not empty.", "--force")]
-Quiet = Annotated[bool, option(OUTPUT, "Print the result only.", "--quiet", "-q")]
+ReportFormat = Annotated[
+    str | None, option(OUTPUT, "Without a file: html, markdown or json. Default: html.")
+]
+Digits = Annotated[int, option(OUTPUT, "Decimals in tables.", default=4, min=0, max=MOST_DIGITS)]
+Force = Annotated[
+    bool, option(OUTPUT, "Write into a folder that is not empty.", "--force", default=False)
+]
+Quiet = Annotated[bool, option(OUTPUT, "Print the result only.", "--quiet", "-q", default=False)]
 
 
-def column_names(
-    text: str | None,
-    roles: Sequence[str] = (*RATING_COLUMNS, *LIST_COLUMNS[2:]),
-    source: str = "--columns",
-) -> dict[str, Any]:
-    """Read user=uid,item=0 into names or numbers of columns.
+@bundle
+class FileOptions:
+    """How files of ratings and lists are read."""
 
-    Parameters
-    ----------
-    text
-        What was given.
-    roles
-        The columns that there are.
-    source
-        The option or file that it was given with, for errors.
-    """
-    names: dict[str, Any] = {}
-    for part in (text or "").split(","):
-        if not part.strip():
-            continue
-        what, equals, name = (piece.strip() for piece in part.partition("="))
-        if not equals or not name:
-            raise SettingError(f"{source}: write user=NAME,item=NAME, got {part!r}")
-        choose(f"column (of {source})", what, roles)
-        names[what] = int(name) if name.isdecimal() else name
-    return names
+    columns: Columns
+    duplicates: Duplicates
 
 
-def split_source(text: str) -> tuple[str, str]:
-    """Split FILE:user=uid,item=0 into the file and what stands behind the colon.
+@bundle
+class NamedFileOptions(FileOptions):
+    """How ratings are read that are files or named data sets."""
 
-    A file that exists is taken as it is, colons and all.
-    """
-    marks = [mark.start() for mark in re.finditer(r":(?=\s*\w+\s*=)", text)]
-    for at in (len(text), *marks):
-        if exists(text[:at]):
-            return text[:at], text[at + 1 :]
-    roles = "|".join((*RATING_COLUMNS, *LIST_COLUMNS[2:]))
-    missing = re.search(rf":(?=\s*({roles})\s*=)", text)
-    at = missing.start() if missing else len(text)
-    return text[:at], text[at + 1 :]
+    data_dir: DataDir
 
 
-def split_named_source(text: str) -> tuple[str, str, str]:
-    """Split NAME=FILE:user=uid,item=0 into the name (which may be missing), the file, the rest."""
-    path, rest = split_source(text)
-    if exists(path):
-        return "", path, rest
-    name, _, named = text.partition("=")
-    inner, more = split_source(named)
-    if named and exists(inner):
-        return name, inner, more
-    name, equals, named = path.partition("=")
-    return (name, named, rest) if equals else ("", path, rest)
+@bundle
+class RelevanceOptions:
+    """Which ratings are liked, and what they are worth."""
+
+    liked: Liked
+    above: Above
+    gain: Gain
+    loss: Loss
+    relevance: RelevanceName
 
 
-def exists(text: str) -> bool:
-    """Tell whether a file or folder is there."""
-    try:
-        return Path(text).exists()
-    except OSError:  # such as a name that is too long
-        return False
+@bundle
+class JudgedOptions:
+    """Ranked lists, the ratings that judge them, and what is measured."""
+
+    judgments: Judgments
+    run: Runs
+    train: Train
+    files: FileOptions
+    metric: Metrics
+    relevance: RelevanceOptions
+    depth: Depth
+    ties: Ties
 
 
-def file_columns(
-    text: str | Path, columns: str | None, roles: Sequence[str], others: Sequence[str] = ()
-) -> tuple[str, dict[str, Any]]:
-    """Return a file and the names of its columns: those of --columns, and those behind FILE:.
+@bundle
+class RequiredJudgedOptions(JudgedOptions):
+    """The same, for commands that read nothing else."""
 
-    Parameters
-    ----------
-    text
-        FILE, or FILE:item=sku.
-    columns
-        What --columns was given.
-    roles
-        The columns that this file has.
-    others
-        The columns that other files of the command have.
-    """
-    path, rest = split_source(str(text))
-    shared = column_names(columns, tuple(dict.fromkeys((*roles, *others))))
-    inside = {role: name for role, name in shared.items() if role in roles}
-    return path, {**inside, **column_names(rest, roles, path)}
+    judgments: Judgments = REQUIRED
+    run: Runs = REQUIRED
+
+
+@bundle
+class AverageOptions:
+    """Over which users means are taken."""
+
+    users: Users
+    undefined: Undefined
+
+
+@bundle
+class ComputeOptions:
+    """How a command computes."""
+
+    seed: Seed
+    threads: Threads
+
+
+@bundle
+class StoredOptions:
+    """How a command runs that keeps what is finished."""
+
+    seed: Seed
+    store: StoreDir
+    workers: Workers
+
+
+@bundle
+class PrintOptions:
+    """Where a table goes."""
+
+    output: TableFile
+    format: Format
+    quiet: Quiet
+
+
+@bundle
+class TableOptions(PrintOptions):
+    """Where a table of numbers goes."""
+
+    digits: Digits
+
+
+@bundle
+class FigureTableOptions(TableOptions):
+    """Where a table of numbers and its figures go."""
+
+    figure: FigureFile
+
+
+@bundle
+class TextOptions(PrintOptions):
+    """Where a result goes that prints as text."""
+
+    format: TextFormat
+    figure: FigureFile
+
+
+@bundle
+class ReportOptions:
+    """Where a report goes."""
+
+    output: ReportFile
+    figures: FiguresDir
+    format: ReportFormat
+    quiet: Quiet
+
+
+@bundle
+class FolderOptions:
+    """Where a folder goes."""
+
+    output: Annotated[Path, FOLDER]
+    force: Force
+    quiet: Quiet

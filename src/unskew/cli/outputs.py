@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from unskew.checks import choose
 from unskew.cli.console import messages, output
+from unskew.cli.formats import REPORTS, STANDARD_OUTPUT, TABLES, figure_name_and_file
+from unskew.cli.options import PrintOptions, ReportOptions
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -22,32 +23,10 @@ if TYPE_CHECKING:
     from unskew.report.result import Result
     from unskew.report.tables import Table
 
-TABLES = {
-    ".csv": "csv",
-    ".json": "json",
-    ".md": "markdown",
-    ".tex": "latex",
-    ".html": "html",
-    ".parquet": "parquet",
-}
-"""The endings of files that hold a table."""
-REPORTS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
-"""The endings of files that hold a report."""
-LISTS = {".parquet": "parquet", ".csv": "csv", ".trec": "trec"}
-"""The endings of files that hold ranked lists."""
-FIGURES = (".svg", ".png", ".pdf", ".html", ".json")
-"""The endings of files that hold a figure."""
-FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
-"""What a table is printed as."""
-TEXT_FORMATS = ("text", *FORMATS[1:])
-"""What a result is printed as that has more to say than a table."""
-
-STANDARD_OUTPUT = "-"
-
 
 @dataclass(frozen=True)
 class Printout:
-    """What a command found, ready for every format."""
+    """The result of a command, ready for every format."""
 
     table: pl.DataFrame
     """Every number, for programs."""
@@ -80,6 +59,11 @@ class Printout:
         """Return what a result says about itself."""
         footer = [*result.header(), *result.footer()]
         return cls(result.table(), result.display_tables(digits), footer, texts)
+
+    @classmethod
+    def of_text(cls, result: Result) -> Printout:
+        """Return a result that prints as text, and knows its content as a nest of values."""
+        return cls.of_result(result, text=result.__str__, json=result.to_dict)
 
     def text(self, kind: str) -> str:
         """Return the result as `csv`, `json`, `markdown`, `latex` or `html`."""
@@ -133,80 +117,55 @@ class Printout:
         print(_encodable(self.text(kind), kind))
 
 
-def deliver(result: Printout, to: Path | None, kind: str, quiet: bool) -> None:
+def deliver(printout: Printout, options: PrintOptions) -> None:
     """Write a result to a file, where one is named, and print it."""
-    if to is not None:
-        result.write(to)
-    result.show(kind, quiet)
-    if to is not None and not quiet:
-        messages().print(f"written to {to}", style="dim", markup=False)
+    if options.output is not None:
+        printout.write(options.output)
+    printout.show(options.format, options.quiet)
+    if options.output is not None and not options.quiet:
+        note(f"written to {options.output}")
 
 
-def check_file(path: Path | None, endings: Iterable[str], option: str = "--output") -> Path | None:
-    """Return the path of a file to write if its ending is a format and no folder is there."""
-    if path is None or str(path) == STANDARD_OUTPUT:
-        return path
-    allowed = ", ".join(endings)
-    if path.suffix.lower() not in endings:
-        raise SettingError(f"{option} {path}: the ending is the format: take one of {allowed}")
-    if path.is_dir():
-        raise SettingError(f"{option} {path}: this is a folder: name a file that ends in {allowed}")
-    return path
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number and its noun: 1 user, 2 users; or noun and verb: 1 user is, 2 users are."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def table_file(to: Path | None) -> Path | None:
-    """Check `--output` of a command that gives a table."""
-    if to is not None and str(to) == STANDARD_OUTPUT:
-        raise SettingError("--output -: tables are printed anyway; choose what as with --format")
-    return check_file(to, TABLES)
+def note(line: str) -> None:
+    """Print a line about the result on standard error."""
+    messages().print(line, style="dim", markup=False)
 
 
-def report_file(to: Path | None) -> Path | None:
-    """Check `--output` of a command that writes a report."""
-    return check_file(to, REPORTS)
+def say(line: str, *, dim: bool = False) -> None:
+    """Print a line of the result as it is."""
+    output().print(line, style="dim" if dim else None, markup=False, soft_wrap=True)
 
 
-def lists_file(to: Path) -> Path:
-    """Check `--output` of a command that writes ranked lists."""
-    check_file(to, LISTS)
-    return to
-
-
-def folder(to: Path | None) -> Path | None:
-    """Check `--output` of a command that writes a folder."""
-    endings = {*TABLES, *REPORTS, *LISTS}
-    if to is not None and to.suffix.lower() in endings and not to.is_dir():
-        raise SettingError(
-            f"--output {to}: a folder is written, and this names a file: leave out {to.suffix}"
-        )
-    return to
-
-
-def report_kind(to: Path | None, kind: str | None) -> str:
+def report_kind(options: ReportOptions) -> str:
     """Return the format of a report: its file's ending, else what --format says, else html."""
+    path, kind = options.output, options.format
     if kind is not None:
         choose("format", kind, dict.fromkeys(REPORTS.values()))
-    if to is None or str(to) == STANDARD_OUTPUT:
+    if path is None or str(path) == STANDARD_OUTPUT:
         return kind or "html"
-    ending = REPORTS[to.suffix.lower()]
+    ending = REPORTS[path.suffix.lower()]
     if kind is not None and kind != ending:
-        raise SettingError(f"--format {kind} and --output {to} disagree: leave out --format")
+        raise SettingError(f"--format {kind} and --output {path} disagree: leave out --format")
     return ending
 
 
-def write_report(
-    result: Any, to: Path | None, kind: str, figures: Path | None, name: str, quiet: bool
-) -> None:
+def write_report(result: Any, options: ReportOptions, name: str) -> None:
     """Write a report to its file, `name` where none is given, or to standard output; say where."""
     from unskew.report.writing import save_report, written
 
-    if to is not None and str(to) == STANDARD_OUTPUT:
+    path, figures, kind = options.output, options.figures, report_kind(options)
+    if path is not None and str(path) == STANDARD_OUTPUT:
         sys.stdout.write(written(result.document(), kind, figures).decode())
         return
     ending = next(ending for ending, of in REPORTS.items() if of == kind)
-    target = to or Path(f"{name}{ending}")
+    target = path or Path(f"{name}{ending}")
     save_report(result, target, format=kind, figures=figures)
-    if not quiet:
+    if not options.quiet:
         messages().print(f"the report is in {target}", markup=False)
         if figures is not None:
             messages().print(f"its figures are in {figures}", markup=False)
@@ -215,18 +174,11 @@ def write_report(
 # Figures
 
 
-def figure_files(texts: list[str] | None) -> list[str] | None:
-    """Check `--figure`: the endings of the files."""
-    for text in texts or []:
-        check_file(Path(_name_and_file(text)[1]), FIGURES, "--figure")
-    return texts
-
-
 def figures_of(texts: Sequence[str] | None, names: Sequence[str]) -> list[tuple[str, Path]]:
     """Read FILE or NAME=FILE into the figures to draw; FILE alone is the first of the names."""
     wanted = []
     for text in texts or []:
-        name, file = _name_and_file(text)
+        name, file = figure_name_and_file(text)
         wanted.append((choose("figure", name or names[0], names), Path(file)))
     return wanted
 
@@ -237,12 +189,14 @@ def draw(wanted: Sequence[tuple[str, Path]], figure: Callable[[str], Figure]) ->
         figure(name).save(file)
 
 
-def _name_and_file(text: str) -> tuple[str, str]:
-    named = re.fullmatch(r"([\w-]+)=(.+)", text)
-    return (named[1], named[2]) if named else ("", text)
-
-
 # Printing
+
+
+def print_list(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a list of things that have names: every column is text."""
+    from unskew.report.tables import Table
+
+    output().print(Table.of_rows(header, rows).to_rich())
 
 
 def _page(title: str, tables: str, footer: Sequence[str]) -> str:

@@ -5,147 +5,146 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from unskew.checks import MOST_DEPTH, MOST_SEED
 from unskew.cli import outputs
-from unskew.cli.console import output
-from unskew.cli.options import OUTPUT, Force, Quiet, Seed, at_least, option
+from unskew.cli.bundles import argument, bundle, option
+from unskew.cli.options import FOLDER, OUTPUT, Force, Quiet, Seed, setting_option
 from unskew.errors import SettingError
-
-EXAMPLES = """
-Make a world: simulated ratings whose full truth is known.
-
-[bold]Examples[/bold]
-
-  unskew world --list
-
-  unskew world shop -o shop/
-
-  unskew world inverted --users 500 --items 300 --seed 7 --set alpha=1.2 -o inverted/
-
-  unskew world simulated-popularity --set alpha=0 --no-truth --format csv -o flat/
-
-The folder gets ratings (what users chose to rate), random (a random sample of all pairs), truth
-(a file per block of users: every pair with its true rating, the chance that it is liked and the
-probability that it is observed) and card.json. Without -o the shape of the world is shown only.
-Same seed, same world, on any machine.
-"""
 
 SIZE = "The world"
 
 
-def world(  # noqa: D103 - its help is EXAMPLES
-    name: Annotated[
-        str | None, typer.Argument(help="A world: see --list.", show_default=False)
-    ] = None,
-    show_list: Annotated[
-        bool, option(SIZE, "List the worlds and their settings.", "--list")
-    ] = False,
-    users: Annotated[int | None, option(SIZE, "How many users.", **at_least(1, MOST_DEPTH))] = None,
-    items: Annotated[int | None, option(SIZE, "How many items.", **at_least(1, MOST_DEPTH))] = None,
+@bundle
+class SizeOptions:
+    """How large a world is."""
+
+    users: Annotated[int | None, option(SIZE, "How many users.", min=1, max=MOST_DEPTH)]
+    items: Annotated[int | None, option(SIZE, "How many items.", min=1, max=MOST_DEPTH)]
     ratings: Annotated[
-        int | None, option(SIZE, "Observed ratings to expect.", **at_least(1, MOST_SEED))
-    ] = None,
-    density: Annotated[float | None, option(SIZE, "Instead: their share of all pairs.")] = None,
-    setting: Annotated[
-        list[str] | None,
-        option(SIZE, "A setting of the world: KEY=VALUE. Repeatable.", "--set"),
-    ] = None,
-    seed: Seed = 0,
-    to: Annotated[
-        Path | None,
-        option(
-            OUTPUT,
-            "The folder to write.",
-            "--output",
-            "-o",
-            metavar="DIR",
-            callback=outputs.folder,
-        ),
-    ] = None,
+        int | None, option(SIZE, "Observed ratings to expect.", min=1, max=MOST_SEED)
+    ]
+    density: Annotated[float | None, option(SIZE, "Instead: their share of all pairs.")]
+    seed: Seed
+
+
+@bundle
+class WorldFolderOptions:
+    """Which files of a world are written, and where."""
+
+    output: Annotated[Path | None, FOLDER] = None
     random: Annotated[
-        float, option(OUTPUT, "Share of all pairs in the random sample; 0 = none.")
-    ] = 0.05,
+        float, option(OUTPUT, "Share of all pairs in the random sample; 0 = none.", default=0.05)
+    ]
     truth: Annotated[
         bool | None, option(OUTPUT, "Whether to write every pair.", "--truth/--no-truth")
-    ] = None,
-    kind: Annotated[
-        str, option(OUTPUT, "Of the files in the folder: parquet or csv.", "--format")
-    ] = "parquet",
-    force: Force = False,
-    quiet: Quiet = False,
+    ]
+    format: Annotated[
+        str, option(OUTPUT, "Of the files in the folder: parquet or csv.", default="parquet")
+    ]
+    force: Force
+    quiet: Quiet
+
+
+def command(
+    name: Annotated[str | None, argument("A world: see --list.", default=None)],
+    show_list: Annotated[
+        bool, option(SIZE, "List the worlds and their settings.", "--list", default=False)
+    ],
+    size: SizeOptions,
+    setting: Annotated[list[str] | None, setting_option(SIZE)],
+    output: WorldFolderOptions,
 ) -> None:
+    """Make a world: simulated ratings whose full truth is known.
+
+    [bold]Examples[/bold]
+
+      unskew world --list
+
+      unskew world shop -o shop/
+
+      unskew world inverted --users 500 --items 300 --seed 7 --set alpha=1.2 -o inverted/
+
+      unskew world simulated-popularity --set alpha=0 --no-truth --format csv -o flat/
+
+    The folder gets ratings (what users chose to rate), random (a random sample of all pairs), truth
+    (a file per block of users: every pair with its true rating, the chance that it is liked and the
+    probability that it is observed) and card.json. Without -o the shape of the world is shown only.
+    Same seed, same world, on any machine.
+    """
     from unskew.worlds.saved import save_world
-    from unskew.worlds.worlds import world as made
+    from unskew.worlds.worlds import world
 
     if show_list:
         _list()
         return
     if name is None:
         raise SettingError("say which world: unskew world --list tells their names")
-    settings = _settings(setting or [])
-    chosen = made(
-        name, users=users, items=items, seed=seed, ratings=ratings, density=density, **settings
-    )
+    chosen = world(name, **vars(size), **_settings(setting or []))
     card = None
-    if to is not None:
-        card = save_world(chosen, to, random=random, truth=truth, format=kind, force=force)
-    if quiet:
+    if output.output is not None:
+        card = save_world(
+            chosen,
+            output.output,
+            random=output.random,
+            truth=output.truth,
+            format=output.format,
+            force=output.force,
+        )
+    if output.quiet:
         return
     print(chosen)
     for what, value in chosen.summary().items():
         print(f"  {what:16} {f'{value:,}' if isinstance(value, int) else f'{value:.4f}'}")
     if card is not None:
         pairs = sum(rows for file, rows in card["files"].items() if file.startswith("truth/"))
-        sampled = card["files"].get(f"random.{kind}", 0)
+        sampled = card["files"].get(f"random.{output.format}", 0)
         print(f"  {'random sample':16} {sampled:,}")
         print(f"  {'truth':16} {pairs:,} pairs")
-        output().print(f"written to {to}", style="dim", markup=False)
+        outputs.say(f"written to {output.output}", dim=True)
 
-
-world.__doc__ = EXAMPLES
 
 COMMON = ("users", "items", "seed", "ratings", "density")
 
 
 def _settings(texts: list[str]) -> dict[str, Any]:
-    """Read KEY=VALUE, numbers as numbers."""
-    found: dict[str, Any] = {}
+    """Read NAME=VALUE, numbers as numbers."""
+    settings: dict[str, Any] = {}
     for text in texts:
-        key, equals, value = (piece.strip() for piece in text.partition("="))
-        key = key.replace("-", "_")
-        if not equals or not key or not value:
-            raise SettingError(f"--set: write KEY=VALUE, such as alpha=1.2, got {text!r}")
-        if key in COMMON:
-            raise SettingError(f"--set {key}: use --{key} instead")
-        if key in found:
-            raise SettingError(f"--set {key} stands twice; leave one out")
-        found[key] = _number(key, value)
-    return found
+        name, equals, value = (piece.strip() for piece in text.partition("="))
+        name = name.replace("-", "_")
+        if not equals or not name or not value:
+            raise SettingError(f"--set: write NAME=VALUE, such as alpha=1.2, got {text!r}")
+        if name in COMMON:
+            raise SettingError(f"--set {name}: use --{name} instead")
+        if name in settings:
+            raise SettingError(f"--set {name} stands twice; leave one out")
+        settings[name] = _number(name, value)
+    return settings
 
 
-def _number(key: str, text: str) -> int | float:
+def _number(name: str, text: str) -> int | float:
     for read in (int, float):
         try:
             return read(text)
         except ValueError:
             continue
-    raise SettingError(f"--set {key}: settings are numbers, got {text!r}")
+    raise SettingError(f"--set {name}: settings are numbers, got {text!r}")
 
 
 def _list() -> None:
     """Print the worlds that have a name."""
-    from rich import box
-    from rich.table import Table
-
     from unskew.worlds.named import WORLDS
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("name", "what it is", "paper", "users x items, ratings", "settings"):
-        table.add_column(column)
-    for name, one in WORLDS.items():
-        size = f"{one.users:,} x {one.items:,}, {one.ratings:,}"
-        settings = ", ".join(f"{key}={value}" for key, value in one.settings().items())
-        table.add_row(name, one.about, one.paper, size, settings)
-    output().print(table)
+    outputs.print_list(
+        ("name", "what it is", "paper", "users x items, ratings", "settings"),
+        [
+            (
+                name,
+                world.about,
+                world.paper,
+                f"{world.users:,} x {world.items:,}, {world.ratings:,}",
+                ", ".join(f"{key}={value}" for key, value in world.settings().items()),
+            )
+            for name, world in WORLDS.items()
+        ],
+    )

@@ -1,0 +1,61 @@
+"""`unskew data get`: download a named data set."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from unskew.cli import outputs
+from unskew.cli.bundles import argument, option
+from unskew.cli.console import messages, progress
+from unskew.cli.options import INPUT, DataDir, Quiet
+from unskew.errors import SettingError
+
+
+def command(
+    name: Annotated[str, argument("A data set, see: unskew data list.")],
+    data_dir: DataDir,
+    yes: Annotated[
+        bool, option(INPUT, "Accept the licence without asking.", "--yes", default=False)
+    ],
+    quiet: Quiet,
+) -> None:
+    """Download a data set: checked, unpacked, whole or not at all.
+
+    What could be checked is printed, and kept in the folder's download.json: a checksum where one
+    is published, else the size and the checksums inside the archive.
+
+    [bold]Examples[/bold]
+
+      unskew data get ml-1m
+
+      unskew data get coat --data-dir ~/data --yes
+    """
+    from unskew.data import catalog
+
+    entry = catalog.named(name)
+    there = catalog.is_there(entry, data_dir)
+    if entry.archive is not None and not there:
+        size = "" if entry.size is None else f", {entry.size / 1e6:,.0f} MB"
+        messages().print(
+            f"{entry.title}{size}\n  from     {entry.archive}\n  page     {entry.address}\n"
+            f"  licence  {entry.licence}",
+            markup=False,
+        )
+        _accept(yes)
+    with progress(f"getting {entry.name}", quiet) as move:
+        folder = catalog.get(name, data_dir, progress=move)
+    outputs.say(f"{entry.title} is there {'already' if there else 'now'}: {folder}")
+    receipt = catalog.receipt(folder)
+    if receipt is not None:
+        outputs.say(str(receipt))
+
+
+def _accept(yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise SettingError("say --yes to accept the licence")
+    typer.confirm("Do you accept the licence?", abort=True, err=True)

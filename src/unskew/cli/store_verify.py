@@ -1,0 +1,28 @@
+"""`unskew store verify`: check the results of a store."""
+
+from __future__ import annotations
+
+import typer
+
+from unskew.cli import inputs
+from unskew.cli.options import StoreArgument
+from unskew.cli.outputs import counted
+
+
+def command(folder: StoreArgument) -> None:
+    """Check every result against its digest; exit 1 when something is wrong.
+
+    [bold]Examples[/bold]
+
+      unskew store verify results/
+    """
+    store = inputs.open_store(folder)
+    problems = store.verify()
+    for line in problems:
+        print(line)
+    results = sum(1 for _ in store.entries())
+    print(
+        f"{counted(results, 'result is', 'results are')} whole, {counted(len(problems), 'problem')}"
+    )
+    if problems:
+        raise typer.Exit(1)

@@ -1,0 +1,185 @@
+"""`unskew study run`: a paper, run again, with a verdict on each of its claims."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from unskew.checks import MOST_DRAWS, as_count
+from unskew.cli import inputs, outputs
+from unskew.cli.bundles import argument, bundle, option
+from unskew.cli.console import messages, named_progress
+from unskew.cli.console import output as screen_of_results
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    OUTPUT,
+    Liked,
+    NamedFileOptions,
+    PlanData,
+    RandomFile,
+    ReportOptions,
+    StoredOptions,
+)
+from unskew.cli.sources import split_source
+from unskew.errors import SettingError
+
+if TYPE_CHECKING:
+    from unskew.data.dataset import Dataset
+    from unskew.studies.result import StudyResult
+
+STYLES = {
+    "holds": "green",
+    "differs": "yellow",
+    "not settled": "yellow",
+    "contradicts": "red",
+    "failed": "red",
+}
+
+
+@bundle
+class StudyOptions:
+    """Which data a study takes, and what it checks."""
+
+    data: PlanData
+    random: RandomFile
+    stand_in: Annotated[
+        bool, option(INPUT, "Take the small built-in world.", "--stand-in", default=False)
+    ]
+    files: NamedFileOptions
+    quick: Annotated[
+        bool | None, option(MEASURE, "Fewer repetitions, or as the paper.", "--quick/--full")
+    ]
+    amount: Annotated[
+        list[str] | None,
+        option(MEASURE, "NAME=NUMBER, such as permutations=1000. Repeatable."),
+    ]
+    claims: Annotated[str | None, option(MEASURE, "Only these claims, between commas.")]
+    liked: Liked
+
+
+def command(
+    name: Annotated[str, argument("The paper: see unskew study list.", "NAME")],
+    options: StudyOptions,
+    stored: StoredOptions,
+    csv: Annotated[
+        Path | None, option(OUTPUT, "Also write all numbers here, as CSV.", metavar="DIR")
+    ],
+    output: ReportOptions,
+) -> None:
+    """Run a paper's experiments again, and say of each of its claims whether it holds.
+
+    Takes the paper's own data where the data folder has them, else a small built-in world. Writes
+    one HTML page: verdicts, figures beside what was published, the ledger, the card.
+
+    [bold]Examples[/bold]
+
+      unskew study run mena2021
+
+      unskew study run valcarce2018 --data-dir data/ --workers 2 --store studies/ --csv numbers/
+
+      unskew study run bellogin2017 --claims 0-01,0-02,0-09
+
+      unskew study run castells2018 --data my.parquet --liked 4 --quick
+
+      unskew study run carraro2020 --data chosen.csv --random random.csv
+
+    With --data, the claims become questions about your data.
+    """
+    from unskew.studies.run import study
+
+    outputs.report_kind(output)
+    data = None if options.data is None else read_data(str(options.data), options.files)
+    sample = inputs.read_random_file(options.random, options.files)
+    with named_progress(output.quiet) as move:
+        result = study(
+            name,
+            data,
+            random=sample,
+            data_dir=options.files.data_dir,
+            stand_in=options.stand_in,
+            quick=options.quick,
+            amounts=_amounts(options.amount),
+            claims=inputs.between_commas(options.claims),
+            liked=options.liked,
+            progress=move,
+            **vars(stored),
+        )
+    show(result, output.quiet)
+    outputs.write_report(result, output, name)
+    if csv is not None:
+        result.to_csv(csv)
+        if not output.quiet:
+            messages().print(f"all numbers are in {csv}", markup=False)
+
+
+def read_data(source: str, files: NamedFileOptions) -> str | Dataset:
+    """Load a file; the name of a data set stays one, as studies load those in their own way."""
+    from unskew.data.catalog import read_name
+
+    named = read_name(source)
+    if named is not None:
+        if files.columns is not None or files.duplicates != "error":
+            raise SettingError("--columns and --duplicates are for files, not named data sets")
+        entry, options = named
+        return inputs.load_data(source, files) if options else entry.name
+    if files.data_dir is not None and not Path(split_source(source)[0]).is_file():
+        raise SettingError(f"--data {source}: no such file, and no data set of that name")
+    return inputs.load_data(source, replace(files, data_dir=None))
+
+
+def _amounts(texts: list[str] | None) -> dict[str, int]:
+    amounts = {}
+    for text in texts or []:
+        name, _, value = (piece.strip() for piece in text.partition("="))
+        try:
+            number = int(value)
+        except ValueError:
+            raise SettingError(
+                f"--amount {text!r}: write NAME=NUMBER, such as permutations=1000"
+            ) from None
+        amounts[name] = as_count(f"--amount {name}", number, 0, MOST_DRAWS)
+    return amounts
+
+
+def show(result: StudyResult, quiet: bool) -> None:
+    """Print the verdicts, and below them in full what does not hold."""
+    if not quiet:
+        _show_verdicts(result)
+    screen_of_results().print(result.summary(), markup=False)
+    for remark in result.remarks():
+        outputs.note(remark)
+    if result.is_other_data and not quiet:
+        outputs.note("not the paper's own data: its claims are questions about these")
+
+
+def _show_verdicts(result: StudyResult) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = screen_of_results()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in result.display_table().columns:
+        table.add_column(column, overflow="fold")
+    for row in result.display_table().iter_rows():
+        table.add_row(*map(Text, row[:-1]), Text(row[-1], style=STYLES.get(row[-1], "dim")))
+    screen.print(table)
+    for claim in result.ledger.iter_rows(named=True):
+        if claim["verdict"] in ("differs", "not settled", "contradicts"):
+            text = f"{claim['claim']} {claim['verdict']}: {claim['says']} {claim['note']}"
+            screen.print(Text(text.strip(), style=STYLES[claim["verdict"]]))
+    for (verdict, reason), claims in _reasons(result).items():
+        outputs.note(f"{verdict}: {reason}: {claims}")
+    for place, reason in result.left_out.items():
+        outputs.note(f"not drawn: {place}: {reason}")
+
+
+def _reasons(result: StudyResult) -> dict[tuple[str, str], str]:
+    """Return why claims have no verdict, with the claims."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in result.ledger.iter_rows(named=True):
+        if row["verdict"] in ("failed", "data not there", "not checkable"):
+            reasons.setdefault((row["verdict"], row["note"]), []).append(row["claim"])
+    return {reason: " ".join(claims) for reason, claims in reasons.items()}

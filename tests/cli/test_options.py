@@ -1,0 +1,234 @@
+"""Options: each has one text and one default, in every command that has it."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import unskew as us
+from shared.commands import COMMANDS
+from unskew.auditing.null import null_experiment
+from unskew.auditing.true_values import truth
+from unskew.cli.bundles import REQUIRED, argument, bundle, option, with_options
+from unskew.cli.options import INPUT, INTERVALS, MEASURE, OUTPUT, RUNNING, TEST, USERS
+from unskew.worlds.saved import save_world
+
+OTHER_MEANING = {
+    "--algorithm": {"recommend"},
+    "--alpha": {"intervene"},
+    "--by": {"split", "strata"},
+    "--cluster": {"evaluate"},
+    "--depth": {"recommend"},
+    "--designs": {"bias null"},
+    "--exponent": {"intervene"},
+    "--folds": {"split"},
+    "--head": {"split"},
+    "--items": {"world", "bias truth"},
+    "--metric": {"audit"},
+    "--of": {"strata"},
+    "--overlap": {"split"},
+    "--per-user": {"split"},
+    "--quick": {"audit"},
+    "--random": {"world"},
+    "--run": {"bias pairs"},
+    "--samples": {"robustness"},
+    "--save": {"demo"},
+    "--share": {"bias null"},
+    "--smoothing": {"intervene"},
+    "--store": {"plan check"},
+    "--targets": {"recommend", "bias truth"},
+    "--test": {"power", "recommend", "split", "bias truth"},
+    "--ties": {"recommend", "split"},
+    "--train": {"recommend"},
+    "--users": {"bias describe", "bias pairs", "bias truth", "estimate", "recommend", "world"},
+    # What is written: a table, a report, a folder, ranked lists.
+    "--output": {
+        *("audit", "demo", "study run"),
+        *("intervene", "split", "world"),
+        "recommend",
+    },
+    "--format": {
+        *("audit", "study run", "world"),
+        *("bias describe", "bias null", "bias pairs", "bias truth", "data info"),
+    },
+}
+"""Commands in which an option means something else, or takes other values, than in the rest."""
+OTHER_DEFAULT = {
+    ("--digits", "robustness"): 3,
+    ("--seed", "demo"): 7,
+    ("--users", "bias null"): "all",
+    **{
+        (name, command): REQUIRED
+        for name in ("--judgments", "--run")
+        for command in ("evaluate", "estimate")
+    },
+}
+"""Commands in which an option has another default than in the rest."""
+
+
+def options_of(command):
+    """Return the options of a command under their long names."""
+    return {
+        max(one.opts, key=len): one
+        for one in COMMANDS[command].params
+        if one.param_type_name == "option" and "--help" not in one.opts
+    }
+
+
+def default_of(one):
+    return REQUIRED if one.required else one.default
+
+
+NAMES = sorted({name for command in COMMANDS for name in options_of(command)})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_text_and_one_default(name):
+    rest = {
+        command: options_of(command)[name]
+        for command in COMMANDS
+        if name in options_of(command) and command not in OTHER_MEANING.get(name, ())
+    }
+    assert len({one.help for one in rest.values()}) == 1
+    defaults = {
+        command: default_of(one)
+        for command, one in rest.items()
+        if (name, command) not in OTHER_DEFAULT
+    }
+    assert len({repr(default) for default in defaults.values()}) == 1, defaults
+
+
+def test_exceptions_are_exceptions():
+    for name, commands in OTHER_MEANING.items():
+        assert all(name in options_of(command) for command in commands), name
+        assert any(
+            name in options_of(command) for command in COMMANDS if command not in commands
+        ), name
+    for (name, command), default in OTHER_DEFAULT.items():
+        assert default_of(options_of(command)[name]) == default
+
+
+FUNCTIONS = {
+    "evaluate": us.evaluate,
+    "compare": us.compare,
+    "estimate": us.estimate,
+    "power": us.stats.power,
+    "robustness": us.stats.robustness,
+    "strata": us.unbiased.strata,
+    "bias describe": us.bias.describe_bias,
+    "bias pairs": us.bias.item_pairs,
+    "bias null": null_experiment,
+    "bias truth": truth,
+    "run": us.run_plan,
+    "world": save_world,
+    "audit": us.audit,
+    "study run": us.study,
+}
+
+
+@pytest.mark.parametrize("command", FUNCTIONS)
+def test_defaults_are_those_of_the_function(command):
+    """Where one of them is None, the other says what that means."""
+    parameters = inspect.signature(FUNCTIONS[command]).parameters
+    shared = {
+        one.name: default_of(one)
+        for one in options_of(command).values()
+        if one.name in parameters and one.name not in ("liked", "format", "relevance", "to")
+    }
+    assert shared
+    for name, default in shared.items():
+        theirs = parameters[name].default
+        if None not in (default, theirs) and theirs is not inspect.Parameter.empty:
+            assert default == theirs, name
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_panels_have_stable_names_and_a_stable_order(command):
+    shown = [one.rich_help_panel for one in options_of(command).values()]
+    shared = [INPUT, MEASURE, USERS, RUNNING, OUTPUT]
+    places = [shared.index(panel) for panel in dict.fromkeys(shown) if panel in shared]
+    assert places == sorted(places)
+    own = {panel for panel in shown if panel not in (*shared, TEST, INTERVALS)}
+    assert len(own) <= 5
+
+
+# The mechanism
+
+
+Number = Annotated[int, option("Numbers", "A number.", "--number", "-n", default=3)]
+
+
+@bundle
+class Inner:
+    number: Number
+    name: Annotated[str | None, option("Names", "A name.")]
+
+
+@bundle
+class Outer:
+    inner: Inner
+    flag: Annotated[bool, option("Names", "A flag.", "--flag", default=False)]
+
+
+@bundle
+class OtherDefault(Inner):
+    number: Number = 5
+
+
+def run(function, *arguments):
+    app = typer.Typer()
+    app.command()(with_options(function))
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_bundles_hold_what_was_given():
+    calls = []
+
+    def command(file: Annotated[Path, argument("A file.")], outer: Outer) -> None:
+        """Do it."""
+        calls.append((file, outer))
+
+    assert run(command, "a.csv", "-n", 4, "--flag").exit_code == 0
+    assert run(command, "a.csv").exit_code == 0
+    assert calls == [
+        (Path("a.csv"), Outer(inner=Inner(number=4, name=None), flag=True)),
+        (Path("a.csv"), Outer(inner=Inner(number=3, name=None), flag=False)),
+    ]
+    text = run(command, "--help").output
+    assert "Do it." in text
+    assert "A number." in text
+    assert run(command).exit_code == 2
+
+
+def test_a_bundle_and_a_command_may_say_another_default():
+    calls = []
+
+    def command(inner: OtherDefault, count: Annotated[int, option("", "", default=1)] = 2) -> None:
+        calls.append((inner.number, count))
+
+    assert run(command).exit_code == 0
+    assert calls == [(5, 2)]
+
+
+def test_required_options():
+    def command(name: Annotated[str, option("Names", "A name.", default=REQUIRED)]) -> None:
+        assert name == "x"
+
+    assert run(command, "--name", "x").exit_code == 0
+    assert run(command).exit_code == 2
+
+
+def test_only_the_command_asked_for_is_imported():
+    code = (
+        "import sys; from unskew.cli import main\n"
+        "try: main(['metrics', 'P'])\n"
+        "except SystemExit: pass\n"
+        "print({'unskew.cli.audit', 'unskew.cli.split'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
