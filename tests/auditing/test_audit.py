@@ -154,7 +154,7 @@ def test_the_lists_are_those_that_the_designs_judged(found):
 
 
 def test_the_truth_is_that_of_the_world(found, shop):
-    from unskew.auditing.true_values import truth
+    from unskew.auditing.true_scores import truth
 
     plan = us.Plan(
         us.splits.Random(test=0.2),
@@ -173,7 +173,7 @@ def test_the_truth_is_that_of_the_world(found, shop):
 def test_random_ratings_are_a_truth_too(shop):
     data = us.Dataset("mine", shop.ratings, shop.random(0.2), (1, 5), 4)
     made = audit(data, "quick", algorithms=FEW, designs=["all-items", "u1r"], **SMALL)
-    assert "randomly chosen items" in made.truth.meant
+    assert "randomly chosen items" in made.truth.source_name
     assert made.data.table()["part"].to_list() == ["observed", "random"]
     other = audit(
         shop.ratings,

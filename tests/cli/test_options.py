@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import unskew as us
 from shared.commands import COMMANDS
 from unskew.auditing.null import null_experiment
-from unskew.auditing.true_values import truth
+from unskew.auditing.true_scores import truth
 from unskew.cli.bundles import REQUIRED, argument, bundle, option, with_options
 from unskew.cli.options import INPUT, INTERVALS, MEASURE, OUTPUT, RUNNING, TEST, USERS
 from unskew.worlds.saved import save_world

@@ -263,7 +263,7 @@ def _truth(found: Found) -> str:
     orders = found.truth.orders(found.metric)
     first = orders.filter(pl.col("true") == 1)["system"].to_list()
     observed = found.order()[0]
-    text = f"It is known here ({found.truth.meant}): in truth {_list(first)} "
+    text = f"It is known here ({found.truth.source_name}): in truth {_list(first)} "
     text += "is best" if len(first) == 1 else "are best"
     if observed in first:
         text += f", as {found.common} says"

@@ -125,7 +125,7 @@ def ways_of_level(level: Level, designs: Sequence[str] | None = None) -> list[Wa
 
 def ways_of_plan(plan: Plan) -> list[Way]:
     """Return the designs of a plan, under the names by which a study of the truth calls them."""
-    from unskew.auditing.true_values import design_name
+    from unskew.auditing.true_scores import design_name
 
     return [
         Way(design_name(plan, number, view), f"{split!r}, {view.targets!r}", split, view)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.auditing import observed_and_true
+from unskew.auditing import truth_sources
 from unskew.checks import as_count, as_share, checked, choose, portion
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
@@ -283,7 +283,7 @@ def intervention_study(
     labels = [one.kind if kinds.count(one.kind) == 1 else repr(one) for one in designs]
     if not designs or len(set(labels)) < len(labels):
         raise SettingError(f"interventions must be several, each once; got {labels}")
-    choose("overlap", overlap, observed_and_true.OVERLAP)
+    choose("overlap", overlap, truth_sources.OVERLAP)
     as_count("repetitions", repetitions)
     if as_share("weights", weights) + as_share("validation", validation) >= 1:
         raise SettingError(f"weights={weights} and validation={validation} leave nothing to judge")
@@ -319,7 +319,7 @@ def intervention_study(
             drawn = design.sample(split.test, train, learnt, seed=own).ratings
             sets[label] = Split(train, drawn)
         for label, one in sets.items():
-            means = observed_and_true.scores_on(AllItems().lists(one, rule), models, how).averages()
+            means = truth_sources.scores_on(AllItems().lists(one, rule), models, how).averages()
             rows += [
                 {
                     "repetition": number,
@@ -395,7 +395,7 @@ def _tuned(
     first = replace(how, metrics=how.metrics[:1])
     best, least = tried[0], -math.inf
     for one in tried:  # one at a time: models can be large
-        score = observed_and_true.scores_on(lists, {name: fit(one)}, first).averages()[name]
+        score = truth_sources.scores_on(lists, {name: fit(one)}, first).averages()[name]
         value = next(iter(score.values())).value
         if value > least:
             best, least = one, value

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from unskew.auditing.null import NullExperiment
-from unskew.auditing.true_values import Truth
+from unskew.auditing.true_scores import Truth
 from unskew.bias.decomposition import Margins
 from unskew.bias.describe import BiasReport
 from unskew.checks import choose

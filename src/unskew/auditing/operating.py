@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32
-from unskew.auditing import observed_and_true
-from unskew.auditing.true_values import applied, design_name
+from unskew.auditing import truth_sources
+from unskew.auditing.true_scores import applied, design_name
 from unskew.checks import as_count, checked
 from unskew.data.relevance import Relevance
 from unskew.engine.rng import draw
@@ -287,7 +287,7 @@ class _Trial:
     alpha: float
 
     def outcome(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        source = observed_and_true.source_of(self.world, None, None, None, "to-training", self.plan)
+        source = truth_sources.source_of(self.world, None, None, None, "to-training", self.plan)
         null = redraw(source.ratings, "iid", self.plan.seed)
         nothing, _ = self._observed(source, null, False)
         seen, true = self._observed(source, source.ratings, True)
@@ -306,14 +306,14 @@ class _Trial:
         return rows, effects
 
     def _observed(
-        self, source: observed_and_true.Source, ratings: Any, planted: bool
+        self, source: truth_sources.Source, ratings: Any, planted: bool
     ) -> tuple[dict[str, list[Scores]], dict[str, list[Scores]]]:
         """Return the scores that the plan observes, and the true ones where systems are planted."""
         seen: dict[str, list[Scores]] = {}
         true: dict[str, list[Scores]] = {}
-        for number, fold, split in observed_and_true.each_split(self.plan, ratings):
+        for number, fold, split in truth_sources.each_split(self.plan, ratings):
             key = self.plan.splits[number].draw_key, fold
-            models = observed_and_true.fit_all(self.plan.systems, split.train, self.plan.seed, *key)
+            models = truth_sources.fit_all(self.plan.systems, split.train, self.plan.seed, *key)
             if planted:
                 models |= self._planted()
                 meant = source.judge(models, split.train, self.plan)
@@ -324,7 +324,7 @@ class _Trial:
                     design = f"{self.plan_name} {design}" if several else self.plan_name
                 judged = applied(view, split, source, self.plan.seed)
                 lists = view.targets.lists(judged, self.plan.relevance, seed=self.plan.seed)
-                scores = observed_and_true.scores_on(lists, models, self.plan)
+                scores = truth_sources.scores_on(lists, models, self.plan)
                 seen.setdefault(design, []).append(scores)
                 if planted:
                     true.setdefault(design, []).append(meant)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import frozen
-from unskew.auditing import observed_and_true
+from unskew.auditing import truth_sources
 from unskew.auditing.analyses import (
     Findings,
     Progress,
@@ -26,7 +26,7 @@ from unskew.auditing.analyses import (
 from unskew.auditing.designs import Level, Way, plan_of_level, plans_of, ways_of_level, ways_of_plan
 from unskew.auditing.measurements import LEVEL
 from unskew.auditing.null import NullExperiment, null_experiment
-from unskew.auditing.true_values import Truth
+from unskew.auditing.true_scores import Truth
 from unskew.bias.describe import describe_bias
 from unskew.data.catalog import load
 from unskew.data.dataset import Dataset
@@ -87,7 +87,7 @@ class Job:
     """What the user gave, as a data set or world."""
     name: str
     ratings: Ratings
-    known: observed_and_true.Source | None
+    known: truth_sources.Source | None
     """Where the truth is known."""
     plan: Plan
     ways: tuple[Way, ...]
@@ -146,7 +146,7 @@ class Job:
             plan = replace(plan, metrics=(label, *plan.metrics))
         known = None
         if isinstance(source, World) or random is not None or source.random is not None:
-            known = observed_and_true.source_of(source, random, None, None, "to-training", plan)
+            known = truth_sources.source_of(source, random, None, None, "to-training", plan)
             ratings = known.ratings
         return cls(
             source,
@@ -174,7 +174,7 @@ class Job:
         null = self._null([way for way in possible if self._may_be_null(way)])
         lists, true = self._lists(possible, splits)
         found = Findings(self.metric, self.level, self.plan.seed, self.skipped, self.told)
-        mar = self.known.random if isinstance(self.known, observed_and_true.Sampled) else None
+        mar = self.known.random if isinstance(self.known, truth_sources.Sampled) else None
         dataset = Dataset(
             self.name,
             self.ratings,
@@ -417,7 +417,7 @@ class _Trained:
     def model(self) -> Any:
         """The model that the designs judged: the same stream of chance."""
         made = key_of({"split": self.splitter.draw_key})
-        return observed_and_true.fit_all(
+        return truth_sources.fit_all(
             {self.label: self.system}, self.split.train, self.job.plan.seed, made, 0
         )[self.label]
 
@@ -466,12 +466,12 @@ class _Trained:
             frozen(table["score"].to_numpy()),
         )
 
-    def true(self, known: observed_and_true.Source) -> Scores:
+    def true(self, known: truth_sources.Source) -> Scores:
         """Return what the truth says of it."""
         plan = self.job.plan
         labels = tuple(str(name) for name in plan.metrics)
-        of: Any = known.random.fingerprint if isinstance(known, observed_and_true.Sampled) else None
-        if isinstance(known, observed_and_true.Simulated):
+        of: Any = known.random.fingerprint if isinstance(known, truth_sources.Sampled) else None
+        if isinstance(known, truth_sources.Simulated):
             of = known.world.describe()
         told = self._told(
             "truth",

@@ -461,7 +461,7 @@ def _truth(found: Found) -> Section:
         rows = truth.agreement().filter(pl.col("metric") == found.metric)
         several = any(len(parts) > 1 for parts in found.scores.values())
         first = " Observed and true are of the first split of each design." if several else ""
-        blocks.append(Words(f"The truth: {truth.meant}.{first}"))
+        blocks.append(Words(f"The truth: {truth.source_name}.{first}"))
         if rows["tau"].null_count() < rows.height:
             blocks.append(Picture(charts.agreement_with_truth(rows.to_dicts(), found.metric)))
         blocks.append(

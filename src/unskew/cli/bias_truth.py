@@ -143,7 +143,7 @@ def command(
     an interval over users. Both are of the users for whom the metric is defined (recall: those with
     a liked test item); columns ending in _zero count the others as 0.
     """
-    from unskew.auditing.true_values import truth
+    from unskew.auditing.true_scores import truth
 
     figures = outputs.figures_of(output.figure, ("truth",))
     data, sample = sources.read(seed)

@@ -11,7 +11,7 @@ import polars as pl
 
 from unskew.auditing.null import null_experiment
 from unskew.auditing.null_designs import published_designs, simple_systems
-from unskew.auditing.true_values import truth
+from unskew.auditing.true_scores import truth
 from unskew.data.relevance import Relevance
 from unskew.evaluation.chance import fairness
 from unskew.evaluation.evaluate import evaluate

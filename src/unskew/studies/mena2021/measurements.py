@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
-from unskew.auditing.true_values import Truth, truth
+from unskew.auditing.true_scores import Truth, truth
 from unskew.bias.describe import BiasReport, describe_bias, pearson
 from unskew.bias.steepness import dense_ranks
 from unskew.data.ratings import Ratings

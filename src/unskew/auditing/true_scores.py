@@ -7,7 +7,7 @@ trained once per split and judged twice: as the protocol does it, and by the tru
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -16,15 +16,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.auditing import observed_and_true
+from unskew.auditing import truth_sources
 from unskew.checks import checked, choose
-from unskew.errors import SettingError
 from unskew.evaluation.scores import UNDEFINED, Mean, Scores
 from unskew.experiment.plan import Plan, PlanView
 from unskew.metrics.names import parse
 from unskew.report.charts import MOST_ROWS, Figure, as_figure
 from unskew.report.result import Result
-from unskew.splits.interventions import Design, Skew, Wtd, WtdH
 from unskew.splits.split import Split
 from unskew.stats.order_agreement import BOOTSTRAP, agreement
 from unskew.targets.designs import Targets
@@ -41,8 +39,8 @@ class Truth(Result):
     Made by `truth`.
     """
 
-    meant: str
-    """The truth that is meant, in words."""
+    source_name: str
+    """What the truth is, in words."""
     observed: Mapping[str, tuple[Scores, ...]]
     """By design: scores of each split."""
     true: Mapping[str, tuple[Scores, ...]]
@@ -258,14 +256,14 @@ class Truth(Result):
             .encode(**ends)
         )
         chart = alt.layer(diagonal, points).properties(width=360, height=360)
-        return as_figure(chart, "Observed and true", [f"truth: {self.meant}"], rows)
+        return as_figure(chart, "Observed and true", [f"truth: {self.source_name}"], rows)
 
     def _explanation(self) -> list[str]:
         splits = {design: len(parts) for design, parts in self.observed.items()}
         several = sorted(set(splits.values()))
         first = next(iter(self.observed.values()))[0]
         lines = [
-            f"truth: {self.meant}",
+            f"truth: {self.source_name}",
             f"means over {' or '.join(map(str, several))} splits; {first.users}; "
             f"{first.relevance}; error in percent of the truth",
         ]
@@ -289,7 +287,7 @@ class Truth(Result):
 
     def _content(self) -> dict[str, object]:
         return {
-            "truth": self.meant,
+            "truth": self.source_name,
             "level": self.level,
             "rows": self.table(),
             "agreement": self.agreement(),
@@ -298,7 +296,7 @@ class Truth(Result):
         }
 
     def _summary(self) -> str:
-        return f"{len(self.designs)} designs, {len(self.systems)} systems; {self.meant}"
+        return f"{len(self.designs)} designs, {len(self.systems)} systems; {self.source_name}"
 
 
 @dataclass(frozen=True)
@@ -314,18 +312,6 @@ class _Without:
         why = next((what for what, count in self.lacking.items() if count == self.undefined), None)
         cause = f", who have no {why} test item" if why and self.undefined else ""
         return f"{self.undefined:,} of {self.users:,} users{cause}"
-
-
-def _means(parts: Sequence[Scores]) -> dict[str, dict[str, float]]:
-    """Return the means over splits, by system and metric, of users for whom it is defined."""
-    every = [part.averages(undefined="skip") for part in parts]
-    return {
-        system: {
-            metric: math.fsum(one[system][metric].value for one in every) / len(every)
-            for metric in own
-        }
-        for system, own in every[0].items()
-    }
 
 
 @checked
@@ -375,7 +361,7 @@ def truth(
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.auditing.true_values import truth
+    >>> from unskew.auditing.true_scores import truth
     >>> shop = us.world("shop", users=120, items=60, seed=1)
     >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
     >>> plan = us.Plan(algorithms=systems, metrics=["P@5", "anti-P@5"])
@@ -383,23 +369,21 @@ def truth(
     >>> found.table().columns[:6]
     ['design', 'system', 'metric', 'observed', 'true', 'error']
     """
-    source = observed_and_true.source_of(data, random, weights, targets, overlap, plan)
+    source = truth_sources.source_of(data, random, weights, targets, overlap, plan)
     views = plan.views()
     observed: dict[str, list[Scores]] = {}
     true: dict[str, list[Scores]] = {}
     facts: dict[str, dict[str, Any]] = {}
-    for done, (number, fold, split) in enumerate(
-        observed_and_true.each_split(plan, source.ratings), 1
-    ):
+    for done, (number, fold, split) in enumerate(truth_sources.each_split(plan, source.ratings), 1):
         key = plan.splits[number].draw_key, fold
-        models = observed_and_true.fit_all(plan.systems, split.train, plan.seed, *key)
-        meant = source.judge(models, split.train, plan)
+        models = truth_sources.fit_all(plan.systems, split.train, plan.seed, *key)
+        true_scores = source.judge(models, split.train, plan)
         for view in views:
             name = design_name(plan, number, view)
             judged = applied(view, split, source, plan.seed)
             lists = view.targets.lists(judged, plan.relevance, seed=plan.seed)
-            observed.setdefault(name, []).append(observed_and_true.scores_on(lists, models, plan))
-            true.setdefault(name, []).append(meant)
+            observed.setdefault(name, []).append(truth_sources.scores_on(lists, models, plan))
+            true.setdefault(name, []).append(true_scores)
             facts.setdefault(name, {"train": len(split.train), "test": len(judged.test)})
         if progress is not None:
             total = len(plan.folds(source.ratings))
@@ -415,7 +399,7 @@ def truth(
     )
 
 
-def applied(view: PlanView, split: Split, source: observed_and_true.Source, seed: int) -> Split:
+def applied(view: PlanView, split: Split, source: truth_sources.Source, seed: int) -> Split:
     """Return the split as a view judges it; an intervention may learn from random ratings."""
     if view.intervention is None:
         return view.apply(split, seed)
@@ -440,239 +424,3 @@ def design_name(plan: Plan, split: int, view: PlanView) -> str:
         kinds = [one.kind for one in plan.interventions]
         parts.append(change.kind if kinds.count(change.kind) == 1 else repr(change))
     return " ".join(parts) or f"{plan.splits[split].name} {view.targets!r}"
-
-
-# Sweeps
-
-
-@dataclass(frozen=True, eq=False)
-class Sweep(Result):
-    """Errors of interventions by share and exponent. Made by `sweep`."""
-
-    truth: Truth
-    points: tuple[tuple[str, float, float], ...]
-    """Kind, size and exponent of each design of `truth`, in its order."""
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per intervention, share, exponent and metric.
-
-        `mean_error` is the mean size of the errors of the systems in percent; `tau` as in
-        `Truth.agreement`.
-        """
-        told = {
-            design: {"kind": kind, "size": size, "exponent": exponent}
-            for design, (kind, size, exponent) in zip(self.truth.designs, self.points, strict=True)
-        }
-        rows = [
-            {
-                **told[row["design"]],
-                **{key: row[key] for key in ("metric", "mean_error", "tau", "low", "high")},
-            }
-            for row in self.truth.agreement().iter_rows(named=True)
-        ]
-        schema = {
-            "kind": pl.String,
-            "size": pl.Float64,
-            "exponent": pl.Float64,
-            "metric": pl.String,
-        }
-        numbers = dict.fromkeys(("mean_error", "tau", "low", "high"), pl.Float64)
-        return pl.DataFrame(rows, schema={**schema, **numbers})
-
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw the mean error over the exponent, a line per share, a panel per intervention."""
-        import altair as alt
-
-        names = self.truth.metrics
-        label = choose("metric", metric or names[0], names)
-        rows = self.table().filter(pl.col("metric") == label).drop_nulls("mean_error").to_dicts()
-        chart = (
-            alt.Chart(alt.NamedData(name="rows"))
-            .mark_line(point=True)
-            .encode(
-                x=alt.X("exponent:Q"),
-                y=alt.Y("mean_error:Q", title="mean size of the error, %"),
-                color=alt.Color("size:N"),
-            )
-            .properties(width=200, height=220)
-            .facet(column=alt.Column("kind:N", title=None))
-        )
-        return as_figure(chart, f"Errors of {label}", [f"truth: {self.truth.meant}"], rows)
-
-    def _content(self) -> dict[str, object]:
-        return {"truth": self.truth.meant, "rows": self.table()}
-
-    def _explanation(self) -> list[str]:
-        return [f"truth: {self.truth.meant}"]
-
-
-@checked
-def sweep(
-    data: object,
-    plan: Plan,
-    *,
-    sizes: Sequence[float] = (0.1, 0.3, 0.5, 0.7),
-    exponents: Sequence[float] = (0.0, 0.5, 1.0, 1.5, 2.0),
-    interventions: Sequence[Design] | None = None,
-    bootstrap: int = 0,
-    **settings: Any,
-) -> Sweep:
-    """Try interventions with several shares of the test part and several exponents.
-
-    Parameters
-    ----------
-    data, plan, settings
-        As in `truth`; the interventions of the plan are not used.
-    sizes
-        Shares of the held-out ratings to draw.
-    exponents
-        Of the item's popularity (SKEW) or weight (WTD, WTD_H).
-    interventions
-        What to vary: SKEW and WTD_H, and WTD where there are random ratings to learn from, unless
-        given.
-    bootstrap
-        Draws of users for the interval of each τ; none unless given.
-
-    Examples
-    --------
-    >>> import unskew as us
-    >>> from unskew.auditing.true_values import sweep
-    >>> shop = us.world("shop", users=120, items=60, seed=1)
-    >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
-    >>> plan = us.Plan(algorithms=systems, metrics=["Recall@5"])
-    >>> sweep(shop, plan, sizes=[0.5], exponents=[0, 1]).table().height
-    6
-    """
-    given = (Skew(), Wtd(), WtdH()) if interventions is None else tuple(interventions)
-    for one in given:
-        if not hasattr(one, "exponent"):
-            raise SettingError(f"{one!r} has no exponent to vary: give Skew, Wtd or WtdH")
-    if not given or not sizes or not exponents:
-        raise SettingError("give at least one intervention, one size and one exponent")
-    varied = [
-        replace(one, size=size, exponent=float(exponent))  # type: ignore[call-arg]
-        for one in given
-        for size in sizes
-        for exponent in exponents
-    ]
-    if len(plan.splits) * len(plan.designs) * len(plan.judgments) > 1:
-        raise SettingError("a sweep takes a plan with one split, one design and one judgment set")
-    found = truth(data, replace(plan, interventions=varied), bootstrap=bootstrap, **settings)
-    points = tuple((one.kind, float(one.size), float(one.exponent)) for one in varied)  # type: ignore[attr-defined]
-    return Sweep(found, points)
-
-
-# Training on what was intervened upon
-
-
-@dataclass(frozen=True, eq=False)
-class DebiasedTraining(Result):
-    """True scores of systems trained on samples of the training ratings.
-
-    Made by `debiased_training`.
-    """
-
-    meant: str
-    """The truth that is meant."""
-    scores: Mapping[str, tuple[Scores, ...]]
-    """By what was trained on: the true scores on each split."""
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per training, system and metric: `true`, and `change` from `full`."""
-        means = {name: _means(parts) for name, parts in self.scores.items()}
-        full = means["full"]
-        rows = [
-            {
-                "training": name,
-                "system": system,
-                "metric": metric,
-                "true": value,
-                "change": value - full[system][metric],
-            }
-            for name, every in means.items()
-            for system, own in every.items()
-            for metric, value in own.items()
-        ]
-        return pl.DataFrame(rows)
-
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw the true value of each system, a mark per training set."""
-        import altair as alt
-
-        table = self.table()
-        names = table["metric"].unique(maintain_order=True).to_list()
-        label = choose("metric", metric or names[0], names)
-        rows = table.filter(pl.col("metric") == label).to_dicts()
-        chart = (
-            alt.Chart(alt.NamedData(name="rows"))
-            .mark_point(filled=True, size=80)
-            .encode(
-                x=alt.X("true:Q", title=f"true {label}"),
-                y=alt.Y("system:N", title=None),
-                color=alt.Color("training:N"),
-                shape=alt.Shape("training:N"),
-            )
-            .properties(width=360)
-        )
-        return as_figure(chart, "Training on less biased data", [f"truth: {self.meant}"], rows)
-
-    def _content(self) -> dict[str, object]:
-        return {"truth": self.meant, "rows": self.table()}
-
-    def _explanation(self) -> list[str]:
-        return [f"truth: {self.meant}; means over the users for whom the metric is defined"]
-
-
-@checked
-def debiased_training(
-    data: object,
-    plan: Plan,
-    *,
-    random: object = None,
-    weights: float | None = None,
-    targets: Targets | None = None,
-    overlap: str = "to-training",
-) -> DebiasedTraining:
-    """Train systems on samples of the training part, and score them by the truth.
-
-    carraro2020 section 7 leaves this open. All rank the same targets: the items outside the whole
-    training part.
-
-    Parameters
-    ----------
-    data, random, weights, targets, overlap
-        As in `truth`.
-    plan
-        Its interventions draw the samples, beside the whole training part (`full`).
-
-    Examples
-    --------
-    >>> import unskew as us
-    >>> from unskew.auditing.true_values import debiased_training
-    >>> shop = us.world("shop", users=120, items=60, seed=1)
-    >>> plan = us.Plan(
-    ...     algorithms=[us.recommend.Popularity()], metrics=["P@5"],
-    ...     interventions=[us.splits.Skew()],
-    ... )
-    >>> debiased_training(shop, plan).table()["training"].to_list()
-    ['full', 'skew']
-    """
-    if not plan.interventions:
-        raise SettingError(
-            "the plan has no interventions: give interventions=[us.splits.Skew(), …]"
-        )
-    source = observed_and_true.source_of(data, random, weights, targets, overlap, plan)
-    kinds = [one.kind for one in plan.interventions]
-    scores: dict[str, list[Scores]] = {}
-    for number, fold, split in observed_and_true.each_split(plan, source.ratings):
-        key = plan.splits[number].draw_key, fold
-        samples = {"full": split.train}
-        for one in plan.interventions:
-            name = one.kind if kinds.count(one.kind) == 1 else repr(one)
-            if one.kind != "full":
-                drawn = one.sample(split.train, split.train, source.weights, seed=plan.seed)
-                samples[name] = drawn.ratings
-        for name, rows in samples.items():
-            models = observed_and_true.fit_all(plan.systems, rows, plan.seed, *key)
-            scores.setdefault(name, []).append(source.judge(models, split.train, plan))
-    return DebiasedTraining(source.name, {name: tuple(own) for name, own in scores.items()})

@@ -11,7 +11,8 @@ import pytest
 import unskew as us
 from shared.commands import invoke
 from shared.real_data import real_data
-from unskew.auditing import observed_and_true
+from unskew.auditing import truth_sources
+from unskew.auditing.intervention_sweep import sweep
 from unskew.auditing.interventions import (
     _parted,
     _relative,
@@ -19,7 +20,8 @@ from unskew.auditing.interventions import (
     carraro2020_systems,
     intervention_study,
 )
-from unskew.auditing.true_values import debiased_training, sweep, truth
+from unskew.auditing.training_samples import debiased_training
+from unskew.auditing.true_scores import truth
 from unskew.data.dataset import Dataset
 from unskew.worlds import worlds
 from unskew.worlds.worlds import World, world
@@ -63,7 +65,7 @@ def test_true_precision_equals_a_plain_twin():
     assert own["P@5"]["true"] == pytest.approx(np.mean(hits), rel=1e-12)
     assert own["anti-P@5"]["true"] == pytest.approx(1 - np.mean(hits), rel=1e-12)
     assert own["Recall@5"]["true"] == pytest.approx(np.mean(recall), rel=1e-12)
-    assert found.meant == "every pair of the world shop, outside training (AllItems())"
+    assert found.source_name == "every pair of the world shop, outside training (AllItems())"
 
 
 def test_blocks_of_users_do_not_matter(monkeypatch):
@@ -190,7 +192,7 @@ def test_random_ratings_as_the_truth():
         assert row["true_zero"] == pytest.approx(true[row["metric"]], rel=1e-12)
     by_hand = truth(data.ratings, plan(), random=data.random, bootstrap=0)
     assert by_hand.table().equals(found.table())
-    assert "without those in training" in found.meant
+    assert "without those in training" in found.source_name
 
 
 def test_random_ratings_in_training_are_left_out_or_count_as_missed():
@@ -216,7 +218,7 @@ def test_random_ratings_in_training_are_left_out_or_count_as_missed():
 def test_what_wtd_learns_from_does_not_judge():
     data = shop(80).dataset(0.3)
     made = plan(interventions=[us.splits.Full(), us.splits.Wtd()])
-    source = observed_and_true.source_of(data, None, 0.25, None, "to-training", made)
+    source = truth_sources.source_of(data, None, 0.25, None, "to-training", made)
     both = [
         {(u, i) for u, i in zip(part.user, part.item, strict=True)}
         for part in (source.weights, source.random)
@@ -224,7 +226,7 @@ def test_what_wtd_learns_from_does_not_judge():
     assert both[0].isdisjoint(both[1])
     assert len(both[0]) + len(both[1]) == len(data.random)
     assert 0.15 < len(both[0]) / len(data.random) < 0.35
-    plain = observed_and_true.source_of(data, None, None, None, "to-training", plan())
+    plain = truth_sources.source_of(data, None, None, None, "to-training", plan())
     assert plain.weights is None
     assert len(plain.random) == len(data.random)
     assert truth(data, made, bootstrap=0).designs == ("full", "wtd")
@@ -249,7 +251,7 @@ def test_what_truth_refuses(data, settings, told):
 
 def test_a_world_must_keep_its_ids():
     small, other = shop(), shop(30)
-    source = observed_and_true.source_of(small, None, None, None, "to-training", plan())
+    source = truth_sources.source_of(small, None, None, None, "to-training", plan())
     with pytest.raises(us.DataError, match="other users"):
         source.judge({"pop": us.recommend.Popularity().fit(other.ratings)}, other.ratings, plan())
 
@@ -265,7 +267,7 @@ def test_result_shows_itself():
     assert moved == [(1, 2), (2, 2)]
     assert "τ_b to the truth" in str(found)
     assert "<table" in found._repr_html_()
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["truth"] == found.meant
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["truth"] == found.source_name
     assert len(found.figure("anti-P@5").to_dict()["datasets"]["rows"]) == 3
     with pytest.raises(us.UnknownName):
         found.figure("P@6")
@@ -310,7 +312,7 @@ def test_training_on_samples_is_scored_by_the_same_truth():
     # All rank the items outside the whole training part.
     split = us.splits.Random().split(small.ratings, 3)[0]
     drawn = us.splits.Skew().sample(split.train, split.train, seed=3).ratings
-    source = observed_and_true.source_of(small, None, None, None, "to-training", made)
+    source = truth_sources.source_of(small, None, None, None, "to-training", made)
     true = source.judge({"pop": us.recommend.Popularity().fit(drawn)}, split.train, made).mean(
         "P@5"
     )
