@@ -19,7 +19,9 @@ from unskew.data.ratings import under_one_numbering
 from unskew.metrics.names import parse
 from unskew.splits.split import Split
 from unskew.stats.correlation import kendall
-from unskew.stats.incompleteness import Robustness, _slot, robustness, user_robustness
+from unskew.stats.incompleteness import robustness, user_robustness
+from unskew.stats.robustness_result import Robustness
+from unskew.stats.sums_over_hits import slot_of
 
 METRICS = [
     "P@5", "P", "set_P", "P(per=list)@7", "Recall@5", "AP", "AP@3", "RR", "nDCG", "nDCG@5", "DCG@4",
@@ -62,8 +64,8 @@ def evaluated(test, runs, metrics, **settings):
 
 
 def test_the_metrics_above_take_the_ways_that_are_meant():
-    assert all(_slot(parse(metric)) is not None for metric in METRICS)
-    assert all(_slot(parse(metric)) is None for metric in OTHERS)
+    assert all(slot_of(parse(metric)) is not None for metric in METRICS)
+    assert all(slot_of(parse(metric)) is None for metric in OTHERS)
 
 
 @pytest.mark.parametrize("users", ["with-test", "with-relevant", "both", "with-list", "with-train"])
@@ -188,7 +190,7 @@ def test_same_bits_for_any_threads_and_memory(data):
 
 
 def test_many_blocks_of_lists_give_the_same_bits(data, monkeypatch):
-    from unskew.stats import incompleteness as module
+    from unskew.stats import sums_over_hits as module
 
     _, test, runs = data
     want = robustness(test, runs, METRICS, shares=[0.4], samples=2, liked=4)

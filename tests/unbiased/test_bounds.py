@@ -11,7 +11,7 @@ import pytest
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.metrics.registry import REGISTRY
-from unskew.unbiased import ips
+from unskew.unbiased import estimates
 from unskew.unbiased.hidden_bias import sensitivity, smallest_gamma, weight_range
 from unskew.unbiased.ips import estimate
 from unskew.unbiased.judgment_budget import judgments_needed
@@ -146,7 +146,7 @@ CHANCE = {"a": 0.7, "b": 0.8, "c": 0.65, "d": 0.6, "f": 0.7}
 @pytest.fixture
 def any_size(monkeypatch):
     """Call estimates usable that rest on a handful of hits: examples worked by hand."""
-    monkeypatch.setattr(ips, "FEW_HITS", 0)
+    monkeypatch.setattr(estimates, "FEW_HITS", 0)
 
 
 @pytest.mark.parametrize(

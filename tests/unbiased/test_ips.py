@@ -21,7 +21,8 @@ from unskew.data.ratings import under_one_numbering
 from unskew.errors import DataError, DataWarning, SettingError, UnknownName
 from unskew.metrics.registry import REGISTRY
 from unskew.splits.split import shared_rows
-from unskew.unbiased.ips import Weights, clipped_weights, estimate
+from unskew.unbiased.ips import estimate
+from unskew.unbiased.judgment_weights import Weights, clipped_weights
 from unskew.unbiased.propensities import propensity
 from unskew.unbiased.weighted_metrics import estimands
 

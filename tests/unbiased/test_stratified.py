@@ -378,7 +378,7 @@ def test_shown():
     assert "the head: the first 1 of 4 strata (10 items)" in text
     assert "shares add up to 1" in text
     assert repr(found) == "StrataReport(4 strata of items, 2 systems, 2 metrics)"
-    assert found._repr_html_().count("<table") == 2
+    assert found._repr_html_().count("<table") == 3  # two metrics and the head
     assert found.heads().columns[-3:] == ["head_share", "low", "high"]
     assert found.heads().height == 4
     row = found.heads().row(0, named=True)

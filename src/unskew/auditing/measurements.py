@@ -25,15 +25,15 @@ from unskew.splits.diagnose import SplitAudit
 from unskew.stats.comparison import Comparison
 from unskew.stats.discrimination import DiscriminativePower
 from unskew.stats.distributions import student_t_quantile
-from unskew.stats.incompleteness import Robustness
 from unskew.stats.order_agreement import Agreement
 from unskew.stats.order_stability import Stability
 from unskew.stats.pairing import paired
+from unskew.stats.robustness_result import Robustness
 from unskew.stats.sample_sizes import SampleSize
+from unskew.unbiased.estimates import Estimates
 from unskew.unbiased.hidden_bias import Sensitivity
-from unskew.unbiased.ips import Estimates
 from unskew.unbiased.judgment_budget import JudgmentsNeeded
-from unskew.unbiased.stratified import StrataReport
+from unskew.unbiased.strata_report import StrataReport
 
 LEVEL = 0.95
 NUMBERS = ("value", "low", "high", "random")

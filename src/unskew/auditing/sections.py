@@ -386,7 +386,7 @@ def _unbiased(found: Found) -> Section:
         )
         blocks.append(Words(f"{made.footer()[0]}."))
         blocks += [Words(f"{note}.", "warning") for note in made.unusable_notes()]
-        fitted = "random ratings" in made.how["propensity"]
+        fitted = "random ratings" in made.settings["propensity"]
         if not fitted and own["usable"].not_().any():
             blocks.append(
                 Words("Random ratings (--random FILE) would allow better propensities.", "warning")

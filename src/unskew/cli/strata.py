@@ -109,7 +109,7 @@ def command(
 def _groups(by: str) -> Any:
     """Return the name of what strata go by, or the table of groups in a file."""
     from unskew.data.readers import read_table
-    from unskew.unbiased.stratified import BY
+    from unskew.unbiased.divisions import BY
 
     if by in BY:
         return by

@@ -275,8 +275,8 @@ class Judged(Result):
         none = frozen(np.zeros(0, np.int32))
         length = np.where(scored > 0, lists.size, 0)  # nothing scored: no list at all
         ranks = Ranks(frozen(np.zeros(len(lists) + 1, np.int64)), none, none, length, none)
-        laid = Ranked.over(ranks, None, self._lists, lists.ids, self.judgments.items, None)
-        return Undrawn(**laid.__dict__, rank=rank, targets=lists)
+        empty = Ranked.over(ranks, None, self._lists, lists.ids, self.judgments.items, None)
+        return Undrawn(**empty.__dict__, rank=rank, targets=lists)
 
     @cached_property
     def with_list(self) -> Mask:

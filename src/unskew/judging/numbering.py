@@ -11,7 +11,7 @@ import polars as pl
 from unskew.arrays import I32, I64, Mask, frozen
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError
-from unskew.judging.remarks import as_notes, strangers
+from unskew.judging.remarks import strangers, warn
 from unskew.judging.shape import Lists, Matched
 from unskew.runs import Run
 from unskew.targets.lists import TargetLists
@@ -143,8 +143,7 @@ def _meet(
         if not users[user_tables[place]].any():
             raise DataError(f"{name}: {strangers('users', run.users, tests.users)}")
         if not items[item_tables[place]].any():
-            text = f"{name}: {strangers('items', run.items, tests.items)}"
-            notes += as_notes(iter([(text, True)]))
+            notes.append(warn(f"{name}: {strangers('items', run.items, tests.items)}"))
     return tuple(notes)
 
 

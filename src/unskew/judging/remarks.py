@@ -153,19 +153,15 @@ def strangers(what: str, mine: Ids, theirs: Ids) -> str:
     return say_strangers(what, *sides)
 
 
-def warn(text: str) -> None:
-    """Warn of the data, at the line outside of this package that called into it."""
+def warn(text: str) -> str:
+    """Warn of the data, where this package was called from; return the text."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("unskew."):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, DataWarning, stacklevel=level)
+    return text
 
 
 def as_notes(remarks: Iterator[Remark]) -> list[str]:
     """Return the sentences; warn of the grave ones."""
-    notes = []
-    for text, is_grave in remarks:
-        notes.append(text)
-        if is_grave:
-            warn(text)
-    return notes
+    return [warn(text) if is_grave else text for text, is_grave in remarks]

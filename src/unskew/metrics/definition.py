@@ -101,7 +101,7 @@ class Definition:
     strata: Strata | None = None
     """How it splits over strata of items."""
     fast_sum: Callable[[Params, int | None], str | None] | None = None
-    """(settings, cutoff) to the sum in `stats.incompleteness` that its mean follows from.
+    """(settings, cutoff) to the sum in `stats.sums_over_hits` that its mean follows from.
 
     None: `robustness` computes a value for every user, which takes longer.
     """

@@ -24,16 +24,9 @@ from unskew.metrics.weighted import Columns, Linear
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.user_draws import at_least_two
-from unskew.unbiased.ips import (
-    LEVEL,
-    RESAMPLES,
-    ROWS,
-    UNUSABLE,
-    Averages,
-    Scales,
-    judge_for_estimates,
-    weigh,
-)
+from unskew.unbiased.estimates import UNUSABLE
+from unskew.unbiased.judgment_weights import judge_for_estimates, weigh
+from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, ROWS, Averages, Scales
 from unskew.unbiased.weighted_metrics import Estimand, estimands
 
 MODELS = ("odds", "weights")

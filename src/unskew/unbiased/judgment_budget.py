@@ -21,17 +21,10 @@ from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.sample_sizes import check_power
 from unskew.stats.user_draws import at_least_two
+from unskew.unbiased.estimates import UNUSABLE, Estimate
 from unskew.unbiased.hidden_bias import linear_form
-from unskew.unbiased.ips import (
-    LEVEL,
-    RESAMPLES,
-    UNUSABLE,
-    Averages,
-    Estimate,
-    Scales,
-    judge_for_estimates,
-    weigh,
-)
+from unskew.unbiased.judgment_weights import judge_for_estimates, weigh
+from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, Averages, Scales
 from unskew.unbiased.weighted_metrics import Estimand, estimands
 
 

@@ -29,7 +29,7 @@ from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.correlation import kendall
 from unskew.stats.user_draws import at_least_two
-from unskew.unbiased.ips import judge_for_estimates, weigh
+from unskew.unbiased.judgment_weights import judge_for_estimates, weigh
 from unskew.unbiased.weighted_metrics import Estimand
 
 

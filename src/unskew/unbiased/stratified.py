@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.arrays import F64, I64, Mask
 from unskew.checks import as_count, check_share, checked, choose
-from unskew.data.ratings import Ids, Ratings
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
-from unskew.errors import DataError, SettingError, unknown_name
+from unskew.errors import SettingError
 from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import Progress, list_columns, prepare, remarks, score
@@ -31,241 +30,13 @@ from unskew.judging.shape import BLOCK, LIKED, Basis, Matched, Scratch
 from unskew.metrics.block import Block
 from unskew.metrics.names import Metric
 from unskew.metrics.strata import Portion
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
-from unskew.report.tables import Table
-from unskew.splits.popularity import item_counts
-from unskew.splits.strata import judgment_bins
 from unskew.stats.pairing import paired
 from unskew.stats.user_draws import reweighted
+from unskew.unbiased.divisions import Division, divide
+from unskew.unbiased.strata_report import BOOTSTRAP, LEVEL, StrataReport, Stratum
 
 METRICS = ("P@10", "Recall@10", "nDCG@10")
 """What is computed when no metrics are named."""
-BY = ("popularity", "activity", "mainstreamness")
-OF = ("items", "users")
-EQUAL = ("items", "judgments")
-STRATA = 10
-BOOTSTRAP, LEVEL = 1_000, 0.95
-
-
-@dataclass(frozen=True)
-class Stratum:
-    """A part of the items or of the users."""
-
-    name: str
-    size: int
-    """Items, users, or judgments in it."""
-    judgments: int
-    liked: int
-    least: float = math.nan
-    """The least and the largest of what strata are formed by; NaN for given groups."""
-    most: float = math.nan
-
-
-@dataclass(frozen=True, eq=False)
-class StrataReport(Result):
-    """Every metric of every system, stratum by stratum. Made by `strata`.
-
-    Arrays are metrics x systems x strata.
-    """
-
-    by: str
-    of: str
-    """What strata are made of: `items`, `users`, or `judgments`."""
-    strata: tuple[Stratum, ...]
-    systems: tuple[str, ...]
-    metrics: tuple[str, ...]
-    whole: Scores
-    """The scores over everything."""
-    value: F64
-    """The mean within each stratum; NaN where nobody is averaged."""
-    low: F64
-    high: F64
-    lists: I64
-    """How many lists (users) each mean is over."""
-    contribution: F64
-    """Each stratum's part of the whole mean; NaN for metrics that do not split."""
-    share: F64
-    """The same as a share of the whole mean; NaN where that is 0."""
-    share_low: F64
-    share_high: F64
-    head: int
-    """How many of the first strata are the head; 0 where strata have no order."""
-    head_share: F64
-    """Metrics x systems x 3: the share of the score from the head, and its interval."""
-    level: float = LEVEL
-    bootstrap: int = BOOTSTRAP
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per metric, system and stratum.
-
-        Columns: metric, system, stratum, its size (items, users or judgments), judgments, liked,
-        least and most of what it is formed by, lists (averaged), value with its interval low to
-        high, contribution, and share of the whole score with its interval.
-        """
-        rows = []
-        for m, metric in enumerate(self.metrics):
-            for s, system in enumerate(self.systems):
-                for t, stratum in enumerate(self.strata):
-                    at = (m, s, t)
-                    facts = asdict(stratum)
-                    rows.append(
-                        {
-                            "metric": metric,
-                            "system": system,
-                            "stratum": facts.pop("name"),
-                            **facts,
-                            "lists": int(self.lists[at]),
-                            "value": self.value[at],
-                            "low": self.low[at],
-                            "high": self.high[at],
-                            "contribution": self.contribution[at],
-                            "share": self.share[at],
-                            "share_low": self.share_low[at],
-                            "share_high": self.share_high[at],
-                        }
-                    )
-        table = pl.DataFrame(rows).with_columns(pl.selectors.float().fill_nan(None))
-        bounds = ("least", "most")  # of counts as a rule, which have no decimals
-        whole = [name for name in bounds if (table[name].drop_nulls() % 1 == 0).all()]
-        return table.with_columns(pl.col(whole).cast(pl.Int64))
-
-    def heads(self) -> pl.DataFrame:
-        """Return a row per metric and system: the score, and the share that the head gives.
-
-        Columns: metric, system, score, head (its contribution), rest, head_share, low, high. Empty
-        where strata have no order.
-        """
-        rows = []
-        means = self.whole.averages()
-        for m, metric in enumerate(self.metrics if self.head else ()):
-            for s, system in enumerate(self.systems):
-                part = self.contribution[m, s]
-                share, low, high = self.head_share[m, s].tolist()
-                rows.append(
-                    (
-                        metric,
-                        system,
-                        means[system][metric].value,
-                        math.fsum(part[: self.head]),
-                        math.fsum(part[self.head :]),
-                        share,
-                        low,
-                        high,
-                    )
-                )
-        names = ("score", "head", "rest", "head_share", "low", "high")
-        schema = {"metric": pl.String, "system": pl.String, **dict.fromkeys(names, pl.Float64)}
-        table = pl.DataFrame(rows, schema, orient="row")
-        return table.with_columns(pl.selectors.float().fill_nan(None))
-
-    def wide(self, metric: str | None = None) -> pl.DataFrame:
-        """Return one metric (the first unless named): a row per stratum, columns per system."""
-        m = self._metric(metric)
-        columns: dict[str, Any] = {
-            "stratum": [stratum.name for stratum in self.strata],
-            self.of: [stratum.size for stratum in self.strata],
-            "liked": [stratum.liked for stratum in self.strata],
-        }
-        split = not np.isnan(self.contribution[m]).all()
-        for s, system in enumerate(self.systems):
-            columns[system] = self.value[m, s]
-            if self.bootstrap:
-                columns[f"{system} ±"] = [
-                    None if math.isnan(low) else f"{low:.4f} to {high:.4f}"
-                    for low, high in zip(self.low[m, s], self.high[m, s], strict=True)
-                ]
-            if split:
-                columns[f"{system} share"] = self.share[m, s]
-        return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
-
-    def _metric(self, metric: str | None) -> int:
-        return 0 if metric is None else self.metrics.index(choose("metric", metric, self.metrics))
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "by": self.by,
-            "of": self.of,
-            "level": self.level,
-            "bootstrap": self.bootstrap,
-            "head": self.head,
-            "strata": self.table(),
-            "heads": self.heads(),
-            "notes": self.notes,
-        }
-
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw one metric: its value in each stratum, and how the score is made up."""
-        import altair as alt
-
-        m = self._metric(metric)
-        names = [stratum.name for stratum in self.strata]
-        rows = []
-        for s, system in enumerate(self.systems):
-            for t, name in enumerate(names):
-                at = (m, s, t)
-                numbers = {
-                    "value": self.value[at],
-                    "low": self.low[at],
-                    "high": self.high[at],
-                    "share": self.share[at],
-                }
-                known = {key: None if np.isnan(v) else float(v) for key, v in numbers.items()}
-                rows.append({"system": system, "stratum": name, "place": t, **known})
-        title = f"stratum of {self.of} by {self.by}"
-        base = alt.Chart(alt.NamedData(name="rows")).properties(width=520)
-        x = alt.X("stratum:N", title=title).sort(names).axis(labelAngle=0)
-        color = alt.Color("system:N").scale(domain=list(self.systems))
-        value = alt.Y("value:Q", title=self.metrics[m])
-        line = base.mark_line(point=True).encode(x=x, y=value, color=color)
-        bars = base.mark_rule().encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
-        above = alt.layer(line, bars).properties(height=240)
-        shade = alt.Color("place:O").scale(scheme="blues", reverse=True).legend(None)
-        parts = base.mark_bar(stroke="white", strokeWidth=1).encode(
-            x=alt.X("share:Q", title="share of the score, first stratum on the left")
-            .axis(format="%")
-            .stack("zero"),
-            y=alt.Y("system:N", title=None).sort(list(self.systems)),
-            color=shade,
-            order=alt.Order("place:Q"),
-        )
-        panels = [above] if np.isnan(self.share[m]).all() else [above, parts]
-        chart = alt.vconcat(*panels, spacing=24).resolve_scale(color="independent")
-        return as_figure(chart, f"{self.metrics[m]} by {self.by}", self._explanation(), rows)
-
-    def _explanation(self) -> list[str]:
-        inside = {
-            "items": "only judgments of its items count",
-            "judgments": "only its judgments count",
-            "users": "only its users are averaged",
-        }[self.of]
-        lines = [f"strata of {self.of} by {self.by}; within a stratum {inside}"]
-        lines.append("share: the stratum's part of the whole score; shares add up to 1")
-        if self.bootstrap:
-            lines.append(
-                f"intervals: {100 * self.level:g} %, {self.bootstrap:,} bootstrap draws of users"
-            )
-        return [*lines, self.whole.relevance]
-
-    def display_tables(self, digits: int | None = None) -> list[Table]:
-        """Return a table per metric, and the head."""
-        digits = self.digits if digits is None else digits
-        tables = [Table(metric, self.wide(metric), digits) for metric in self.metrics]
-        if self.head:
-            tables.append(Table(f"the head: {self._head_name()}", self.heads(), digits))
-        return tables
-
-    def _head_name(self) -> str:
-        first = self.strata[: self.head]
-        size = sum(stratum.size for stratum in first)
-        return f"the first {len(first)} of {len(self.strata)} strata ({size:,} {self.of})"
-
-    def _summary(self) -> str:
-        return (
-            f"{len(self.strata)} strata of {self.of}, {len(self.systems)} systems, "
-            f"{len(self.metrics)} metrics"
-        )
 
 
 @checked
@@ -363,7 +134,7 @@ def strata(
     notes = tuple(dict.fromkeys([*judged.read, *remarks(judged, wanted, users)]))
     case = _Case(judged, wanted, settings, notes)
     whole = case.scores(judged.basis)
-    parts = _parts_of(judged, whole, by, of, m, equal)
+    parts = divide(judged, whole, by, of, m, equal)
     if parts.of != "users":
         _refuse_items(wanted)
     size = as_count("head", head)
@@ -433,160 +204,10 @@ def _refuse_items(wanted: Mapping[str, Metric]) -> None:
             )
 
 
-# Strata
-
-
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """Strata: of each judgment, or of each user; -1 in none."""
-
-    of: str
-    by: str
-    code: I32
-    """The stratum of each item, user, or judgment."""
-    names: tuple[str, ...]
-    quantity: F64 | None = None
-    """What they are formed by, where it is a number."""
-    ordered: bool = True
-    notes: tuple[str, ...] = ()
-
-
-def _parts_of(
-    judged: Judged,
-    whole: Scores,
-    by: str | Mapping[Any, Any] | pl.DataFrame,
-    of: str | None,
-    strata: int | None,
-    equal: str | None,
-) -> _Parts:
-    basis = judged.basis
-    if equal is not None and not (isinstance(by, str) and by == "popularity"):
-        raise SettingError("equal=… says how to cut by popularity: leave it out here")
-    if not isinstance(by, str) or by in basis.judgments.tags:
-        if strata is not None:
-            raise SettingError("m=… is for strata by a number; these are given: leave it out")
-        if isinstance(by, str):
-            _refuse_of(of)
-            return _tagged(basis.judgments, by)
-        whose = choose("of", of or "items", OF)
-        return _groups(by, whose, basis.judgments.items if whose == "items" else judged.users)
-    _refuse_of(of)
-    if by not in BY:
-        raise unknown_name("by", by, [*BY, *basis.judgments.tags])
-    m = as_count("m", STRATA if strata is None else strata)
-    if by == "popularity":
-        return _by_popularity(basis, m, choose("equal", equal or "items", EQUAL))
-    if basis.train is None:
-        raise DataError(f"by={by!r} needs the training ratings: give train=…")
-    averaged = np.logical_or.reduce([whole.averaged(name) for name in whole.systems])
-    people = np.zeros(len(judged.users), np.bool_)
-    people[judged.owner[averaged]] = True
-    count = np.diff(basis.train.start).astype(np.float64)
-    if by == "activity":
-        return _parts("users", by, count, people, m)
-    popularity = item_counts(basis.train)[basis.train.item]
-    total = np.bincount(basis.train.user, popularity, count.size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = total / count
-    return _parts("users", by, mean, people, m)
-
-
-def _refuse_of(of: str | None) -> None:
-    if of is not None:
-        raise SettingError("of=… says whose ids given groups are of: leave it out here")
-
-
-def _by_popularity(basis: Basis, m: int, equal: str) -> _Parts:
-    """Part the items that occur in training or test; what only runs hold has no place."""
-    judgments, train = basis.judgments, basis.train
-    known = item_counts(judgments) > 0
-    if train is None:
-        if equal == "judgments":
-            raise DataError("equal='judgments' goes by training ratings: give train=…")
-        note = "no training ratings: popularity is the number of test ratings"
-        counts = item_counts(judgments).astype(np.float64)
-        parts = _parts("items", "popularity", counts, known, m)
-        return replace(parts, notes=(note, *parts.notes))
-    known |= item_counts(train) > 0
-    counts = item_counts(train).astype(np.float64)
-    if equal == "items":
-        return _parts("items", "popularity", counts, known, m)
-    bins = judgment_bins(train, basis.view.relevance, m)
-    code = np.where(known, bins.stratum, -1).astype(np.int32)
-    return _Parts("items", "popularity (equal judgments)", code, _numbers(m), counts)
-
-
-def _parts(of: str, by: str, quantity: F64, among: Mask, m: int) -> _Parts:
-    """Cut what is marked into m equally large parts, by falling quantity; ties by id."""
-    ranked = among & ~np.isnan(quantity)
-    rows = np.flatnonzero(ranked)
-    if m > rows.size:
-        raise SettingError(f"m={m} strata need as many {of}; there are {rows.size:,}")
-    order = rows[np.argsort(-quantity[rows], kind="stable")]
-    code = np.full(quantity.size, -1, np.int32)
-    code[order] = np.arange(rows.size, dtype=np.int64) * m // rows.size
-    names, notes = _numbers(m), []
-    unknown = among & np.isnan(quantity)
-    if unknown.any():
-        code[unknown] = m
-        names = (*names, "without training")
-        notes.append(f"{int(unknown.sum()):,} {of} without training ratings are a stratum apart")
-    return _Parts(of, by, frozen(code), names, quantity, True, tuple(notes))
-
-
-def _numbers(m: int) -> tuple[str, ...]:
-    return tuple(str(number + 1) for number in range(m))
-
-
-def _groups(by: Mapping[Any, Any] | pl.DataFrame, of: str, ids: Ids) -> _Parts:
-    """Take strata as they are given."""
-    if isinstance(by, pl.DataFrame):
-        if by.width < 2:
-            raise DataError("a table of groups needs ids in its first column, groups in its second")
-        raw, group = by.to_series(0), by.to_series(1).cast(pl.String).to_list()
-    else:
-        raw, group = pl.Series(list(by)), [str(value) for value in by.values()]
-    if raw.n_unique() < len(raw):
-        raise DataError(f"by: {len(raw) - raw.n_unique():,} ids stand twice: give each one group")
-    at = ids.codes(raw)
-    names = tuple(sorted({name for name, place in zip(group, at, strict=True) if place >= 0}))
-    if not names:
-        raise DataError(
-            f"by: none of the {len(raw):,} ids, such as {raw[0] if len(raw) else None!r}, is one "
-            f"of the {of}; of='users' or of='items' says whose ids they are"
-        )
-    place = {name: number for number, name in enumerate(names)}
-    code = np.full(len(ids), -1, np.int32)
-    inside = at >= 0
-    code[at[inside]] = [place[name] for name, there in zip(group, inside, strict=True) if there]
-    return _with_rest(_Parts(of, "group", code, names, ordered=False))
-
-
-def _with_rest(parts: _Parts) -> _Parts:
-    """Put what has no group into one of its own."""
-    rest = int(np.count_nonzero(parts.code < 0))
-    if not rest:
-        return replace(parts, code=frozen(parts.code))
-    code = np.where(parts.code < 0, len(parts.names), parts.code).astype(np.int32)
-    note = f"{rest:,} {parts.of} have no group: they are the stratum (none)"
-    return replace(parts, code=frozen(code), names=(*parts.names, "(none)"), notes=(note,))
-
-
-def _tagged(judgments: Ratings, name: str) -> _Parts:
-    column = judgments.tags[name].cast(pl.String)
-    names = tuple(sorted(column.drop_nulls().unique().to_list()))
-    place = {value: number for number, value in enumerate(names)}
-    code = np.array([place.get(value, -1) for value in column.to_list()], np.int32)
-    return _with_rest(_Parts("judgments", name, code, names, ordered=False))
-
-
-# Measuring
-
-
 def _report(
     case: _Case,
     whole: Scores,
-    parts: _Parts,
+    parts: Division,
     head: int,
     progress: Progress | None,
 ) -> StrataReport:
@@ -660,7 +281,7 @@ def _report(
     )
 
 
-def _describe(judged: Judged, parts: _Parts, t: int) -> Stratum:
+def _describe(judged: Judged, parts: Division, t: int) -> Stratum:
     here = parts.code == t
     rows = _judgments_in(judged, parts, t)
     least = most = math.nan
@@ -676,7 +297,7 @@ def _describe(judged: Judged, parts: _Parts, t: int) -> Stratum:
     )
 
 
-def _judgments_in(judged: Judged, parts: _Parts, t: int) -> Mask:
+def _judgments_in(judged: Judged, parts: Division, t: int) -> Mask:
     """Mark the judgments of a stratum."""
     code = parts.code
     if parts.of == "items":
@@ -687,7 +308,7 @@ def _judgments_in(judged: Judged, parts: _Parts, t: int) -> Mask:
     return here
 
 
-def _measure(case: _Case, whole: Scores, parts: _Parts, t: int) -> tuple[Scores, Scores]:
+def _measure(case: _Case, whole: Scores, parts: Division, t: int) -> tuple[Scores, Scores]:
     """Return the scores within a stratum, and its parts of all scores."""
     judged = case.judged
     if parts.of == "users":
@@ -757,9 +378,6 @@ def _part(seen: Block, part: Basis, metric: Metric) -> F64:
             cutoff=metric.whole_cutoff,
         )
     )
-
-
-# Intervals
 
 
 def _drawn(scores: Scores, settings: _Settings) -> F64:

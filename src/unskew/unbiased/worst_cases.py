@@ -23,7 +23,7 @@ from unskew.metrics.definition import missing
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
-from unskew.unbiased.ips import judge_for_estimates
+from unskew.unbiased.judgment_weights import judge_for_estimates
 from unskew.unbiased.weighted_metrics import Estimand
 
 

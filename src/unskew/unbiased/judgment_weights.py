@@ -1,0 +1,222 @@
+"""The weight of each judgment: 1 / propensity, or as given; and how uneven weights are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+
+from unskew.arrays import F64, frozen
+from unskew.checks import as_numbers, is_number
+from unskew.data.ratings import Ids, Ratings
+from unskew.errors import DataError, SettingError
+from unskew.evaluation.scoring import remarks
+from unskew.judging.judged import Judged, Need, as_judged
+from unskew.judging.reading import DataOptions
+from unskew.judging.remarks import warn
+from unskew.metrics.block import WHOLE
+from unskew.splits.interventions import Intervened
+from unskew.splits.split import shared_rows
+from unskew.unbiased.propensities import Propensity, propensity
+from unskew.unbiased.weighted_metrics import Estimand
+
+TOP = 0.01
+MOST_WEIGHT = 1e12
+"""The largest weight that is accepted, as of propensities: sums of squares stay finite."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How uneven weights are."""
+
+    number: int
+    effective: float
+    """(Σw)² / Σw²: as many equal weights would be as precise."""
+    largest: float
+    top: float
+    """Share of the total that the heaviest 1 % of the weights hold."""
+    clipped: int = 0
+
+    @classmethod
+    def of(cls, weight: F64, clipped: int = 0) -> Weights:
+        """Describe weights; without any, all is 0."""
+        if not weight.size:
+            return cls(0, 0.0, 0.0, 0.0, clipped)
+        total = float(weight.sum())
+        most = math.ceil(TOP * weight.size)
+        heaviest = np.partition(weight, weight.size - most)[weight.size - most :]
+        effective = total**2 / float(weight @ weight)
+        return cls(
+            int(weight.size), effective, float(weight.max()), float(heaviest.sum()) / total, clipped
+        )
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.number:,} weights worth {self.effective:,.0f} equal ones; the largest is "
+            f"{self.largest:.3g}, the top 1 % hold {100 * self.top:.0f} % of the weight"
+        )
+        return f"{text}; {self.clipped:,} clipped" if self.clipped else text
+
+
+def judge_for_estimates(
+    judgments: object,
+    runs: object,
+    wanted: Mapping[str, Estimand],
+    *,
+    seed: int,
+    threads: int | None,
+    **data: Unpack[DataOptions],
+) -> tuple[Judged, list[str]]:
+    """Return judged data with one list per user and targets counted, and what to know of them."""
+    judged = as_judged(judgments, runs, seed=seed, **data)
+    if judged.targets is not None and not judged.targets.per_user:
+        raise SettingError(
+            "estimates need one list per user: lists with one relevant item, or within strata, "
+            "rank other targets for every judgment"
+        )
+    if not len(judged.tests):
+        raise DataError("there are no judgments")
+    deepest = max(one.metric.whole_cutoff for one in wanted.values())
+    scan = None if deepest == WHOLE else deepest
+    judged = judged.prepare(Need(scan=scan, catalogue="all"), threads)
+    metrics = {label: one.metric for label, one in wanted.items()}
+    notes = [*judged.read.relevance, *judged.read.targets, *judged.read.runs]
+    notes += remarks(judged, metrics, "with-list")
+    train = judged.basis.train
+    again = 0 if train is None else int(shared_rows(judged.judgments, train).sum())
+    if again and judged.targets is None:
+        notes.append(
+            warn(
+                f"{again:,} judgments are of pairs in training, which are no targets: take them "
+                f"out of the test ratings"
+            )
+        )
+    return judged, notes
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Weights of the judgments and where they come from."""
+
+    weight: F64
+    name: str
+    known: bool
+    """Whether they are known, or only up to a common factor."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    liked_only: bool = False
+    """Whether they hold for liked judgments only."""
+
+
+def weigh(judged: Judged, given: object, weights: object, random: object) -> Source:
+    """Find the weight of every judgment: 1 / propensity, or what was given."""
+    if weights is not None:
+        if given is not None:
+            raise SettingError("give either propensity or weights, not both")
+        if random is not None:
+            raise SettingError("random=… is for propensities; weights are taken as they are")
+        return _given_weights(judged, weights)
+    if isinstance(given, Propensity):
+        if random is not None:
+            raise SettingError("random=… goes to propensity(…), which is given already")
+        model = given
+    else:
+        method = "popularity" if given is None else given
+        fitted = random is not None and method == "popularity"
+        rule = judged.basis.view.relevance if fitted else None
+        model = propensity(judged.train, judged.tests, method, random=random, relevance=rule)
+    chance = aligned(judged.judgments, model.test, model.value, "propensity")
+    facts = {"propensity": dict(model.facts), "known": model.known, "liked_only": model.liked_only}
+    name = f"propensity ({model.method})"
+    return Source(
+        weight=frozen(1.0 / chance),
+        name=name,
+        known=model.known,
+        facts=facts,
+        notes=model.notes,
+        liked_only=model.liked_only,
+    )
+
+
+def _given_weights(judged: Judged, weights: object) -> Source:
+    if isinstance(weights, Intervened):
+        if weights.weight is None:
+            raise SettingError(
+                "these ratings were drawn, not weighted: judge by them as they are, or take "
+                "weigh(…) instead of sample(…)"
+            )
+        values = aligned(judged.judgments, weights.ratings, weights.weight, "weight")
+        name = f"intervention ({weights.design['kind']}, {weights.design['method']})"
+    else:
+        column = as_numbers("weights", weights)
+        if column.shape != (len(judged.tests),):
+            raise DataError(
+                f"weights: one per judgment is needed ({len(judged.tests):,}), got {column.shape}"
+            )
+        values, name = aligned(judged.judgments, judged.tests, column, "weight"), "given weights"
+    bad = ~((values >= 0) & (values <= MOST_WEIGHT))
+    if bad.any() or not values.sum() > 0:
+        row = int(np.argmax(bad))
+        example = f"{values[row]:g}, {_pair(judged.judgments, row)}" if bad.any() else "only 0"
+        raise DataError(
+            f"weights must be numbers from 0 to {MOST_WEIGHT:g} and not all 0, got {example}"
+        )
+    return Source(frozen(values / values.mean()), name, False)
+
+
+def aligned(judgments: Ratings, rows: Ratings, value: F64, what: str) -> F64:
+    """Return a value per judgment from a value per row of ratings with the same pairs."""
+    if _same_rows(judgments, rows):
+        return np.asarray(value, np.float64)
+    _, (here_u, there_u) = Ids.union(judgments.users, rows.users)
+    items, (here_i, there_i) = Ids.union(judgments.items, rows.items)
+    key = there_u[rows.user].astype(np.int64) * len(items) + there_i[rows.item]
+    wanted = here_u[judgments.user].astype(np.int64) * len(items) + here_i[judgments.item]
+    order = np.argsort(key, kind="stable")
+    place = np.minimum(np.searchsorted(key[order], wanted), max(key.size - 1, 0))
+    missing = key[order][place] != wanted if key.size else np.ones(wanted.size, np.bool_)
+    if missing.any():
+        raise DataError(
+            f"{int(missing.sum()):,} of {wanted.size:,} judgments have no {what}, the first: "
+            f"{_pair(judgments, int(np.argmax(missing)))}; make it from the same test ratings"
+        )
+    result: F64 = np.asarray(value, np.float64)[order][place]
+    return result
+
+
+def _pair(judgments: Ratings, row: int) -> str:
+    user, item = int(judgments.user[row]), int(judgments.item[row])
+    return f"user {judgments.users.values[user]!r}, item {judgments.items.values[item]!r}"
+
+
+def _same_rows(one: Ratings, other: Ratings) -> bool:
+    return one is other or (
+        len(one) == len(other)
+        and one.users.equals(other.users)
+        and one.items.equals(other.items)
+        and bool((one.user == other.user).all() and (one.item == other.item).all())
+    )
+
+
+def clipped_weights(weight: F64, clip: float | str | None) -> tuple[F64, int]:
+    """Cut weights at a number or at a quantile such as 99%; tell how many were larger."""
+    if clip is None:
+        return weight, 0
+    if isinstance(clip, str):
+        try:
+            share = float(clip.strip().removesuffix("%")) / (100 if "%" in clip else 1)
+        except ValueError:
+            share = -1.0
+        if "%" in clip and not 0 < share <= 1:
+            raise SettingError(f"clip: a quantile lies above 0% up to 100%, got {clip!r}")
+        most = float(np.quantile(weight, share)) if "%" in clip else share
+    else:
+        most = float(clip) if is_number(clip) else math.nan
+    if not 0 < most < math.inf:
+        raise SettingError(
+            f"clip must be a weight above 0, or a quantile such as 99%; got {clip!r}"
+        )
+    return frozen(np.minimum(weight, most)), int(np.count_nonzero(weight > most))

@@ -1,0 +1,428 @@
+"""Weighted values of all lists, averaged over users, with intervals by bootstrap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.arrays import F64, I64, Mask, frozen
+from unskew.checks import as_count, check_share
+from unskew.engine.rng import key_of
+from unskew.engine.threads import map_blocks, one_blas_thread, resolve
+from unskew.errors import DataError
+from unskew.evaluation.evaluate import MEMORY, memory_bytes
+from unskew.judging.judged import Judged
+from unskew.judging.shape import BLOCK, Scratch, View
+from unskew.metrics.block import Block, ratio
+from unskew.metrics.weighted import Columns, Seen, liked_hits
+from unskew.unbiased.estimates import Estimate, unusable
+from unskew.unbiased.judgment_weights import Source, Weights
+from unskew.unbiased.weighted_metrics import Estimand
+
+RESAMPLES, LEVEL = 1_000, 0.95
+ROWS = 16  # resamples per product: fixed, so that the bits do not depend on threads
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """What sums are normalised by, and which estimates follow from weights of such a kind."""
+
+    known: bool
+    """Whether weights are known, or only up to a common factor."""
+    liked_only: bool
+    """Whether weights hold for liked judgments only."""
+    one_sided: bool
+    """Whether all judgments are liked, or none is."""
+    targets: F64 | None
+    """Targets of each list, where they are counted."""
+    weight: F64
+    """Weights of the judgments of each list, added up."""
+    view: View
+    longest: int
+
+    @classmethod
+    def of(cls, judged: Judged, source: Source, weight: F64) -> Scales:
+        """Add the weights up by list."""
+        from unskew.metrics import kernels
+
+        basis = judged.basis
+        column = frozen(weight * basis.view.judged)
+        everyone, start = basis.lists.user, basis.judgments.start
+        sums = kernels.sum_judged(everyone, start, column, 0, everyone.size)
+        targets = basis.lists.targets
+        return cls(
+            known=source.known,
+            liked_only=source.liked_only,
+            one_sided=not (basis.disliked.sum() and basis.liked.sum()),
+            targets=None if targets is None else targets.astype(np.float64),
+            weight=sums,
+            view=basis.view,
+            longest=basis.longest,
+        )
+
+    def gives(self, one: Estimand) -> tuple[bool, bool]:
+        """Tell whether weights of this kind give an IPS and a self-normalised estimate.
+
+        A sum has an IPS estimate where weights are known. What the weights of all judgments add up
+        to tells the scale only where they are right for all: for disliked judgments too, and where
+        there are some of both. Of a ratio of sums a common factor cancels; all other fractions
+        need weights that are known.
+        """
+        if self.is_beyond(one):
+            return False, False
+        if one.is_sum:
+            normal = self.targets is not None and not (self.one_sided or self.liked_only)
+            return self.known, normal
+        whole = self.known or one.is_ratio
+        return whole, whole
+
+    def is_beyond(self, one: Estimand) -> bool:
+        """Tell whether it adds up judgments for which the weights do not hold."""
+        return self.liked_only and (one.metric.anti or one.uses_gain(self.view))
+
+    def high(self, one: Estimand) -> float:
+        """Return the largest value that an estimand can have here."""
+        return one.high(self.view.anti if one.metric.anti else self.view, self.longest)
+
+    def notes(self, wanted: Mapping[str, Estimand]) -> list[str]:
+        """Say which estimates do not follow from weights of this kind, and why."""
+        sums = [label for label, one in wanted.items() if one.is_sum]
+        beyond = [label for label, one in wanted.items() if self.is_beyond(one)]
+        loose = [
+            label
+            for label, one in wanted.items()
+            if not (self.known or one.is_sum or one.is_ratio or self.is_beyond(one))
+        ]
+        lines = {
+            "have no estimate: the weights hold for liked judgments only, and disliked ones count "
+            "too": beyond,
+            "have no estimate: the weights are known up to a factor only": loose,
+        }
+        if self.liked_only:
+            lines[
+                "have no self-normalised estimate: the weights hold for liked judgments only, so "
+                "those of all judgments do not add up to the targets"
+            ] = sums
+        elif self.one_sided:
+            lines[
+                "have no self-normalised estimate: all judgments are liked, or none is, so their "
+                "weights do not add up to the targets"
+            ] = sums
+        if not self.known:
+            lines["have no IPS estimate: the weights are known up to a factor only"] = sums
+        return [f"{', '.join(labels)} {why}" for why, labels in lines.items() if labels]
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Values of each list: metrics x lists for each system; bottoms where sums are divided."""
+
+    top: Mapping[str, F64]
+    bottom: Mapping[str, F64]
+    weights: Mapping[tuple[str, str], Weights] = field(default_factory=dict)
+    slots: Mapping[str, F64] = field(default_factory=dict)
+    """Weights of the judged items above each cutoff, and slots: cutoffs x 2 x lists."""
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """The passes over all lists, and what becomes of them."""
+
+    judged: Judged
+    wanted: dict[str, Estimand]
+    mean: str
+    users: str
+    threads: int
+    budget: int
+
+    @classmethod
+    def of(
+        cls, judged: Judged, wanted: dict[str, Estimand], mean: str, threads: int | None
+    ) -> Averages:
+        """Average over users with a list, as `estimate` does by default."""
+        return cls(judged, wanted, mean, "with-list", resolve(threads), memory_bytes(MEMORY))
+
+    @cached_property
+    def _groups(self) -> list[tuple[Estimand, I64, list[tuple[int, int]]]]:
+        """Estimands alike but in cutoff: the first, cutoffs, (cutoff, row) of each."""
+        groups: dict[tuple[object, ...], list[tuple[int, Estimand]]] = {}
+        for row, one in enumerate(self.wanted.values()):
+            groups.setdefault(one.key, []).append((row, one))
+        families = []
+        for members in groups.values():
+            cuts = sorted({one.metric.whole_cutoff for _, one in members})
+            places = [(cuts.index(one.metric.whole_cutoff), row) for row, one in members]
+            first = members[0][1]
+            families.append((first, frozen(np.array(cuts, np.int64)), places))
+        return families
+
+    @cached_property
+    def kept(self) -> Mask:
+        """Which lists are averaged."""
+        if self.users == "with-list":
+            return self.judged.with_list
+        judged = np.diff(self.judged.judgments.start) > 0
+        return judged if self.users == "with-test" else np.ones(judged.size, np.bool_)
+
+    def both(self, weight: F64, diagnose: bool) -> tuple[_Part, _Part]:
+        """Return the plain and the weighted values, from one pass over the hits."""
+        plain, weighted = self._pass([None, weight], diagnose)
+        return plain, weighted
+
+    def weighted(self, weight: F64) -> _Part:
+        """Return the weighted values only."""
+        return self._pass([weight], False)[0]
+
+    def _pass(self, weights: list[F64 | None], diagnose: bool) -> list[_Part]:
+        basis, matched_by_name = self.judged.basis, self.judged.matched
+        total, rows = len(basis.lists), len(self.wanted)
+        columns = [Columns(basis, weight) for weight in weights]
+        shape = (len(columns), len(matched_by_name), rows, total)
+        top = np.empty(shape)
+        keep = any(self._divided)
+        bottom = np.ones(shape if keep else (len(columns), len(matched_by_name), 0, 0))
+        each = 8 * rows * 6 * len(columns) + 48 * len(basis.judgments) / max(total, 1) + 64
+        most = max(int(self.budget / self.threads / each), 1)
+        step = max(min(most, BLOCK, -(-total // self.threads)), 1)
+        blocks = [(lo, min(lo + step, total)) for lo in range(0, total, step)]
+        deepest = self._diagnosed if diagnose else []
+        slots = np.empty((len(matched_by_name), len(self._cuts), 2, total if diagnose else 0))
+
+        def fill(bounds: tuple[int, int]) -> dict[str, list[tuple[NDArray[Any], F64]]]:
+            lo, hi = bounds
+            shared: dict[object, F64] = {}
+            scratch = Scratch()
+            hits: dict[str, list[tuple[NDArray[Any], F64]]] = {}
+            for place, (name, matched) in enumerate(matched_by_name.items()):
+                block = Block.of(basis, matched, lo, hi, shared, scratch, {})
+                for at, column in enumerate(columns):
+                    seen = {anti: Seen(block, column, anti) for anti in (False, True)}
+                    for one, cuts, places in self._groups:
+                        form = one.weighted.fraction
+                        up, down = form(seen[one.metric.anti], one.params, cuts)
+                        apart = down is not None and self._divided[places[0][1]]
+                        if down is not None and not apart:
+                            up = ratio(up, down)
+                        for cut, row in places:
+                            top[at, place, row, lo:hi] = up[cut]
+                            if down is not None and apart:
+                                divisor = np.broadcast_to(down, up.shape)[cut]
+                                bottom[at, place, row, lo:hi] = divisor
+                if deepest:
+                    slots[place, :, 0, lo:hi] = seen[False].judged(self._cuts)
+                    slots[place, :, 1, lo:hi] = block.shown(self._cuts)
+                    hits[name] = []
+                    for anti, most_rank in deepest:
+                        rank, judgment = liked_hits(block, columns[-1].view(anti), most_rank)
+                        hits[name].append((rank, columns[-1].each[judgment]))
+            return hits
+
+        size = total * rows * len(matched_by_name)
+        hits_of_blocks = map_blocks(fill, blocks, self.threads, size=size)
+        described = self._describe(hits_of_blocks, deepest) if diagnose else {}
+        names = list(matched_by_name)
+        return [
+            _Part(
+                dict(zip(names, top[at], strict=True)),
+                dict(zip(names, bottom[at], strict=True)),
+                described if at == len(columns) - 1 else {},
+                dict(zip(names, slots, strict=True)) if at == len(columns) - 1 else {},
+            )
+            for at in range(len(columns))
+        ]
+
+    @cached_property
+    def _cuts(self) -> I64:
+        """The cutoffs of all estimands, ascending."""
+        return np.unique([one.metric.whole_cutoff for one in self._rows]).astype(np.int64)
+
+    @cached_property
+    def _diagnosed(self) -> list[tuple[bool, int]]:
+        """The deepest cutoff at which liked (or disliked) hits are looked at."""
+        sides = []
+        for anti in (False, True):
+            cuts = [o.metric.whole_cutoff for o in self.wanted.values() if o.metric.anti == anti]
+            if cuts:
+                sides.append((anti, max(cuts)))
+        return sides
+
+    def _describe(
+        self,
+        hits_of_blocks: list[dict[str, list[tuple[NDArray[Any], F64]]]],
+        sides: list[tuple[bool, int]],
+    ) -> dict[tuple[str, str], Weights]:
+        """Describe the weights of the liked hits of each system above each cutoff."""
+        result: dict[tuple[str, str], Weights] = {}
+        known: dict[tuple[str, int, int], Weights] = {}
+        for name in self.judged.matched:
+            for side, (anti, _) in enumerate(sides):
+                rank = np.concatenate([part[name][side][0] for part in hits_of_blocks])
+                weight = np.concatenate([part[name][side][1] for part in hits_of_blocks])
+                for label, one in self.wanted.items():
+                    if one.metric.anti != anti:
+                        continue
+                    key = (name, side, one.metric.whole_cutoff)
+                    if key not in known:
+                        known[key] = Weights.of(weight[rank <= one.metric.whole_cutoff])
+                    result[name, label] = known[key]
+        return result
+
+    def _sides(self, part: _Part, name: str, row: int) -> tuple[F64, F64]:
+        """Return what is added up over lists: values and what they are divided by."""
+        values = self._chosen(part.top[name][row])
+        if self._divided[row]:
+            return values, self._chosen(part.bottom[name][row])
+        if self._rows[row].is_sum:
+            return values, self._ones
+        known = ~np.isnan(values)
+        return np.where(known, values, 0.0), known.astype(np.float64)
+
+    def _chosen(self, values: F64) -> F64:
+        return values if self.kept.all() else values[self.kept]
+
+    @cached_property
+    def _ones(self) -> F64:
+        return np.ones(int(self.kept.sum()))
+
+    @cached_property
+    def _divided(self) -> list[bool]:
+        return [self.divides(one) for one in self._rows]
+
+    @cached_property
+    def _rows(self) -> list[Estimand]:
+        return list(self.wanted.values())
+
+    def divides(self, one: Estimand) -> bool:
+        """Tell whether sums over users are divided, instead of averaging each user's fraction."""
+        return not one.is_sum and (self.mean == "ratio" or one.params.get("mean") == "ratio")
+
+    def spread(self, part: _Part, key: tuple[str, str], scales: Scales) -> tuple[float, float]:
+        """Return an estimate that has a scale, and its standard error over users (linearised)."""
+        name, label = key
+        row = list(self.wanted).index(label)
+        top, bottom = self._sides(part, name, row)
+        total = float(bottom.sum())
+        if not total:
+            return math.nan, math.nan
+        value = float(top.sum()) / total
+        away = (top - value * bottom) / total
+        ips, snips = scales.gives(self._rows[row])
+        if not (ips or snips):
+            return math.nan, math.nan
+        if not ips:
+            assert scales.targets is not None
+            size, weight = scales.targets[self.kept], scales.weight[self.kept]
+            factor = float(size.sum() / weight.sum())
+            away = factor * away + value * (size - factor * weight) / float(weight.sum())
+            value *= factor
+        return value, float(np.sqrt((away**2).sum()))
+
+    def results(
+        self,
+        weight: F64,
+        scales: Scales,
+        resamples: int,
+        level: float,
+        seed: int,
+        threads: int | None,
+    ) -> dict[tuple[str, str], Estimate]:
+        """Average everything, with intervals."""
+        as_count("resamples", resamples, least=0)
+        check_share("level", level)
+        plain, weighted = self.both(weight, diagnose=True)
+        users = int(self.kept.sum())
+        if not users:
+            raise DataError(f"no user is averaged ({self.users}): no list meets the judgments")
+        ends = (50 * (1 - level), 50 * (1 + level))
+        estimates: dict[tuple[str, str], Estimate] = {}
+        size = np.zeros(users) if scales.targets is None else scales.targets[self.kept]
+        shared = [size, scales.weight[self.kept]]
+        for name in self.judged.matched:
+            columns: list[F64] = list(shared)
+            for row in range(len(self.wanted)):
+                columns += [*self._sides(plain, name, row), *self._sides(weighted, name, row)]
+            columns += [self._chosen(part) for pair in weighted.slots[name] for part in pair]
+            sums = np.array([[float(column.sum()) for column in columns]])
+            drawn = _resampled(columns, resamples, seed, threads)
+            for row, (label, one) in enumerate(self.wanted.items()):
+                naive, ips, snips = self._ratios(sums, row, one, scales)[:, 0].tolist()
+                spread = self._ratios(drawn, row, one, scales)
+                defined = users if self._divided[row] else int(sums[0, 2 + 4 * row + 3])
+                estimate = Estimate(
+                    naive=naive,
+                    ips=ips,
+                    snips=snips,
+                    naive_interval=_ends(spread[0], ends),
+                    ips_interval=_ends(spread[1], ends),
+                    snips_interval=_ends(spread[2], ends),
+                    users=defined,
+                    undefined=users - defined,
+                    weights=weighted.weights.get((name, label), Weights.of(np.zeros(0))),
+                    slots=float(self._slots(sums, one, scales)[0]),
+                    slots_interval=_ends(self._slots(drawn, one, scales), ends),
+                )
+                estimates[name, label] = replace(
+                    estimate, reason=unusable(estimate, scales.high(one))
+                )
+        return estimates
+
+    def _ratios(self, sums: F64, row: int, one: Estimand, scales: Scales) -> F64:
+        """Return naive, IPS and SNIPS from sums over lists, a row each."""
+        at = 2 + 4 * row
+        with np.errstate(invalid="ignore", divide="ignore"):
+            naive = sums[:, at] / sums[:, at + 1]
+            value = sums[:, at + 2] / sums[:, at + 3]
+            normal = value * sums[:, 0] / sums[:, 1] if one.is_sum else value
+        nothing = np.full(value.size, np.nan)
+        ips, snips = scales.gives(one)
+        return np.array([naive, value if ips else nothing, normal if snips else nothing])
+
+    def _slots(self, sums: F64, one: Estimand, scales: Scales) -> F64:
+        """Return the weights of the judged slots over the slots, from sums over lists."""
+        at = (
+            2 + 4 * len(self.wanted) + 2 * int(np.searchsorted(self._cuts, one.metric.whole_cutoff))
+        )
+        if (
+            scales.one_sided
+            or scales.liked_only
+            or not (scales.known or scales.targets is not None)
+        ):
+            return np.full(len(sums), np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = sums[:, at] / sums[:, at + 1]
+            result: F64 = share if scales.known else share * sums[:, 0] / sums[:, 1]
+        return result
+
+
+def _resampled(columns: list[F64], resamples: int, seed: int, threads: int | None) -> F64:
+    """Return the sums of columns over users drawn with replacement, a row per resample."""
+    from unskew.stats import kernels
+
+    out = np.empty((resamples, len(columns)))
+    if not resamples:
+        return out
+    users, values = columns[0].size, np.column_stack(columns)
+    key = np.uint64(key_of(seed, "estimate/resamples"))
+
+    def one(low: int) -> None:
+        times = np.empty((min(ROWS, resamples - low), users))
+        kernels.resample(key, low, times)
+        out[low : low + len(times)] = times @ values
+
+    with one_blas_thread():
+        map_blocks(one, range(0, resamples, ROWS), threads, resamples * users)
+    return out
+
+
+def _ends(values: F64, ends: tuple[float, float]) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return math.nan, math.nan
+    low, high = np.percentile(known, ends)
+    return float(low), float(high)
