@@ -17,15 +17,14 @@ from unskew.judging.anchors import anchor_ranks, full_ranks
 from unskew.judging.rank import ranks_of
 from unskew.metrics.registry import REGISTRY
 from unskew.stats.correlation import kendall
-from unskew.unbiased import sampled
-from unskew.unbiased.sampled import (
+from unskew.unbiased import sampled, sampled_ranks
+from unskew.unbiased.sampled import correct_sampled, sampled_metrics
+from unskew.unbiased.sampled_expectations import expected_metrics
+from unskew.unbiased.sampled_ranks import (
     ESTIMATORS,
-    correct_sampled,
     corrected_values,
-    expected_metrics,
     expected_sampled,
     rank_distribution,
-    sampled_metrics,
 )
 from unskew.unbiased.target_size_effects import target_sizes
 
@@ -154,7 +153,7 @@ def test_blocks_do_not_matter(monkeypatch):
     ranks = np.arange(1, 201)
     whole = expected_sampled("nDCG@10", ranks, 200, 20)
     fitted = corrected_values(["Recall@5", "AP"], 200, 20)
-    monkeypatch.setattr(sampled, "_CELLS", 300)
+    monkeypatch.setattr(sampled_ranks, "_CELLS", 300)
     assert expected_sampled("nDCG@10", ranks, 200, 20) == pytest.approx(whole, abs=1e-15)
     assert corrected_values(["Recall@5", "AP"], 200, 20) == pytest.approx(fitted, abs=1e-9)
 

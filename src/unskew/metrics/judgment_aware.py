@@ -107,8 +107,8 @@ def stratified_recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
         lambda: block.view.liked * block.per_positive(-gamma / (gamma + 1)),
     )
     flat = frozen(np.ones(block.judged.longest + 1))
-    found = block.discounted(weight, flat, cutoffs)
-    return found, block.sum_judged(weight)[None, :]
+    hits = block.discounted(weight, flat, cutoffs)
+    return hits, block.sum_judged(weight)[None, :]
 
 
 @metric(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -88,3 +89,15 @@ def at_least_two(systems: Sequence[str]) -> None:
     if len(systems) < 2:
         named = f" ({systems[0]})" if systems else ""
         raise DataError(f"an order needs at least 2 systems, got {len(systems)}{named}")
+
+
+def percentile_interval(draws: F64, level: float) -> tuple[F64, F64]:
+    """Return percentiles over the first axis of those draws that are defined; NaN where none is."""
+    flat = draws.reshape(draws.shape[0], math.prod(draws.shape[1:]))
+    ends = np.full((2, flat.shape[1]), np.nan)
+    known = ~np.isnan(flat).all(axis=0)
+    if draws.shape[0] and known.any():
+        shares = ((1 - level) / 2, (1 + level) / 2)
+        ends[:, known] = np.nanquantile(flat[:, known], shares, axis=0)
+    low, high = ends.reshape(2, *draws.shape[1:])
+    return low, high

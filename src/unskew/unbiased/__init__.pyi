@@ -13,9 +13,9 @@ from .propensities import Propensity as Propensity
 from .propensities import propensity as propensity
 from .recall_sweep import stratified_recall as stratified_recall
 from .sampled import correct_sampled as correct_sampled
-from .sampled import corrected_values as corrected_values
-from .sampled import expected_metrics as expected_metrics
 from .sampled import sampled_metrics as sampled_metrics
+from .sampled_expectations import expected_metrics as expected_metrics
+from .sampled_ranks import corrected_values as corrected_values
 from .simpsons_paradox import propensity_strata as propensity_strata
 from .stratified import strata as strata
 from .target_size_effects import target_sizes as target_sizes

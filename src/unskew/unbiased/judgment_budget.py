@@ -201,7 +201,9 @@ def judgments_needed(
         needed, reason = _needed(adds, gap, share, factor)
         rows.append({**row, "difference": gap, "needed": needed, "reason": reason})
     mean = float(np.mean(shares)) if shares else math.nan
-    return JudgmentsNeeded(metric, tuple(rows), power, alpha, mean)
+    return JudgmentsNeeded(
+        metric=metric, rows=tuple(rows), power=power, alpha=alpha, liked_share=mean
+    )
 
 
 def _largest_difference(one: Estimand) -> float:

@@ -23,6 +23,7 @@ from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.stats.user_draws import percentile_interval
 from unskew.unbiased.bandit_logs import BanditLog
 from unskew.unbiased.policies import ActionFunction, ActionTable, Policy, RewardMeans, per_action
 
@@ -414,7 +415,4 @@ def _drawn(
         map_blocks(fill, range(0, bootstrap, rows), threads, size=bootstrap * rounds)
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = out[:, :columns] / out[:, columns:]
-    ends = np.full((2, columns), np.nan)
-    known = ~np.isnan(drawn).all(axis=0)
-    ends[:, known] = np.nanquantile(drawn[:, known], ((1 - level) / 2, (1 + level) / 2), axis=0)
-    return ends[0], ends[1]
+    return percentile_interval(drawn, level)

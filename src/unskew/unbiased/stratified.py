@@ -31,7 +31,7 @@ from unskew.metrics.block import Block
 from unskew.metrics.names import Metric
 from unskew.metrics.strata import Portion
 from unskew.stats.pairing import paired
-from unskew.stats.user_draws import reweighted
+from unskew.stats.user_draws import percentile_interval, reweighted
 from unskew.unbiased.divisions import Division, divide
 from unskew.unbiased.strata_report import BOOTSTRAP, LEVEL, StrataReport, Stratum
 
@@ -229,7 +229,9 @@ def _report(
             value[:, :, t] = np.nan
             notes.append(f"stratum {name}: nobody has a judgment in it, so it has no value")
         elif settings.bootstrap:
-            low[:, :, t], high[:, :, t] = _interval(_drawn(inside, settings), settings.level)
+            low[:, :, t], high[:, :, t] = percentile_interval(
+                _drawn(inside, settings), settings.level
+            )
         split = part.averages()
         for s, system in enumerate(whole.systems):
             contribution[:, s, t] = [split[system][label].value for label in wanted]
@@ -252,8 +254,10 @@ def _report(
     if settings.bootstrap:
         of_draws = np.stack(drawn, axis=-1)  # draws x metrics x systems x strata
         of_draws = _divided(of_draws, of_draws.sum(axis=-1, keepdims=True))
-        share_low, share_high = _interval(of_draws, settings.level)
-        heads[..., 1], heads[..., 2] = _interval(of_draws[..., :head].sum(axis=-1), settings.level)
+        share_low, share_high = percentile_interval(of_draws, settings.level)
+        heads[..., 1], heads[..., 2] = percentile_interval(
+            of_draws[..., :head].sum(axis=-1), settings.level
+        )
         for ends in (share_low, share_high, heads):
             ends[np.isnan(contribution).all(axis=-1)] = np.nan
     if not head:
@@ -398,17 +402,6 @@ def _drawn(scores: Scores, settings: _Settings) -> F64:
         named = [scores.labels[at] for at in rows]
         out[:, rows] = reweighted(both, named, weigh, settings.bootstrap, settings.threads)
     return out
-
-
-def _interval(draws: F64, level: float) -> tuple[F64, F64]:
-    """Return percentiles of the draws that are defined; NaN where none is."""
-    flat = draws.reshape(draws.shape[0], -1)
-    ends = np.full((2, flat.shape[1]), np.nan)
-    known = ~np.isnan(flat).all(axis=0)
-    shares = ((1 - level) / 2, (1 + level) / 2)
-    ends[:, known] = np.nanquantile(flat[:, known], shares, axis=0)
-    low, high = ends.reshape(2, *draws.shape[1:])
-    return low, high
 
 
 def _divided(top: F64, bottom: F64) -> F64:

@@ -27,9 +27,10 @@ from unskew.stats.conditions import conditions_of, resampled
 from unskew.stats.correlation import kendall, rounded
 from unskew.stats.discrimination import discriminative_power
 from unskew.stats.significance import compare
-from unskew.stats.user_draws import at_least_two
+from unskew.stats.user_draws import at_least_two, percentile_interval
 from unskew.targets.designs import Targets
-from unskew.unbiased.sampled import BOOTSTRAP, LEVEL, SIZES, interval, null
+from unskew.unbiased.sampled import BOOTSTRAP, LEVEL, null
+from unskew.unbiased.sampled_expectations import SIZES
 
 Progress = Callable[[int, int], None]
 
@@ -311,7 +312,7 @@ def _tau_intervals(
         taus[0, d] = _tau_to(means[d], means[d, -1])
         if truth is not None:
             taus[1, d] = _tau_to(means[d], truth)
-    return [interval(one, level) for one in taus]
+    return [percentile_interval(one, level) for one in taus]
 
 
 def _ties(values: F64) -> tuple[float, float]:

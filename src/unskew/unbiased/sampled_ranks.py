@@ -1,0 +1,282 @@
+"""The rank of one relevant item among sampled items: its distribution, and how to correct for it.
+
+With one relevant item and n others drawn from N - 1, a list shows the item at a sampled rank, and a
+metric of that rank is not the metric of the rank among all N items: not even its expectation puts
+systems in the same order (Krichene & Rendle 2020).
+
+Others are drawn *without* replacement unless `replacement=True`: the sampled rank is then
+hypergeometric, as in the lists of `OneRelevant`; with replacement, as in the paper, binomial.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unskew.arrays import F64, I64, frozen
+from unskew.checks import as_count, as_numbers, checked, choose
+from unskew.engine.threads import one_blas_thread
+from unskew.errors import DataError, SettingError
+from unskew.evaluation.evaluate import labelled
+from unskew.evaluation.one_relevant import of_rank, value_at
+from unskew.metrics.names import Metric
+
+Progress = Callable[[int, int], None]
+Metrics = str | Metric | Iterable[str | Metric]
+
+METRICS = ("Recall@10", "nDCG@10", "AP")
+ESTIMATORS = ("plain", "rank", "bias", "trade-off")
+"""How to take a sampled rank; see `corrected_values`."""
+GAMMA = 0.01
+_CELLS = 1 << 22  # probabilities held at a time
+
+
+def rank_distribution(rank: ArrayLike, items: int, n: int, *, replacement: bool = False) -> F64:
+    """Return how likely each sampled rank 1 … n + 1 is: a row per true rank.
+
+    The true rank is among `items`, the relevant one included; n of the items - 1 others are drawn
+    uniformly. A sampled rank of 1 + x means that x of the rank - 1 better ones were drawn:
+    hypergeometric, or binomial with replacement (Krichene & Rendle 2020).
+
+    Examples
+    --------
+    >>> from unskew.unbiased.sampled_ranks import rank_distribution
+    >>> rank_distribution(3, items=5, n=2).round(4).tolist()
+    [[0.1667, 0.6667, 0.1667]]
+    """
+    ranks = np.atleast_1d(np.asarray(rank))
+    _check_sample(items, n, replacement)
+    if ranks.dtype.kind not in "iu" or ranks.min(initial=1) < 1 or ranks.max(initial=1) > items:
+        raise DataError(f"true ranks are whole numbers from 1 to {items:,} (items)")
+    from unskew.evaluation import one_relevant_kernels
+
+    out = np.empty((ranks.size, n + 1))
+    rows = frozen(ranks.astype(np.int64))
+    one_relevant_kernels.rank_chances(rows, items - 1, n, replacement, out)
+    return out
+
+
+def _check_sample(items: int, n: int, replacement: bool) -> None:
+    as_count("items", items)
+    as_count("n", n)
+    if not replacement and n > items - 1:
+        raise SettingError(f"n={n}: there are only {items - 1:,} others to draw from {items:,}")
+
+
+def expected_sampled(
+    metric: str | Metric, rank: ArrayLike, items: int, n: int, *, replacement: bool = False
+) -> F64:
+    """Return what a sampled metric is expected to be, given the true rank among `items`.
+
+    Krichene & Rendle 2020: sum over sampled ranks of p(sampled | true) x metric. With
+    n = items - 1, drawn without replacement, it is the metric itself; with n = 1 every metric is a
+    straight line in the rank, as AUC is.
+
+    Examples
+    --------
+    >>> from unskew.unbiased.sampled_ranks import expected_sampled
+    >>> expected_sampled("Recall@1", [1, 2, 51], items=101, n=1).round(12).tolist()
+    [1.0, 0.99, 0.5]
+    """
+    ranks = np.atleast_1d(np.asarray(rank))
+    values = value_at(metric, np.arange(1, n + 2), n + 1)
+    step = max(_CELLS // (n + 1), 1)
+    parts = [
+        rank_distribution(ranks[low : low + step], items, n, replacement=replacement) @ values
+        for low in range(0, max(ranks.size, 1), step)
+    ]
+    return np.concatenate(parts)
+
+
+@checked
+def corrected_values(
+    metrics: Metrics,
+    items: int,
+    n: int,
+    *,
+    estimator: str = "trade-off",
+    gamma: float = GAMMA,
+    replacement: bool = False,
+) -> F64:
+    """Return what to count for each sampled rank 1 … n + 1 instead of the metric: a row each.
+
+    Parameters
+    ----------
+    metrics
+        See `value_at`.
+    items
+        N, how many items there are, the relevant one included.
+    n
+        How many others are drawn.
+    estimator
+        `plain`: the metric of the sampled rank. `rank`: the metric of an unbiased estimate of the
+        true rank, 1 + (N - 1)(sampled - 1)/n. `bias`: the values with the least squared bias, on
+        average over all true ranks alike, among those that never rise with the rank nor fall below
+        0, as the metric itself; without this they run into millions. `trade-off`: the least
+        squared bias + gamma x variance. (Krichene & Rendle 2020, corrected metrics.)
+    gamma
+        Of the trade-off: the larger, the smaller the variance; 1 minimises the mean squared error.
+    replacement
+        Whether others are drawn with replacement.
+
+    Examples
+    --------
+    One of two others is drawn. Recall@1 is 1 at rank 1 and 0 at ranks 2 and 3; of these, rank 2 is
+    seen as first half of the time.
+
+    >>> from unskew.unbiased.sampled_ranks import corrected_values
+    >>> corrected_values("Recall@1", items=3, n=1, estimator="bias").round(4).tolist()
+    [[0.8, 0.0]]
+    """
+    wanted = [of_rank(metric) for metric in labelled(metrics).values()]
+    return np.array(corrections(wanted, items, n, (estimator,), gamma, replacement)[0])
+
+
+def corrections(
+    metrics: Sequence[Metric],
+    items: int,
+    n: int,
+    estimators: Sequence[str],
+    gamma: float,
+    replacement: bool,
+) -> F64:
+    """Return estimators x metrics x sampled ranks."""
+    _check_sample(items, n, replacement)
+    check_gamma(gamma)
+    sampled = np.arange(1, n + 2)
+    out = np.empty((len(estimators), len(metrics), n + 1))
+    fitted = [name for name in estimators if choose("estimator", name, ESTIMATORS) not in _DIRECT]
+    fits = _fitted(metrics, items, n, fitted, gamma, replacement) if fitted else {}
+    for at, name in enumerate(estimators):
+        if name == "plain":
+            out[at] = [value_at(metric, sampled, n + 1) for metric in metrics]
+        elif name == "rank":
+            guess = 1.0 + (items - 1) * (sampled - 1) / n
+            out[at] = [value_at(metric, guess, items) for metric in metrics]
+        else:
+            out[at] = fits[name]
+    return out
+
+
+_DIRECT = ("plain", "rank")
+
+
+def check_gamma(gamma: float) -> None:
+    """Refuse a gamma that is not above 0."""
+    if not gamma > 0 or math.isinf(gamma):
+        raise SettingError(
+            f"gamma must be above 0, got {gamma!r}; for no variance term take estimator='bias'"
+        )
+
+
+def _fitted(
+    metrics: Sequence[Metric],
+    items: int,
+    n: int,
+    estimators: Sequence[str],
+    gamma: float,
+    replacement: bool,
+) -> dict[str, F64]:
+    """Solve the least-squares problems of both, block by block of true ranks.
+
+    With A = p(sampled | true), a row per true rank, and M the metric: minimise the mean of
+    (A x - M)² + gamma (A x² - (A x)²). Its normal equations are
+    ((1 - gamma) A'A + gamma diag(A'1)) x = A'M.
+    """
+    size = n + 1
+    gram, cross, weight = np.zeros((size, size)), np.zeros((size, len(metrics))), np.zeros(size)
+    step = max(_CELLS // size, 1)
+    fits: dict[str, F64] = {}
+    with one_blas_thread():
+        for low in range(1, items + 1, step):
+            ranks = np.arange(low, min(low + step, items + 1))
+            chance = rank_distribution(ranks, items, n, replacement=replacement)
+            truth = np.stack([value_at(metric, ranks, items) for metric in metrics], axis=1)
+            gram += chance.T @ chance
+            cross += chance.T @ truth
+            weight += chance.sum(axis=0)
+        if "trade-off" in estimators:
+            damped = (1.0 - gamma) * gram + gamma * np.diag(weight)
+            try:
+                fits["trade-off"] = np.asarray(np.linalg.solve(damped, cross).T, np.float64)
+            except np.linalg.LinAlgError:
+                raise SettingError(f"gamma={gamma!r} is too large to be worked with") from None
+        if "bias" in estimators:
+            fits["bias"] = np.array([_falling(gram, cross[:, m]) for m in range(len(metrics))])
+    return fits
+
+
+def _falling(gram: F64, cross: F64) -> F64:
+    """Minimise x'Gx - 2 c'x over x that falls from place to place and ends at 0 or above.
+
+    Such an x is a sum of steps down that are not negative: least squares over these, by the active
+    sets of Lawson & Hanson 1974.
+    """
+    # x = S y with y >= 0: y_j is the step after place j, and x_i the sum of the steps from i on.
+    inner = np.cumsum(np.cumsum(gram, axis=0), axis=1)
+    outer = np.cumsum(cross)
+    size = outer.size
+    steps, used = np.zeros(size), np.zeros(size, np.bool_)
+    limit = 1e-10 * float(np.abs(outer).max(initial=0.0))
+    for _ in range(3 * size):
+        pull = np.where(used, -np.inf, outer - inner @ steps)
+        best = int(np.argmax(pull))
+        if pull[best] <= limit:
+            break
+        used[best] = True
+        while True:
+            rows = np.flatnonzero(used)
+            wanted = np.linalg.lstsq(inner[np.ix_(rows, rows)], outer[rows], rcond=1e-13)[0]
+            if wanted.min() > 0:
+                steps[rows] = wanted
+                break
+            # Go only as far as no step turns negative, and give up what has become 0.
+            falls = wanted <= 0
+            room = (steps[rows] - wanted)[falls]
+            share = float((steps[rows][falls] / np.where(room > 0, room, 1.0)).min())
+            steps[rows] += share * (wanted - steps[rows])
+            gone = rows[falls & (steps[rows] <= 1e-15 * steps.max())]
+            gone = gone if gone.size else rows[falls][:1]
+            steps[gone], used[gone] = 0.0, False
+            if not used.any():
+                break
+    result: F64 = np.cumsum(steps[::-1])[::-1].copy()
+    return result
+
+
+def ranks_by_system(
+    name: str, ranks: Mapping[str, ArrayLike] | ArrayLike
+) -> tuple[tuple[str, ...], F64]:
+    """Return the names of the systems, and systems x lists."""
+    named = ranks if isinstance(ranks, Mapping) else {"run": ranks}
+    if not named:
+        raise SettingError(f"{name}: no systems are given")
+    columns = [as_numbers(name, column) for column in named.values()]
+    if any(column.ndim != 1 or column.size != columns[0].size for column in columns):
+        raise DataError(f"{name}: every system needs one rank per list")
+    return tuple(str(key) for key in named), np.array(columns)
+
+
+def whole_numbers(name: str, values: ArrayLike, lists: int) -> I64:
+    """Return a whole number for each list."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.ndim > 1 or array.size not in (1, lists):
+        raise DataError(f"{name}: a whole number is needed, or one for each of {lists:,} lists")
+    if array.min() < 1:
+        raise DataError(f"{name}: numbers from 1 up are needed, got {int(array.min())}")
+    return np.broadcast_to(array.astype(np.int64), (lists,))
+
+
+def check_ranks(name: str, ranks: F64, most: I64) -> None:
+    """Refuse ranks that are no whole numbers from 1 to the number of ranked items."""
+    with np.errstate(invalid="ignore"):
+        wrong = ~np.isnan(ranks) & ((ranks < 1) | (ranks > most) | (ranks != np.floor(ranks)))
+    if wrong.any():
+        system, at = (int(index[0]) for index in np.nonzero(wrong))
+        raise DataError(
+            f"{name}: list {at} has rank {ranks[system, at]:g}; whole numbers from 1 to "
+            f"{int(most[at]):,} are possible ({int(wrong.sum()):,} such ranks)"
+        )
