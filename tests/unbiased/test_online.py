@@ -15,20 +15,21 @@ from unskew import DataError, SettingError, UnknownName
 from unskew.arrays import frozen
 from unskew.engine.rng import draw, key_of
 from unskew.stats.corrections import correct
+from unskew.stats.distributions import share_interval
 from unskew.unbiased import ab_tests, pair_effects
 from unskew.unbiased.ab_tests import ab_counts, ab_test, log_of
 from unskew.unbiased.click_models import Clicks, ForcedExposure
 from unskew.unbiased.interleaving import interleave, multileave, wins_of
 from unskew.unbiased.judgment_reuse import reuse_judgments
-from unskew.unbiased.online_outcomes import OnlineTests, share_interval
+from unskew.unbiased.online_outcomes import OnlineTests
 from unskew.unbiased.online_trials import online_tests
 from unskew.unbiased.pair_effects import (
+    effects_of_counts,
+    effects_of_users,
+    effects_of_wins,
     mean_clicks,
-    verdict_of_counts,
-    verdict_of_users,
-    verdict_of_wins,
 )
-from unskew.unbiased.top_items import Shown, top_lists
+from unskew.unbiased.top_items import TopLists, top_lists
 
 SYSTEMS = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
 
@@ -52,7 +53,7 @@ def made(lists, liked, systems="abcdefgh"):
     """Lists by hand: systems x users x k items, and whether each is liked."""
     item = np.array(lists, np.int32)
     truth = np.array(liked, np.uint8)
-    return Shown(tuple(systems[: len(item)]), frozen(item), frozen(truth))
+    return TopLists(tuple(systems[: len(item)]), frozen(item), frozen(truth))
 
 
 def number(bits):
@@ -421,34 +422,34 @@ def test_verdicts_against_scipy():
     rng = np.random.default_rng(1)
     a, b = rng.integers(0, 4, 50), rng.integers(1, 5, 30)
     counts = np.array([[one.size, one.sum(), (one**2).sum()] for one in (a, b)])
-    mine, theirs = verdict_of_counts(counts, 2), stats.ttest_ind(a, b, equal_var=False)
+    mine, theirs = effects_of_counts(counts, 2), stats.ttest_ind(a, b, equal_var=False)
     assert mine.p[0] == pytest.approx(theirs.pvalue, rel=1e-9)
     interval = theirs.confidence_interval(0.9)
     assert mine.interval(0.9)[0][0] == pytest.approx(interval.low / 2, rel=1e-9)
     assert mine.interval(0.9)[1][0] == pytest.approx(interval.high / 2, rel=1e-9)
-    pairs = verdict_of_users(np.stack([a[:30], b]) / 2)
+    pairs = effects_of_users(np.stack([a[:30], b]) / 2)
     assert pairs.p[0] == pytest.approx(stats.ttest_rel(a[:30], b).pvalue, rel=1e-9)
     for won, lost in ((30, 12), (0, 0), (5, 5), (0, 9)):
-        found = verdict_of_wins(np.array([[0, won], [lost, 0]]), 100)
+        found = effects_of_wins(np.array([[0, won], [lost, 0]]), 100)
         exact = stats.binomtest(won, won + lost).pvalue if won + lost else 1.0
         assert found.p[0] == pytest.approx(exact, rel=1e-9)
-        assert found.told[0] == (won - lost) / 100
+        assert found.difference[0] == (won - lost) / 100
         low, high = found.interval(0.95)
-        assert -1 <= low[0] <= found.told[0] <= high[0] <= 1
+        assert -1 <= low[0] <= found.difference[0] <= high[0] <= 1
 
 
 def test_verdicts_without_any_spread():
-    same = verdict_of_counts(np.array([[5, 10, 20], [5, 10, 20]]), 2)
-    assert (same.told[0], same.p[0]) == (0.0, 1.0)
-    clear = verdict_of_counts(np.array([[5, 10, 20], [5, 5, 5]]), 2)
-    assert (clear.told[0], clear.p[0]) == (0.5, 0.0)
-    single = verdict_of_counts(np.array([[1, 2, 4], [5, 5, 5]]), 2)
+    same = effects_of_counts(np.array([[5, 10, 20], [5, 10, 20]]), 2)
+    assert (same.difference[0], same.p[0]) == (0.0, 1.0)
+    clear = effects_of_counts(np.array([[5, 10, 20], [5, 5, 5]]), 2)
+    assert (clear.difference[0], clear.p[0]) == (0.5, 0.0)
+    single = effects_of_counts(np.array([[1, 2, 4], [5, 5, 5]]), 2)
     assert single.p[0] == 1.0
     assert math.isnan(single.interval(0.95)[0][0])
 
 
 def test_equal_systems_show_no_preference(shop, shown):
-    twins = Shown(("a", "b"), frozen(shown.item[[1, 1]]), frozen(shown.liked[[1, 1]]))
+    twins = TopLists(("a", "b"), frozen(shown.item[[1, 1]]), frozen(shown.liked[[1, 1]]))
     for feedback in (Clicks(), Clicks(engagement=0.5), ForcedExposure()):
         for method in ("team-draft", "balanced"):
             row = (
@@ -525,7 +526,7 @@ def test_position_bias_weighs_the_top():
 
 
 def test_reuse_favours_who_is_like_the_participants(shop, shown):
-    copy = Shown(
+    copy = TopLists(
         (*shown.systems, "copy"),
         frozen(shown.item[[0, 1, 2, 1]]), frozen(shown.liked[[0, 1, 2, 1]]),
     )  # fmt: skip
@@ -590,11 +591,11 @@ def test_winners_are_named_by_the_corrected_p(shop, shown):
 def test_a_difference_that_one_test_would_call_significant_may_win_nothing():
     """p = 0.035 of one pair of three is 0.106 by Holm."""
     lists = made(np.arange(15).reshape(3, 1, 5), np.zeros((3, 1, 5)))
-    verdict = verdict_of_wins(np.array([[0, 61, 50], [39, 0, 50], [50, 50, 0]]), 200)
+    effects = effects_of_wins(np.array([[0, 61, 50], [39, 0, 50], [50, 50, 0]]), 200)
     p = stats.binomtest(61, 100).pvalue
     assert p < 0.05
     for correction, corrected, winner in (("holm", 3 * p, None), (None, p, "a")):
-        row = pair_effects.pair_table(lists, verdict, 0.95, correction).row(0, named=True)
+        row = pair_effects.pair_table(lists, effects, 0.95, correction).row(0, named=True)
         assert row["p"] == pytest.approx(p)
         assert row["p_corrected"] == pytest.approx(corrected)
         assert row["winner"] == winner
@@ -653,7 +654,7 @@ def test_the_table_counts_the_rows(tried):
     key = {name: row[name] for name in ("world", "feedback", "test", "impressions")}
     rows = [one for one in tried.rows.filter(**key).to_dicts() if one["true"] != 0]
     assert row["pairs"] == len(rows)
-    right = sum(one["true"] * one["told"] > 0 for one in rows)
+    right = sum(one["true"] * one["difference"] > 0 for one in rows)
     assert row["right"] == right / len(rows)
     pairs = tried.pairs().filter(**key)
     assert pairs["right"].mean() == pytest.approx(row["right"])
@@ -676,7 +677,7 @@ def test_single_tests_say_the_same(shop):
 
     drawn = replace(shop, seed=seed)
     alone = multileave(drawn, SYSTEMS, 300, k=5, seed=seed).table()
-    assert found.rows["told"].to_list() == alone["difference"].to_list()
+    assert found.rows["difference"].to_list() == alone["difference"].to_list()
     assert found.rows["true"].to_list() == alone["true"].to_list()
     assert found.table()["right_low"].to_list() == [None]  # no interval over a single repeat
 
@@ -695,7 +696,7 @@ def test_judgments_used_again(tried):
 def test_how_many_impressions_are_needed():
     rows = [
         {"world": "w", "feedback": "f", "test": test, "impressions": n, "repeat": r, "a": "a",
-         "b": "b", "true": 0.1, "true_half": 0.1, "told": 1.0 if r < good else -1.0, "p": 0.5}
+         "b": "b", "true": 0.1, "true_half": 0.1, "difference": 1.0 if r < good else -1.0, "p": 0.5}
         for test, goods in {"x": (20, 10, 19, 20), "y": (0, 0, 0, 0)}.items()
         for n, good in zip((1, 10, 100, 1000), goods, strict=True)
         for r in range(20)
@@ -802,7 +803,7 @@ def test_p_is_uniform_where_systems_are_equal(shop, method, feedback):
         # An exact p is uniform once its ties are broken at random.
         share = np.random.default_rng([9, seed]).random()
         p.append(stats.binom.cdf(won - 1, both, 0.5) + share * stats.binom.pmf(won, both, 0.5))
-        false += verdict_of_wins(wins, 200).p[0] < 0.05
+        false += effects_of_wins(wins, 200).p[0] < 0.05
     assert stats.kstest(p, "uniform").pvalue > 1e-4
     assert (false / 2_000 - 0.05) / math.sqrt(0.05 * 0.95 / 2_000) < 4.5  # exact tests: at most
 
@@ -829,11 +830,11 @@ def test_equal_systems_have_a_winner_in_five_percent_of_tests_at_most(shop, test
     plain = corrected = 0
     for seed in range(1_000):
         if test == "ab":
-            verdict = verdict_of_counts(ab_counts(lists, behaviour, seed, 0, 500), 5)
+            effects = effects_of_counts(ab_counts(lists, behaviour, seed, 0, 500), 5)
         else:
-            verdict = verdict_of_wins(wins_of(lists, behaviour, test, seed, 0, 500), 500)
-        plain += bool((verdict.p < 0.05).any())
-        corrected += bool((correct(verdict.p) < 0.05).any())
+            effects = effects_of_wins(wins_of(lists, behaviour, test, seed, 0, 500), 500)
+        plain += bool((effects.p < 0.05).any())
+        corrected += bool((correct(effects.p) < 0.05).any())
     assert (corrected / 1_000 - 0.05) / math.sqrt(0.05 * 0.95 / 1_000) < 3
     assert plain / 1_000 > 0.2  # 15 comparisons
 
@@ -843,7 +844,7 @@ def test_intervals_of_a_merged_test_cover_no_preference(shop):
     lists, behaviour = exchangeable(), Clicks().behaviour(shop, 5)
     inside = 0
     for seed in range(2_000):
-        found = verdict_of_wins(wins_of(lists, behaviour, "team-draft", seed, 0, 500), 500)
+        found = effects_of_wins(wins_of(lists, behaviour, "team-draft", seed, 0, 500), 500)
         low, high = found.interval(0.95)
         inside += low[0] <= 0 <= high[0]
     assert abs(inside / 2_000 - 0.95) / math.sqrt(0.05 * 0.95 / 2_000) < 4.5
@@ -853,7 +854,7 @@ def test_intervals_of_a_merged_test_cover_no_preference(shop):
 def test_an_ab_test_of_equal_systems_errs_as_often_as_it_says(shop):
     lists, behaviour = exchangeable(), Clicks().behaviour(shop, 5)
     p = [
-        verdict_of_counts(ab_counts(lists, behaviour, seed, 0, 1_000), 5).p[0]
+        effects_of_counts(ab_counts(lists, behaviour, seed, 0, 1_000), 5).p[0]
         for seed in range(2_000)
     ]
     assert stats.kstest(p, "uniform").pvalue > 1e-4

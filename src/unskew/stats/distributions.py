@@ -11,20 +11,23 @@ from functools import cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from unskew.arrays import F64
+from unskew.arrays import F64, Mask
 
 _MOST_STEPS = 100_000
 _TINY = 1e-300
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
+Interval = tuple[float | None, float | None, float | None]
+"""A value and both ends of its interval; None where there is none."""
 
-def wilson(found: ArrayLike, count: ArrayLike, level: float = 0.95) -> tuple[F64, F64]:
-    """Return Wilson's interval of shares: `found` of `count`."""
+
+def wilson(successes: ArrayLike, count: ArrayLike, level: float = 0.95) -> tuple[F64, F64]:
+    """Return Wilson's interval of shares: `successes` of `count`."""
     z = NormalDist().inv_cdf((1 + level) / 2)
     n = np.asarray(count, np.float64)
-    share = np.asarray(found, np.float64) / n
+    share = np.asarray(successes, np.float64) / n
     middle = share + z * z / (2 * n)
     half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     whole = 1 + z * z / n
@@ -76,9 +79,18 @@ def student_t_quantile(probability: float, df: float) -> float:
     return t
 
 
-def mean_interval(
-    values: Sequence[float], level: float = 0.95
-) -> tuple[float | None, float | None, float | None]:
+def half_widths(df: F64, level: float) -> F64:
+    """Return the half widths of intervals in standard errors; normal where `df` is infinite."""
+    normal = NormalDist().inv_cdf((1 + level) / 2)
+    return np.array(
+        [
+            normal if math.isinf(one) else student_t_quantile((1 + level) / 2, float(one))
+            for one in df
+        ]
+    )
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     """Return the mean and its interval by Student's t; without one for a single value."""
     if not values:
         return None, None, None
@@ -89,6 +101,59 @@ def mean_interval(
     spread = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (n - 1) / n)
     half = student_t_quantile((1 + level) / 2, n - 1) * spread
     return mean, mean - half, mean + half
+
+
+def row_intervals(values: F64, level: float) -> tuple[F64, F64, F64]:
+    """Return the mean of each row and its interval by Student's t; NaN for a single value."""
+    n = values.shape[1]
+    mean = values.mean(axis=1)
+    if n < 2:
+        nothing = np.full(mean.size, np.nan)
+        return mean, nothing, nothing
+    half = student_t_quantile((1 + level) / 2, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
+    return mean, mean - half, mean + half
+
+
+def share_interval(marks: Mask, repeat: NDArray[np.generic], level: float) -> Interval:
+    """Return a share and its interval, trials of one repeat not being independent.
+
+    Wilson's interval with an effective number of trials: as many independent ones as would vary
+    from repeat to repeat as the shares did, at least the number of repeats and at most the number
+    of trials; Student's t with repeats - 1 degrees of freedom stands for the normal quantile. Where
+    all trials or none are marked they count as independent: nothing shows that they are not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.stats.distributions import share_interval
+    >>> marks, repeat = np.array([True] * 20), np.repeat(np.arange(10), 2)
+    >>> share, low, high = share_interval(marks, repeat, 0.95)
+    >>> share, round(low, 3), high
+    (1.0, 0.796, 1.0)
+    """
+    trials = int(marks.size)
+    if not trials:
+        return None, None, None
+    share = int(marks.sum()) / trials
+    at = np.unique(repeat, return_inverse=True)[1]
+    size = np.bincount(at)
+    repeats = size.size
+    if repeats < 2:
+        return share, None, None
+    # The variance of a ratio of sums over repeats.
+    rest = np.bincount(at, marks) - share * size
+    variance = float((rest**2).sum()) * repeats / (repeats - 1) / trials**2
+    free = share * (1 - share)
+    count = float(trials)
+    if variance > 0:
+        count = min(max(free / variance, float(repeats)), float(trials))
+    t = student_t_quantile((1 + level) / 2, repeats - 1)
+    middle = share + t * t / (2 * count)
+    half = t * math.sqrt(free / count + t * t / (4 * count * count))
+    whole = 1 + t * t / count
+    # The ends are 0 and 1 exactly where the share is; rounding may miss them.
+    low = 0.0 if share == 0 else max((middle - half) / whole, 0.0)
+    return share, low, 1.0 if share == 1 else min((middle + half) / whole, 1.0)
 
 
 def binomial_half_cdf(k: ArrayLike, n: ArrayLike) -> F64:

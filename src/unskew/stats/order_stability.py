@@ -96,7 +96,7 @@ class Stability(Result):
         return table.sort("flips", descending=True, nulls_last=True, maintain_order=True)
 
     def figure(self) -> Figure:
-        """Draw what each factor carries of the variance that is not the systems' own."""
+        """Draw what each factor carries of the variance that is not due to the systems."""
         import altair as alt
 
         table = self.table().filter(pl.col("factor") != SYSTEM)

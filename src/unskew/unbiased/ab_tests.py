@@ -1,4 +1,10 @@
-"""A/B tests in a world whose truth is known: each user sees the list of one system."""
+"""A/B tests in a world whose truth is known: each user sees the list of one system.
+
+castells2018 section 5.3: users are shown what systems recommend, and what they click (free
+feedback) or are asked to judge (forced feedback) says which system is better. Clicks depend on more
+than relevance: on the position, on what else was clicked, on what is in fashion. Here users are
+simulated in a `World`, so that the result of a test can be compared with the truth.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +21,25 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.stats.distributions import half_widths
 from unskew.unbiased.click_models import Behaviour, Clicks, Feedback, behaviour_of
 from unskew.unbiased.pair_effects import (
-    Verdict,
+    PairEffects,
     check_correction,
+    effects_of_counts,
+    effects_of_users,
     mean_clicks,
     pair_table,
-    quantiles,
-    verdict_of_counts,
-    verdict_of_users,
     winner_rule,
 )
-from unskew.unbiased.top_items import IMPRESSIONS, LEVEL, Shown, Systems, at_least, top_lists
+from unskew.unbiased.top_items import (
+    IMPRESSIONS,
+    LEVEL,
+    Systems,
+    TopLists,
+    check_systems,
+    top_lists,
+)
 from unskew.worlds.worlds import World
 
 _BLOCK = 1 << 14  # impressions of one task
@@ -34,13 +47,13 @@ _BLOCK = 1 << 14  # impressions of one task
 
 @dataclass(frozen=True, eq=False)
 class ABTest(Result):
-    """Clicks per shown item of each system, each shown to users of its own. Made by `ab_test`."""
+    """Clicks per shown item of each system, each shown to other users. Made by `ab_test`."""
 
-    lists: Shown
+    lists: TopLists
     feedback: Feedback
     counts: I64
     """Systems x 3: lists shown, clicks, and the sum of squared clicks per list."""
-    verdict: Verdict
+    effects: PairEffects
     census: bool
     """Whether every user was shown every system's list."""
     level: float = LEVEL
@@ -53,7 +66,7 @@ class ABTest(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per system: lists shown, clicks per place with interval, the true P@k."""
         n, rate, error = mean_clicks(self.counts, self.lists.k)
-        half = quantiles(np.maximum(n - 1, 1), self.level) * error
+        half = half_widths(np.maximum(n - 1, 1), self.level) * error
         return pl.DataFrame(
             {
                 "system": list(self.lists.systems),
@@ -72,7 +85,7 @@ class ABTest(Result):
         the number of pairs, winner (null where p_corrected is not below 1 - level), true (the true
         difference of P@k), better.
         """
-        return pair_table(self.lists, self.verdict, self.level, self.correction)
+        return pair_table(self.lists, self.effects, self.level, self.correction)
 
     def figure(self) -> Figure:
         """Draw the rate of each system with its interval, and the true P@k beside it."""
@@ -91,13 +104,13 @@ class ABTest(Result):
         )
 
     def _explanation(self) -> list[str]:
-        how = (
+        shown = (
             "every user was shown the list of every system"
             if self.census
             else (f"{int(self.counts[:, 0].sum()):,} impressions, each of a random user and system")
         )
         winners = winner_rule(len(self.lists.systems), self.level, self.correction)
-        return [f"{how}; {self.feedback}; {self.level:.0%} intervals", winners, *self.lists.notes]
+        return [f"{shown}; {self.feedback}; {self.level:.0%} intervals", winners, *self.lists.notes]
 
     def _content(self) -> dict[str, object]:
         return {
@@ -112,7 +125,7 @@ class ABTest(Result):
 @checked
 def ab_test(
     world: World,
-    systems: Systems | Shown,
+    systems: Systems | TopLists,
     impressions: int | None = IMPRESSIONS,
     feedback: Feedback = Clicks(),  # noqa: B008 - frozen
     *,
@@ -130,10 +143,10 @@ def ab_test(
         As in `top_lists`. Two systems make an A/B test, more a test of several variants.
     impressions
         How many lists are shown, each to a user and by a system drawn at random. None = every user
-        is shown the list of every system once: with `Forced()` the rates are then the true P@k
-        (castells2018 section 5.3.2).
+        is shown the list of every system once: with `ForcedExposure()` the rates are then the true
+        P@k (castells2018 section 5.3.2).
     feedback
-        What users do: `Clicks(…)` or `Forced()`.
+        What users do: `Clicks(…)` or `ForcedExposure()`.
     level
         Of the intervals; a system wins a pair if its corrected p is below 1 - level (Welch's t-test
         over lists; over users, paired, where all see everything).
@@ -156,20 +169,28 @@ def ab_test(
     check_share("level", level)
     check_correction(correction)
     lists = top_lists(world, systems, k=k, train=train, seed=seed)
-    at_least(lists, 2)
+    check_systems(lists, 2)
     behaviour = behaviour_of(feedback, world, lists.k)
     if impressions is not None:
         counts = ab_counts(lists, behaviour, seed, 0, as_count("impressions", impressions))
-        verdict = verdict_of_counts(counts, lists.k)
+        effects = effects_of_counts(counts, lists.k)
     else:
         clicks = (log_of(lists, behaviour, seed, None) == 2).sum(axis=2, dtype=np.int64)
         users = clicks.shape[1]
         counts = np.stack([np.full(len(clicks), users), clicks.sum(1), (clicks**2).sum(1)], axis=1)
-        verdict = verdict_of_users(clicks / lists.k)
-    return ABTest(lists, feedback, counts, verdict, impressions is None, level, correction)
+        effects = effects_of_users(clicks / lists.k)
+    return ABTest(
+        lists=lists,
+        feedback=feedback,
+        counts=counts,
+        effects=effects,
+        census=impressions is None,
+        level=level,
+        correction=correction,
+    )
 
 
-def ab_counts(shown: Shown, behaviour: Behaviour, seed: int, lo: int, hi: int) -> I64:
+def ab_counts(shown: TopLists, behaviour: Behaviour, seed: int, lo: int, hi: int) -> I64:
     """Return lists, clicks and squared clicks of each system in impressions lo to hi."""
     from unskew.unbiased import online_kernels
 
@@ -179,14 +200,14 @@ def ab_counts(shown: Shown, behaviour: Behaviour, seed: int, lo: int, hi: int) -
         out = np.zeros((len(shown.systems), 3), np.int64)
         first, last = bounds
         online_kernels.ab_block(
-            first, last, key, shown.item, shown.liked, *behaviour.arguments(), out
+            first, last, key, shown.item, shown.liked, behaviour.arguments(), out
         )
         return out
 
     return sum_blocks(one, lo, hi, shown.k)
 
 
-def log_of(shown: Shown, behaviour: Behaviour, seed: int, impressions: int | None) -> U8:
+def log_of(shown: TopLists, behaviour: Behaviour, seed: int, impressions: int | None) -> U8:
     """Return what an A/B test showed, systems x users x k: 0 never, 1 shown, 2 and clicked."""
     from unskew.unbiased import online_kernels
 
@@ -195,7 +216,7 @@ def log_of(shown: Shown, behaviour: Behaviour, seed: int, impressions: int | Non
     census = impressions is None
     count = shown.item.shape[0] * shown.item.shape[1] if impressions is None else impressions
     online_kernels.log_block(
-        count, key, census, shown.item, shown.liked, *behaviour.arguments(), mark
+        count, key, census, shown.item, shown.liked, behaviour.arguments(), mark
     )
     return mark
 

@@ -193,5 +193,5 @@ def _of_items(name: str, values: tuple[Any, ...], items: int) -> tuple[Any, ...]
 def behaviour_of(feedback: object, world: World, k: int) -> Behaviour:
     """Return what users do, in numbers; refuse what says nothing about it."""
     if not isinstance(feedback, Clicks | ForcedExposure):
-        raise SettingError(f"feedback must be Clicks(…) or Forced(), got {feedback!r}")
+        raise SettingError(f"feedback must be Clicks(…) or ForcedExposure(), got {feedback!r}")
     return feedback.behaviour(world, k)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -17,14 +17,21 @@ from unskew.report.text import p_value
 from unskew.unbiased.ab_tests import sum_blocks
 from unskew.unbiased.click_models import Behaviour, Clicks, Feedback, behaviour_of
 from unskew.unbiased.pair_effects import (
-    Verdict,
+    PairEffects,
     check_correction,
+    effects_of_wins,
     pair_table,
     pairs_of,
-    verdict_of_wins,
     winner_rule,
 )
-from unskew.unbiased.top_items import IMPRESSIONS, LEVEL, Shown, Systems, at_least, top_lists
+from unskew.unbiased.top_items import (
+    IMPRESSIONS,
+    LEVEL,
+    Systems,
+    TopLists,
+    check_systems,
+    top_lists,
+)
 from unskew.worlds.worlds import World
 
 INTERLEAVING = ("team-draft", "balanced")
@@ -34,13 +41,13 @@ INTERLEAVING = ("team-draft", "balanced")
 class Interleaving(Result):
     """Which system wins how many impressions. Made by `interleave` and `multileave`."""
 
-    lists: Shown
+    lists: TopLists
     feedback: Feedback
     method: str
     wins: I64
     """Systems x systems: in how many impressions the first gets more clicks than the second."""
     impressions: int
-    verdict: Verdict
+    effects: PairEffects
     level: float = LEVEL
     correction: str | None = "holm"
 
@@ -52,7 +59,7 @@ class Interleaving(Result):
         winner (null where p_corrected is not below 1 - level), true (the true difference of P@k),
         better.
         """
-        table = pair_table(self.lists, self.verdict, self.level, self.correction)
+        table = pair_table(self.lists, self.effects, self.level, self.correction)
         pairs = pairs_of(len(self.lists.systems))
         won = pl.Series("won", [int(self.wins[a, b]) for a, b in pairs])
         lost = pl.Series("lost", [int(self.wins[b, a]) for a, b in pairs])
@@ -108,7 +115,7 @@ class Interleaving(Result):
 @checked
 def interleave(
     world: World,
-    systems: Systems | Shown,
+    systems: Systems | TopLists,
     impressions: int = IMPRESSIONS,
     feedback: Feedback = Clicks(),  # noqa: B008 - frozen
     *,
@@ -129,7 +136,7 @@ def interleave(
     impressions
         How many merged lists are shown, each to a user drawn at random.
     feedback
-        What users do: `Clicks(…)` or `Forced()`.
+        What users do: `Clicks(…)` or `ForcedExposure()`.
     method
         `team-draft` (Radlinski, Kurup & Joachims 2008): in each round both systems, in random
         order, add their best item that is not there yet, and get the clicks on what they added.
@@ -151,13 +158,16 @@ def interleave(
     (['popularity'], ['popularity'])
     """
     choose("method", method, INTERLEAVING)
-    return _merged(world, systems, impressions, feedback, method, k, train, level, None, seed)
+    _check(level, impressions)
+    lists = top_lists(world, systems, k=k, train=train, seed=seed)
+    check_systems(lists, 2, most=2)
+    return _merged(world, lists, impressions, feedback, method, level=level, seed=seed)
 
 
 @checked
 def multileave(
     world: World,
-    systems: Systems | Shown,
+    systems: Systems | TopLists,
     impressions: int = IMPRESSIONS,
     feedback: Feedback = Clicks(),  # noqa: B008 - frozen
     *,
@@ -189,34 +199,43 @@ def multileave(
     3
     """
     check_correction(correction)
-    return _merged(
-        world, systems, impressions, feedback, "multileave", k, train, level, correction, seed
-    )
+    _check(level, impressions)
+    lists = top_lists(world, systems, k=k, train=train, seed=seed)
+    check_systems(lists, 2)
+    test = _merged(world, lists, impressions, feedback, "multileave", level=level, seed=seed)
+    return replace(test, correction=correction)
+
+
+def _check(level: float, impressions: int) -> None:
+    check_share("level", level)
+    as_count("impressions", impressions)
 
 
 def _merged(
     world: World,
-    systems: Systems | Shown,
+    lists: TopLists,
     impressions: int,
     feedback: Feedback,
     method: str,
-    k: int | None,
-    train: Ratings | None,
+    *,
     level: float,
-    correction: str | None,
     seed: int,
 ) -> Interleaving:
-    check_share("level", level)
-    as_count("impressions", impressions)
-    lists = top_lists(world, systems, k=k, train=train, seed=seed)
-    at_least(lists, 2, None if method == "multileave" else 2)
     behaviour = behaviour_of(feedback, world, lists.k)
     wins = wins_of(lists, behaviour, method, seed, 0, impressions)
-    verdict = verdict_of_wins(wins, impressions)
-    return Interleaving(lists, feedback, method, wins, impressions, verdict, level, correction)
+    return Interleaving(
+        lists=lists,
+        feedback=feedback,
+        method=method,
+        wins=wins,
+        impressions=impressions,
+        effects=effects_of_wins(wins, impressions),
+        level=level,
+        correction=None,
+    )
 
 
-def wins_of(shown: Shown, behaviour: Behaviour, method: str, seed: int, lo: int, hi: int) -> I64:
+def wins_of(shown: TopLists, behaviour: Behaviour, method: str, seed: int, lo: int, hi: int) -> I64:
     """Return in how many of impressions lo to hi each system beats each other."""
     from unskew.unbiased import online_kernels
 
@@ -227,7 +246,7 @@ def wins_of(shown: Shown, behaviour: Behaviour, method: str, seed: int, lo: int,
     def one(bounds: tuple[int, int]) -> I64:
         wins = np.zeros((len(shown.systems), len(shown.systems)), np.int64)
         first, last = bounds
-        kernel(first, last, key, shown.item, shown.liked, *behaviour.arguments(), wins)
+        kernel(first, last, key, shown.item, shown.liked, behaviour.arguments(), wins)
         return wins
 
     return sum_blocks(one, lo, hi, shown.k)

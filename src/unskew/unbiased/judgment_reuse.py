@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,17 +14,17 @@ from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
-from unskew.stats.distributions import student_t_quantile
+from unskew.stats.distributions import row_intervals
 from unskew.unbiased.ab_tests import log_of
 from unskew.unbiased.click_models import Feedback, ForcedExposure, behaviour_of
 from unskew.unbiased.pair_effects import (
     check_correction,
+    effects_of_users,
     pair_table,
     pairs_of,
-    verdict_of_users,
     winner_rule,
 )
-from unskew.unbiased.top_items import LEVEL, Shown, Systems, top_lists
+from unskew.unbiased.top_items import LEVEL, Systems, TopLists, top_lists
 from unskew.worlds.worlds import World
 
 
@@ -33,7 +32,7 @@ from unskew.worlds.worlds import World
 class Reuse(Result):
     """Systems by the judgments of an online test. Made by `reuse_judgments`."""
 
-    lists: Shown
+    lists: TopLists
     """Those that took part first, then the others."""
     took_part: int
     """How many took part."""
@@ -59,7 +58,7 @@ class Reuse(Result):
         true) with its interval low to high over users, condensed (the share of the judged places
         that was clicked or, if forced, liked).
         """
-        error, low, high = mean_and_interval(self.values - self.truth, self.level)
+        error, low, high = row_intervals(self.values - self.truth, self.level)
         return pl.DataFrame(
             {
                 "system": list(self.lists.systems),
@@ -76,9 +75,9 @@ class Reuse(Result):
 
     def pairs(self) -> pl.DataFrame:
         """Return a row per pair of systems, as `ABTest.pairs`, with how many of both took part."""
-        verdict = verdict_of_users(self.values)
+        effects = effects_of_users(self.values)
         took = [(a < self.took_part) + (b < self.took_part) for a, b in pairs_of(len(self.values))]
-        table = pair_table(self.lists, verdict, self.level, self.correction)
+        table = pair_table(self.lists, effects, self.level, self.correction)
         return table.with_columns(pl.Series("took_part", took, pl.Int64))
 
     def figure(self) -> Figure:
@@ -123,7 +122,7 @@ class Reuse(Result):
 @checked
 def reuse_judgments(
     world: World,
-    systems: Systems | Shown,
+    systems: Systems | TopLists,
     took_part: Sequence[str],
     impressions: int | None = None,
     feedback: Feedback = ForcedExposure(),  # noqa: B008 - frozen
@@ -159,8 +158,8 @@ def reuse_judgments(
     >>> from unskew.unbiased.judgment_reuse import reuse_judgments
     >>> shop = us.world("shop", users=200, items=80, seed=1)
     >>> systems = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
-    >>> found = reuse_judgments(shop, systems, ["random", "popularity"])
-    >>> found.table().filter(pl.col("took_part"))["error"].to_list()
+    >>> reuse = reuse_judgments(shop, systems, ["random", "popularity"])
+    >>> reuse.table().filter(pl.col("took_part"))["error"].to_list()
     [0.0, 0.0]
     """
     check_share("level", level)
@@ -175,41 +174,29 @@ def reuse_judgments(
     behaviour = behaviour_of(feedback, world, every.k)
     mark = log_of(part, behaviour, seed, impressions)
     ordered = every.only([*names, *(one for one in every.systems if one not in names)])
-    found = _judged_again(ordered, part, mark, feedback)
-    return replace(found, level=level, correction=correction)
+    return replace(_judged_again(ordered, part, mark, feedback), level=level, correction=correction)
 
 
-def _judged_again(every: Shown, part: Shown, mark: U8, feedback: Feedback) -> Reuse:
+def _judged_again(every: TopLists, part: TopLists, mark: U8, feedback: Feedback) -> Reuse:
     from unskew.unbiased import online_kernels
 
-    found = np.zeros(every.item.shape, np.uint8)
-    online_kernels.look_up(part.item, frozen(mark), every.item, found)
+    seen = np.zeros(every.item.shape, np.uint8)
+    online_kernels.look_up(part.item, frozen(mark), every.item, seen)
     came = np.flatnonzero(mark.any(axis=(0, 2)))
     if not came.size:
         raise DataError("the log is empty: no user was shown anything")
-    found = found[:, came]
-    judged = np.count_nonzero(found, axis=(1, 2))
-    clicked = np.count_nonzero(found == 2, axis=(1, 2))
+    seen = seen[:, came]
+    judged = np.count_nonzero(seen, axis=(1, 2))
+    clicked = np.count_nonzero(seen == 2, axis=(1, 2))
     with np.errstate(invalid="ignore"):
         share = clicked / judged
     return Reuse(
-        every,
-        len(part.systems),
-        feedback,
-        int(came.size),
-        judged / found[0].size,
-        np.count_nonzero(found == 2, axis=2) / every.k,
-        every.per_user()[:, came],
-        share,
+        lists=every,
+        took_part=len(part.systems),
+        feedback=feedback,
+        users=int(came.size),
+        judged=judged / seen[0].size,
+        values=np.count_nonzero(seen == 2, axis=2) / every.k,
+        truth=every.per_user()[:, came],
+        liked_share=share,
     )
-
-
-def mean_and_interval(values: F64, level: float) -> tuple[F64, F64, F64]:
-    """Return the mean of each row and its interval by Student's t; NaN for a single value."""
-    n = values.shape[1]
-    mean = values.mean(axis=1)
-    if n < 2:
-        nothing = np.full(mean.size, np.nan)
-        return mean, nothing, nothing
-    half = student_t_quantile((1 + level) / 2, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
-    return mean, mean - half, mean + half

@@ -1,4 +1,4 @@
-"""Impressions: who comes, what is shown, what is clicked. See `online`.
+"""Impressions: who comes, what is shown, what is clicked.
 
 Everything of impression n is drawn by counter hash from n: the user at 0, arms, coins and the
 order of teams from 1 on, clicks from `_CLICK` on. Results are counts, so that blocks of impressions
@@ -18,6 +18,9 @@ from unskew.worlds.kernels import unit
 
 _CLICK = 1 << 32
 
+Behaviour = tuple[F64, float, float, F64, float, I32]
+"""What `click_models.Behaviour.arguments` gives: place, if_liked, if_not, engage, keep, group."""
+
 SHOWN, CLICKED = 1, 2
 """Marks of a log; 0 = never shown."""
 
@@ -34,15 +37,11 @@ def click(
     size: int,
     item: I32,
     liked: U8,
-    place: F64,
-    if_liked: float,
-    if_not: float,
-    engage: F64,
-    keep: float,
-    group: I32,
+    behaviour: Behaviour,
     clicked: U8,
 ) -> Any:
     """Let a user go through a list; mark what is clicked, and return how much that is."""
+    place, if_liked, if_not, engage, keep, group = behaviour
     count = 0
     for r in range(size):
         clicked[r] = 0
@@ -68,12 +67,7 @@ def ab_block(
     key: np.uint64,
     item: I32,
     liked: U8,
-    place: F64,
-    if_liked: float,
-    if_not: float,
-    engage: F64,
-    keep: float,
-    group: I32,
+    behaviour: Behaviour,
     out: I64,
 ) -> None:
     """Show each impression one system's list; add up lists, clicks and squared clicks."""
@@ -82,9 +76,7 @@ def ab_block(
     for n in range(lo, hi):
         state = first(key, n)
         u, s = below(second(state, 0), users), below(second(state, 1), systems)
-        count = click(
-            state, k, item[s, u], liked[s, u], place, if_liked, if_not, engage, keep, group, clicked
-        )
+        count = click(state, k, item[s, u], liked[s, u], behaviour, clicked)
         out[s, 0] += 1
         out[s, 1] += count
         out[s, 2] += count * count
@@ -97,12 +89,7 @@ def log_block(
     census: bool,
     item: I32,
     liked: U8,
-    place: F64,
-    if_liked: float,
-    if_not: float,
-    engage: F64,
-    keep: float,
-    group: I32,
+    behaviour: Behaviour,
     mark: U8,
 ) -> None:
     """Mark what the impressions of `ab_block` showed and what was clicked.
@@ -116,9 +103,7 @@ def log_block(
         u, s = below(second(state, 0), users), below(second(state, 1), systems)
         if census:
             u, s = n // systems, n % systems
-        click(
-            state, k, item[s, u], liked[s, u], place, if_liked, if_not, engage, keep, group, clicked
-        )
+        click(state, k, item[s, u], liked[s, u], behaviour, clicked)
         for r in range(k):
             if item[s, u, r] >= 0:
                 mark[s, u, r] = max(mark[s, u, r], SHOWN + clicked[r])
@@ -172,12 +157,7 @@ def team_block(
     key: np.uint64,
     item: I32,
     liked: U8,
-    place: F64,
-    if_liked: float,
-    if_not: float,
-    engage: F64,
-    keep: float,
-    group: I32,
+    behaviour: Behaviour,
     wins: I64,
 ) -> None:
     """Count in how many impressions the team of one system got more clicks than that of another."""
@@ -191,9 +171,7 @@ def team_block(
         size = team_draft(state, item, u, mixed, team, source)
         for r in range(size):
             truth[r] = liked[team[r], u, source[r]]
-        count = click(
-            state, size, mixed, truth, place, if_liked, if_not, engage, keep, group, clicked
-        )
+        count = click(state, size, mixed, truth, behaviour, clicked)
         if not count:
             continue
         credit[:] = 0
@@ -256,12 +234,7 @@ def balanced_block(
     key: np.uint64,
     item: I32,
     liked: U8,
-    place: F64,
-    if_liked: float,
-    if_not: float,
-    engage: F64,
-    keep: float,
-    group: I32,
+    behaviour: Behaviour,
     wins: I64,
 ) -> None:
     """Count in how many impressions one of two systems gets more clicks than the other."""
@@ -275,9 +248,7 @@ def balanced_block(
         for r in range(size):
             at = seen(a, k, mixed[r])
             truth[r] = liked[0, u, at] if at >= 0 else liked[1, u, seen(b, k, mixed[r])]
-        count = click(
-            state, size, mixed, truth, place, if_liked, if_not, engage, keep, group, clicked
-        )
+        count = click(state, size, mixed, truth, behaviour, clicked)
         if count:
             for_a, for_b = balanced_credit(size, mixed, clicked, a, b)
             wins[0, 1] += for_a > for_b

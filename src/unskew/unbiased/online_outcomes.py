@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.arrays import Mask
 from unskew.errors import SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
-from unskew.stats.distributions import mean_interval, student_t_quantile
+from unskew.stats.distributions import Interval, mean_interval, share_interval
 from unskew.unbiased.top_items import LEVEL
 
 OFFLINE = "offline"
@@ -34,12 +32,12 @@ class OnlineTests(Result):
 
     rows: pl.DataFrame
     """A row per world, feedback, test, number of impressions (null for offline designs), repeat and
-    pair of systems a, b: the `true` difference of P@k, `true_half` of P@⌈k/2⌉, what was `told`, and
-    p."""
+    pair of systems a, b: the `true` difference of P@k, `true_half` of P@⌈k/2⌉, the `difference`
+    that the test shows, and p."""
     logs: pl.DataFrame
     """A row per world, feedback, repeat and system left out of an A/B test in which every user sees
     every other system: by the test's judgments, `judged`, `error` and `condensed_error` of the one
-    left out, `error_inside` (the mean of the others), and pairs told wrongly: `wrong` of
+    left out, `error_inside` (the mean of the others), and pairs in the wrong order: `wrong` of
     `against` (the one left out against the others), `wrong_inside` of `inside`."""
     k: int
     repeats: int
@@ -56,16 +54,16 @@ class OnlineTests(Result):
         """
         rows = []
         for key, part in self._unequal().group_by(KEYS, maintain_order=True):
-            ahead = (part["told"] * part["true"] > 0).to_numpy()
+            ahead = (part["difference"] * part["true"] > 0).to_numpy()
             clear = (part["p"] < 1 - self.level).to_numpy()
-            against = (part["told"] * part["true"] < 0).to_numpy()
+            against = (part["difference"] * part["true"] < 0).to_numpy()
             repeat = part["repeat"].to_numpy()
             row: dict[str, Any] = {**dict(zip(KEYS, key, strict=True)), "pairs": part.height}
             outcomes = {"right": ahead, "found": ahead & clear, "wrong": against & clear}
             for name, marks in outcomes.items():
                 row |= _named(name, share_interval(marks, repeat, self.level))
             part = part.filter(pl.col("true_half") != 0)
-            ahead = (part["told"] * part["true_half"] > 0).to_numpy()
+            ahead = (part["difference"] * part["true_half"] > 0).to_numpy()
             upper = share_interval(ahead, part["repeat"].to_numpy(), self.level)
             rows.append({**row, **_named("right_half", upper)})
         shares = ("right", "found", "wrong", "right_half")
@@ -97,17 +95,17 @@ class OnlineTests(Result):
     def pairs(self) -> pl.DataFrame:
         """Return a row per world, feedback, test, number of impressions and pair of systems.
 
-        Columns: a, b, true (the mean true difference of P@k), told (the mean difference told), and
-        how often, of all repeats, the pair was told right, found and wrong, as in `table`.
+        Columns: a, b, true (the mean true difference of P@k), difference (the mean in the tests),
+        and how often, of all repeats, the test was right, found and wrong, as in `table`.
         """
-        sign = pl.col("told") * pl.col("true")
+        sign = pl.col("difference") * pl.col("true")
         clear = pl.col("p") < 1 - self.level
         return (
             self._unequal()
             .group_by([*KEYS, "a", "b"], maintain_order=True)
             .agg(
                 pl.col("true").mean(),
-                pl.col("told").mean(),
+                pl.col("difference").mean(),
                 (sign > 0).mean().alias("right"),
                 ((sign > 0) & clear).mean().alias("found"),
                 ((sign < 0) & clear).mean().alias("wrong"),
@@ -140,8 +138,7 @@ class OnlineTests(Result):
                     for wrong, all_ in zip(means[name].to_list(), means[of].to_list(), strict=True)
                 ]
                 at = np.repeat(np.arange(len(marks)), [one.size for one in marks])
-                found = share_interval(np.concatenate(marks), at, self.level)
-                row |= _named(name, found)
+                row |= _named(name, share_interval(np.concatenate(marks), at, self.level))
             rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -175,11 +172,13 @@ class OnlineTests(Result):
         worlds = table["world"].unique(maintain_order=True).to_list()
         rows = []
         for world in worlds:
-            own = table.filter(pl.col("world") == world)
-            panels = [one for one in own["feedback"].unique(maintain_order=True) if one != OFFLINE]
+            of_world = table.filter(pl.col("world") == world)
+            panels = [
+                one for one in of_world["feedback"].unique(maintain_order=True) if one != OFFLINE
+            ]
             for panel in panels or [OFFLINE]:
                 title = f"{world}, {panel}" if len(worlds) > 1 else panel
-                for row in own.filter(pl.col("feedback").is_in([panel, OFFLINE])).to_dicts():
+                for row in of_world.filter(pl.col("feedback").is_in([panel, OFFLINE])).to_dicts():
                     offline = row["impressions"] is None
                     for at in ends if offline else (row["impressions"],):
                         rows.append(
@@ -235,55 +234,10 @@ class OnlineTests(Result):
         return self.rows.filter(pl.col("true") != 0)
 
 
-Interval = tuple[float | None, float | None, float | None]
-
-
-def share_interval(marks: Mask, repeat: NDArray[Any], level: float) -> Interval:
-    """Return a share and its interval, trials of one repeat not being independent.
-
-    Wilson's interval with an effective number of trials: as many independent ones as would vary
-    from repeat to repeat as the shares did, at least the number of repeats and at most the number
-    of trials; Student's t with repeats - 1 degrees of freedom stands for the normal quantile. Where
-    all trials or none are marked they count as independent: nothing shows that they are not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unskew.unbiased.online_outcomes import share_interval
-    >>> marks, repeat = np.array([True] * 20), np.repeat(np.arange(10), 2)
-    >>> share, low, high = share_interval(marks, repeat, 0.95)
-    >>> share, round(low, 3), high
-    (1.0, 0.796, 1.0)
-    """
-    trials = int(marks.size)
-    if not trials:
-        return None, None, None
-    share = int(marks.sum()) / trials
-    at = np.unique(repeat, return_inverse=True)[1]
-    size = np.bincount(at)
-    repeats = size.size
-    if repeats < 2:
-        return share, None, None
-    # The variance of a ratio of sums over repeats.
-    rest = np.bincount(at, marks) - share * size
-    variance = float((rest**2).sum()) * repeats / (repeats - 1) / trials**2
-    free = share * (1 - share)
-    count = float(trials)
-    if variance > 0:
-        count = min(max(free / variance, float(repeats)), float(trials))
-    t = student_t_quantile((1 + level) / 2, repeats - 1)
-    middle = share + t * t / (2 * count)
-    half = t * math.sqrt(free / count + t * t / (4 * count * count))
-    whole = 1 + t * t / count
-    # The ends are 0 and 1 exactly where the share is; rounding may miss them.
-    low = 0.0 if share == 0 else max((middle - half) / whole, 0.0)
-    return share, low, 1.0 if share == 1 else min((middle + half) / whole, 1.0)
-
-
 def _mean(values: pl.Series) -> float | None:
     known = values.drop_nulls()
     return math.fsum(known) / known.len() if known.len() else None
 
 
-def _named(name: str, found: Interval) -> dict[str, float | None]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+def _named(name: str, interval: Interval) -> dict[str, float | None]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), interval, strict=True))

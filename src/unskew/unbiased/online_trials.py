@@ -33,13 +33,13 @@ from unskew.unbiased.interleaving import wins_of
 from unskew.unbiased.judgment_reuse import reuse_judgments
 from unskew.unbiased.online_outcomes import KEYS, OFFLINE, OnlineTests
 from unskew.unbiased.pair_effects import (
-    Verdict,
+    PairEffects,
+    effects_of_counts,
+    effects_of_users,
+    effects_of_wins,
     pairs_of,
-    verdict_of_counts,
-    verdict_of_users,
-    verdict_of_wins,
 )
-from unskew.unbiased.top_items import LEVEL, K, Shown, Systems, named_systems, top_lists
+from unskew.unbiased.top_items import LEVEL, K, Systems, TopLists, named_systems, top_lists
 from unskew.worlds.worlds import World
 
 Progress = Callable[[int, int], None]
@@ -100,7 +100,7 @@ def online_tests(
         How often.
     level
         Of the intervals over repeats; a difference is significant if p < 1 - level, of each pair by
-        itself: how often a pair is told wrongly does not depend on how many others there are.
+        itself: how often a test is wrong does not depend on how many other pairs there are.
     seed
         Same seed, same result.
     progress
@@ -111,11 +111,11 @@ def online_tests(
     >>> import unskew as us
     >>> from unskew.unbiased.online_trials import online_tests
     >>> shop = us.world("shop", users=100, items=60, seed=1)
-    >>> found = online_tests(
+    >>> tests = online_tests(
     ...     shop, [us.recommend.Random(), us.recommend.Popularity()], 500,
     ...     methods=["ab", "team-draft"], repeats=2, k=5
     ... )
-    >>> found.table()["test"].to_list()
+    >>> tests.table()["test"].to_list()
     ['ab', 'team-draft', 'random split', 'test targets']
     """
     there = _worlds(worlds)
@@ -128,7 +128,7 @@ def online_tests(
         raise SettingError(f"feedback: give Clicks(…), or several by name; got {feedback!r}")
     for name in ("forced", OFFLINE):
         if name in users:
-            raise SettingError(f"feedback: {name!r} has a meaning of its own; choose another name")
+            raise SettingError(f"feedback: {name!r} is taken: choose another name")
     if not chosen and not ways:
         raise SettingError("give at least one method or one offline design")
     as_count("k", k)
@@ -148,7 +148,7 @@ def online_tests(
         logs += [{**key, **row} for row in trial.reused({**users, "forced": ForcedExposure()})]
         if progress is not None:
             progress(number + 1, total)
-    order = [*KEYS, "repeat", "a", "b", "true", "true_half", "told", "p"]
+    order = [*KEYS, "repeat", "a", "b", "true", "true_half", "difference", "p"]
     frame = pl.DataFrame(rows, infer_schema_length=None).select(
         pl.col("impressions").cast(pl.Int64), pl.exclude("impressions")
     )
@@ -167,7 +167,7 @@ class _Trial:
     """The systems as they were given, named or not: draws follow from it."""
 
     @cached_property
-    def lists(self) -> Shown:
+    def lists(self) -> TopLists:
         """What every system shows."""
         return top_lists(self.world, self.given, k=self.k, seed=self.seed)
 
@@ -182,12 +182,12 @@ class _Trial:
         }
         if "forced-ab" in methods:
             every["forced"] = ForcedExposure(), ["forced-ab"]
-        for name, (feedback, own) in every.items():
+        for name, (feedback, chosen) in every.items():
             behaviour = behaviour_of(feedback, self.world, self.k)
-            for method in own:
-                for size, told in self._growing(method, behaviour, sizes):
+            for method in chosen:
+                for size, pairs in self._growing(method, behaviour, sizes):
                     key = {"feedback": name, "test": method, "impressions": size}
-                    rows += [{**key, **row} for row in told]
+                    rows += [{**key, **row} for row in pairs]
         return rows
 
     def _growing(
@@ -201,21 +201,21 @@ class _Trial:
             parts = [
                 (self.lists.only([names[a], names[b]]), [(a, b)]) for a, b in pairs_of(len(names))
             ]
-        found: list[tuple[int, list[dict[str, Any]]]] = [(size, []) for size in sizes]
+        rows: list[tuple[int, list[dict[str, Any]]]] = [(size, []) for size in sizes]
         for shown, pairs in parts:
             ab = method in ("ab", "forced-ab")
             total = np.zeros((len(shown.systems), 3 if ab else len(shown.systems)), np.int64)
             for at, (lo, hi) in enumerate(pairwise([0, *sizes])):
                 if ab:
                     total = total + ab_counts(shown, behaviour, self.seed, lo, hi)
-                    verdict = verdict_of_counts(total, self.k)
+                    effects = effects_of_counts(total, self.k)
                 else:
                     total = total + wins_of(shown, behaviour, method, self.seed, lo, hi)
-                    verdict = verdict_of_wins(total, hi)
-                found[at][1].extend(self._rows(pairs, verdict))
-        return found
+                    effects = effects_of_wins(total, hi)
+                rows[at][1].extend(self._rows(pairs, effects))
+        return rows
 
-    def _rows(self, pairs: Sequence[tuple[int, int]], verdict: Verdict) -> list[dict[str, Any]]:
+    def _rows(self, pairs: Sequence[tuple[int, int]], effects: PairEffects) -> list[dict[str, Any]]:
         names, true = self.lists.systems, self.lists.true()
         half = self.lists.true((self.k + 1) // 2)
         return [
@@ -224,8 +224,8 @@ class _Trial:
                 "b": names[b],
                 "true": float(true[a] - true[b]),
                 "true_half": float(half[a] - half[b]),
-                "told": float(verdict.told[at]),
-                "p": float(verdict.p[at]),
+                "difference": float(effects.difference[at]),
+                "p": float(effects.p[at]),
             }
             for at, (a, b) in enumerate(pairs)
         ]
@@ -240,9 +240,9 @@ class _Trial:
             ]
             values = paired(parts).complete(f"P@{self.k}").T
             key = {"feedback": OFFLINE, "test": name, "impressions": None}
-            verdict = verdict_of_users(values)
+            effects = effects_of_users(values)
             pairs = pairs_of(len(self.lists.systems))
-            rows += [{**key, **row} for row in self._rows(pairs, verdict)]
+            rows += [{**key, **row} for row in self._rows(pairs, effects)]
         return rows
 
     def _scores(self, split: Split, targets: Targets, fold: int) -> Scores:
@@ -258,21 +258,21 @@ class _Trial:
         for name, feedback in users.items():
             for left_out in self.lists.systems:
                 others = [one for one in self.lists.systems if one != left_out]
-                found = reuse_judgments(
+                result = reuse_judgments(
                     self.world, self.lists, others, None, feedback, seed=self.seed
                 )
-                table, pairs = found.table(), found.pairs().filter(pl.col("true") != 0)
+                table, pairs = result.table(), result.pairs().filter(pl.col("true") != 0)
                 pairs = pairs.with_columns(no=pl.col("difference") * pl.col("true") < 0)
-                own = table.row(-1, named=True)
+                last = table.row(-1, named=True)
                 outside = pairs.filter(pl.col("took_part") == 1)["no"]
                 inside = pairs.filter(pl.col("took_part") == 2)["no"]
-                condensed = own["condensed"] - own["true"]
+                condensed = last["condensed"] - last["true"]
                 rows.append(
                     {
                         "feedback": name,
                         "left_out": left_out,
-                        "judged": own["judged"],
-                        "error": own["error"],
+                        "judged": last["judged"],
+                        "error": last["error"],
                         "condensed_error": None if math.isnan(condensed) else condensed,
                         "error_inside": table["error"][:-1].mean(),
                         "wrong": int(outside.sum()),
@@ -295,16 +295,16 @@ def _worlds(worlds: object) -> dict[str, World]:
 
 def _algorithms(systems: object) -> dict[str, Algorithm]:
     named = named_systems(systems)
-    found = {name: one for name, one in named.items() if isinstance(one, Algorithm)}
-    if len(found) < len(named):
-        other = next(name for name in named if name not in found)
+    algorithms = {name: one for name, one in named.items() if isinstance(one, Algorithm)}
+    if len(algorithms) < len(named):
+        other = next(name for name in named if name not in algorithms)
         raise SettingError(
             f"{other} is no algorithm: worlds are drawn anew in each repeat, so systems must be "
             f"such as can be trained on each; for a fitted model take ab_test or interleave"
         )
-    if len(found) < 2:
+    if len(algorithms) < 2:
         raise SettingError("systems: a test compares at least two")
-    return found
+    return algorithms
 
 
 def _sizes(impressions: object) -> list[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import NormalDist
 
 import numpy as np
 import polars as pl
@@ -13,15 +12,15 @@ import polars as pl
 from unskew.arrays import F64, I64
 from unskew.checks import choose
 from unskew.stats.corrections import CORRECTIONS, correct
-from unskew.stats.distributions import binomial_half_cdf, student_t_quantile, student_t_sf
-from unskew.unbiased.top_items import Shown
+from unskew.stats.distributions import binomial_half_cdf, half_widths, student_t_sf
+from unskew.unbiased.top_items import TopLists
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
-    """What a test says of pairs of systems: told > 0 if the first is ahead."""
+class PairEffects:
+    """How much each pair of systems differs in a test; above 0 if the first is ahead."""
 
-    told: F64
+    difference: F64
     error: F64
     """Its standard error."""
     df: F64
@@ -29,20 +28,9 @@ class Verdict:
     p: F64
 
     def interval(self, level: float) -> tuple[F64, F64]:
-        """Return both ends of the interval of what was told; all of it lies between -1 and 1."""
-        half = quantiles(self.df, level) * self.error
-        return np.maximum(self.told - half, -1.0), np.minimum(self.told + half, 1.0)
-
-
-def quantiles(df: F64, level: float) -> F64:
-    """Return how many standard errors wide an interval is, to each side."""
-    normal = NormalDist().inv_cdf((1 + level) / 2)
-    return np.array(
-        [
-            normal if math.isinf(one) else student_t_quantile((1 + level) / 2, float(one))
-            for one in df
-        ]
-    )
+        """Return both ends of the interval of the difference, which lies between -1 and 1."""
+        half = half_widths(self.df, level) * self.error
+        return np.maximum(self.difference - half, -1.0), np.minimum(self.difference + half, 1.0)
 
 
 def pairs_of(count: int) -> list[tuple[int, int]]:
@@ -50,16 +38,16 @@ def pairs_of(count: int) -> list[tuple[int, int]]:
     return list(combinations(range(count), 2))
 
 
-def verdict_of_counts(counts: I64, k: int) -> Verdict:
+def effects_of_counts(counts: I64, k: int) -> PairEffects:
     """Compare clicks per shown item by Welch's t-test; `counts` has lists, clicks, squares."""
     lists, mean, error = mean_clicks(counts, k)
     a, b = np.array(pairs_of(len(counts))).T
-    told = mean[a] - mean[b]
+    difference = mean[a] - mean[b]
     spread = np.sqrt(error[a] ** 2 + error[b] ** 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         df = spread**4 / (error[a] ** 4 / (lists[a] - 1) + error[b] ** 4 / (lists[b] - 1))
     # Without any variance no degrees of freedom are defined; the interval is a point then.
-    return _by_t(told, spread, np.where(np.isfinite(df), df, 1.0))
+    return _by_t(difference, spread, np.where(np.isfinite(df), df, 1.0))
 
 
 def mean_clicks(counts: I64, k: int) -> tuple[F64, F64, F64]:
@@ -74,7 +62,7 @@ def mean_clicks(counts: I64, k: int) -> tuple[F64, F64, F64]:
     return lists, rate, error / k
 
 
-def verdict_of_users(values: F64) -> Verdict:
+def effects_of_users(values: F64) -> PairEffects:
     """Compare values of the same users, systems x users, by the paired t-test."""
     a, b = np.array(pairs_of(len(values))).T
     gap = values[a] - values[b]
@@ -83,50 +71,50 @@ def verdict_of_users(values: F64) -> Verdict:
     return _by_t(gap.mean(axis=1), spread, np.full(a.size, max(n - 1, 1.0)))
 
 
-def verdict_of_wins(wins: I64, n: int) -> Verdict:
-    """Compare impressions won by the sign test; `told` is the share won less the share lost.
+def effects_of_wins(wins: I64, n: int) -> PairEffects:
+    """Compare impressions won by the sign test; the difference is share won less share lost.
 
     Impressions that neither wins say nothing about p (exact, two-sided).
     """
     a, b = np.array(pairs_of(len(wins))).T
     won, lost = wins[a, b], wins[b, a]
-    told = (won - lost) / n
+    difference = (won - lost) / n
     p = np.minimum(2 * binomial_half_cdf(np.minimum(won, lost), won + lost), 1.0)
-    error = np.sqrt(((won + lost) / n - told**2) / n)
-    return Verdict(told, error, np.full(a.size, np.inf), p)
+    error = np.sqrt(((won + lost) / n - difference**2) / n)
+    return PairEffects(difference, error, np.full(a.size, np.inf), p)
 
 
-def _by_t(told: F64, error: F64, df: F64) -> Verdict:
+def _by_t(difference: F64, error: F64, df: F64) -> PairEffects:
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.abs(told) / error
+        t = np.abs(difference) / error
     # No spread at all: equal means are no difference, others a certain one. Too few lists: nothing
     # can be said.
-    p = np.where(told == 0, 1.0, 2 * student_t_sf(t, df))
-    return Verdict(told, error, df, np.where(np.isnan(p), 1.0, p))
+    p = np.where(difference == 0, 1.0, 2 * student_t_sf(t, df))
+    return PairEffects(difference, error, df, np.where(np.isnan(p), 1.0, p))
 
 
 def pair_table(
-    shown: Shown, verdict: Verdict, level: float, correction: str | None
+    shown: TopLists, effects: PairEffects, level: float, correction: str | None
 ) -> pl.DataFrame:
-    """Return a row per pair: what was told, and what is true."""
+    """Return a row per pair: the difference in the test, and the true one."""
     true, names, rows = shown.true(), shown.systems, []
-    low, high = verdict.interval(level)
+    low, high = effects.interval(level)
     # A test of six systems makes 15 comparisons: without correction a third of such tests of equal
     # systems would name a winner.
-    corrected = verdict.p if correction is None else correct(verdict.p, correction)
+    corrected = effects.p if correction is None else correct(effects.p, correction)
     for at, (a, b) in enumerate(pairs_of(len(names))):
-        told = float(verdict.told[at])
+        difference = float(effects.difference[at])
         clear = bool(corrected[at] < 1 - level)
         rows.append(
             {
                 "a": names[a],
                 "b": names[b],
-                "difference": told,
+                "difference": difference,
                 "low": float(low[at]),
                 "high": float(high[at]),
-                "p": float(verdict.p[at]),
+                "p": float(effects.p[at]),
                 "p_corrected": float(corrected[at]),
-                "winner": (names[a] if told > 0 else names[b]) if clear else None,
+                "winner": (names[a] if difference > 0 else names[b]) if clear else None,
                 "true": float(true[a] - true[b]),
                 "better": None if true[a] == true[b] else names[a if true[a] > true[b] else b],
             }
@@ -159,5 +147,5 @@ def winner_rule(count: int, level: float, correction: str | None) -> str:
     pairs = len(pairs_of(count))
     if pairs == 1:
         return f"winner: p < {1 - level:.3g}"
-    how = "not corrected" if correction is None else f"corrected by {correction}"
-    return f"winner: p, {how} for {pairs} pairs, < {1 - level:.3g}; intervals are of single pairs"
+    p = "p, not corrected" if correction is None else f"p, corrected by {correction}"
+    return f"winner: {p} for {pairs} pairs, < {1 - level:.3g}; intervals are of single pairs"

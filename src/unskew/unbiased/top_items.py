@@ -27,8 +27,8 @@ K, IMPRESSIONS, LEVEL = 10, 10_000, 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """What systems recommend to every user of a world. Made by `top_lists`."""
+class TopLists:
+    """The top items that systems show to every user of a world. Made by `top_lists`."""
 
     systems: tuple[str, ...]
     item: I32
@@ -62,7 +62,7 @@ class Shown:
         shares: F64 = top.sum(axis=(1, 2), dtype=np.int64) / top[0].size
         return shares
 
-    def only(self, systems: Sequence[str]) -> Shown:
+    def only(self, systems: Sequence[str]) -> TopLists:
         """Return the lists of some systems.
 
         Examples
@@ -77,21 +77,21 @@ class Shown:
         rows = [self.systems.index(choose("system", name, self.systems)) for name in systems]
         drawn_as = tuple(self.draw_names[row] for row in rows)
         item, liked = frozen(self.item[rows]), frozen(self.liked[rows])
-        return Shown(tuple(systems), item, liked, self.notes, drawn_as)
+        return TopLists(tuple(systems), item, liked, self.notes, drawn_as)
 
     def __repr__(self) -> str:
-        return f"Shown({', '.join(self.systems)}: top {self.k} of {self.item.shape[1]:,} users)"
+        return f"TopLists({', '.join(self.systems)}: top {self.k} of {self.item.shape[1]:,} users)"
 
 
 @checked
 def top_lists(
     world: World,
-    systems: Systems | Shown,
+    systems: Systems | TopLists,
     *,
     k: int | None = None,
     train: Ratings | None = None,
     seed: int = 0,
-) -> Shown:
+) -> TopLists:
     """Return what systems recommend to every user, and which of it is truly liked.
 
     Every test of this module takes the result in place of systems: they are then not trained anew.
@@ -106,7 +106,7 @@ def top_lists(
     k
         How many items are shown; 10 unless given.
     train
-        What algorithms are trained on; no user is shown items of their own in it. The world's
+        What algorithms are trained on; no user is shown items that they rated there. The world's
         observed ratings unless given.
     seed
         Of training.
@@ -117,11 +117,13 @@ def top_lists(
     >>> from unskew.unbiased.top_items import top_lists
     >>> shop = us.world("shop", users=50, items=40, seed=1)
     >>> top_lists(shop, [us.recommend.Random(), us.recommend.Popularity()], k=3)
-    Shown(random, popularity: top 3 of 50 users)
+    TopLists(random, popularity: top 3 of 50 users)
     """
-    if isinstance(systems, Shown):
+    if isinstance(systems, TopLists):
         if train is not None or k not in (None, systems.k):
-            raise SettingError(f"these lists are made already, of {systems.k}: leave k, train out")
+            raise SettingError(
+                f"these lists exist already, of {systems.k} items: leave out k and train"
+            )
         return systems
     k = as_count("k", K if k is None else k)
     if k > len(world.items):
@@ -148,7 +150,7 @@ def top_lists(
     if unknown:
         notes.append(f"{unknown:,} shown items of unknown relevance count as not liked")
     drawn_as = () if isinstance(systems, Mapping) else map(_draw_name, named.values())
-    return Shown(tuple(named), frozen(item), frozen(liked), tuple(notes), tuple(drawn_as))
+    return TopLists(tuple(named), frozen(item), frozen(liked), tuple(notes), tuple(drawn_as))
 
 
 def _draw_name(one: object) -> str:
@@ -162,9 +164,9 @@ def _truth_of(world: World, item: I32) -> tuple[U8, int]:
         values = world.values(block)
         rows = np.arange(block.size)[None, :, None]
         here = item[:, block]
-        found = np.where(here >= 0, values[rows, here], -np.inf)
-        liked[:, block] = found >= world.liked
-        unknown += int(np.count_nonzero(np.isnan(found)))
+        values_here = np.where(here >= 0, values[rows, here], -np.inf)
+        liked[:, block] = values_here >= world.liked
+        unknown += int(np.count_nonzero(np.isnan(values_here)))
     return liked, unknown
 
 
@@ -188,7 +190,7 @@ def named_systems(systems: object) -> dict[str, object]:
     return named
 
 
-def at_least(shown: Shown, least: int, most: int | None = None) -> None:
+def check_systems(shown: TopLists, least: int, most: int | None = None) -> None:
     """Refuse too few and too many systems."""
     count = len(shown.systems)
     if count < least or (most is not None and count > most):

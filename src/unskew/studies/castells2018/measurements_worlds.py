@@ -27,12 +27,13 @@ from unskew.splits.split import Split, shared_rows
 from unskew.splits.time import Temporal
 from unskew.splits.user import PerUser
 from unskew.stats.correlation import kendall
+from unskew.stats.distributions import share_interval
 from unskew.studies.castells2018.measurements import thinned
 from unskew.studies.lab import Lab, measurement
 from unskew.targets.designs import AllItems, TestTargets
 from unskew.unbiased.ab_tests import ab_test
 from unskew.unbiased.click_models import Clicks, ForcedExposure
-from unskew.unbiased.online_outcomes import OnlineTests, share_interval
+from unskew.unbiased.online_outcomes import OnlineTests
 from unskew.unbiased.online_trials import online_tests
 from unskew.unbiased.top_items import top_lists
 from unskew.worlds.worlds import World, world
@@ -288,7 +289,7 @@ def wrong_wins(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     worse = (first & (pl.col("true") < 0)) | (second & (pl.col("true") > 0))
     rows = []
     for (users,), part in tests.rows.filter(worse).group_by("feedback", maintain_order=True):
-        wrong = (part["told"] * part["true"] < 0) & (part["p"] < 1 - tests.level)
+        wrong = (part["difference"] * part["true"] < 0) & (part["p"] < 1 - tests.level)
         found = share_interval(wrong.to_numpy(), part["repeat"].to_numpy(), tests.level)
         rows.append((users, part.height, *found))
     kinds = {"feedback": pl.String, "pairs": pl.Int64}
