@@ -18,10 +18,11 @@ from unskew.errors import DataError, SettingError, UnknownName
 from unskew.evaluation.scores import Scores, System
 from unskew.stats import classic, distributions, letters
 from unskew.stats.corrections import correct
+from unskew.stats.p_values import TESTS
 from unskew.stats.pairing import paired
 from unskew.stats.randomisation import Hypotheses, flip_signs, grid_of, shuffled_ranges
 from unskew.stats.samples import all_pairs, sample
-from unskew.stats.significance import TESTS, compare
+from unskew.stats.significance import compare
 
 stats = pytest.importorskip("scipy.stats")
 

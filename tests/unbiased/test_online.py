@@ -379,7 +379,7 @@ def test_what_cannot_be_shown(shop, shown):
         top_lists(shop, us.recommend.Random())
     with pytest.raises(SettingError, match="at least one"):
         top_lists(shop, {})
-    with pytest.raises(SettingError, match="leave k, train out"):
+    with pytest.raises(SettingError, match="leave out k and train"):
         top_lists(shop, shown, k=3)
     with pytest.raises(DataError, match="other users or items"):
         top_lists(shop, SYSTEMS, train=plain_world().ratings)

@@ -22,8 +22,8 @@ class Steps:
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total, self.progress, self.done = total, progress, 0
 
-    def advance(self) -> None:
-        """Count one more step."""
-        self.done += 1
+    def advance(self, steps: int = 1) -> None:
+        """Count more steps as done."""
+        self.done += steps
         if self.progress is not None:
             self.progress(self.done, self.total)

@@ -7,10 +7,10 @@ import numpy as np
 from unskew.arrays import F64
 from unskew.errors import DataError
 from unskew.stats.distributions import student_t_sf
-from unskew.stats.samples import Sample
+from unskew.stats.samples import PairedSample
 
 
-def bayesian_t(sample: Sample, rope: float) -> tuple[F64, F64, F64]:
+def bayesian_t(sample: PairedSample, rope: float) -> tuple[F64, F64, F64]:
     """Return, for each pair, P(first greater), P(practically equivalent), P(second greater).
 
     The posterior of the mean difference under the Jeffreys prior is Student's t with n - 1 degrees

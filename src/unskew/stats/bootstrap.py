@@ -3,33 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.arrays import F64, I64
+from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError
 from unskew.stats.classic import t_statistic
-from unskew.stats.samples import Sample
-
-Progress = Callable[[int, int], None]
+from unskew.stats.samples import PairedSample
 
 _CELLS = 1 << 22  # resamples x users at a time, 32 MiB
 _PAIRS = 16  # pairs whose squared differences are there at a time
 
 
+@dataclass(frozen=True)
+class Resampling:
+    """How users are drawn with replacement: how often, from which seed, on how many threads."""
+
+    resamples: int
+    seed: int = 0
+    threads: int | None = None
+    progress: Progress | None = None
+
+    def apply(
+        self, sample: PairedSample, function: Callable[[F64, F64], NDArray[np.generic]]
+    ) -> list[NDArray[np.generic]]:
+        """Apply a function to blocks of resamples: how often each user was drawn, and the values.
+
+        Blocks are as large as the number of users says and nothing else, because BLAS rounds
+        differently in differently cut products.
+        """
+        from unskew.stats import kernels
+
+        values = np.ascontiguousarray(sample.complete())
+        key = np.uint64(key_of(self.seed, "resamples"))
+        block = int(min(max(_CELLS // sample.users, 1), 512))
+        steps = Steps(self.resamples, self.progress)
+
+        def one(start: int) -> NDArray[np.generic]:
+            weights = np.empty((min(block, self.resamples - start), sample.users))
+            kernels.resample(key, start, weights)
+            result = function(weights, values)
+            steps.advance(weights.shape[0])
+            return result
+
+        size = self.resamples * sample.users
+        with one_blas_thread():
+            return map_blocks(one, range(0, self.resamples, block), self.threads, size)
+
+    def share(self, sample: PairedSample, count: Callable[[F64, F64], I64], plus_one: bool) -> F64:
+        """Return p: the share of resamples that a function counts as extreme, for each pair."""
+        extreme: I64 = np.sum(self.apply(sample, count), axis=0)
+        return (extreme + plus_one) / (self.resamples + plus_one)
+
+
 def shifted_p(
-    sample: Sample,
+    sample: PairedSample,
     side: int,
-    resamples: int,
+    draws: Resampling,
     plus_one: bool = True,
-    *,
-    seed: int = 0,
-    threads: int | None = None,
-    progress: Progress | None = None,
 ) -> F64:
     """Return p of the bootstrap test of mean differences.
 
@@ -43,26 +80,20 @@ def shifted_p(
     sides = np.full(len(sample.pairs), side, np.int8)
 
     def count(weights: F64, values: F64) -> I64:
-        found = np.zeros(len(sample.pairs), np.int64)
+        extreme = np.zeros(len(sample.pairs), np.int64)
         sums = np.ascontiguousarray((weights @ values).T)
         one, other = sample.pairs.one, sample.pairs.other
-        kernels.count_extreme(sums, one, other, observed, sides, limit, found)
-        return found
+        kernels.count_extreme(sums, one, other, observed, sides, limit, extreme)
+        return extreme
 
-    parts = _resampled(sample, resamples, count, seed, threads, progress)
-    found: I64 = np.sum(parts, axis=0)
-    return (found + plus_one) / (resamples + plus_one)
+    return draws.share(sample, count, plus_one)
 
 
 def studentised_p(
-    sample: Sample,
+    sample: PairedSample,
     side: int,
-    resamples: int,
+    draws: Resampling,
     plus_one: bool = True,
-    *,
-    seed: int = 0,
-    threads: int | None = None,
-    progress: Progress | None = None,
 ) -> F64:
     """Return p of the bootstrap test of t statistics (Sakai 2006; Efron and Tibshirani 1993, 16.5).
 
@@ -76,7 +107,7 @@ def studentised_p(
     limit = (np.abs(t) if side == 0 else side * t) - 1e-12 * np.abs(np.where(np.isinf(t), 0, t))
 
     def count(weights: F64, values: F64) -> I64:
-        found = np.zeros(len(pairs), np.int64)
+        extreme = np.zeros(len(pairs), np.int64)
         for start in range(0, len(pairs), _PAIRS):
             part = slice(start, start + _PAIRS)
             d = values[:, pairs.one[part]] - values[:, pairs.other[part]] - mean[part]
@@ -89,33 +120,24 @@ def studentised_p(
             same = np.abs(away) <= 1e-9
             ratio = np.where(still, np.where(same, 0.0, np.copysign(np.inf, away)), ratio)
             reached = (np.abs(ratio) if side == 0 else side * ratio) >= limit[part]
-            found[part] = np.count_nonzero(reached, axis=0)
-        return found
+            extreme[part] = np.count_nonzero(reached, axis=0)
+        return extreme
 
-    parts = _resampled(sample, resamples, count, seed, threads, progress)
-    found: I64 = np.sum(parts, axis=0)
-    return (found + plus_one) / (resamples + plus_one)
+    return draws.share(sample, count, plus_one)
 
 
 def bca_intervals(
-    sample: Sample,
+    sample: PairedSample,
     confidence: float,
-    resamples: int,
-    *,
-    seed: int = 0,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    draws: Resampling,
 ) -> tuple[F64, F64]:
     """Return bias-corrected and accelerated bootstrap intervals of the mean differences.
 
     Efron (1987). The acceleration is the jackknife's, which for a mean is
     sum (d - m)³ / (6 (sum (d - m)²)^1.5).
     """
-    sums = np.concatenate(
-        _resampled(
-            sample, resamples, lambda weights, values: weights @ values, seed, threads, progress
-        )
-    )
+    sums = np.concatenate(draws.apply(sample, lambda weights, values: weights @ values))
+    resamples = draws.resamples
     observed, pairs = sample.observed, sample.pairs
     to_mean = sample.unit / sample.users
     tails = NormalDist().inv_cdf((1 - confidence) / 2), NormalDist().inv_cdf((1 + confidence) / 2)
@@ -141,38 +163,5 @@ def bca_intervals(
         return ends[0], ends[1]
 
     size = len(pairs) * resamples
-    ends = np.array(map_blocks(one, range(len(pairs)), threads, size)).reshape(-1, 2)
+    ends = np.array(map_blocks(one, range(len(pairs)), draws.threads, size)).reshape(-1, 2)
     return ends[:, 0].copy(), ends[:, 1].copy()
-
-
-def _resampled(
-    sample: Sample,
-    resamples: int,
-    function: Callable[[F64, F64], NDArray[np.generic]],
-    seed: int,
-    threads: int | None,
-    progress: Progress | None,
-) -> list[NDArray[np.generic]]:
-    """Apply a function to blocks of resamples: how often each user was drawn, and the values.
-
-    Blocks are as large as the number of users says and nothing else, because BLAS rounds
-    differently in differently cut products.
-    """
-    from unskew.stats import kernels
-
-    values = np.ascontiguousarray(sample.complete())
-    key = np.uint64(key_of(seed, "resamples"))
-    block = int(min(max(_CELLS // sample.users, 1), 512))
-    done: list[int] = []
-
-    def one(start: int) -> NDArray[np.generic]:
-        weights = np.empty((min(block, resamples - start), sample.users))
-        kernels.resample(key, start, weights)
-        result = function(weights, values)
-        if progress is not None:
-            done.append(weights.shape[0])
-            progress(sum(done), resamples)
-        return result
-
-    with one_blas_thread():
-        return map_blocks(one, range(0, resamples, block), threads, resamples * sample.users)

@@ -57,14 +57,14 @@ def pair_matrix(
     for pair in table.iter_rows(named=True):
         for here, there, turn in ((pair["a"], pair["b"], 1), (pair["b"], pair["a"], -1)):
             gain = turn * sign * pair["difference"]
-            told = words[0] if gain > 0 else words[1]
+            word = words[0] if gain > 0 else words[1]
             rows.append(
                 {
                     "row": here,
                     "column": there,
                     "difference": turn * pair["difference"],
                     "p": pair["p_corrected"],
-                    "verdict": f"row {told}" if pair["significant"] else _SURE[False],
+                    "verdict": f"row {word}" if pair["significant"] else _SURE[False],
                 }
             )
     whole = alt.Chart(alt.NamedData(name="rows"), width=alt.Step(44), height=alt.Step(24))

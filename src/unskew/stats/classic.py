@@ -14,13 +14,13 @@ from unskew.arrays import F64, I64
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
 from unskew.stats.distributions import binomial_half_cdf, student_t_sf
-from unskew.stats.samples import Sample
+from unskew.stats.samples import PairedSample
 
 EXACT_WILCOXON = 50
 """Differences other than 0 up to which Wilcoxon's p is exact, ties or not."""
 
 
-def t_statistic(sample: Sample) -> F64:
+def t_statistic(sample: PairedSample) -> F64:
     """Return mean / standard error of each pair's differences; 0 where no user differs.
 
     Infinite where all users differ by the same amount.
@@ -31,7 +31,7 @@ def t_statistic(sample: Sample) -> F64:
     return np.where(none, 0.0, t)
 
 
-def t_test(sample: Sample, side: int) -> F64:
+def t_test(sample: PairedSample, side: int) -> F64:
     """Return p of the paired t test: Student's t with users - 1 degrees of freedom."""
     if sample.users < 2:
         raise DataError(f"{sample.label}: a t test needs at least 2 users, there is 1")
@@ -41,7 +41,7 @@ def t_test(sample: Sample, side: int) -> F64:
     return student_t_sf(side * t, sample.users - 1)
 
 
-def sign_test(sample: Sample, side: int) -> F64:
+def sign_test(sample: PairedSample, side: int) -> F64:
     """Return p of the sign test: users for and against, a fair coin under the null, exactly.
 
     Users without a difference are left out (Dixon and Mood 1946).
@@ -54,7 +54,7 @@ def sign_test(sample: Sample, side: int) -> F64:
     return binomial_half_cdf(against, number)
 
 
-def wilcoxon_test(sample: Sample, side: int, threads: int | None = None) -> F64:
+def wilcoxon_test(sample: PairedSample, side: int, threads: int | None = None) -> F64:
     """Return p of Wilcoxon's signed-rank test.
 
     Users without a difference are left out (Wilcoxon 1945; scipy's `zero_method="wilcox"`), equal

@@ -106,8 +106,10 @@ class Comparison(Result):
         label = self._label(metric)
         order = self._order(label)
         base = self.reference or order[0]
-        found = {(row["a"], row["b"]): row for row in self.table(label).iter_rows(named=True)}
-        letters = self._letters(order, found) if self.reference is None else None
+        rows_by_pair = {
+            (row["a"], row["b"]): row for row in self.table(label).iter_rows(named=True)
+        }
+        letters = self._letters(order, rows_by_pair) if self.reference is None else None
         rows = []
         for place, system in enumerate(order):
             row: dict[str, Any] = {
@@ -120,7 +122,7 @@ class Comparison(Result):
                 "p": None,
             }
             if system != base:
-                row |= _seen_from(found, system, base)
+                row |= _seen_from(rows_by_pair, system, base)
             if letters is None:
                 row["verdict"] = self._verdict(label, row, system)
             else:
@@ -144,10 +146,12 @@ class Comparison(Result):
         sign = 1 if self.better[label] == "lower" else -1
         return sorted(self.systems, key=lambda system: sign * self.means[label][system])
 
-    def _letters(self, order: Sequence[str], found: Mapping[tuple[str, str], Any]) -> list[str]:
+    def _letters(
+        self, order: Sequence[str], rows_by_pair: Mapping[tuple[str, str], Any]
+    ) -> list[str]:
         place = {system: number for number, system in enumerate(order)}
         differ = np.zeros((len(order), len(order)), np.bool_)
-        for (a, b), row in found.items():
+        for (a, b), row in rows_by_pair.items():
             differ[place[a], place[b]] = differ[place[b], place[a]] = bool(row["significant"])
         return letter_display(differ)
 
@@ -233,33 +237,33 @@ class Comparison(Result):
         return dict(zip(ranking["system"], ranking["letters"], strict=True))
 
     def _explanation(self) -> list[str]:
-        lines = [self._interval_told(), self._test_told()]
+        lines = [self._interval_note(), self._test_note()]
         if self.reference is None:
             lines.append(f"systems that share a letter do not differ at {self.alpha:g}")
         return lines
 
-    def _interval_told(self) -> str:
+    def _interval_note(self) -> str:
         base = repr(self.reference) if self.reference else "the best"
         kind = {"t": "t", "bca": "BCa bootstrap"}[self.interval]
         return f"difference to {base}, {kind} interval"
 
-    def _test_told(self) -> str:
-        told = _TESTS[self.test]
+    def _test_note(self) -> str:
+        note = _TESTS[self.test]
         if self.enumerated:
-            told += f", all {self.permutations:,} sign patterns"
+            note += f", all {self.permutations:,} sign patterns"
         elif self.permutations:
             what = "resamples" if self.test.startswith("bootstrap") else "permutations"
-            told += f", {self.permutations:,} {what}"
+            note += f", {self.permutations:,} {what}"
         if self.alternative != "two-sided":
-            told += f", one-sided: {self.alternative}"
+            note += f", one-sided: {self.alternative}"
         if self.correction is None:
-            return f"{told}; p not corrected"
+            return f"{note}; p not corrected"
         all_of_them = self.family == "all"
         number = self.pairs.height if all_of_them else self.table(self.metrics[0]).height
         over = f"{number:,} pair{'s' * (number != 1)}"
         if all_of_them and len(self.metrics) > 1:
             over += " of all metrics"
-        return f"{told}; p corrected by {_CORRECTIONS[self.correction]} over {over}"
+        return f"{note}; p corrected by {_CORRECTIONS[self.correction]} over {over}"
 
     # Figures
 
@@ -269,10 +273,10 @@ class Comparison(Result):
 
         choose("figure", kind, FIGURES)
         label = self._label(metric)
-        notes = [self._test_told(), f"significant: corrected p at most {self.alpha:g}"]
+        notes = [self._test_note(), f"significant: corrected p at most {self.alpha:g}"]
         if kind == "differences":
             base = self.reference or self._order(label)[0]
-            notes = [self._interval_told(), *notes]
+            notes = [self._interval_note(), *notes]
             return charts.differences(self.ranking(label), base, label, notes, self.alpha)
         if self.reference is not None:
             raise SettingError(
@@ -288,18 +292,18 @@ _LEFT = (1, 6)
 
 
 def _seen_from(
-    found: Mapping[tuple[str, str], Mapping[str, Any]], system: str, base: str
+    rows_by_pair: Mapping[tuple[str, str], Mapping[str, Any]], system: str, base: str
 ) -> dict[str, float | None]:
     """Return a pair as the difference of `system` less `base`, however it was tested."""
-    if (system, base) in found:
-        row = found[system, base]
+    if (system, base) in rows_by_pair:
+        row = rows_by_pair[system, base]
         return {
             "difference": row["difference"],
             "low": row["low"],
             "high": row["high"],
             "p": row["p_corrected"],
         }
-    row = found[base, system]
+    row = rows_by_pair[base, system]
     return {
         "difference": -row["difference"],
         "low": -row["high"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,11 @@ from unskew.arrays import F64
 from unskew.checks import choose
 from unskew.data.ratings import Ids
 from unskew.data.readers import Table, number_column, plain_name
+from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
 from unskew.stats.pairing import Paired, Source, as_table, is_evaluated, paired
 from unskew.stats.user_draws import reweighted
-
-Progress = Callable[[int, int], None]
-
 
 Sources = Source | Mapping[str, Source]
 
@@ -112,7 +110,7 @@ def conditions_of(
     if not named:
         raise SettingError("no scores are given")
     asked = [metrics] if isinstance(metrics, str) else metrics
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     notes: list[str] = []
     for source, one in named.items():
         both = paired(one)
@@ -125,17 +123,17 @@ def conditions_of(
                 notes.append(f"{label}: neither higher nor lower is better; ordered from high down")
             sign = -1.0 if better == "lower" else 1.0
             values = [sign * mean for mean in both.means(label)]
-            found.append(Condition(name, both.systems, values, sign, both, label))
-    if not found:
+            conditions.append(Condition(name, both.systems, values, sign, both, label))
+    if not conditions:
         raise SettingError("no metrics are named; leave metrics out to take all there are")
-    first = found[0].systems
-    for one_order in found:
+    first = conditions[0].systems
+    for one_order in conditions:
         if set(one_order.systems) != set(first):
             raise DataError(
                 f"{one_order.name} is of other systems ({', '.join(one_order.systems)}) than "
-                f"{found[0].name} ({', '.join(first)}): an order needs the same"
+                f"{conditions[0].name} ({', '.join(first)}): an order needs the same"
             )
-    aligned = [_in_order_of(one_order, first) for one_order in found]
+    aligned = [_in_order_of(one_order, first) for one_order in conditions]
     named_so = [one_order.name for one_order in aligned]
     _must_be_known(np.array([one_order.means for one_order in aligned]), named_so, first)
     return aligned, notes
@@ -188,7 +186,7 @@ def resampled(
         if not labels:
             continue
         means = reweighted(both, labels, weigh, draws, threads, progress)
-        own = [both.systems.index(name) for name in systems]
+        columns = [both.systems.index(name) for name in systems]
         for place, at in enumerate(kept):
-            out[:, at] = sources[at].sign * means[:, place][:, own]
+            out[:, at] = sources[at].sign * means[:, place][:, columns]
     return out

@@ -56,14 +56,14 @@ class DiscriminativePower(Result):
         ratio is the share of pairs with p < alpha (Sakai 2006).
         """
         p = self.values()
-        found = (p < self.alpha).sum(axis=0)
+        significant = (p < self.alpha).sum(axis=0)
         return pl.DataFrame(
             {
                 "metric": self.metrics,
                 "DP": [math.fsum(column) for column in p.T],
                 "median_p": np.median(p, axis=0),
-                "significant": found,
-                "ratio": found / len(p),
+                "significant": significant,
+                "ratio": significant / len(p),
                 "pairs": np.full(len(self.metrics), len(p)),
             }
         )

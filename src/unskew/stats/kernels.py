@@ -42,20 +42,20 @@ def draw_signs(key: np.uint64, start: int, word: int, enumerate_all: bool, signs
 
 
 @kernel
-def _signed_sums(values: Whole, user: int, column: int, own: Whole, table: Whole) -> None:
+def _signed_sums(values: Whole, user: int, column: int, part: Whole, table: Whole) -> None:
     """Write the 256 signed sums of 8 users, for a tile of columns; beyond the end there are 0s."""
     users, columns = values.shape
-    own[:] = 0
+    part[:] = 0
     for k in range(min(GROUP, users - user)):
         for c in range(min(WIDE, columns - column)):
-            own[k, c] = values[user + k, column + c]
+            part[k, c] = values[user + k, column + c]
     table[0] = 0
     for k in range(GROUP):
         for c in range(WIDE):
-            table[0, c] -= own[k, c]
+            table[0, c] -= part[k, c]
     for k in range(GROUP):
         half = 1 << k
-        more = own[k]
+        more = part[k]
         for row in range(half):
             from_row, to_row = table[row], table[half + row]
             for c in range(WIDE):
@@ -71,12 +71,12 @@ def add_flipped(signs: U8, values: Whole, user: int, sums: Whole) -> None:
     """
     groups, block = signs.shape
     tables = np.empty((4, 256, WIDE), values.dtype)
-    own = np.empty((GROUP, WIDE), values.dtype)
+    part = np.empty((GROUP, WIDE), values.dtype)
     for tile in range(sums.shape[0]):
         total = sums[tile]
         for g in range(0, groups, 4):
             for k in range(4):
-                _signed_sums(values, user + GROUP * (g + k), tile * WIDE, own, tables[k])
+                _signed_sums(values, user + GROUP * (g + k), tile * WIDE, part, tables[k])
             t0, t1, t2, t3 = tables[0], tables[1], tables[2], tables[3]
             s0, s1, s2, s3 = signs[g], signs[g + 1], signs[g + 2], signs[g + 3]
             for p in range(block):

@@ -11,6 +11,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
@@ -20,9 +21,6 @@ from unskew.stats.discrimination import ALPHA
 from unskew.stats.distributions import wilson
 from unskew.stats.pairing import Source, paired
 from unskew.stats.user_draws import at_least_two
-
-Progress = Callable[[int, int], None]
-
 
 Test = Callable[[F64], F64]
 """From paired differences (users x columns) to a two-sided p for each column."""
@@ -190,18 +188,15 @@ def type_one_error(
     size = len(values) if users is None else as_count("users", users, least=2)
     named = _named_tests(tests, permutations, seed)
     steps = [(name, low) for name in nulls for low in range(0, count, _STEP)]
-    done = 0
+    counter = Steps(len(steps), progress)
 
     def simulate(step: tuple[str, int]) -> dict[str, F64]:
-        nonlocal done
         name, low = step
         rng = np.random.default_rng(key_of(seed, "type one", low // _STEP))
         gaps = _null_gaps(values, min(_STEP, count - low), name, users, rng)
-        found = {test: np.asarray(run(gaps.copy()), np.float64) for test, run in named.items()}
-        done += 1
-        if progress is not None:
-            progress(done, len(steps))
-        return found
+        p = {test: np.asarray(run(gaps.copy()), np.float64) for test, run in named.items()}
+        counter.advance()
+        return p
 
     parts = map_blocks(simulate, steps, threads, size=len(nulls) * count * size)
     p = {
@@ -263,9 +258,9 @@ def test_of(name: str, permutations: int, seed: int) -> Test:
     """Return a test of columns of differences against a column of zeros."""
     from unskew.stats import classic
     from unskew.stats.randomisation import Hypotheses, flip_signs
-    from unskew.stats.samples import Pairs, Sample, sample
+    from unskew.stats.samples import PairedSample, Pairs, sample
 
-    def randomisation(given: Sample) -> F64:
+    def randomisation(given: PairedSample) -> F64:
         observed = np.abs(given.observed)
         one, other = given.pairs.one, given.pairs.other
         side = np.zeros(one.size, np.int8)

@@ -13,13 +13,13 @@ import polars as pl
 
 from unskew.arrays import F64, frozen
 from unskew.checks import as_count, checked, choose
+from unskew.engine.progress import Progress
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.conditions import (
     Condition,
-    Progress,
     Sources,
     _from_table,
     _table_of,
@@ -266,19 +266,19 @@ def agreement(
     if bootstrap and sources:
         low, high = _intervals(sources, bootstrap, level, seed, threads, progress)
     return Agreement(
-        systems,
-        named,
-        values,
-        tau,
-        p,
-        low,
-        high,
-        least,
-        most,
-        level,
-        bootstrap if sources else 0,
-        permutations,
-        tuple(dict.fromkeys(notes)),
+        systems=systems,
+        conditions=named,
+        values=values,
+        tau=tau,
+        p=p,
+        low=low,
+        high=high,
+        least=least,
+        most=most,
+        level=level,
+        bootstrap=bootstrap if sources else 0,
+        permutations=permutations,
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 

@@ -211,7 +211,15 @@ def stability(
     notes = [f"{alone:,} conditions hold a single system"] if alone else []
     known = None if pvalues is None else read_table(pvalues).frame
     significant = _significance(known, conditions, named, alpha)
-    return Stability(named, factors, conditions, values, significant, alpha, tuple(notes))
+    return Stability(
+        systems=named,
+        factors=factors,
+        conditions=conditions,
+        values=values,
+        significant=significant,
+        alpha=alpha,
+        notes=tuple(notes),
+    )
 
 
 def _numbered(keys: pl.DataFrame, conditions: pl.DataFrame) -> I64:
@@ -312,8 +320,8 @@ def _places(values: F64) -> F64:
     out = np.full(values.shape, np.nan)
     others = known.sum(axis=1) - 1
     for system in range(values.shape[1]):
-        own = values[:, system, None]
-        beaten = (own > values).sum(axis=1) + 0.5 * ((own == values).sum(axis=1) - 1)
+        mine = values[:, system, None]
+        beaten = (mine > values).sum(axis=1) + 0.5 * ((mine == values).sum(axis=1) - 1)
         here = known[:, system] & (others > 0)
         out[here, system] = beaten[here] / others[here]
     return out

@@ -238,7 +238,15 @@ def _from_values(table: Table, metric: str | None, better: str | None) -> Paired
     if better is not None:
         choose("better", better, BETTER)
     sides = {name: better or _side(name) for name in of}
-    return PairedValues(given.systems, tuple(of), sides, given.users, (), given.notes, of)
+    return PairedValues(
+        systems=given.systems,
+        metrics=tuple(of),
+        better=sides,
+        users=given.users,
+        parts=(),
+        notes=given.notes,
+        values=of,
+    )
 
 
 def known_metric(name: str) -> Metric | None:

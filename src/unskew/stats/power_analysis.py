@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from unskew.checks import as_count, checked
+from unskew.engine.progress import Progress
 from unskew.report.charts import Figure
 from unskew.report.result import Result
 from unskew.stats.discrimination import ALPHA, POWER, DiscriminativePower, discriminative_power
-from unskew.stats.null_errors import Progress
 from unskew.stats.pairing import Source
 from unskew.stats.sample_sizes import SampleSize, sample_size
 from unskew.stats.swaps import SAMPLES, SwapRate, swap_rate
@@ -104,7 +104,7 @@ def power(
     sizes = sample_size(
         scores, metrics, difference=difference, power=power, alpha=alpha, threads=threads
     )
-    found = compare(
+    comparison = compare(
         scores,
         list(sizes.metrics),
         test=test,
@@ -116,8 +116,8 @@ def power(
         threads=threads,
         progress=progress,
     )
-    pairs = discriminative_power(found, alpha=alpha, ordered=ordered)
+    pairs = discriminative_power(comparison, alpha=alpha, ordered=ordered)
     swaps = None
     if samples:
         swaps = swap_rate(scores, metrics, samples=samples, seed=seed, threads=threads)
-    return Power(pairs, swaps, sizes, found.notes)
+    return Power(pairs, swaps, sizes, comparison.notes)

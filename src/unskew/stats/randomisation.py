@@ -15,17 +15,16 @@ ones of many users in 32 (`_in_32_bits`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from unskew.arrays import F64, I8, I32, I64, Mask
+from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
-
-Progress = Callable[[int, int], None]
 
 BLOCK = 4096
 """Permutations at a time: tables of sums are built once per block, and a block stays in cache."""
@@ -42,7 +41,7 @@ _EXACT_SUM = 2.0**52
 
 
 @dataclass(frozen=True)
-class Grid:
+class ValueGrid:
     """A unit of which all values are taken as whole numbers."""
 
     unit: float
@@ -65,7 +64,7 @@ class Grid:
         return 0.0 if self.exact else min(5.0 * math.sqrt(users), 2.0 * users)
 
 
-def grid_of(values: F64) -> Grid:
+def grid_of(values: F64) -> ValueGrid:
     """Find a grid on which all sums over users, and their differences, are exact in float64.
 
     Where all values are multiples of a common unit (P@10, hits, RR@10, means of a few lists of
@@ -74,12 +73,12 @@ def grid_of(values: F64) -> Grid:
     columns = range(values.shape[1])
     most = max((float(np.abs(values[:, c]).sum()) for c in columns), default=0.0)
     if most == 0:
-        return Grid(1.0, True)
+        return ValueGrid(1.0, True)
     largest = max(float(np.abs(values[:, c]).max()) for c in columns)
     steps = _common_steps(values, largest)
     if steps is not None and most / largest * steps < _EXACT_SUM:
-        return Grid(largest / steps, True)
-    return Grid(2.0 ** (math.frexp(most)[1] - 52), False)
+        return ValueGrid(largest / steps, True)
+    return ValueGrid(2.0 ** (math.frexp(most)[1] - 52), False)
 
 
 def _common_steps(values: F64, largest: float) -> int | None:
@@ -145,7 +144,7 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class _Family:
+class _StepDownFamily:
     """Hypotheses that are corrected together, most significant first."""
 
     members: I64
@@ -156,7 +155,7 @@ class _Family:
     threshold: F64
 
     @classmethod
-    def of(cls, tests: Hypotheses, on: _Laid, members: I64) -> _Family:
+    def of(cls, tests: Hypotheses, on: _KernelValues, members: I64) -> _StepDownFamily:
         scale = np.ones(tests.one.size) if tests.scale is None else tests.scale
         scale = scale * on.unit
         return cls(
@@ -171,7 +170,7 @@ class _Family:
     def count(self, sums: F64 | I32, counts: I64) -> None:
         from unskew.stats import kernels
 
-        found = np.zeros(self.members.size, np.int64)
+        extreme = np.zeros(self.members.size, np.int64)
         kernels.count_step_down(
             sums,
             self.one,
@@ -180,9 +179,9 @@ class _Family:
             self.scale,
             self.threshold,
             np.empty(sums.shape[1]),
-            found,
+            extreme,
         )
-        counts[self.members] += found
+        counts[self.members] += extreme
 
 
 def flip_signs(
@@ -215,17 +214,17 @@ def flip_signs(
     if enumerated:
         permutations = 2**people
         values = values if informative is None else values[informative]
-        on = _Laid(np.ascontiguousarray(values), tests.threshold, np.ones(tests.one.size))
+        on = _KernelValues(np.ascontiguousarray(values), tests.threshold, np.ones(tests.one.size))
     else:
         on = _in_32_bits(np.ascontiguousarray(values), tests, systems or values.shape[1], threads)
     key = np.uint64(key_of(seed, "sign flips"))
     users, columns = on.values.shape
     tiles = -(-columns // kernels.WIDE)
     centre = np.zeros_like(on.threshold)
-    families = [_Family.of(tests, on, members) for members in tests.families]
+    families = [_StepDownFamily.of(tests, on, members) for members in tests.families]
     # Bits depend on the number of a permutation only, so blocks may be cut as suits the threads.
     block = min(BLOCK, max(64, -(-permutations // resolve(threads))))
-    done: list[int] = []
+    steps = Steps(permutations, progress)
 
     def one(start: int) -> tuple[I64, I64]:
         size = min(block, permutations - start)
@@ -244,9 +243,7 @@ def flip_signs(
         )
         for family in families:
             family.count(straight, largest)
-        if progress is not None:
-            done.append(size)
-            progress(sum(done), permutations)
+        steps.advance(size)
         return each, largest
 
     size = permutations * values.size // 8
@@ -257,7 +254,7 @@ def flip_signs(
 
 
 @dataclass(frozen=True, eq=False)
-class _Laid:
+class _KernelValues:
     """Values as the kernels add them, with the thresholds in their units."""
 
     values: F64 | I32
@@ -266,7 +263,7 @@ class _Laid:
     """Of each hypothesis."""
 
 
-def _in_32_bits(values: F64, tests: Hypotheses, systems: int, threads: int | None) -> _Laid:
+def _in_32_bits(values: F64, tests: Hypotheses, systems: int, threads: int | None) -> _KernelValues:
     """Round values to 32 bits, which are added more than twice as fast as 64.
 
     The unit of each metric is a power of two for which no sum leaves 30 bits: because even the
@@ -304,7 +301,7 @@ def _in_32_bits(values: F64, tests: Hypotheses, systems: int, threads: int | Non
 
         map_blocks(one, range(0, lost.size, step), threads, lost.size * users)
     limit = np.ceil((tests.threshold - 8 * np.sqrt(lost)) / of_pair)
-    return _Laid(small, np.clip(limit, -(2.0**60), 2.0**60).astype(np.int64), of_pair)
+    return _KernelValues(small, np.clip(limit, -(2.0**60), 2.0**60).astype(np.int64), of_pair)
 
 
 def step_down(p: F64, families: Sequence[I64]) -> F64:
@@ -335,14 +332,12 @@ def shuffled_ranges(
     key = np.uint64(key_of(seed, "shuffles"))
     values = np.ascontiguousarray(values)
     block = max(1, min(256, -(-permutations // resolve(threads))))
-    done: list[int] = []
+    steps = Steps(permutations, progress)
 
     def one(start: int) -> F64:
         ranges = np.empty((min(block, permutations - start), values.shape[1] // systems))
         kernels.ranges_of_shuffled(key, start, values, systems, ranges)
-        if progress is not None:
-            done.append(ranges.shape[0])
-            progress(sum(done), permutations)
+        steps.advance(ranges.shape[0])
         return ranges
 
     parts = map_blocks(one, range(0, permutations, block), threads, permutations * values.size)

@@ -48,8 +48,8 @@ class SampleSize(Result):
     def detectable(self) -> F64:
         """Return metrics x pairs: the least difference that is found with the power asked for."""
         free = self.users[:, None] - self._quantile() ** 2 / 2
-        found: F64 = (self._quantile() + NormalDist().inv_cdf(self.power)) * self.sd / np.sqrt(free)
-        return found
+        least: F64 = (self._quantile() + NormalDist().inv_cdf(self.power)) * self.sd / np.sqrt(free)
+        return least
 
     def needed(self) -> F64:
         """Return metrics x pairs: the users needed; infinite for a difference of 0."""
@@ -110,16 +110,16 @@ class SampleSize(Result):
         powered (the share of pairs whose observed difference is at least what is detectable),
         needed (median users; null where no number would do).
         """
-        found = self.detectable()
+        least = self.detectable()
         needed = np.median(self.needed(), axis=1)
         return pl.DataFrame(
             {
                 "metric": self.metrics,
                 "users": self.users,
                 "sd": np.median(self.sd, axis=1),
-                "detectable": np.median(found, axis=1),
-                "hardest": found.max(axis=1),
-                "powered": ((np.abs(self.gap) >= found) & (self.gap != 0)).mean(axis=1),
+                "detectable": np.median(least, axis=1),
+                "hardest": least.max(axis=1),
+                "powered": ((np.abs(self.gap) >= least) & (self.gap != 0)).mean(axis=1),
                 "needed": [math.ceil(n) if n < MOST_USERS else None for n in needed.tolist()],
             },
             schema_overrides={"needed": pl.Int64},
@@ -208,7 +208,17 @@ def sample_size(
 
     rows = [one(label) for label in labels]
     gap, sd, users = (np.array(column) for column in zip(*rows, strict=True))
-    return SampleSize(tuple(labels), pairs, gap, sd, users, difference, alpha, power, tests)
+    return SampleSize(
+        metrics=tuple(labels),
+        pairs=pairs,
+        gap=gap,
+        sd=sd,
+        users=users,
+        difference=difference,
+        alpha=alpha,
+        power=power,
+        tests=tests,
+    )
 
 
 def check_power(power: float, alpha: float) -> None:

@@ -1,4 +1,4 @@
-"""`Sample`: the values of one metric as tests take them, and what is known of every pair."""
+"""`PairedSample`: the values of one metric as tests take them, and what is known of every pair."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def against(reference: int, systems: int) -> Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class PairedSample:
     """Values of one metric: users x systems, in whole numbers of `unit`."""
 
     label: str
@@ -94,7 +94,9 @@ class Sample:
         return self.values if self.users == self.kept.size else self.values[self.kept]
 
 
-def sample(matrix: F64, pairs: Pairs, label: str = "values", threads: int | None = None) -> Sample:
+def sample(
+    matrix: F64, pairs: Pairs, label: str = "values", threads: int | None = None
+) -> PairedSample:
     """Make a sample of users x systems; rows with NaN are users that are left out.
 
     The matrix is taken over: it becomes the grid.
@@ -127,19 +129,19 @@ def sample(matrix: F64, pairs: Pairs, label: str = "values", threads: int | None
     size = len(pairs) * matrix.shape[0]
     parts = map_blocks(some, range(0, len(pairs), step), threads, size)
     squares, cubes, lowest, highest, better, worse = np.concatenate(parts, axis=1)
-    return Sample(
-        label,
-        grid.place(matrix),
-        grid.unit,
-        grid.tolerance(users),
-        kept,
-        users,
-        means,
-        pairs,
-        difference,
-        squares,
-        cubes,
-        highest - lowest <= none,
-        better.astype(np.int64),
-        worse.astype(np.int64),
+    return PairedSample(
+        label=label,
+        values=grid.place(matrix),
+        unit=grid.unit,
+        tolerance=grid.tolerance(users),
+        kept=kept,
+        users=users,
+        means=means,
+        pairs=pairs,
+        difference=difference,
+        squares=squares,
+        cubes=cubes,
+        constant=highest - lowest <= none,
+        better=better.astype(np.int64),
+        worse=worse.astype(np.int64),
     )

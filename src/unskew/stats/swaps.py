@@ -10,12 +10,12 @@ import polars as pl
 
 from unskew.arrays import F64, I64, frozen
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.errors import DataError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.correlation import rounded
-from unskew.stats.null_errors import Progress
 from unskew.stats.pairing import Source, paired
 from unskew.stats.user_draws import at_least_two, chosen_metrics, reweighted
 
@@ -207,5 +207,14 @@ def swap_rate(
         comparisons[at] = np.bincount(bin_of, minlength=bins)
         swaps[at] = np.bincount(bin_of[swapped], minlength=bins)
     return SwapRate(
-        tuple(labels), both.systems, edges, comparisons, swaps, ties, gaps, len(both), draws, limit
+        metrics=tuple(labels),
+        systems=both.systems,
+        edges=edges,
+        comparisons=comparisons,
+        swaps=swaps,
+        ties=ties,
+        gaps=gaps,
+        users=len(both),
+        samples=draws,
+        limit=limit,
     )

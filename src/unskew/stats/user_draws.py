@@ -1,4 +1,4 @@
-"""Means of systems when users are drawn anew: what bootstrap, halves and smaller samples share."""
+"""Means of systems over users drawn anew: the bootstrap, halves of the users, smaller samples."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from unskew.arrays import F64
+from unskew.engine.progress import Progress, Steps
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.stats.pairing import Paired
@@ -27,7 +28,7 @@ def reweighted(
     weigh: Weigh,
     draws: int,
     threads: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> F64:
     """Return the means draws x metrics x systems with the users weighted anew in each draw.
 
@@ -38,23 +39,20 @@ def reweighted(
     group = max(HELD // (8 * users * systems), 1)
     parts = [metrics[low : low + group] for low in range(0, len(metrics), group)]
     starts = range(0, draws, ROWS)
-    steps, done = len(parts) * len(starts), 0
+    steps = Steps(len(parts) * len(starts), progress)
 
     with one_blas_thread():
         for number, part in enumerate(parts):
             held = [_defined(paired.matrix(metric)) for metric in part]
 
             def fill(low: int, number: int = number, held: list[Held] = held) -> None:
-                nonlocal done
                 weights = np.empty((min(ROWS, draws - low), users))
                 weigh(low, weights)
                 for at, (values, known) in enumerate(held, start=number * group):
                     total = weights.sum(axis=1) if known is None else weights @ known
                     with np.errstate(invalid="ignore", divide="ignore"):
                         out[low : low + len(weights), at] = weights @ values / total[:, None]
-                done += 1
-                if progress is not None:
-                    progress(done, steps)
+                steps.advance()
 
             map_blocks(fill, starts, threads, size=draws * users)
     return out

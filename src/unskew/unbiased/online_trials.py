@@ -8,7 +8,7 @@ systems (castells2018 section 5.3).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
 from unskew.errors import SettingError, quietly
 from unskew.evaluation.evaluate import evaluate
@@ -41,9 +42,6 @@ from unskew.unbiased.pair_effects import (
 )
 from unskew.unbiased.top_items import LEVEL, K, Systems, TopLists, named_systems, top_lists
 from unskew.worlds.worlds import World
-
-Progress = Callable[[int, int], None]
-
 
 Designs = Mapping[str, tuple[Splitter, Targets]]
 
@@ -136,8 +134,8 @@ def online_tests(
     check_share("level", level)
     rows: list[dict[str, Any]] = []
     logs: list[dict[str, Any]] = []
-    total = len(there) * repeats
-    for number in range(total):
+    steps = Steps(len(there) * repeats, progress)
+    for number in range(steps.total):
         label, repeat = list(there)[number // repeats], number % repeats
         drawn_seed = key_of(there[label].seed, "online", seed, repeat) % (1 << 31)
         drawn = replace(there[label], seed=drawn_seed)
@@ -146,8 +144,7 @@ def online_tests(
         for test in (trial.online(users, chosen, sizes), trial.offline(ways)):
             rows += [{**key, **row} for row in test]
         logs += [{**key, **row} for row in trial.reused({**users, "forced": ForcedExposure()})]
-        if progress is not None:
-            progress(number + 1, total)
+        steps.advance()
     order = [*KEYS, "repeat", "a", "b", "true", "true_half", "difference", "p"]
     frame = pl.DataFrame(rows, infer_schema_length=None).select(
         pl.col("impressions").cast(pl.Int64), pl.exclude("impressions")

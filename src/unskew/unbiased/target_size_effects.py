@@ -5,7 +5,7 @@ After Cañamares & Castells 2020, On target item sampling in offline recommender
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked
 from unskew.data.relevance import Relevance
+from unskew.engine.progress import Progress
 from unskew.errors import DataError, quietly
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
@@ -31,8 +32,6 @@ from unskew.stats.user_draws import at_least_two, percentile_interval
 from unskew.targets.designs import Targets
 from unskew.unbiased.sampled import BOOTSTRAP, LEVEL, null
 from unskew.unbiased.sampled_expectations import SIZES
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
