@@ -24,6 +24,7 @@ from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.auditing.result import Audit
+    from unskew.report.tables import Table
 
 
 @bundle
@@ -139,8 +140,7 @@ def _lists(
         raise SettingError(
             f"--{name.replace('_', '-')} is for ratings: leave it out with --judgments"
         )
-    files = inputs.read_judged(sources.judgments, sources.run, sources.train, sources.files)
-    return {"judgments": files.test, "runs": files.runs, "train": files.train}
+    return inputs.read_judged(sources.judgments, sources.run, sources.train, sources.files)
 
 
 def _ratings(
@@ -168,36 +168,28 @@ def show(result: Audit, quiet: bool) -> None:
         screen.print()
     if quiet:
         return
-    screen.print(_design_table(result))
+    screen.print(_design_table(result).to_rich())
     for line in result.footer():
         outputs.note(line)
 
 
-def _design_table(result: Audit) -> Any:
+def _design_table(result: Audit) -> Table:
     """Return the value and place of the first ten systems under each design."""
-    import polars as pl
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from unskew.report.tables import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"{result.metric} (place)")
-    table.add_column("design")
     systems = result.order()[:10]
-    for system in systems:
-        table.add_column(Text(system), justify="right")
-    table.add_column("(chance)", justify="right", style="dim")
-    for design in result.designs:
-        rows = {
-            row["system"]: row
-            for row in result.table().filter(pl.col("design") == design).iter_rows(named=True)
-        }
-        chance = rows[systems[0]]["random"]
-        cells = [
-            Text(
-                f"{rows[system]['value']:.4f} ({rows[system]['place']})",
-                style="bold green" if rows[system]["place"] == 1 else "",
-            )
-            for system in systems
-        ]
-        table.add_row(design, *cells, "–" if chance is None else f"{chance:.4f}")
-    return table
+    rows, best = [], []
+    for number, design in enumerate(result.designs):
+        of_design = result.table().filter(design=design).rows_by_key("system", named=True)
+        values = [of_design[system][0] for system in systems]
+        best += [(number, at) for at, row in enumerate(values, start=1) if row["place"] == 1]
+        places = [f"{row['value']:.4f} ({row['place']})" for row in values]
+        chance = values[0]["random"]
+        rows.append([design, *places, "–" if chance is None else f"{chance:.4f}"])
+    return Table.of_rows(
+        ["design", *systems, "(chance)"],
+        rows,
+        left=[0],
+        title=f"{result.metric} (place)",
+        strong=best,
+    )

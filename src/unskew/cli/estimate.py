@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.checks import MOST_DRAWS
 from unskew.cli import inputs, outputs
@@ -19,6 +19,11 @@ from unskew.cli.options import (
 )
 from unskew.cli.sources import LIST_COLUMNS
 from unskew.errors import SettingError
+
+if TYPE_CHECKING:
+    from unskew.data.ratings import Ratings
+    from unskew.judging.judged import Judged
+    from unskew.unbiased.propensities import Propensity
 
 ESTIMATE = "Propensities and estimates"
 
@@ -143,60 +148,46 @@ def command(
     names = inputs.metric_names(judged.metric)
     if sensitivity and len(names or [""]) != 1:
         raise SettingError("--sensitivity looks at one metric: give -m once")
-    test, runs, settings = inputs.judged_files(judged, compute)
-    settings["items"] = inputs.read_item_file(items)
+    data = inputs.judge_files(judged, compute.seed, items=items)
     result: Any
     if bounds:
-        result = worst_cases.bounds(test, runs, names or "P@10", **settings)
+        result = worst_cases.bounds(data, names or "P@10", **vars(compute))
     else:
         sample = inputs.read_random_file(random, judged.files, other_columns=LIST_COLUMNS)
-        chances = _propensities(propensities, test, sample, settings)
+        chances = _propensities(propensities, data, sample)
         if sensitivity:
             name, model = (names or ["P@10"])[0], "odds" if chances.known else "weights"
             result = hidden_bias.sensitivity(
-                test, runs, name, propensity=chances, model=model, **settings
+                data, name, propensity=chances, model=model, **vars(compute)
             )
         else:
             result = ips.estimate(
-                test,
-                runs,
+                data,
                 names or ips.METRICS,
                 propensity=chances,
                 **vars(estimates),
-                **settings,
+                **vars(compute),
             )
     outputs.draw(figures, lambda _: result.figure())
     printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
     outputs.deliver(printout, output)
 
 
-def _propensities(
-    options: PropensityOptions, test: Any, sample: Any, settings: dict[str, Any]
-) -> Any:
+def _propensities(options: PropensityOptions, data: Judged, sample: Ratings | None) -> Propensity:
     """Return how likely each rating was to be observed."""
     from unskew.unbiased.propensities import propensity
 
-    fitted = sample is not None and options.propensity == "popularity"
+    is_fitted = sample is not None and options.propensity == "popularity"
     return propensity(
-        settings["train"],
-        test,
+        data.train,
+        data.tests,
         options.propensity,
         random=sample,
         exponent=options.exponent,
         test_share=_share(options.test_share),
         of=options.of,
-        relevance=_rule(settings) if fitted else None,
+        relevance=data.relevance if is_fitted else None,
     )
-
-
-def _rule(settings: dict[str, Any]) -> Any:
-    """Return the relevance rule, None where it has to be assumed."""
-    from unskew.data.relevance import Relevance
-
-    if settings.get("relevance") is not None:
-        return settings["relevance"]
-    liked, above = settings.get("liked"), settings.get("above")
-    return None if liked is None and above is None else Relevance(liked, above)
 
 
 def _share(text: str | None) -> float | str | None:

@@ -155,21 +155,24 @@ def command(
         _evaluate_on_disk(large.on_disk, judged, lists, average, large, compute, memory, output)
         return
     _check_in_memory(judged, large)
-    test, runs, settings = inputs.judged_files(
-        judged, compute, duplicates=lists.repeated, nan=lists.nan, gaps=lists.gaps, by=lists.by
+    data = inputs.judge_files(
+        judged,
+        compute.seed,
+        items=items,
+        targets=targets,
+        duplicates=lists.repeated,
+        nan=lists.nan,
+        gaps=lists.gaps,
+        by=lists.by,
     )
-    catalogue = inputs.read_item_file(items)
     with progress("judging", output.quiet) as move:
         scores = evaluate(
-            test,
-            runs,
+            data,
             inputs.metric_names(judged.metric) or METRICS,
-            items=catalogue,
-            targets=targets,
+            threads=compute.threads,
             memory=memory or MEMORY,
             progress=move,
             **vars(average),
-            **settings,
         )
     _write(scores, output)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from unskew.cli.console import progress
 from unskew.cli.options import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from unskew.data.ratings import Ratings
     from unskew.engine.store import Store
     from unskew.evaluation.scores import Scores
+    from unskew.judging.judged import Judged
     from unskew.recommend.model import Algorithm
     from unskew.runs import Run
 
@@ -206,14 +207,6 @@ def read_item_file(source: Path | None) -> Any:
 # Ranked lists and judgments
 
 
-class JudgedFiles(NamedTuple):
-    """What the files hold that commands on ranked lists read."""
-
-    test: Ratings
-    runs: dict[str, Run]
-    train: Ratings | None
-
-
 def named_runs(runs: Sequence[str], name_of: Callable[[str], str] | None = None) -> dict[str, str]:
     """Name each run after NAME=FILE or its file's stem; the files keep what follows a colon."""
     from unskew.runs import system_name
@@ -242,7 +235,7 @@ def read_judged(
     train: Path | None,
     files: FileOptions,
     **run_settings: Any,
-) -> JudgedFiles:
+) -> dict[str, Any]:
     """Read test ratings, ranked lists (with the settings of `read_run`), and training ratings."""
     if judgments is None or not runs:
         raise SettingError("give --judgments and --run")
@@ -250,16 +243,36 @@ def read_judged(
         name: read_run_file(source, files.columns, keep_scores=False, **run_settings)
         for name, source in named_runs(runs).items()
     }
-    test = read_rating_file(judgments, files, other_columns=LIST_COLUMNS)
-    if train is None:
-        return JudgedFiles(test, lists, None)
-    return JudgedFiles(test, lists, read_rating_file(train, files, other_columns=LIST_COLUMNS))
+    test, trained = (
+        None if path is None else read_rating_file(path, files, other_columns=LIST_COLUMNS)
+        for path in (judgments, train)
+    )
+    return {"judgments": test, "runs": lists, "train": trained}
 
 
-def judged_files(
-    options: JudgedOptions, compute: ComputeOptions, **run_settings: Any
-) -> tuple[Ratings, dict[str, Run], dict[str, Any]]:
-    """Return test ratings and ranked lists, and the settings that judge them."""
+def judge_files(
+    options: JudgedOptions,
+    seed: int,
+    *,
+    items: Path | None = None,
+    targets: str | None = None,
+    **run_settings: Any,
+) -> Judged:
+    """Read ranked lists and what judges them, and lay them over one numbering.
+
+    Parameters
+    ----------
+    options
+        The files, and how ratings are taken.
+    seed
+        For random ties.
+    items, targets
+        The catalogue, and what was ranked.
+    run_settings
+        How lists are read, see `read_run`.
+    """
+    from unskew.judging.judged import judge
+
     rules = relevance_settings(options.relevance)
     files = read_judged(
         options.judgments,
@@ -267,17 +280,18 @@ def judged_files(
         options.train,
         options.files,
         ties=options.ties,
-        seed=compute.seed,
+        seed=seed,
         **run_settings,
     )
-    settings = {
-        "train": files.train,
-        "ties": options.ties,
-        "depth": options.depth,
-        **vars(compute),
+    return judge(
+        **files,
+        items=read_item_file(items),
+        targets=targets,
+        ties=options.ties,
+        seed=seed,
+        depth=options.depth,
         **rules,
-    }
-    return files.test, files.runs, settings
+    )
 
 
 def is_saved(options: JudgedOptions, scores: Sequence[Path] | None) -> bool:
@@ -310,10 +324,10 @@ def scores_of(
 
     if is_saved(options, scores):
         return read_scores(scores or [])
-    test, runs, settings = judged_files(options, compute)
+    judged = judge_files(options, compute.seed)
     asked = metric_names(options.metric) or metrics
     with progress("judging", quiet) as move:
-        return evaluate(test, runs, asked, progress=move, **vars(average), **settings)
+        return evaluate(judged, asked, threads=compute.threads, progress=move, **vars(average))
 
 
 # Plans and stores

@@ -88,11 +88,10 @@ def command(
                 all_scores, names, shares=kept, samples=samples, progress=move, **vars(compute)
             )
     else:
-        test, runs, settings = inputs.judged_files(judged, compute)
+        data = inputs.judge_files(judged, compute.seed)
         with progress("looking at samples", output.quiet) as move:
             result = robustness(
-                test,
-                runs,
+                data,
                 names or METRICS,
                 to=goal,
                 shares=kept,
@@ -100,7 +99,7 @@ def command(
                 per=per,
                 progress=move,
                 **vars(average),
-                **settings,
+                **vars(compute),
             )
     outputs.draw(figures, lambda _: result.figure())
     printout = outputs.Printout.of_result(result, output.digits)

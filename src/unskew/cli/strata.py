@@ -83,11 +83,10 @@ def command(
     from unskew.unbiased import stratified
 
     figures = outputs.figures_of(output.figure, ("strata",))
-    test, runs, settings = inputs.judged_files(judged, compute)
+    data = inputs.judge_files(judged, compute.seed)
     with progress("strata", output.quiet) as move:
         result = stratified.strata(
-            test,
-            runs,
+            data,
             inputs.metric_names(judged.metric) or stratified.METRICS,
             by=_groups(by),
             of=of,
@@ -98,7 +97,7 @@ def command(
             level=level,
             progress=move,
             **vars(average),
-            **settings,
+            **vars(compute),
         )
     outputs.draw(figures, lambda _: result.figure())
     table = result.heads() if heads else result.table()

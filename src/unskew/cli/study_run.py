@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
     from unskew.studies.result import StudyResult
 
+# What does not hold stands out.
 STYLES = {
-    "holds": "green",
+    "holds": "",
     "differs": "yellow",
     "not settled": "yellow",
     "contradicts": "red",
@@ -155,16 +156,16 @@ def show(result: StudyResult, quiet: bool) -> None:
 
 
 def _show_verdicts(result: StudyResult) -> None:
-    from rich import box
-    from rich.table import Table
+    """Print a row per claim, and in full the claims that do not hold."""
     from rich.text import Text
 
+    from unskew.report.tables import Table
+
     screen = screen_of_results()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in result.display_table().columns:
-        table.add_column(column, overflow="fold")
-    for row in result.display_table().iter_rows():
-        table.add_row(*map(Text, row[:-1]), Text(row[-1], style=STYLES.get(row[-1], "dim")))
+    shown = result.display_table()
+    table = Table("", shown).to_rich()
+    for row, verdict in zip(table.rows, shown["verdict"], strict=True):
+        row.style = STYLES.get(verdict, "dim")
     screen.print(table)
     for claim in result.ledger.iter_rows(named=True):
         if claim["verdict"] in ("differs", "not settled", "contradicts"):
