@@ -29,6 +29,7 @@ TITLES = {
     "auditing": "Audit",
     "report": "Reports",
     "studies": "Studies",
+    "testing": "Checks of your metrics",
 }
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 

@@ -2,14 +2,15 @@
 
 import doctest
 import importlib
-import importlib.util
 import pkgutil
 import re
+from functools import reduce
 
 import pytest
 
 import unskew
 from shared import ROOT
+from shared.pages import DOCS, PAGES, written_by
 from shared.public import public_names
 from unskew.metrics.registry import REGISTRY
 
@@ -18,11 +19,6 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(unskew.__path__, "unskew.")
     if "._" not in module.name
 )
-WRITTEN = "api.md"  # by `make docs`; in no repository
-PAGES = [
-    ROOT / "README.md",
-    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name != WRITTEN),
-]
 
 
 @pytest.mark.parametrize("name", ["unskew", *MODULES])
@@ -54,16 +50,41 @@ def test_the_table_in_the_readme_is_what_the_demo_prints(capsys, tmp_path):
 
 
 def test_metrics_page_is_up_to_date():
-    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "metrics.py")
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
-    assert (ROOT / "docs" / "metrics.md").read_text() == page.page(), "run: make docs"
+    page = (DOCS / "metrics.md").read_text()
+    assert page == written_by("metrics").page(), "run: make docs"
 
 
 def test_links_between_pages_exist():
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md"]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_picture_of_the_architecture_is_up_to_date():
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    assert page == written_by("architecture").page(), "run: make docs"
+
+
+def test_files_that_pages_name_exist():
+    """In the recipes and in the walks through the code; capitals stand for a name."""
+    for page in ("CONTRIBUTING.md", "ARCHITECTURE.md"):
+        text = (ROOT / page).read_text()
+        for path in re.findall(r"`((?:src|tests|docs|benchmarks|\.ci|\.github)/[^`\s]*)`", text):
+            pattern = re.sub(r"[A-Z]{3,}", "*", path)
+            assert list(ROOT.glob(pattern.rstrip("/"))), f"{page}: {path}"
+
+
+def test_renamed_names_lead_somewhere():
+    text = (DOCS / "renamed.md").read_text()
+    names, modules = text.split("## Modules")
+    rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)(?:\(.*\))?` \|$", names, re.M)
+    assert len(rows) > 150
+    for _, new in rows:
+        reduce(getattr, new.split("."), unskew)
+    for line in re.findall(r"^\| `[\w.]+` \| (`.*`) \|$", modules, re.M):
+        for name in re.findall(r"`([\w.]+)`", line):
+            path = ROOT / "src" / "unskew" / name.replace(".", "/")
+            assert path.with_suffix(".py").exists() or path.is_dir(), name
 
 
 def test_every_public_name_is_documented():

@@ -8,37 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
 import unskew as us
-from shared import ROOT
+from shared.commands import COMMANDS
+from shared.pages import DOCS, PAGES, WRITTEN, written_by
 from shared.public import public_names
-from unskew.cli import app, main
+from unskew.cli import main
 
-DOCS = ROOT / "docs"
-WRITTEN = "api"  # by `make docs`, of the docstrings; in no repository
-PAGES = [
-    ROOT / "README.md",
-    *sorted(page for page in DOCS.rglob("*.md") if page.stem != WRITTEN),
-]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
-
-
-def written_by(name):
-    """The module that writes a page."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
-    return page
-
-
-def commands(group=None, before="unskew"):
-    """Every command by its whole name, found without the code that writes the page."""
-    found = {}
-    for name, command in (group or get_command(app)).commands.items():
-        inner = getattr(command, "commands", None)
-        found |= commands(command, f"{before} {name}") if inner else {f"{before} {name}": command}
-    return found
 
 
 def shell_lines(text, languages=("", "sh")):
@@ -70,7 +47,7 @@ def test_cli_page_is_up_to_date():
 def test_every_command_and_option_is_on_the_cli_page():
     text = (DOCS / "cli.md").read_text()
     sections = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", text, re.M | re.S))
-    every = commands()
+    every = {f"unskew {name}": command for name, command in COMMANDS.items()}
     assert set(sections) == set(every)
     for name, command in every.items():
         assert f"](#{name.replace(' ', '-')})" in text
@@ -117,7 +94,7 @@ See `f` a\\_b\\|c."""
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_on_the_page_exist(page):
-    every = commands()
+    every = {f"unskew {name}": command for name, command in COMMANDS.items()}
     for words in shell_lines(page.read_text()):
         name = next((n for n in (" ".join(words[:3]), " ".join(words[:2])) if n in every), None)
         assert name is not None, " ".join(words)
@@ -132,7 +109,7 @@ def test_every_page_is_in_the_contents():
     entries = [line for line in lines if line and not line.startswith(":")]
     listed = [re.sub(r".*<(.+)>", r"\1", entry) for entry in entries]  # TITLE <page>, or page
     pages = [page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES[1:]]
-    assert sorted([*listed, "index"]) == sorted([*pages, WRITTEN])
+    assert sorted([*listed, "index"]) == sorted([*pages, WRITTEN.removesuffix(".md")])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
