@@ -66,15 +66,16 @@ def signature(name: str, thing: object) -> str:
     if inspect.isclass(thing) and issubclass(thing, Exception):
         return ""
     try:
-        own = inspect.signature(thing)  # type: ignore[arg-type]
+        whole = inspect.signature(thing)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
     bare = [
         one.replace(annotation=inspect.Parameter.empty)
-        for one in own.parameters.values()
+        for one in whole.parameters.values()
         if not one.name.startswith("_")
     ]
-    text = f"{name}{own.replace(parameters=bare, return_annotation=inspect.Signature.empty)}"
+    text = f"{name}{whole.replace(parameters=bare, return_annotation=inspect.Signature.empty)}"
+    text = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)  # an address is no default
     if len(text) <= 90:
         return text
     inside = text[len(name) + 1 : -1]
