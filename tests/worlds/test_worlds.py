@@ -34,6 +34,7 @@ from unskew.worlds.observation import (
     fit_popularity_law,
     whole_counts,
 )
+from unskew.worlds.observed_pairs import gini
 from unskew.worlds.saved import save_world
 from unskew.worlds.tastes import (
     ML1M_STARS,
@@ -47,7 +48,7 @@ from unskew.worlds.tastes import (
     births,
     normal,
 )
-from unskew.worlds.worlds import PARTS, World, gini, world
+from unskew.worlds.worlds import PARTS, World, world
 
 SMALL = {"users": 300, "items": 120}
 EVERYONE = np.arange(300, dtype=np.int32)
@@ -123,7 +124,7 @@ def test_ratings_are_coins_with_the_probability_told(named):
     assert (ratings.value == values[ratings.user, ratings.item]).all()
     pair = ratings.user.astype(int) * 120 + ratings.item
     assert (np.diff(pair) > 0).all()
-    if not named._exact:
+    if not named._pairs.exact:
         seen = mask(ratings)
         check_cells(seen, chance, 1)
         for side in (values >= named.liked, values < named.liked):
@@ -262,7 +263,7 @@ def test_popularity_law_by_hand():
 
 
 def test_the_most_popular_item_is_drawn():
-    tops = {int(of_parts(PopularityLaw(), seed=s)._item_weights().argmax()) for s in range(6)}
+    tops = {int(of_parts(PopularityLaw(), seed=s)._pairs.item_weights().argmax()) for s in range(6)}
     assert len(tops) > 3
 
 
@@ -289,7 +290,7 @@ def test_weights_multiply():
 
 def test_probabilities_above_one_are_cut_and_counted():
     w = of_parts(PopularityLaw(2, c2=0), Activity(1.0), ratings=9000)
-    raw = w._reach.beta[0] * w._reach.activity[:, None] * w._reach.weight[0]
+    raw = w._pairs.reach.beta[0] * w._pairs.reach.activity[:, None] * w._pairs.reach.weight[0]
     assert (raw > 1).sum() > 100
     assert w.describe()["facts"]["clipped"] == (raw > 1).sum()
     chance = w.observation(EVERYONE)
@@ -333,7 +334,7 @@ def test_popularity_with_and_against_relevance():
 
 def test_equal_items_are_dealt_at_random():
     w = world([Iid(0.4), WithRelevance(), PopularityLaw()], **SMALL, seed=1)
-    assert w._item_weights().argmax() != 119 or w._item_weights().argmin() != 0
+    assert w._pairs.item_weights().argmax() != 119 or w._pairs.item_weights().argmin() != 0
 
 
 def test_clusters_even_out_over_items_but_not_over_pairs():
@@ -345,15 +346,15 @@ def test_clusters_even_out_over_items_but_not_over_pairs():
     home = (user_group[:, None] % 4) == (item_group % 4)
     assert set(np.bincount(user_group)) == {75}
     assert set(np.bincount(item_group)) == {20}
-    level = chance / w._reach.activity[:, None]
+    level = chance / w._pairs.reach.activity[:, None]
     for group in range(6):
         rows = item_group == group
         own, far = level[:, rows][home[:, rows]], level[:, rows][~home[:, rows]]
         near(own, 2 * far[0])
     whole = of_parts(Clustered(4, 4, strength=1.0))
     groups = (
-        whole._reach.user_group[whole.ratings.user],
-        whole._reach.item_group[whole.ratings.item],
+        whole._pairs.reach.user_group[whole.ratings.user],
+        whole._pairs.reach.item_group[whole.ratings.item],
     )
     assert (groups[0] == groups[1]).all()
 
@@ -362,7 +363,7 @@ def test_ageing_has_time_and_old_items_gather_more():
     w = made("ageing", taste=0.0, quality=0.0)
     born = births(3, 120)
     assert us.stats.kendall(born, w.item_chance) == pytest.approx(1)
-    assert us.stats.kendall(born, w._item_weights()) == pytest.approx(-1)
+    assert us.stats.kendall(born, w._pairs.item_weights()) == pytest.approx(-1)
     moment = (w.ratings.time - worlds._BEGIN) / worlds._SPAN
     birth = born[w.ratings.item]
     assert (moment >= birth - 1e-9).all()
@@ -443,8 +444,8 @@ def test_known_matrix_is_a_plain_twin_of_the_simulation():
         w = world([Iid(0.4), Tastes(), *parts], **SMALL, seed=9, ratings=3000)
         twin = World.of_matrix(w.truth(), 4, parts, expected=3000, seed=9)
         assert twin.ratings.fingerprint == w.ratings.fingerprint
-        assert twin._reach.beta == pytest.approx(w._reach.beta, rel=1e-6)
-        assert twin._observed[1] == w._observed[1]
+        assert twin._pairs.reach.beta == pytest.approx(w._pairs.reach.beta, rel=1e-6)
+        assert twin._pairs.drawn.clipped == w._pairs.drawn.clipped
         near(twin.observation(EVERYONE), w.observation(EVERYONE), 1e-6)
         assert (twin.values(EVERYONE) == w.values(EVERYONE)).all()
         assert twin.random(0.3).fingerprint == w.random(0.3).fingerprint

@@ -8,84 +8,54 @@ same bits alone and among others.
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from unskew.arrays import F64, I32, I64, frozen
+from unskew.arrays import F64, I32, frozen
 from unskew.checks import checked, choose
-from unskew.data import distribution
 from unskew.data.dataset import Dataset
-from unskew.data.ratings import Ids, Ratings, grouped_order
-from unskew.engine.rng import draw
-from unskew.engine.threads import map_blocks
+from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError, unknown_name
-from unskew.worlds._truth import Drawn, Known, Reach, Simulated, Truth
+from unskew.worlds._truth import Known, Simulated, Truth
 from unskew.worlds.named import WORLDS
 from unskew.worlds.observation import (
     Activity,
-    AgainstRelevance,
     Ageing,
-    Always,
     ByItem,
     ByRelevance,
     Clustered,
     Feedback,
     ObservingPart,
     PopularityLaw,
-    Reordering,
-    Uniform,
-    WithRelevance,
-    whole_counts,
+)
+from unskew.worlds.observed_pairs import ObservedPairs, gini
+from unskew.worlds.parts import (
+    PARTS,
+    P,
+    as_parts,
+    as_users,
+    as_whole,
+    check_kinds,
+    check_together,
+    familiar_rates,
+    find_part,
 )
 from unskew.worlds.tastes import (
-    Generosity,
     Iid,
     LikingPart,
     Odds,
     Part,
-    Quality,
-    Rising,
     Stars,
-    Tastes,
-    uniform,
 )
 
 __all__ = ["OBSERVATIONS", "PARTS", "WORLDS", "World", "world"]
-
-P = TypeVar("P", bound=Part)
-
-PARTS: dict[str, type[Part]] = {
-    part.__name__: part
-    for part in (
-        Iid,
-        Quality,
-        Generosity,
-        Rising,
-        Tastes,
-        Stars,
-        Uniform,
-        PopularityLaw,
-        ByItem,
-        Activity,
-        WithRelevance,
-        AgainstRelevance,
-        Clustered,
-        Ageing,
-        Feedback,
-        ByRelevance,
-        Always,
-    )
-}
-"""Every part that a world can be put together from, by name."""
 
 OBSERVATIONS = ("same", "counts", "given")
 """What `World.like` can take over from data: see there."""
@@ -96,27 +66,9 @@ MOST_PAIRS = 50_000_000
 FORMAT = 1
 # Pairs of a block of users: a matrix of them has 8 MiB.
 _PAIRS = 1 << 20
-# Items drawn by one task where counts are exact.
-_ITEMS = 64
 # When worlds with time begin, and how long they last: 2020, three years, in microseconds.
 _BEGIN = 1_577_836_800_000_000
 _SPAN = 3 * 365 * 86_400_000_000
-# Parts that exclude each other, or themselves twice.
-_ONE_OF: tuple[tuple[type[Part], ...], ...] = (
-    (Iid,),
-    (Tastes,),
-    (Quality,),
-    (Generosity,),
-    (Rising,),
-    (Stars,),
-    (PopularityLaw,),
-    (ByItem,),
-    (Activity,),
-    (Clustered,),
-    (WithRelevance, AgainstRelevance),
-    (Ageing, Feedback),
-    (ByRelevance, Always),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +111,7 @@ class World:
     """What of some data was taken over."""
 
     def __post_init__(self) -> None:
-        for group in _ONE_OF:
-            found = [part for part in self.parts if isinstance(part, group)]
-            if len(found) > 1:
-                names = " and ".join(type(part).__name__ for part in found)
-                raise SettingError(f"a world cannot have {names} together; leave one out")
+        check_together(self.parts)
         law = self._part(PopularityLaw)
         if law is not None and law.exact:
             self._check_exact()
@@ -212,7 +160,7 @@ class World:
         True
         """
         stars = Stars.of(ratings, liked)
-        taste = (Iid(stars.liked_share),) if relevance is None else _as_parts(relevance)
+        taste = (Iid(stars.liked_share),) if relevance is None else as_parts(relevance)
         taken, positions, total = observation, None, len(ratings) if expected is None else expected
         if isinstance(observation, str):
             choose("observation", observation, OBSERVATIONS)
@@ -228,19 +176,19 @@ class World:
             if observation == "given":
                 observing, positions = (), ratings
         else:
-            observing, taken = _as_parts(observation), "parts"
-        _only(LikingPart, taste, "relevance")
-        _only(ObservingPart, observing, "observation")
+            observing, taken = as_parts(observation), "parts"
+        check_kinds(LikingPart, taste, "relevance")
+        check_kinds(ObservingPart, observing, "observation")
         source = {"ratings": ratings.fingerprint, "observation": taken, "familiar": None}
         return cls(
-            name,
-            _whole("seed", seed, None),
-            ratings.users,
-            ratings.items,
-            (*taste, stars, *observing),
-            stars.scale,
-            stars.liked,
-            _whole("expected", total, 1),
+            name=name,
+            seed=as_whole("seed", seed, None),
+            users=ratings.users,
+            items=ratings.items,
+            parts=(*taste, stars, *observing),
+            scale=stars.scale,
+            liked=stars.liked,
+            expected=as_whole("expected", total, 1),
             positions=positions,
             source=source,
         )
@@ -291,8 +239,8 @@ class World:
         >>> len(hidden.ratings) <= 2, bool((hidden.ratings.value >= 4).all())
         (True, True)
         """
-        parts = _as_parts(observation)
-        _only(ObservingPart, parts, "observation")
+        parts = as_parts(observation)
+        check_kinds(ObservingPart, parts, "observation")
         if not len(ratings):
             raise DataError("a matrix world needs known ratings, but there are none")
         if (expected is None) == (familiar is None):
@@ -300,20 +248,20 @@ class World:
                 "say how much of the matrix is observed: either expected=NUMBER or familiar=TAG"
             )
         if familiar is not None:
-            parts = (ByItem(weights=_familiar_rates(ratings, familiar)), *parts)
+            parts = (ByItem(weights=familiar_rates(ratings, familiar)), *parts)
         else:
-            _whole("expected", expected, 1)
+            as_whole("expected", expected, 1)
         lowest, highest = float(ratings.value.min()), float(ratings.value.max())
         source = {"ratings": ratings.fingerprint, "observation": "parts", "familiar": familiar}
         return cls(
-            name,
-            _whole("seed", seed, None),
-            ratings.users,
-            ratings.items,
-            parts,
-            (lowest, highest),
-            float(liked),
-            expected,
+            name=name,
+            seed=as_whole("seed", seed, None),
+            users=ratings.users,
+            items=ratings.items,
+            parts=parts,
+            scale=(lowest, highest),
+            liked=float(liked),
+            expected=expected,
             known=ratings,
             source=source,
         )
@@ -338,17 +286,17 @@ class World:
             users, items, expected = card["users"], card["items"], card["expected"]
         except KeyError as missing:
             raise DataError(f"this is not the card of a world: it has no {missing}") from None
-        return _assembled(name, _as_parts(parts), users, items, seed, expected)
+        return _assembled(name, as_parts(parts), users, items, seed, expected)
 
     # The truth
 
     def values(self, users: I32) -> F64:
         """Return the true rating of every pair of a block of user numbers, NaN if not known."""
-        return self._truth.values(self._checked(users))
+        return self._truth.values(as_users(users, len(self.users)))
 
     def chances(self, users: I32) -> F64:
         """Return p(relevant | u, i) of every pair, before the coin; of a matrix 0, 1 or NaN."""
-        return self._truth.chances(self._checked(users))
+        return self._truth.chances(as_users(users, len(self.users)))
 
     def observation(self, users: I32) -> F64:
         """Return p(observed | u, i, the pair's own relevance) of every pair.
@@ -356,26 +304,25 @@ class World:
         Where counts per item are exact, that is the share of users who rate the item; in a
         feedback loop it is given what was shown.
         """
-        users = self._checked(users)
+        users = as_users(users, len(self.users))
         if self.positions is not None:
             seen = np.zeros((users.size, len(self.items)))
             start = self.positions.start
             for row, user in enumerate(users.tolist()):
                 seen[row, self.positions.item[start[user] : start[user + 1]]] = 1.0
             return seen
-        if self._counts is not None:
-            return np.tile(self._counts / len(self.users), (users.size, 1))
-        if self.known is None and self._reach.if_liked == self._reach.if_not:
-            return self._reach.tile(users, np.ones((1, 1), np.bool_))
+        if self._pairs.counts is not None:
+            return np.tile(self._pairs.counts / len(self.users), (users.size, 1))
+        if self.known is None and self._pairs.reach.if_liked == self._pairs.reach.if_not:
+            return self._pairs.reach.tile(users, np.ones((1, 1), np.bool_))
         values = self._truth.values(users)
-        seen = self._reach.tile(users, values >= self.liked)
+        seen = self._pairs.reach.tile(users, values >= self.liked)
         return np.where(np.isnan(values), 0.0, seen)
 
     @cached_property
     def item_chance(self) -> F64:
         """Return p(relevant | i): the mean chance over all users, of a matrix over known pairs."""
-        result: F64 = frozen(self._truth.item_chance(self._blocks))
-        return result
+        return self._pairs.item_chance
 
     def blocks(self) -> Iterator[I32]:
         """Give all user numbers in blocks whose pairs fit into a bounded memory."""
@@ -386,7 +333,7 @@ class World:
     @cached_property
     def ratings(self) -> Ratings:
         """The observed ratings (missing not at random), over the world's ids."""
-        return self._observed[0]
+        return self._observed
 
     def random(self, share: float = 0.05, seed: int = 0) -> Ratings:
         """Return a random sample (missing at random): every known pair with probability `share`.
@@ -395,7 +342,7 @@ class World:
         """
         if not (isinstance(share, int | float) and 0 < share <= 1):
             raise SettingError(f"share must be above 0, and 1 at most, got {share!r}")
-        stage = f"world/random/{_whole('seed', seed, None)}"
+        stage = f"world/random/{as_whole('seed', seed, None)}"
         drawn = self._truth.sample(self._blocks, float(share), self.seed, stage)
         return self._rated(drawn.user, drawn.item)
 
@@ -405,7 +352,9 @@ class World:
         None means all users, as long as the pairs are not too many.
         """
         block = (
-            np.arange(len(self.users), dtype=np.int32) if users is None else self._checked(users)
+            np.arange(len(self.users), dtype=np.int32)
+            if users is None
+            else as_users(users, len(self.users))
         )
         pairs = block.size * len(self.items)
         if self.known is None and pairs > MOST_PAIRS:
@@ -436,11 +385,11 @@ class World:
     def describe(self) -> dict[str, Any]:
         """Return the card: everything from which the world can be made again, and facts of it."""
         facts: dict[str, Any] = {"ratings": len(self.ratings)}
-        if self._counts is not None:  # items that all users rate: they could not have more
-            facts["capped"] = int((self._counts == len(self.users)).sum())
+        if self._pairs.counts is not None:  # items that all users rate: they could not have more
+            facts["capped"] = int((self._pairs.counts == len(self.users)).sum())
         elif self.positions is None:
-            facts["beta"] = self._reach.beta.tolist()
-            facts["clipped"] = self._observed[1]
+            facts["beta"] = self._pairs.reach.beta.tolist()
+            facts["clipped"] = self._pairs.drawn.clipped
         return {**self._settings(), "facts": facts}
 
     def summary(self) -> dict[str, float]:
@@ -459,7 +408,7 @@ class World:
             "gini of items": gini(per_item),
             "gini of users": gini(np.diff(ratings.start)),
             "liked, observed": observed,
-            "liked, truly": self._liked_share(),
+            "liked, truly": self._pairs.liked_share(self.liked),
         }
 
     def __str__(self) -> str:
@@ -496,7 +445,7 @@ class World:
     # How it is made
 
     def _part(self, kind: type[P]) -> P | None:
-        return next((part for part in self.parts if isinstance(part, kind)), None)
+        return find_part(self.parts, kind)
 
     @cached_property
     def _blocks(self) -> list[I32]:
@@ -514,74 +463,20 @@ class World:
         odds = Odds.of(taste, len(self.users), len(self.items), self.seed)
         return Simulated(odds, self._part(Stars) or Stars(), self.seed)
 
-    def _item_weights(self) -> F64:
-        """Return the product of all weights of items, dealt as the parts say."""
-        items = len(self.items)
-        dealer, ageing = self._part(Reordering), self._part(Ageing)
-        parts = [part for part in self.parts if isinstance(part, PopularityLaw | ByItem)]
-        if dealer is not None and not parts:
-            parts = [PopularityLaw()]
-        weights = np.ones(items)
-        for part in parts:
-            weights *= part.item_weights(items, self.seed, self.expected)
-        if dealer is not None:
-            weights = dealer.dealt(weights, self.item_chance, self.seed)
-        if ageing is not None:
-            weights *= ageing.item_weights(items, self.seed, self.expected)
-        return weights
-
     @cached_property
-    def _reach(self) -> Reach:
-        """Who discovers what: round by round, each brought to scale on what the last ones left."""
-        users, items = len(self.users), len(self.items)
-        part = self._part(Activity)
-        activity = np.ones(users) if part is None else part.user_weights(users, self.seed)
-        clusters = self._part(Clustered)
-        user_group, item_group = np.zeros(users, np.int32), np.zeros(items, np.int32)
-        group = np.ones((1, 1))
-        if clusters is not None:
-            user_group, item_group = clusters.groups(users, items, self.seed)
-            group = clusters.matrix(user_group, activity)
-        decision = self._part(ByRelevance) or ByRelevance(1.0, 1.0)
-        weights = self._item_weights()
-        reach = Reach(
-            activity,
-            np.empty((0, items)),
-            user_group,
-            item_group,
-            group,
-            np.empty(0),
-            decision.if_liked,
-            decision.if_not,
-            self.seed,
-        )
-        feedback = self._part(Feedback)
-        rounds = 1 if feedback is None else feedback.rounds
-        for number in range(rounds):
-            if feedback is not None and number:
-                counts = np.bincount(self._truth.observe(self._blocks, reach).item, minlength=items)
-                weights = feedback.boosted(reach.weight[-1], counts)
-            beta = 1.0
-            if self.expected is not None:
-                weighed = self._truth.weigh(self._blocks, reach, weights)
-                beta = weighed.scale(self.expected / rounds)
-            reach = replace(
-                reach, weight=np.vstack([reach.weight, weights]), beta=np.append(reach.beta, beta)
-            )
-        return reach
-
-    @property
-    def _exact(self) -> bool:
+    def _pairs(self) -> ObservedPairs:
         law = self._part(PopularityLaw)
         taken = self.source is not None and self.source["observation"] == "counts"
-        return taken or (law is not None and law.exact)
-
-    @cached_property
-    def _counts(self) -> I64 | None:
-        """Return how many ratings each item has, where that is exact."""
-        if not self._exact or self.expected is None:
-            return None
-        return whole_counts(self._item_weights(), self.expected, len(self.users))
+        return ObservedPairs(
+            parts=self.parts,
+            users=len(self.users),
+            items=len(self.items),
+            seed=self.seed,
+            expected=self.expected,
+            truth=self._truth,
+            blocks=self._blocks,
+            exact=taken or (law is not None and law.exact),
+        )
 
     def _check_exact(self) -> None:
         decision = self._part(ByRelevance)
@@ -595,56 +490,18 @@ class World:
             )
 
     @cached_property
-    def _observed(self) -> tuple[Ratings, int]:
-        """Return the observed ratings, and how often a probability was cut at 1."""
+    def _observed(self) -> Ratings:
         if self.positions is not None:
-            return self._rated(self.positions.user, self.positions.item), 0
-        if self._counts is not None:
-            user, item = self._drawn_exactly(self._counts)
-            return self._rated(user, item), 0
-        drawn = self._truth.observe(self._blocks, self._reach)
+            return self._rated(self.positions.user, self.positions.item)
+        drawn, moments = self._pairs.drawn, self._pairs.moments()
         ratings = self._rated(drawn.user, drawn.item)
-        moments = self._moments(drawn)
         if moments is not None:
             time = frozen(_BEGIN + (moments * _SPAN).astype(np.int64))
             ratings = replace(ratings, time=time)
         if self._part(Feedback) is not None:
             number = pl.Series("round", drawn.round.astype(np.int64) + 1)
             ratings = replace(ratings, tags={"round": number})
-        return ratings, drawn.clipped
-
-    def _moments(self, drawn: Drawn) -> F64 | None:
-        """Return when each pair was rated, from [0, 1], where the world has time."""
-        ageing, feedback = self._part(Ageing), self._part(Feedback)
-        if ageing is not None:
-            return ageing.moments(drawn.user, drawn.item, len(self.items), self.seed)
-        if feedback is not None:
-            within = uniform(self.seed, "world/time", drawn.user, drawn.item)
-            return (drawn.round + within) / feedback.rounds
-        return None
-
-    def _drawn_exactly(self, counts: I64) -> tuple[I32, I32]:
-        """Draw for each item so many users: those with the smallest hashes."""
-        everyone = np.arange(len(self.users), dtype=np.int32)
-
-        def some(low: int) -> tuple[I32, I32]:
-            users, items = [], []
-            for item in range(low, min(low + _ITEMS, counts.size)):
-                many = int(counts[item])
-                if many:
-                    key = draw(self.seed, "world/observed/0", everyone, item)
-                    users.append(np.argpartition(key, many - 1)[:many].astype(np.int32))
-                    items.append(np.full(many, item, np.int32))
-            none = np.empty(0, np.int32)
-            return np.concatenate([none, *users]), np.concatenate([none, *items])
-
-        size = len(self.users) * counts.size
-        parts = map_blocks(some, range(0, counts.size, _ITEMS), size=size)
-        user = np.concatenate([part for part, _ in parts])
-        item = np.concatenate([part for _, part in parts])
-        start = np.append(0, np.cumsum(np.bincount(user, minlength=everyone.size)))
-        order = grouped_order(user, start)
-        return user[order], item[order]
+        return ratings
 
     def _rated(self, user: I32, item: I32) -> Ratings:
         """Return some pairs, in order, with their true ratings."""
@@ -652,43 +509,6 @@ class World:
 
     def _as_ratings(self, user: I32, item: I32, value: F64) -> Ratings:
         return Ratings(self.users, self.items, frozen(user), frozen(item), frozen(value))
-
-    def _liked_share(self) -> float:
-        """Return the share of all known pairs that are liked."""
-        if self.known is not None:
-            return float((self.known.value >= self.liked).mean())
-
-        def count(users: I32) -> int:
-            return int((self._truth.values(users) >= self.liked).sum())
-
-        pairs = len(self.users) * len(self.items)
-        return sum(map_blocks(count, self._blocks, size=pairs)) / pairs
-
-    def _checked(self, users: I32) -> I32:
-        """Return user numbers as kernels take them; refuse those that are none."""
-        numbers = np.asarray(users)
-        count = len(self.users)
-        if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
-            raise SettingError("users must be a list of user numbers, such as those of blocks()")
-        if numbers.size and not (numbers.min() >= 0 and numbers.max() < count):
-            raise SettingError(
-                f"user numbers go from 0 to {count - 1:,}, got {numbers.min()} to {numbers.max()}"
-            )
-        return numbers.astype(np.int32)
-
-
-def gini(counts: NDArray[Any]) -> float:
-    """Return the Gini index of counts, 0 where there are none: a world may be empty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unskew.worlds.worlds import gini
-    >>> gini(np.array([3, 3, 3])), gini(np.array([0, 0, 0, 8]))
-    (0.0, 0.75)
-    """
-    known = distribution.gini(counts)
-    return 0.0 if math.isnan(known) else known
 
 
 @checked
@@ -743,10 +563,10 @@ def world(
             raise SettingError(
                 f"{next(iter(settings))}: only named worlds take settings; set it in its part"
             )
-        name, parts = "parts", _as_parts(what)
+        name, parts = "parts", as_parts(what)
         default, usual = (2_000, 1_000), 0.04
-    many_users = _whole("users", default[0] if users is None else users, 1)
-    many_items = _whole("items", default[1] if items is None else items, 1)
+    many_users = as_whole("users", default[0] if users is None else users, 1)
+    many_items = as_whole("items", default[1] if items is None else items, 1)
     pairs = many_users * many_items
     if ratings is not None and density is not None:
         raise SettingError("say ratings or density, not both")
@@ -754,7 +574,7 @@ def world(
         raise SettingError(f"density must be above 0, and 1 at most, got {density!r}")
     if ratings is None:
         ratings = max(1, round(pairs * (usual if density is None else density)))
-    if _whole("ratings", ratings, 1) > pairs:
+    if as_whole("ratings", ratings, 1) > pairs:
         raise SettingError(f"ratings: {ratings:,} are more than all {pairs:,} pairs")
     return _assembled(name, parts, many_users, many_items, seed, ratings)
 
@@ -763,69 +583,16 @@ def _assembled(
     name: str, parts: tuple[Part, ...], users: int, items: int, seed: int, ratings: int
 ) -> World:
     """Put a simulated world together."""
-    _only((LikingPart, ObservingPart, Stars), parts, "a world")
+    check_kinds((LikingPart, ObservingPart, Stars), parts, "a world")
     stars = next((part for part in parts if isinstance(part, Stars)), Stars())
     user_ids, item_ids = (Ids(pl.Series(np.arange(1, count + 1))) for count in (users, items))
     return World(
-        name,
-        _whole("seed", seed, None),
-        user_ids,
-        item_ids,
-        parts,
-        stars.scale,
-        stars.liked,
-        ratings,
+        name=name,
+        seed=as_whole("seed", seed, None),
+        users=user_ids,
+        items=item_ids,
+        parts=parts,
+        scale=stars.scale,
+        liked=stars.liked,
+        expected=ratings,
     )
-
-
-def _as_parts(given: Any) -> tuple[Part, ...]:
-    """Read one part or several, each as an object or as the mapping that `describe` gives."""
-    several = [given] if isinstance(given, Part | Mapping) else given
-    if isinstance(several, str) or not isinstance(several, Sequence):
-        raise SettingError(f"parts must be a list of parts, such as [Iid(0.3)], got {given!r}")
-    return tuple(_as_part(one) for one in several)
-
-
-def _as_part(given: Any) -> Part:
-    if isinstance(given, Part):
-        return given
-    if not isinstance(given, Mapping) or "part" not in given:
-        raise SettingError(f"{given!r} is not a part; parts are {', '.join(PARTS)}")
-    settings = dict(given)
-    kind = PARTS[choose("part", settings.pop("part"), PARTS)]
-    allowed = list(inspect.signature(kind).parameters)
-    for setting in settings:
-        if setting not in allowed:
-            raise unknown_name(f"setting of {kind.__name__}", setting, allowed)
-    return kind(**settings)
-
-
-def _only(kinds: Any, parts: Sequence[Part], what: str) -> None:
-    """Refuse parts that do not belong here."""
-    for part in parts:
-        if not isinstance(part, kinds):
-            raise SettingError(f"{type(part).__name__} is no part of {what}")
-
-
-def _whole(name: str, given: Any, low: int | None) -> int:
-    """Return a whole number, not below `low`."""
-    good = isinstance(given, int | np.integer) and not isinstance(given, bool)
-    if not good or (low is not None and given < low):
-        limit = "" if low is None else f" from {low} up"
-        raise SettingError(f"{name} must be a whole number{limit}, got {given!r}")
-    return int(given)
-
-
-def _familiar_rates(ratings: Ratings, tag: str) -> tuple[float, ...]:
-    """Return the share of each item's known ratings that were familiar."""
-    column = ratings.tags[choose("tag", tag, ratings.tags)]
-    if not (column.dtype == pl.Boolean or column.dtype.is_numeric()) or column.null_count():
-        raise DataError(
-            f"tag {tag!r} must tell for every rating whether it was familiar: true or false, 1 or "
-            f"0; it is {column.dtype} with {column.null_count()} missing"
-        )
-    familiar = column.to_numpy() > 0
-    items = len(ratings.items)
-    known = np.bincount(ratings.item, minlength=items)
-    rates = np.bincount(ratings.item, familiar, items) / np.maximum(known, 1)
-    return tuple(rates.tolist())
