@@ -202,6 +202,18 @@ SMALL = 1 << 16
 """Values below which starting threads costs more than it saves."""
 
 
+@contextmanager
+def exactly(threads: int) -> Iterator[None]:
+    """Use this many threads, for little work too: to check that results do not depend on it."""
+    global SMALL
+    before = SMALL, list(_most)
+    SMALL, _most[:] = 0, [threads]
+    try:
+        yield
+    finally:
+        SMALL, _most[:] = before
+
+
 def map_blocks(
     function: Callable[[T], R], blocks: Iterable[T], threads: int | None = None, size: int = SMALL
 ) -> list[R]:

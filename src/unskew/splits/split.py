@@ -93,7 +93,8 @@ class Splitter(DrawKeyed, ABC):
         """Make the splits one by one; each says how it was made and what was left out."""
         result = self.make_splits(ratings, seed)
         design = {**self.describe(), "seed": int(seed)}
-        for number, split in enumerate([result] if isinstance(result, Split) else result):
+        several = result if isinstance(result, Iterable) else [result]
+        for number, split in enumerate(several):
             _check_parts(self, split)
             label = split.label
             if label == UNLABELLED:

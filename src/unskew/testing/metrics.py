@@ -22,8 +22,6 @@ from unskew.metrics.definition import REGISTRY, WHEN_CHANGED
 from unskew.metrics.listwise import OneList, metric
 from unskew.metrics.names import Metric, parse
 
-__all__ = ["check_metric"]
-
 CASES = 6
 """Made-up test sets that each check looks at."""
 CUTOFF = 3

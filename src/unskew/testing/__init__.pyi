@@ -1,0 +1,3 @@
+from .metrics import check_metric as check_metric
+from .parts import check_algorithm as check_algorithm
+from .parts import check_splitter as check_splitter
