@@ -111,7 +111,6 @@ class Bad(us.recommend.Algorithm):
         return {
             "shape": lambda users: np.zeros((users.size, 1)),
             "infinite": np.full(shape, np.inf),
-            "nothing": np.full(shape, np.nan),
             "chance": lambda users: np.random.default_rng().random((users.size, shape[1])),
             "cold": np.zeros(shape),
         }[self.kind]
@@ -122,7 +121,6 @@ class Bad(us.recommend.Algorithm):
     [
         ("shape", "scores of shape"),
         ("infinite", "infinite scores"),
-        ("nothing", "no score at all"),
         ("chance", "scores otherwise when asked again"),
         ("cold", "scores users without ratings"),
     ],
