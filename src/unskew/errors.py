@@ -48,7 +48,7 @@ class UnskewError(Exception):
             The options of the command that was called, such as `--duplicates`.
         """
         return "".join(
-            part.among(options) if isinstance(part, Spelling) else _as_options(str(part), options)
+            part.among(options) if isinstance(part, Spelling) else as_options(str(part), options)
             for part in self.args
         )
 
@@ -57,7 +57,7 @@ class UnskewError(Exception):
 _ARGUMENT = re.compile(r"(?<![\w.-])([a-z][a-z_]*)=(?:…|(True)\b|'([\w-]+)')")
 
 
-def _as_options(text: str, options: Collection[str]) -> str:
+def as_options(text: str, options: Collection[str]) -> str:
     """Return a message in which arguments that are options of the command are written as such."""
 
     def option(argument: re.Match[str]) -> str:

@@ -121,6 +121,15 @@ def test_errors_say_what_to_do(files, call, arguments, code, says):
     assert "Traceback" not in err
 
 
+def test_notes_and_warnings_speak_of_options(files, call):
+    given = ["-j", files / "test.csv", "-r", files / "theirs.trec", "-m", "Coverage@2,P@2"]
+    code, out, err = call("evaluate", *given)
+    assert code == 0
+    assert "set it with --liked …" in out
+    assert "lie outside the catalogue: give --items …" in out + err
+    assert "=…" not in out + err
+
+
 def test_warnings_go_to_standard_error(files, call):
     code, out, err = call("evaluate", "-j", files / "test.csv", "-r", files / "mine.csv",
                           "-m", "P@10", "--format", "json", "-q")  # fmt: skip

@@ -11,7 +11,7 @@ import typer
 
 from unskew.cli.boundary import boundary
 from unskew.cli.command import Group
-from unskew.cli.console import safe_streams
+from unskew.cli.console import in_option_words, safe_streams
 from unskew.errors import DataWarning
 from unskew.report.text import visible
 
@@ -47,7 +47,7 @@ def _common(
 
 def _show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     if issubclass(category, DataWarning):
-        print(f"warning: {visible(str(message))}", file=sys.stderr)
+        print(f"warning: {visible(in_option_words(str(message)))}", file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

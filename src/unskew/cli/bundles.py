@@ -22,6 +22,8 @@ REQUIRED: Any = ...
 
 def option(panel: str, text: str, *names: str, default: Any = None, **more: Any) -> Any:
     """Declare an option: the panel of the help it stands in, its text, its names, its default."""
+    if more.keys() & {"min", "max"}:
+        more.setdefault("metavar", "<int>")
     return _with_default(typer.Option(*names, help=text, rich_help_panel=panel, **more), default)
 
 

@@ -13,6 +13,7 @@ from typer.main import get_command, get_group
 
 from unskew.cli.boundary import boundary
 from unskew.cli.bundles import with_options
+from unskew.cli.console import speak_of
 from unskew.errors import SettingError
 
 PANELS = {
@@ -58,8 +59,15 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         names = {name for parameter in self.params for name in parameter.opts}
-        with boundary(ctx.params, names):
+        with boundary(ctx.params, names), speak_of(names):
             return super().invoke(ctx)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, without ranges of numbers: most only keep out what would never end."""
+        from typer import rich_utils
+
+        rich_utils.RANGE_STRING = ""
+        super().format_help(ctx, formatter)
 
 
 class Commands(Mapping[str, Any]):

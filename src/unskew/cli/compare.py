@@ -89,9 +89,9 @@ def command(
     Several --scores are folds or splits of the same systems: the user stays the unit. All pairs are
     tested with the same permutations. Systems that share a letter do not differ significantly.
 
-    [bold]Figures[/bold] (of the first metric)
+    [bold]Figures[/bold]
 
-      differences, pairs
+      differences, which FILE alone draws, and pairs; both of the first metric
     """
     from unskew.evaluation.evaluate import METRICS
     from unskew.stats.comparison import FIGURES

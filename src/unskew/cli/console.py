@@ -6,15 +6,20 @@ import codecs
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from unskew.errors import as_options
 from unskew.report.text import visible
+
+_OPTIONS: ContextVar[Collection[str]] = ContextVar("options", default=())
+"""The options of the command that runs: notes and warnings speak of these."""
 
 # Off a terminal nothing is folded: a table in a file or a pipe keeps its lines whole.
 _UNFOLDED = 10_000
@@ -94,6 +99,21 @@ def _plain(sign: str) -> str:
         return base
     units = sign.encode("utf-16-be", "surrogatepass")  # as JSON writes it
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+@contextmanager
+def speak_of(options: Collection[str]) -> Iterator[None]:
+    """While a command runs, write arguments in notes and warnings as its options."""
+    token = _OPTIONS.set(options)
+    try:
+        yield
+    finally:
+        _OPTIONS.reset(token)
+
+
+def in_option_words(text: str) -> str:
+    """Return a note or warning in which arguments such as `train=…` are options."""
+    return as_options(text, _OPTIONS.get())
 
 
 class _Screen(Console):

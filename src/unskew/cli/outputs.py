@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unskew.checks import choose
-from unskew.cli.console import messages, output
+from unskew.cli.console import in_option_words, messages, output
 from unskew.cli.formats import REPORTS, STANDARD_OUTPUT, TABLES, figure_name_and_file
 from unskew.cli.options import PrintOptions, ReportOptions
 from unskew.errors import SettingError
@@ -88,33 +88,33 @@ class Printout:
         if kind == "parquet":
             write_table(self.table, path, kind)
             return
-        text = self.text(kind)
+        text, footer = self.text(kind), self.lines()
         if kind == "html":
-            text = _page(path.stem, text, self.footer)
-        elif self.footer and kind in ("markdown", "latex"):
+            text = _page(path.stem, text, footer)
+        elif footer and kind in ("markdown", "latex"):
             mark = "% " if kind == "latex" else ""
-            text += "\n\n" + ("\n" if mark else "\n\n").join(f"{mark}{x}" for x in self.footer)
+            text += "\n\n" + ("\n" if mark else "\n\n").join(f"{mark}{x}" for x in footer)
         with replacing(path) as part:
             part.write_text(text + "\n", encoding="utf-8")
 
+    def lines(self) -> list[str]:
+        """Return the footer in the words of the command line."""
+        return list(map(in_option_words, self.footer))
+
     def show(self, kind: str, quiet: bool) -> None:
         """Print the result, and what it is of: below a table, else on standard error."""
-        lines = [] if quiet else self.footer
+        lines = [] if quiet else self.lines()
         if kind == "text":  # says by itself what it is of
-            output().print(self.texts[kind](), markup=False, soft_wrap=True)
-            return
-        if kind == "table":
-            if kind in self.texts:
-                output().print(self.texts[kind](), markup=False, soft_wrap=True)
-            else:
-                for section in self.sections:
-                    output().print(section.to_rich())
+            say(in_option_words(self.texts[kind]()))
+        elif kind == "table":
+            for section in self.sections:
+                output().print(section.to_rich())
             for line in lines:
-                output().print(line, style="dim", markup=False, soft_wrap=True)
-            return
-        for line in lines:
-            messages().print(line, style="dim", markup=False)
-        print(_encodable(self.text(kind), kind))
+                say(line, dim=True)
+        else:
+            for line in lines:
+                note(line)
+            print(_encodable(self.text(kind), kind))
 
 
 def deliver(printout: Printout, options: PrintOptions) -> None:
@@ -133,7 +133,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 def note(line: str) -> None:
     """Print a line about the result on standard error."""
-    messages().print(line, style="dim", markup=False)
+    messages().print(in_option_words(line), style="dim", markup=False)
 
 
 def say(line: str, *, dim: bool = False) -> None:
