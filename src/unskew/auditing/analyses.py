@@ -18,10 +18,10 @@ from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import SettingError, UnskewError
 from unskew.evaluation.scores import Scores, System
+from unskew.judging.judged import Judged
 from unskew.judging.reading import relevance_for
 from unskew.judging.shape import View
 from unskew.metrics.names import parse
-from unskew.runs import Run
 from unskew.stats.comparison import Comparison
 from unskew.stats.discrimination import discriminative_power
 from unskew.stats.incompleteness import robustness
@@ -122,65 +122,50 @@ class Findings:
         ]
         return stability(table, pvalues=pl.concat(rows) if rows else None)
 
-    def of_lists(
-        self,
-        tests: Ratings,
-        runs: Mapping[str, Run],
-        train: Ratings | None,
-        random: Ratings | None,
-        relevance: Relevance,
-    ) -> dict[str, Any]:
+    def of_lists(self, judged: Judged, random: Ratings | None) -> dict[str, Any]:
         """Return robustness, estimates, what would change them, and strata."""
         cutoff = parse(self.metric).cutoff or 10
-        precision = f"P@{cutoff}"
-        with_train: dict[str, Any] = {"train": train, "relevance": relevance, "seed": self.seed}
+        precision, seed, bootstrap = f"P@{cutoff}", self.seed, self.level.bootstrap
         # The same intervals everywhere, so that all call the same estimates usable.
-        drawn = {**with_train, "level": LEVEL, "resamples": self.level.bootstrap}
+        drawn: dict[str, Any] = {
+            "random": random,
+            "seed": seed,
+            "level": LEVEL,
+            "resamples": bootstrap,
+        }
         steps: dict[str, tuple[str, Callable[[], Any]]] = {
             "sparsity": (
                 "robustness to sparsity",
                 lambda: robustness(
-                    tests,
-                    runs,
-                    to="sparsity",
-                    shares=SHARES,
-                    samples=self.level.samples,
-                    **with_train,
+                    judged, to="sparsity", shares=SHARES, samples=self.level.samples, seed=seed
                 ),
             ),
             "popularity": (
                 "robustness to popularity",
-                lambda: robustness(tests, runs, to="popularity", shares=CUTS, **with_train),
+                lambda: robustness(judged, to="popularity", shares=CUTS, seed=seed),
             ),
             "estimates": (
                 "unbiased estimates",
-                lambda: estimate(tests, runs, [precision, f"DCG@{cutoff}"], random=random, **drawn),
+                lambda: estimate(judged, [precision, f"DCG@{cutoff}"], **drawn),
             ),
             "sensitivity": (
                 "sensitivity",
-                lambda: sensitivity(tests, runs, precision, random=random, **drawn),
+                lambda: sensitivity(judged, precision, **drawn),
             ),
             "judgments_needed": (
                 "judgments needed",
-                lambda: judgments_needed(tests, runs, precision, random=random, **drawn),
+                lambda: judgments_needed(judged, precision, **drawn),
             ),
             "strata": (
                 "popularity deciles",
-                lambda: strata(
-                    tests,
-                    runs,
-                    [precision],
-                    bootstrap=self.level.bootstrap,
-                    level=LEVEL,
-                    **with_train,
-                ),
+                lambda: strata(judged, [precision], bootstrap=bootstrap, level=LEVEL, seed=seed),
             ),
         }
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for number, (key, (name, make)) in enumerate(steps.items(), start=1):
-            found[key] = self.tried(name, make)
+            results[key] = self.tried(name, make)
             self.told("diagnostics", number, len(steps))
-        return found
+        return results
 
 
 def tried(skipped: dict[str, str], name: str, make: Callable[[], T]) -> T | None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import frozen
 from unskew.auditing.analyses import (
     Findings,
     Progress,
-    Rules,
     at_least,
     check_worth,
     orders_systems,
@@ -25,16 +24,14 @@ from unskew.bias.describe import describe_bias
 from unskew.checks import choose
 from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
-from unskew.data.ratings import Ids, Ratings, under_one_numbering
+from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
-from unskew.data.relevance import Relevance
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.versions import versions
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
-from unskew.judging.reading import read_runs
-from unskew.runs import Run
+from unskew.judging.judged import Judged
 from unskew.splits.diagnose import diagnose_split
 from unskew.splits.interventions import Skew, WtdH
 from unskew.splits.split import Split
@@ -51,55 +48,49 @@ REJUDGED = {
 """The designs of given lists: what can be done without ranking anew."""
 
 
-def of_runs(
-    judgments: object,
-    runs: object,
-    train: object,
-    rules: Rules,
+def of_lists(
+    given: Judged,
+    *,
     level: Level,
     designs: Sequence[str] | None,
     metric: str | None,
     seed: int,
-    told: Progress,
+    progress: Progress,
 ) -> dict[str, Any]:
     """Audit given lists: what needs training is left out. Return the fields of `Found`."""
-    told("reading", 0, 1)
-    tests = judgments if isinstance(judgments, Ratings) else read_ratings(judgments)
-    trained = None if train is None else read_ratings(train)
-    sources: list[Ratings | Run] = [tests, *([] if trained is None else [trained])]
-    if trained is not None:
-        tests, trained = under_one_numbering(tests, trained)
-    rule, assumed = rules.of(tests)
-    check_worth(tests, rule)
-    lists = read_runs(runs, None, seed, (tests.users, tests.items))
-    if len(lists) < 2:
+    progress("reading", 0, 1)
+    if given.targets is not None:
+        raise SettingError(
+            "an audit of lists needs one list per user, not target lists: judge test ratings"
+        )
+    check_worth(given.tests, given.relevance)
+    if len(given.systems) < 2:
         raise SettingError("an audit compares systems: give the lists of at least two")
-    notes = tuple(dict.fromkeys(note for one in (*sources, *lists.values()) for note in one.notes))
+    judged = _with_common_numbers(given)
+    tests, trained, rule = judged.tests, judged.train, judged.relevance
     label = orders_systems(metric or METRICS[0])
     metrics = METRICS if label in METRICS else (label, *METRICS)
     skipped = {
         "training on null data": "given lists cannot be made anew: only judgments are redrawn",
         "designs with splits and rankings of their own": "given lists cannot be made anew",
     }
-    scores = _rejudged(tests, lists, trained, rule, metrics, designs, seed, skipped)
-    told("designs", 1, 1)
-    found = Findings(label, level, seed, skipped, told)
-    null = found.tried(
-        "null experiment",
-        lambda: _null_of_runs(tests, lists, trained, rule, metrics, level.repeats, seed, scores),
+    scores = _rejudged(judged, metrics, designs, seed, skipped)
+    progress("designs", 1, 1)
+    findings = Findings(label, level, seed, skipped, progress)
+    null = findings.tried(
+        "null experiment", lambda: _null_of_lists(judged, metrics, level.repeats, seed, scores)
     )
-    told("null experiment", 1, 1)
-    common = next(iter(scores))
+    progress("null experiment", 1, 1)
     whole = tests if trained is None else _together(tests, trained)
     dataset = Dataset("judgments", whole, None, None, rule.threshold, notes=tests.notes)
     splits = {}
     if trained is not None:
         splits = {"given": diagnose_split(Split(trained, tests, "given"))}
     measured = {
-        **found.of_scores(scores),
-        **found.of_lists(tests, lists, trained, None, rule),
+        **findings.of_scores(scores),
+        **findings.of_lists(judged, None),
         "data": summary(dataset),
-        "bias": found.tried("bias", lambda: describe_bias(whole, liked=at_least(rule, whole))),
+        "bias": findings.tried("bias", lambda: describe_bias(whole, liked=at_least(rule, whole))),
         "splits": splits,
     }
     card = {
@@ -108,7 +99,7 @@ def of_runs(
             "fingerprint": tests.fingerprint,
             "train": None if trained is None else trained.fingerprint,
         },
-        "systems": list(lists),
+        "systems": list(judged.systems),
         "level": level.name,
         "designs": list(scores),
         "relevance": rule.describe(),
@@ -120,20 +111,29 @@ def of_runs(
         "bootstrap": level.bootstrap,
         "versions": versions(),
     }
+    read = given.read
     return {
         "name": "judgments",
         "metric": label,
-        "systems": tuple(scores[common][0].systems),
+        "systems": tuple(judged.systems),
         "designs": {name: REJUDGED[name] for name in scores},
         "scores": scores,
         "relevance": rule,
         "null": null,
         "skipped": dict(skipped),
-        "assumed": tuple(assumed),
-        "notes": notes,
+        "assumed": read.relevance,
+        "notes": tuple(dict.fromkeys((*read.tests, *read.train, *read.runs))),
         "card": card,
         **measured,
     }
+
+
+def _with_common_numbers(given: Judged) -> Judged:
+    """Return test and training ratings as one split has them: draws go by their common numbers."""
+    if given.train is None:
+        return given
+    tests, trained = under_one_numbering(given.tests, given.train)
+    return given.with_ratings(tests, trained)
 
 
 def _together(tests: Ratings, train: Ratings) -> Ratings:
@@ -143,73 +143,46 @@ def _together(tests: Ratings, train: Ratings) -> Ratings:
 
 
 def _rejudged(
-    tests: Ratings,
-    runs: Mapping[str, Run],
-    train: Ratings | None,
-    rule: Relevance,
+    judged: Judged,
     metrics: Iterable[str],
     designs: Sequence[str] | None,
     seed: int,
     skipped: dict[str, str],
 ) -> dict[str, tuple[Scores, ...]]:
-    """Judge given lists in several ways."""
+    """Judge given lists in several ways; only the first design must succeed."""
     for name in designs or ():
         choose("design", name, REJUDGED)
     wanted = tuple(dict.fromkeys(designs or REJUDGED))
-    found: dict[str, tuple[Scores, ...]] = {}
+    scores: dict[str, tuple[Scores, ...]] = {}
     for name in wanted:
-
-        def judged(name: str = name) -> Scores:
-            lists: Mapping[str, Any] = runs
-            judging = tests
-            if name in ("test-items", "test-targets"):
-                of_user = name == "test-targets"
-                lists = {system: _judged(one, tests, of_user) for system, one in runs.items()}
-            elif name in ("skew", "wtd-h"):
-                if train is None:
-                    raise SettingError("needs the training ratings")
-                change = Skew() if name == "skew" else WtdH()
-                judging = change.sample(tests, train, seed=seed).ratings
-            return evaluate(judging, lists, list(metrics), relevance=rule, train=train, seed=seed)
-
-        if name == wanted[0]:
-            found[name] = (judged(),)
-        else:
-            made = tried(skipped, f"design {name}", judged)
-            if made is not None:
-                found[name] = (made,)
-    return found
+        measure = partial(_scores_of_design, judged, name, list(metrics), seed)
+        result = measure() if name == wanted[0] else tried(skipped, f"design {name}", measure)
+        if result is not None:
+            scores[name] = (result,)
+    return scores
 
 
-def _judged(run: Run, tests: Ratings, of_user: bool) -> Run:
-    """Return the lists without items that nobody judged, or that their user did not judge.
-
-    A list that loses all of its items stays, as an empty one.
-    """
-    _, (test_users, run_users) = Ids.union(tests.users, run.users)
-    items, (test_items, run_items) = Ids.union(tests.items, run.items)
-    judged = test_items[tests.item].astype(np.int64)
-    listed = run_items[run.item].astype(np.int64)
-    if of_user:
-        owner = np.repeat(np.arange(len(run), dtype=np.int32), run.depth)
-        judged += len(items) * test_users[tests.user].astype(np.int64)
-        listed += len(items) * run_users[owner].astype(np.int64)
-    kept = (run.item >= 0) & np.isin(listed, judged)
-    start = np.append(0, np.cumsum(kept))[run.start]
-    return Run(run.users, run.items, frozen(start), frozen(run.item[kept]))
+def _scores_of_design(judged: Judged, name: str, metrics: list[str], seed: int) -> Scores:
+    tests, train = judged.tests, judged.train
+    if name in ("test-items", "test-targets"):
+        return evaluate(judged.only_judged_items(of_user=name == "test-targets"), metrics)
+    if name in ("skew", "wtd-h"):
+        if train is None:
+            raise SettingError("needs the training ratings")
+        change = Skew() if name == "skew" else WtdH()
+        judged = judged.with_ratings(change.sample(tests, train, seed=seed).ratings, train)
+    return evaluate(judged, metrics)
 
 
-def _null_of_runs(
-    tests: Ratings,
-    runs: Mapping[str, Run],
-    train: Ratings | None,
-    rule: Relevance,
+def _null_of_lists(
+    judged: Judged,
     metrics: Iterable[str],
     repeats: int,
     seed: int,
     scores: Mapping[str, tuple[Scores, ...]],
 ) -> NullExperiment:
     """Judge the same lists by judgments whose values are drawn anew."""
+    tests = judged.tests
     if len(np.unique(tests.value)) < 2:
         raise SettingError("all judgments have the same value: drawing them anew changes nothing")
     design = next(iter(scores))
@@ -217,10 +190,9 @@ def _null_of_runs(
         raise SettingError(f"is made for the design {AS_GIVEN}")
     rows = _means(scores[design][0], REAL, 0, design)
     for repeat in range(repeats):
-        own = seed_of(seed, "null", "iid", repeat) % (1 << 31)
-        drawn = redraw(tests, "iid", own)
-        made = evaluate(drawn, runs, list(metrics), relevance=rule, train=train, seed=seed)
-        rows += _means(made, "iid", repeat, design)
+        drawn = redraw(tests, "iid", seed_of(seed, "null", "iid", repeat) % (1 << 31))
+        null = evaluate(judged.with_ratings(drawn, judged.train), list(metrics))
+        rows += _means(null, "iid", repeat, design)
     note = "the systems are those of the data as they are: only the judgments are redrawn"
     schema = {
         "data": pl.String,

@@ -11,7 +11,7 @@ from typing import Any
 from unskew.auditing.analyses import Progress, Rules, refuse
 from unskew.auditing.conclusions import answer
 from unskew.auditing.designs import LEVELS
-from unskew.auditing.given_lists import of_runs
+from unskew.auditing.given_lists import of_lists
 from unskew.auditing.measurements import Found
 from unskew.auditing.run import Job
 from unskew.auditing.sections import document
@@ -21,6 +21,7 @@ from unskew.engine.files import temporary_folder
 from unskew.engine.store import Store
 from unskew.errors import SettingError, quietly
 from unskew.experiment.plan import Plan
+from unskew.judging.judged import Judged, as_judged
 from unskew.recommend.model import Algorithm
 from unskew.report.document import Document
 
@@ -93,7 +94,8 @@ def audit(
     ----------
     data
         Ratings, a file, the name of a data set, a `Dataset` or a `World`. Where the truth is known
-        (a world, random ratings), it is set beside what is observed.
+        (a world, random ratings), it is set beside what is observed. Or judged data (`judge`), as
+        `judgments` and `runs` together.
     plan
         A level, `quick`, `default` or `thorough`, or a plan of your own: its splits, targets and
         interventions are the designs, the first of them the common one.
@@ -142,17 +144,37 @@ def audit(
         level = replace(level, permutations=permutations)
     rules = Rules(liked, above, gain, loss, relevance)
     with quietly():
+        if isinstance(data, Judged):
+            judgments, data = data, None
         if runs is not None or judgments is not None:
             given = {"data": data, "random": random, "algorithms": algorithms, "store": store}
             refuse(given, "is for ratings: leave it out with judgments and runs")
             if workers != 1:
                 raise SettingError("workers is for ratings: lists that are given take one process")
-            if runs is None or judgments is None:
+            if judgments is None or (runs is None and not isinstance(judgments, Judged)):
                 raise SettingError("give both judgments=… and runs=…")
             if isinstance(plan, Plan):
                 raise SettingError("a plan is for ratings: name a level with judgments and runs")
+            judged = as_judged(
+                judgments,
+                runs,
+                seed=seed or 0,
+                train=train,
+                liked=liked,
+                above=above,
+                gain=gain,
+                loss=loss,
+                relevance=relevance,
+            )
             return Audit(
-                **of_runs(judgments, runs, train, rules, level, designs, metric, seed or 0, told)
+                **of_lists(
+                    judged,
+                    level=level,
+                    designs=designs,
+                    metric=metric,
+                    seed=seed or 0,
+                    progress=told,
+                )
             )
         if data is None:
             raise SettingError("give ratings, or judgments=… and runs=…")

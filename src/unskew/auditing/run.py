@@ -40,6 +40,7 @@ from unskew.evaluation.scores import Scores, system_of
 from unskew.experiment.execution import run_plan
 from unskew.experiment.plan import Plan
 from unskew.experiment.task import is_storable
+from unskew.judging.judged import Judged, judge
 from unskew.judging.rank import rank
 from unskew.recommend.model import Algorithm
 from unskew.runs import Run
@@ -187,9 +188,7 @@ class Job:
         of_bias: Any = self.source if isinstance(self.source, World) else self.ratings
         measured = {
             **found.of_scores(scores),
-            **found.of_lists(
-                lists.split.test, lists.runs, lists.split.train, mar, self.plan.relevance
-            ),
+            **found.of_lists(self._judged(lists), mar),
             "data": summary(dataset),
             "bias": found.tried("bias", lambda: describe_bias(of_bias, liked=least, random=mar)),
             "splits": self._audits(possible, splits),
@@ -210,6 +209,16 @@ class Job:
             "plans": tuple(plans),
             **measured,
         }
+
+    def _judged(self, lists: _Lists) -> Judged:
+        """Lay the lists over the judgments of their split, once for all that is measured."""
+        return judge(
+            lists.split.test,
+            lists.runs,
+            train=lists.split.train,
+            relevance=self.plan.relevance,
+            seed=self.plan.seed,
+        )
 
     # What can be done at all
 

@@ -17,7 +17,7 @@ from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import SettingError
 from unskew.judging.anchors import full_ranks
-from unskew.judging.numbering import Numbering, match_targets
+from unskew.judging.numbering import Numbering, judged_part, match_targets
 from unskew.judging.rank import Ranks, rank_both, say_unscored
 from unskew.judging.reading import lists_of_design, read_runs, read_systems, relevance_for
 from unskew.judging.remarks import Attention, all_remarks, as_notes
@@ -108,6 +108,8 @@ class Judged(Result):
     liked: F64
     """Liked judgments of each list's user."""
     disliked: F64
+    items: pl.Series | None = None
+    """The catalogue, where it was given."""
     targets: TargetLists | None = None
     """The target lists, where the systems were asked for these."""
     ties: str | None = None
@@ -128,6 +130,7 @@ class Judged(Result):
         tests: Ratings,
         train: Ratings | None,
         systems: Mapping[str, Run | Model],
+        items: pl.Series | None = None,
         targets: TargetLists | None = None,
         ties: str | None = None,
         seed: int = 0,
@@ -149,6 +152,7 @@ class Judged(Result):
             view=view,
             liked=liked,
             disliked=disliked,
+            items=items,
             targets=targets,
             ties=ties,
             seed=seed,
@@ -184,6 +188,35 @@ class Judged(Result):
     def prepare(self, need: Need, threads: int | None = None) -> Judged:
         """Return the same data, ready for what is needed; ranks of models are kept."""
         return replace(self, need=need, threads=threads)
+
+    def with_ratings(self, tests: Ratings, train: Ratings | None) -> Judged:
+        """Return the same lists, judged by other test ratings."""
+        assert self.targets is None
+        return self._anew(tests, train, self._runs)
+
+    def only_judged_items(self, *, of_user: bool) -> Judged:
+        """Return lists without the items that nobody judged, or that their user did not judge."""
+        assert self.targets is None
+        runs = {name: judged_part(run, self.tests, of_user) for name, run in self._runs.items()}
+        return self._anew(self.tests, self.train, runs)
+
+    @property
+    def _runs(self) -> dict[str, Run]:
+        return {name: run for name, run in self.systems.items() if isinstance(run, Run)}
+
+    def _anew(self, tests: Ratings, train: Ratings | None, runs: Mapping[str, Run]) -> Judged:
+        return Judged.over(
+            Numbering.of(tests, train, runs, self.items),
+            self.relevance,
+            tests=tests,
+            train=train,
+            systems=runs,
+            items=self.items,
+            ties=self.ties,
+            seed=self.seed,
+            depth=self.depth,
+            read=self.read,
+        )
 
     @property
     def judgments(self) -> Ratings:
@@ -476,6 +509,7 @@ def judge(
         tests=tests,
         train=training,
         systems=systems,
+        items=catalogue,
         ties=ties,
         seed=seed,
         depth=depth,

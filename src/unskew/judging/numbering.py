@@ -214,3 +214,21 @@ def _check_targets(name: str, matched: Matched, lists: TargetLists) -> None:
                 f"{name}: list {lists.ids.values[row]!r} holds item {raw!r}, which is not among "
                 f"its targets; rank only the items of the column `item` of the targets"
             )
+
+
+def judged_part(run: Run, tests: Ratings, of_user: bool) -> Run:
+    """Return the lists without items that nobody judged, or that their user did not judge.
+
+    A list that loses all of its items stays, as an empty one.
+    """
+    _, (test_users, run_users) = Ids.union(tests.users, run.users)
+    items, (test_items, run_items) = Ids.union(tests.items, run.items)
+    judged = test_items[tests.item].astype(np.int64)
+    listed = run_items[run.item].astype(np.int64)
+    if of_user:
+        owner = np.repeat(np.arange(len(run), dtype=np.int32), run.depth)
+        judged += len(items) * test_users[tests.user].astype(np.int64)
+        listed += len(items) * run_users[owner].astype(np.int64)
+    kept = (run.item >= 0) & np.isin(listed, judged)
+    start = np.append(0, np.cumsum(kept))[run.start]
+    return Run(run.users, run.items, frozen(start), frozen(run.item[kept]))

@@ -13,6 +13,8 @@ from unskew.arrays import F64
 from unskew.checks import checked
 from unskew.engine.progress import Progress
 from unskew.errors import SettingError, unknown_name
+from unskew.evaluation.evaluate import METRICS, evaluate
+from unskew.judging.judged import Judged
 from unskew.stats.bayes import bayesian_t
 from unskew.stats.bootstrap import Resampling, bca_intervals
 from unskew.stats.comparison import Comparison
@@ -54,12 +56,13 @@ def compare(
     Parameters
     ----------
     scores
-        What `evaluate` gave; a list of such for several folds or splits of the same systems; or
-        values per user from elsewhere, a polars or pandas frame, a file or a mapping of column
-        names to arrays: `user` and a column per system, or `user`, `system` and a column per
-        metric (see `paired`).
+        Judged data (`judge`), which are evaluated here; what `evaluate` gave; a list of such for
+        several folds or splits of the same systems; or values per user from elsewhere, a polars or
+        pandas frame, a file or a mapping of column names to arrays: `user` and a column per system,
+        or `user`, `system` and a column per metric (see `paired`).
     metric
-        One or several labels; every metric that has a value per user unless given.
+        One or several labels; every metric that has a value per user unless given (of judged
+        data: those that `evaluate` takes by itself).
     test
         `randomisation`: Fisher's test by flipping the sign of each user's difference, on the
         difference in means, the same signs for all pairs and metrics. All sign patterns are
@@ -141,6 +144,9 @@ def compare(
         progress=progress,
     )
     settings.check()
+    if isinstance(scores, Judged):
+        wanted = METRICS if metric is None else metric
+        scores = evaluate(scores, wanted, threads=threads)
     pairing = paired(scores)
     if len(pairing.systems) < 2:
         raise SettingError(
