@@ -83,8 +83,8 @@ def row(one: Any) -> str:
     """Return the line of an argument or option."""
     argument = one.param_type_name == "argument"
     names = [one.name.upper()] if argument else [*one.opts, *one.secondary_opts]
-    told = " ".join(f"`{name}`" for name in names)
-    return f"| {told} | {escaped(one.help or '')} | {default(one)} |"
+    shown = " ".join(f"`{name}`" for name in names)
+    return f"| {shown} | {escaped(one.help or '')} | {default(one)} |"
 
 
 def default(one: Any) -> str:
@@ -117,8 +117,8 @@ def prose(text: str) -> str:
             parts.append(f"**{heading[1]}**")
         else:
             pieces = re.split(r"\[bold\](.+?)\[/bold\]", paragraph.strip())
-            told = [f"`{x}`" if at % 2 else escaped(x) for at, x in enumerate(pieces)]
-            parts.append("".join(told))
+            texts = [f"`{x}`" if at % 2 else escaped(x) for at, x in enumerate(pieces)]
+            parts.append("".join(texts))
     return "\n\n".join(parts)
 
 

@@ -43,12 +43,12 @@ class AuditOptions:
     """What is run and measured."""
 
     quick: Annotated[
-        bool, option(MEASURE, "Fewer systems, fewer repeats.", "--quick", default=False)
+        bool, option(MEASURE, "Faster: fewer systems, fewer repeats.", "--quick", default=False)
     ]
-    thorough: Annotated[bool, option(MEASURE, "Five folds.", "--thorough", default=False)]
+    thorough: Annotated[bool, option(MEASURE, "Slower: five folds.", "--thorough", default=False)]
     relevance: RelevanceOptions
     algorithms: Annotated[
-        str | None, option(MEASURE, "Systems, between commas; see unskew algorithms.")
+        str | None, option(MEASURE, "Systems to run, between commas; unskew algorithms lists them.")
     ]
     designs: Annotated[
         str | None,
@@ -59,7 +59,8 @@ class AuditOptions:
         ),
     ]
     metric: Annotated[
-        str | None, option(MEASURE, "What orders the systems: P@10.", "--metric", "-m")
+        str | None,
+        option(MEASURE, "The metric that orders the systems. Default: P@10.", "--metric", "-m"),
     ]
 
 

@@ -26,7 +26,14 @@ from unskew.cli.options import (
 class NullOptions:
     """How relevance is drawn anew, and what is measured then."""
 
-    null: Annotated[list[str] | None, option(MEASURE, "Default: iid. Repeatable.")]
+    null: Annotated[
+        list[str] | None,
+        option(
+            MEASURE,
+            "How relevance is drawn: iid, within-user, within-item, clusters. Default: iid. "
+            "Repeatable.",
+        ),
+    ]
     repeats: Annotated[
         int,
         option(MEASURE, "How often relevance is drawn anew.", default=5, min=1, max=MOST_REPEATS),
@@ -43,7 +50,7 @@ class NullOptions:
     metric: Metrics
     liked: Liked
     share: Annotated[
-        float | None, option(MEASURE, "iid: the share of liked ratings; as in the data.")
+        float | None, option(MEASURE, "iid: the share of liked ratings. Default: as in the data.")
     ]
     folds: Folds
     users: Users = "all"

@@ -22,7 +22,11 @@ def command(
     k: Annotated[
         int | None,
         option(
-            MEASURE, "With --run: items of each list looked at; 10.", "-k", min=1, max=MOST_DEPTH
+            MEASURE,
+            "With --run: how many items of each list count. Default: 10.",
+            "-k",
+            min=1,
+            max=MOST_DEPTH,
         ),
     ],
     output: TextOptions,

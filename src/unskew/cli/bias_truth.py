@@ -77,13 +77,13 @@ class DesignOptions:
         list[str] | None,
         option(MEASURE, "Judge by a sample: full, reg, skew, wtd, wtd-h. Repeatable."),
     ]
-    test: Annotated[float, option(MEASURE, "The share of ratings that test.", default=0.2)]
+    test: Annotated[float, option(MEASURE, "The share of ratings in the test part.", default=0.2)]
     folds: Folds
     average: Annotated[
         str,
         option(
             USERS,
-            "Users averaged: with-test, with-relevant, with-train, all.",
+            "Users in the means: with-test, with-relevant, with-train, all.",
             default="with-test",
         ),
     ]

@@ -26,7 +26,7 @@ class TestOptions:
         str,
         option(
             TEST,
-            "randomisation, t, wilcoxon, sign, bootstrap or bootstrap-t.",
+            "The test: randomisation, t, wilcoxon, sign, bootstrap or bootstrap-t.",
             default="randomisation",
         ),
     ]
@@ -34,16 +34,25 @@ class TestOptions:
         str,
         option(
             TEST,
-            "two-sided; or greater, less, better: of a pair's first system.",
+            "two-sided; or, of a pair's first system, greater, less or better.",
             default="two-sided",
         ),
     ]
     correction: Annotated[
-        str, option(TEST, "holm, bonferroni, bh, by, maxT, tukey or none.", default="holm")
+        str,
+        option(
+            TEST,
+            "For several pairs: holm, bonferroni, bh, by, maxT, tukey or none.",
+            default="holm",
+        ),
     ]
     family: Annotated[
         str,
-        option(TEST, "Corrected together: the pairs of a metric, or all.", default="metric"),
+        option(
+            TEST,
+            "What is corrected together: the pairs of a metric (metric), or all (all).",
+            default="metric",
+        ),
     ]
     permutations: Permutations
     plus_one: Annotated[
@@ -55,11 +64,17 @@ class TestOptions:
         ),
     ]
     confidence: Annotated[float, option(TEST, "Confidence of the intervals.", default=0.95)]
-    interval: Annotated[str, option(TEST, "t, or bca (bootstrap).", default="t")]
-    reference: Annotated[str | None, option(TEST, "Compare with this system only, not all pairs.")]
+    interval: Annotated[
+        str, option(TEST, "How intervals are computed: t, or bca (bootstrap).", default="t")
+    ]
+    reference: Annotated[
+        str | None, option(TEST, "Compare this system with each other one, not all pairs.")
+    ]
     rope: Annotated[
         float | None,
-        option(TEST, "Differences up to this do not matter: adds probabilities."),
+        option(
+            TEST, "Differences up to this do not matter; adds how probable such a difference is."
+        ),
     ]
 
 

@@ -51,7 +51,10 @@ class PropensityOptions:
     ]
     of: Annotated[
         str | None,
-        option(ESTIMATE, "A FILE's propensities are of the test part (test), or observed."),
+        option(
+            ESTIMATE,
+            "What a FILE's propensities are of: the test part (test), or all ratings (observed).",
+        ),
     ]
 
 
@@ -62,7 +65,11 @@ class EstimateOptions:
     clip: Annotated[str | None, option(ESTIMATE, "The largest weight, or a quantile such as 99%.")]
     mean: Annotated[
         str,
-        option(ESTIMATE, "Of fractions: users, or ratio of sums over users.", default="users"),
+        option(
+            ESTIMATE,
+            "Mean of fractions: of the users (users), or the ratio of sums (ratio).",
+            default="users",
+        ),
     ]
     resamples: Annotated[
         int,
@@ -76,7 +83,7 @@ class EstimateOptions:
     ]
     level: Level
     users: Annotated[
-        str, option(USERS, "Averaged: with-list, with-test, all.", default="with-list")
+        str, option(USERS, "Users in the means: with-list, with-test, all.", default="with-list")
     ]
 
 
@@ -90,7 +97,7 @@ def command(
         bool,
         option(
             ESTIMATE,
-            "Instead: how wrong propensities must be (1 metric).",
+            "Instead: how wrong propensities must be to reverse two systems, by one metric.",
             "--sensitivity",
             default=False,
         ),
@@ -99,7 +106,7 @@ def command(
         bool,
         option(
             ESTIMATE,
-            "Instead: were all unjudged items bad, or good.",
+            "Instead: the values if all unjudged items were bad, and if all were good.",
             "--bounds",
             default=False,
         ),

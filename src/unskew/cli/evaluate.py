@@ -45,11 +45,14 @@ class ListOptions:
         str, option(INPUT, "Scores that are NaN: error, or drop these items.", default="error")
     ]
     gaps: Annotated[
-        str, option(INPUT, "Ranks that jump: close them, or keep empty slots.", default="close")
+        str, option(INPUT, "Gaps between ranks: close them, or keep empty slots.", default="close")
     ]
     by: Annotated[
         str | None,
-        option(USERS, "What ranks when there are both: rank or score. Default: rank; TREC score."),
+        option(
+            USERS,
+            "What orders a list that has both: rank or score. Default: rank; for TREC files score.",
+        ),
     ]
 
 
@@ -59,12 +62,19 @@ class LargeOptions:
 
     on_disk: Annotated[
         Path | None,
-        option(LARGE, "Judge Parquet files larger than memory, into this folder.", metavar="DIR"),
+        option(
+            LARGE,
+            "Judge Parquet files larger than memory; the results go to this folder.",
+            metavar="DIR",
+        ),
     ]
     by_user: Annotated[
         bool,
         option(
-            LARGE, "With --on-disk: the n-th files hold the same users.", "--by-user", default=False
+            LARGE,
+            "With --on-disk: the n-th files of judgments and lists hold the same users.",
+            "--by-user",
+            default=False,
         ),
     ]
     cluster: Annotated[
@@ -88,7 +98,9 @@ class ScoresOptions(TableOptions):
     ]
     save: Annotated[
         Path | None,
-        option(OUTPUT, "Save the scores in this folder, to be loaded again.", metavar="DIR"),
+        option(
+            OUTPUT, "Save the scores in this folder, for --scores of other commands.", metavar="DIR"
+        ),
     ]
 
 
@@ -100,8 +112,8 @@ def command(
         str | None,
         option(
             MEASURE,
-            "What was ranked: all-items, test-items, train-items (less --train), test-targets; "
-            "adds what chance would score.",
+            "What the systems ranked: all-items, test-items, train-items (less --train), "
+            "test-targets; adds what chance would score.",
         ),
     ],
     average: AverageOptions,
@@ -111,8 +123,8 @@ def command(
         str | None,
         option(
             RUNNING,
-            "Working memory (default 512MiB; with --on-disk, of everything: 2GiB); never changes "
-            "a number.",
+            "Working memory: 512MiB unless given; with --on-disk 2GiB for everything. The numbers "
+            "stay the same.",
         ),
     ],
     output: ScoresOptions,

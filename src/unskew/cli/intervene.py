@@ -20,16 +20,18 @@ class InterventionOptions:
 
     size: Annotated[float | None, option(DESIGN, "The share to draw, 0.5 unless given.")]
     exponent: Annotated[
-        float | None, option(DESIGN, "Of the item's weight: skew 1, wtd and wtd-h 2.")
+        float | None,
+        option(DESIGN, "Exponent of an item's weight. Default: skew 1, wtd and wtd-h 2."),
     ]
     unseen: Annotated[
         str | None, option(DESIGN, "skew: items unknown to training count once, random.")
     ]
     smoothing: Annotated[
-        str | None, option(DESIGN, "wtd, wtd-h: posteriors of 0: additive, paper.")
+        str | None, option(DESIGN, "wtd, wtd-h: how posteriors of 0 are avoided: additive, paper.")
     ]
     alpha: Annotated[
-        float | None, option(DESIGN, "wtd, wtd-h: of additive smoothing, 1 unless given.")
+        float | None,
+        option(DESIGN, "wtd, wtd-h: the amount of additive smoothing, 1 unless given."),
     ]
 
 

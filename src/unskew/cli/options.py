@@ -28,7 +28,8 @@ RatingsArgument = Annotated[
     str, argument("Ratings: a file, or a named data set such as ml-1m.", "RATINGS")
 ]
 Judgments = Annotated[
-    Path | None, option(INPUT, "Test ratings, or TREC qrels.", "--judgments", "-j")
+    Path | None,
+    option(INPUT, "What lists are judged by: test ratings, or TREC qrels.", "--judgments", "-j"),
 ]
 Runs = Annotated[
     list[str] | None,
@@ -37,12 +38,14 @@ Runs = Annotated[
 Saved = Annotated[
     list[Path] | None,
     option(
-        INPUT, "Instead: a folder saved by evaluate --save. Repeatable, one per fold.", "--scores"
+        INPUT,
+        "Instead of --judgments and --run: a folder that evaluate --save wrote. Repeatable: folds.",
+        "--scores",
     ),
 ]
 Train = Annotated[
     Path | None,
-    option(INPUT, "Training ratings: how popular items are, and which items users know."),
+    option(INPUT, "Training ratings: they tell how popular items are, and which items users know."),
 ]
 RandomFile = Annotated[
     Path | None,
@@ -60,8 +63,8 @@ Columns = Annotated[
     str | None,
     option(
         INPUT,
-        "Names of columns in all files: user=uid,item=movie,rating=stars. Of one file alone: write "
-        "FILE:item=sku,user=uid where the file is named.",
+        "Names of columns in all files, such as user=uid,item=movie,rating=stars. For one file "
+        "alone: FILE:item=sku,user=uid.",
     ),
 ]
 Duplicates = Annotated[
@@ -83,7 +86,7 @@ Metrics = Annotated[
     list[str] | None,
     option(MEASURE, "A metric, such as nDCG@10. Repeatable.", "--metric", "-m"),
 ]
-Liked = Annotated[float | None, option(MEASURE, "The smallest rating that is liked.")]
+Liked = Annotated[float | None, option(MEASURE, "Ratings from this value up are liked.")]
 Above = Annotated[
     float | None, option(MEASURE, "Instead of --liked: ratings above this are liked.")
 ]
@@ -91,19 +94,23 @@ Gain = Annotated[
     str | None,
     option(
         MEASURE,
-        "rating, liked-only, binary, levels, exponential, burges, integer, or a mapping such as "
-        "5=2,4=1,3=0,2=0,1=0.",
+        "What a rating is worth: rating, liked-only, binary, levels, exponential, burges, integer, "
+        "or a mapping such as 5=2,4=1,3=0,2=0,1=0.",
     ),
 ]
 Loss = Annotated[
-    str | None, option(MEASURE, "levels, binary, or a mapping such as 3=1,2=2,1=3,4=0,5=0.")
+    str | None,
+    option(
+        MEASURE, "What a rating costs: levels, binary, or a mapping such as 3=1,2=2,1=3,4=0,5=0."
+    ),
 ]
 RelevanceName = Annotated[
-    str | None, option(MEASURE, "A paper's rule instead, such as mena2021.", "--relevance")
+    str | None,
+    option(MEASURE, "Instead of all these: the rule of a paper, such as mena2021.", "--relevance"),
 ]
 Depth = Annotated[
     int | None,
-    option(MEASURE, "Look at no more than this many items of each list.", min=1, max=MOST_DEPTH),
+    option(MEASURE, "Look at the first items of each list only, this many.", min=1, max=MOST_DEPTH),
 ]
 Algorithms = Annotated[
     list[str] | None,
@@ -140,29 +147,39 @@ Users = Annotated[
     str,
     option(
         USERS,
-        "Averaged: with-test, with-relevant, with-list, both, with-train, all.",
+        "Users in the means: with-test, with-relevant, with-list, both, with-train, all.",
         default="with-test",
     ),
 ]
 Undefined = Annotated[
-    str, option(USERS, "Undefined values count as zero, or skip their users.", default="zero")
+    str,
+    option(
+        USERS,
+        "Undefined values: zero counts them as 0, skip leaves their users out.",
+        default="zero",
+    ),
 ]
 Ties = Annotated[
     str | None,
-    option(USERS, "Equal scores: id, trec, random, input. Default: trec for TREC, else id."),
+    option(
+        USERS,
+        "Order of equal scores: id, trec, random, input. Default: trec for TREC files, else id.",
+    ),
 ]
 
 # How it runs
-Seed = Annotated[int, option(RUNNING, "Same seed, same result.", default=0, min=0, max=MOST_SEED)]
+Seed = Annotated[
+    int, option(RUNNING, "The same seed gives the same result.", default=0, min=0, max=MOST_SEED)
+]
 Threads = Annotated[
     int | None,
-    option(RUNNING, "Threads to use; never changes a number.", min=1, max=MOST_PROCESSES),
+    option(RUNNING, "Threads to use; the numbers stay the same.", min=1, max=MOST_PROCESSES),
 ]
 Workers = Annotated[
     int,
     option(
         RUNNING,
-        "Processes side by side; never changes a number.",
+        "Processes to use; the numbers stay the same.",
         default=1,
         min=1,
         max=MOST_PROCESSES,
@@ -170,7 +187,9 @@ Workers = Annotated[
 ]
 StoreDir = Annotated[
     Path | None,
-    option(RUNNING, "A folder that keeps what is finished: a stopped command goes on.", "--store"),
+    option(
+        RUNNING, "A folder that keeps finished work: a stopped command resumes from it.", "--store"
+    ),
 ]
 
 # Output
@@ -178,7 +197,8 @@ TableFile = Annotated[
     Path | None,
     option(
         OUTPUT,
-        f"Also write the table; the ending is the format: {', '.join(formats.TABLES)}.",
+        "Also write the table to this file; its ending is the format: "
+        f"{', '.join(formats.TABLES)}.",
         "--output",
         "-o",
         metavar="FILE",
@@ -189,7 +209,7 @@ ReportFile = Annotated[
     Path | None,
     option(
         OUTPUT,
-        "The report; the ending is the format: .html, .md, .json; - prints it.",
+        "The file of the report; its ending is the format: .html, .md, .json; - prints it.",
         "--output",
         "-o",
         metavar="FILE",
@@ -251,7 +271,9 @@ Digits = Annotated[int, option(OUTPUT, "Decimals in tables.", default=4, min=0, 
 Force = Annotated[
     bool, option(OUTPUT, "Write into a folder that is not empty.", "--force", default=False)
 ]
-Quiet = Annotated[bool, option(OUTPUT, "Print the result only.", "--quiet", "-q", default=False)]
+Quiet = Annotated[
+    bool, option(OUTPUT, "Print nothing but the result.", "--quiet", "-q", default=False)
+]
 
 
 @bundle

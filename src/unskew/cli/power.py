@@ -35,7 +35,9 @@ class PowerOptions:
     permutations: Permutations
     ordered: Annotated[
         bool,
-        option(POWER, "Count each pair twice in DP, as valcarce2018.", "--ordered", default=False),
+        option(
+            POWER, "Count each pair twice in DP, as valcarce2018 does.", "--ordered", default=False
+        ),
     ]
     samples: Annotated[
         int,
@@ -47,9 +49,11 @@ class PowerOptions:
             max=MOST_DRAWS,
         ),
     ]
-    difference: Annotated[float | None, option(POWER, "The difference that users are needed for.")]
-    power: Annotated[float, option(POWER, "The chance that a test should find it.", default=0.8)]
-    alpha: Annotated[float, option(TEST, "The level of the test.", default=0.05)]
+    difference: Annotated[float | None, option(POWER, "The difference that should be detected.")]
+    power: Annotated[
+        float, option(POWER, "The probability with which the test should detect it.", default=0.8)
+    ]
+    alpha: Annotated[float, option(TEST, "The significance level of the test.", default=0.05)]
 
 
 def command(
@@ -70,13 +74,13 @@ def command(
         bool,
         option(
             POWER,
-            "Instead: how often tests err on data like these (1 metric).",
+            "Instead: how often tests of one metric are wrong on data like these.",
             "--errors",
             default=False,
         ),
     ],
     simulations: Annotated[
-        int, option(POWER, "Of --errors.", default=1_000, min=1, max=MOST_DRAWS)
+        int, option(POWER, "Simulations for --errors.", default=1_000, min=1, max=MOST_DRAWS)
     ],
     compute: ComputeOptions,
     output: FigureTableOptions,
@@ -100,7 +104,7 @@ def command(
       swap_rate: how often two halves of the users disagree about two systems; safe_difference:
       from which difference on they do so in less than 5 % of the cases
 
-      detectable: the difference that is found with the power asked for (median over pairs)
+      detectable: the difference that is detected with the power asked for (median over pairs)
 
       needed: users needed for --difference, or for the observed differences (median over pairs)
     """

@@ -35,7 +35,15 @@ MODEL = "Model"
 class ModelOptions:
     """Which model recommends."""
 
-    algorithm: Annotated[str | None, option(MODEL, "Default: popularity.", "--algorithm", "-a")]
+    algorithm: Annotated[
+        str | None,
+        option(
+            MODEL,
+            "The algorithm; unskew algorithms lists them. Default: popularity.",
+            "--algorithm",
+            "-a",
+        ),
+    ]
     setting: Annotated[list[str] | None, setting_option(MODEL)]
     model: Annotated[
         Path | None,
@@ -63,15 +71,22 @@ class PartOptions:
 def command(
     parts: PartOptions,
     models: ModelOptions,
-    targets: Annotated[str, option(LISTS, "Which items are ranked.", default="all-items")],
+    targets: Annotated[
+        str,
+        option(
+            LISTS,
+            "Which items are ranked: all-items, train-items, test-items, test-targets.",
+            default="all-items",
+        ),
+    ],
     depth: Annotated[int, option(LISTS, "Items per list.", default=100, min=1, max=MOST_DEPTH)],
-    ties: Annotated[str, option(LISTS, "Equal scores: id, random.", default="id")],
+    ties: Annotated[str, option(LISTS, "Order of equal scores: id, random.", default="id")],
     compute: ComputeOptions,
     output: Annotated[
         Path,
         option(
             OUTPUT,
-            f"The lists; the ending is the format: {', '.join(formats.LISTS)}.",
+            f"The file of the lists; its ending is the format: {', '.join(formats.LISTS)}.",
             "--output",
             "-o",
             default=REQUIRED,

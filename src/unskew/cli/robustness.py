@@ -34,11 +34,13 @@ def command(
     average: AverageOptions,
     goal: Annotated[
         str | None,
-        option(SAMPLES, "sparsity, popularity or users. Default: sparsity.", "--to"),
+        option(SAMPLES, "What shrinks: sparsity, popularity or users. Default: sparsity.", "--to"),
     ],
     share: Annotated[
         list[str] | None,
-        option(SAMPLES, "What to keep, such as 0.5. Repeatable. Default: those of the paper."),
+        option(
+            SAMPLES, "The share to keep, such as 0.5. Repeatable. Default: those of valcarce2018."
+        ),
     ],
     samples: Annotated[
         int, option(SAMPLES, "Random samples per share.", default=50, min=1, max=MOST_DRAWS)

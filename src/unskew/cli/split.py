@@ -52,22 +52,37 @@ class ProtocolOptions:
         ),
     ]
     exact: Annotated[
-        bool, option(SPLIT, "random: an exact number instead of coins.", "--exact", default=False)
+        bool,
+        option(
+            SPLIT,
+            "random: exactly this share, instead of a coin per rating.",
+            "--exact",
+            default=False,
+        ),
     ]
     rounding: Annotated[
-        str | None, option(SPLIT, "user: floor, half-even. uniform: floor, nearest.")
+        str | None,
+        option(
+            SPLIT, "How counts are rounded: floor or half-even (user), floor or nearest (uniform)."
+        ),
     ]
     number: Annotated[
         int | None, option(PER_USER, "This many ratings of each user.", min=1, max=MOST_DEPTH)
     ]
     pick: Annotated[str | None, option(PER_USER, "random, last or first in time.")]
     at: Annotated[str | None, option(TIME, "The moment, such as 2003-01-01.")]
-    ties: Annotated[str | None, option(TIME, "Equal times at the cut go to test, train.")]
+    ties: Annotated[
+        str | None, option(TIME, "Ratings at the very time of the cut go to: test, train.")
+    ]
     per_user: Annotated[
         bool, option(TIME, "temporal: a cut for each user.", "--per-user", default=False)
     ]
-    aggregate: Annotated[str | None, option(TIME, "events: count, sum.")]
-    seen: Annotated[str | None, option(TIME, "events: test pairs seen in training: drop, keep.")]
+    aggregate: Annotated[
+        str | None, option(TIME, "events: how repeated events become one rating: count, sum.")
+    ]
+    seen: Annotated[
+        str | None, option(TIME, "events: test pairs that training has too: drop, keep.")
+    ]
     epsilon: Annotated[
         float | None, option(POPULARITY, "uniform: share an item keeps for training.")
     ]
@@ -82,29 +97,45 @@ class ProtocolOptions:
         int | None,
         option(SPLIT, "uniform, flat: independent draws (not folds).", min=1, max=MOST_REPEATS),
     ]
-    head: Annotated[float | None, option(POPULARITY, "head-removed: how much is the head.")]
-    by: Annotated[str | None, option(POPULARITY, "head-removed: share of items, ratings.")]
-    counts: Annotated[str | None, option(POPULARITY, "head-removed: popularity in all, training.")]
-    keep: Annotated[str | None, option(POPULARITY, "head-removed: keep tail, head.")]
+    head: Annotated[float | None, option(POPULARITY, "head-removed: the share that is the head.")]
+    by: Annotated[
+        str | None, option(POPULARITY, "head-removed: the head is a share of: items, ratings.")
+    ]
+    counts: Annotated[
+        str | None, option(POPULARITY, "head-removed: popularity counts ratings of: all, training.")
+    ]
+    keep: Annotated[
+        str | None, option(POPULARITY, "head-removed: what stays in the test part: tail, head.")
+    ]
     column: Annotated[
-        str | None, option(GIVEN, "given: the column with the parts. familiar: its column.")
+        str | None,
+        option(
+            GIVEN,
+            "given: the column that names the part. familiar: the column of familiar items.",
+        ),
     ]
     overlap: Annotated[
         str | None,
-        option(GIVEN, "forced, given: pairs in both: to-training, to-test, keep, error."),
+        option(GIVEN, "forced, given: pairs in both parts: to-training, to-test, keep, error."),
     ]
     fair: Annotated[
-        bool, option(GIVEN, "familiar: thin the test (needs --liked).", "--fair", default=False)
+        bool,
+        option(GIVEN, "familiar: thin the test part (needs --liked).", "--fair", default=False),
     ]
-    smoothing: Annotated[float | None, option(GIVEN, "familiar --fair: of the rates.")]
-    cap: Annotated[float | None, option(GIVEN, "familiar --fair: bound T by this.")]
+    smoothing: Annotated[float | None, option(GIVEN, "familiar --fair: smoothing of the rates.")]
+    cap: Annotated[float | None, option(GIVEN, "familiar --fair: the largest T.")]
 
 
 def command(
     ratings: RatingsArgument,
     card: Annotated[Path | None, option(INPUT, "Repeat the split of this card instead.")],
     files: NamedFileOptions,
-    protocol: Annotated[str, option(SPLIT, "How to split.", "--protocol", "-p", default="random")],
+    protocol: Annotated[
+        str,
+        option(
+            SPLIT, "How to split: see the protocols above.", "--protocol", "-p", default="random"
+        ),
+    ],
     options: ProtocolOptions,
     liked: Liked,
     test_ratings: Annotated[Path | None, option(GIVEN, "forced, given: the test ratings, a file.")],

@@ -50,11 +50,15 @@ class StudyOptions:
     ]
     files: NamedFileOptions
     quick: Annotated[
-        bool | None, option(MEASURE, "Fewer repetitions, or as the paper.", "--quick/--full")
+        bool | None,
+        option(MEASURE, "Fewer repetitions, or as many as the paper.", "--quick/--full"),
     ]
     amount: Annotated[
         list[str] | None,
-        option(MEASURE, "NAME=NUMBER, such as permutations=1000. Repeatable."),
+        option(
+            MEASURE,
+            "How often something is drawn: NAME=NUMBER, such as permutations=1000. Repeatable.",
+        ),
     ]
     claims: Annotated[str | None, option(MEASURE, "Only these claims, between commas.")]
     liked: Liked
