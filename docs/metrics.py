@@ -4,6 +4,7 @@ import inspect
 import sys
 from pathlib import Path
 
+from unskew.metrics.definition import OWN_FORMULA
 from unskew.metrics.names import aliases, parse
 from unskew.metrics.registry import REGISTRY
 
@@ -31,7 +32,34 @@ def page() -> str:
         for name, entry in REGISTRY.items():
             if entry.of == kind:
                 parts.append(section(name))
-    return "\n".join(parts)
+    return "\n".join([*parts, known()])
+
+
+KNOWN = {
+    "chance": "chance in closed form",
+    "at_rank": "from one rank",
+    "weighted": "IPS estimate",
+    "linear": "sensitivity",
+    "bounds": "bounds",
+    "strata": "splits over strata",
+}
+
+
+def known() -> str:
+    """Return a table of what other features know of each metric."""
+    lines = [
+        "## What is known of each metric\n",
+        "Where a mark is missing, chance is simulated and other features refuse the metric, with",
+        "the reason. *From one rank* serves sampled metrics and `OneRelevant(exact=True)`.\n",
+        f"| metric | {' | '.join(KNOWN.values())} |",
+        f"|---|{'---|' * len(KNOWN)}",
+    ]
+    for name, entry in REGISTRY.items():
+        fields = (getattr(entry, field) for field in KNOWN)
+        refused = [one is None or (isinstance(one, str) and one != OWN_FORMULA) for one in fields]
+        marks = ["" if one else "✓" for one in refused]
+        lines.append(f"| {name} | {' | '.join(marks)} |")
+    return "\n".join([*lines, ""])
 
 
 def section(name: str) -> str:

@@ -41,6 +41,9 @@ def test_evaluate_knows_it_by_name_with_cutoff_and_anti(odd_places):
     assert values["anti-odd-places@3"] == [0.0, 0.5]
     assert evaluate("condensed-odd-places@3").values("x", "condensed-odd-places@3")[0] == 1.0
     assert odd_places.__doc__.startswith("Share of the odd places")
+    card = evaluate("odd-places").card
+    assert card["user_metrics"] == {"odd-places": "user_metric_module.odd_places"}
+    assert "user_metrics" not in evaluate("P@1").card
     check_metric("odd-places")
     check_metric(odd_places)
 

@@ -169,6 +169,7 @@ def _card(judged: Judged, wanted: Mapping[str, Metric]) -> Callable[[], dict[str
     settings = {
         "relevance": judged.relevance.describe(),
         "metrics": {label: str(metric) for label, metric in wanted.items()},
+        **_user_code(wanted),
         "systems": list(judged.systems),
         "ties": judged.ties or "trec for TREC files, else id",
         "seed": judged.seed,
@@ -187,6 +188,13 @@ def _card(judged: Judged, wanted: Mapping[str, Metric]) -> Callable[[], dict[str
         return content
 
     return card
+
+
+def _user_code(wanted: Mapping[str, Metric]) -> dict[str, dict[str, str]]:
+    """Say which metrics are functions of a user's code, and where they are defined."""
+    definitions = {metric.name: metric.definition for metric in wanted.values()}
+    user = {name: one.origin for name, one in definitions.items() if one.is_user_code}
+    return {"user_metrics": user} if user else {}
 
 
 def _facts(ratings: Ratings | None) -> dict[str, Any] | None:

@@ -112,6 +112,13 @@ class Definition:
         lines = (self.compute.__doc__ or "").strip().splitlines()
         return lines[0] if lines else ""
 
+    @property
+    def origin(self) -> str:
+        """The module and the name of its function."""
+        function = getattr(self.compute, "function", self.compute)
+        plain = getattr(function, "py_func", function)  # compiled by numba
+        return f"{plain.__module__}.{plain.__qualname__}"
+
 
 REGISTRY: dict[str, Definition] = {}
 WHEN_CHANGED: list[Callable[[], None]] = []
