@@ -15,7 +15,7 @@ from . import testing as testing
 from . import unbiased as unbiased
 from . import worlds as worlds
 from .auditing.result import Audit as Audit
-from .auditing.result import audit as audit
+from .auditing.run import audit as audit
 from .data.catalog import load as load
 from .data.dataset import Dataset as Dataset
 from .data.ratings import Ratings as Ratings

@@ -15,8 +15,9 @@ from scipy import stats
 import unskew as us
 from shared import ROOT
 from unskew.auditing import citations, conclusions, designs, sections
-from unskew.auditing.reproduce import command, plan_toml
-from unskew.auditing.result import Audit, audit
+from unskew.auditing.reproduction import plan_toml
+from unskew.auditing.result import Audit
+from unskew.auditing.run import audit
 from unskew.cli import main
 from unskew.data.sample import sample
 from unskew.experiment.plan_files import plan_of
@@ -244,7 +245,7 @@ def test_a_plan_of_ones_own(shop):
     ]
     assert made.metric == "nDCG@5"
     assert made.systems == ("chance", "pop")
-    assert "unskew run plan.toml" in command(made)
+    assert "unskew run plan.toml" in made.command
     made.document()
 
 
@@ -331,8 +332,8 @@ def test_training_ratings_allow_more_designs():
     assert list(made.designs) == ["as-given", "test-items", "test-targets", "skew", "wtd-h"]
     assert made.popularity is not None
     assert made.null.rows.filter(pl.col("data") == "iid")["repeat"].n_unique() == 2
-    assert "--judgments FILE" in command(made)
-    assert "--train FILE" in command(made)
+    assert "--judgments FILE" in made.command
+    assert "--train FILE" in made.command
 
 
 def leaky(shop):
@@ -403,7 +404,7 @@ def test_the_card_makes_it_again(found, shop):
     card = found.card
     assert card["data"]["fingerprint"] == shop.ratings.fingerprint
     assert card["seed"] == 0
-    line = command(found)
+    line = found.command
     assert line.startswith("unskew audit RATINGS --quick --algorithms random,popularity")
     assert "--liked 4 --seed 0" in line
 
@@ -574,7 +575,7 @@ def test_many_systems():
     document = made.document()
     assert len(document.systems) == 200
     tables = [b for s in document.sections for b in s.blocks if isinstance(b, Table)]
-    assert max(table.frame.height for table in tables) <= sections.MOST_ROWS
+    assert max(table.frame.height for table in tables) <= sections.blocks.MOST_ROWS
 
 
 # Ratings below 0
@@ -623,7 +624,7 @@ def test_ratings_below_0_are_audited_with_a_stated_gain(tmp_path, capsys):
     mine = found.scores["all-items"][0]
     for metric in ("P@10", "nDCG@10"):
         assert mine.mean(metric)["popularity"] == scores.mean(metric)["popularity"]
-    words = shlex.split(command(found))
+    words = shlex.split(found.command)
     assert words[words.index("--gain") + 1] == "binary"
     names = words[words.index("--algorithms") + 1]
     jester().write_csv(tmp_path / "r.csv")
@@ -649,7 +650,7 @@ def test_gain_and_loss_reach_given_lists():
             scores = us.evaluate(test, runs, ["nDCG@10", "nDCL@10"], **rule)
         for metric in ("nDCG@10", "nDCL@10"):
             assert found.scores["as-given"][0].mean(metric) == scores.mean(metric)
-    assert "--above 3" in command(audit(judgments=test, runs=runs, above=3, **SMALL))
+    assert "--above 3" in audit(judgments=test, runs=runs, above=3, **SMALL).command
 
 
 def test_data_errors_inside_tasks_are_one_line():

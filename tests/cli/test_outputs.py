@@ -84,7 +84,7 @@ def test_lists(home, call, monkeypatch, ending):
 def test_reports(home, call, monkeypatch, command, ending):
     """The work itself is left out: the file's ending decides, not the command's habit."""
     result = SimpleNamespace(document=lambda: Document("A title", (Words("The answer."),), ()))
-    for work in ("auditing.result.audit", "studies.run.study"):
+    for work in ("auditing.run.audit", "studies.run.study"):
         monkeypatch.setattr(f"unskew.{work}", lambda *_, **__: result)
     for module in ("audit", "demo", "study_run"):
         monkeypatch.setattr(f"unskew.cli.{module}.show", lambda *_: None)

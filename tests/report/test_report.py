@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import unskew as us
-from unskew.auditing.result import audit
+from unskew.auditing.run import audit
 from unskew.report.charts import Figure
 from unskew.report.document import Code, Document, Picture, Section, Words
 from unskew.report.page import as_html

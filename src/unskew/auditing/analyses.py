@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,174 +12,232 @@ import numpy as np
 import polars as pl
 
 from unskew.auditing.designs import CROSSED, Level
-from unskew.auditing.measurements import LEVEL
+from unskew.auditing.request import Progress
 from unskew.bias.decomposition import Margins, margins
 from unskew.data.ratings import Ratings
-from unskew.data.relevance import Relevance, Rule
-from unskew.errors import SettingError, UnskewError
+from unskew.errors import UnskewError
 from unskew.evaluation.scores import Scores, System
 from unskew.judging.judged import Judged
-from unskew.judging.reading import relevance_for
-from unskew.judging.shape import View
 from unskew.metrics.names import parse
 from unskew.stats.comparison import Comparison
-from unskew.stats.discrimination import discriminative_power
+from unskew.stats.discrimination import DiscriminativePower, discriminative_power
 from unskew.stats.incompleteness import robustness
-from unskew.stats.order_agreement import agreement
+from unskew.stats.order_agreement import Agreement, agreement
 from unskew.stats.order_stability import Stability, stability
-from unskew.stats.sample_sizes import sample_size
+from unskew.stats.robustness_result import Robustness
+from unskew.stats.sample_sizes import SampleSize, sample_size
 from unskew.stats.score_tables import score_table
 from unskew.stats.significance import compare
-from unskew.unbiased.hidden_bias import sensitivity
+from unskew.unbiased.estimates import Estimates
+from unskew.unbiased.hidden_bias import Sensitivity, sensitivity
 from unskew.unbiased.ips import estimate
-from unskew.unbiased.judgment_budget import judgments_needed
+from unskew.unbiased.judgment_budget import JudgmentsNeeded, judgments_needed
+from unskew.unbiased.strata_report import StrataReport
 from unskew.unbiased.stratified import strata
 
 T = TypeVar("T")
-Progress = Callable[[str, int, int], None]
-"""Called with the stage, and how much of it is done, of how much."""
 
+LEVEL = 0.95
+"""Of all intervals."""
 SHARES = (0.75, 0.5, 0.25, 0.1)
 CUTS = (0.99, 0.95, 0.9, 0.8)
 
 
+@dataclass(frozen=True)
+class Attempts:
+    """What was tried, where data may not allow it: reasons stand here, results are returned."""
+
+    failures: dict[str, str] = field(default_factory=dict)
+    """What was not done, and why."""
+
+    def attempt(self, name: str, function: Callable[[], T]) -> T | None:
+        """Return what a function gives; where the data do not allow it, None, and note why."""
+        try:
+            return function()
+        except UnskewError as problem:
+            # The report of a failed task ends with what went wrong, after the name of the error.
+            last = [line for line in str(problem).splitlines() if line.strip()][-1]
+            self.failures[name] = re.sub(r"^[\w.]+(Error|Name): ", "", last.strip())
+            return None
+
+
 @dataclass(frozen=True, eq=False)
-class Findings:
-    """What follows from scores, and from lists."""
+class Analysis:
+    """How results are analysed: by which metric, how thoroughly, and who is told of progress."""
 
     metric: str
     level: Level
     seed: int
-    skipped: dict[str, str]
-    told: Progress
+    attempts: Attempts
+    progress: Progress
 
-    def tried(self, name: str, make: Callable[[], T]) -> T | None:
-        """Return what a function gives, or None and the reason in `skipped`."""
-        return tried(self.skipped, name, make)
+    @property
+    def cutoff(self) -> int:
+        """Where lists are cut."""
+        return parse(self.metric).cutoff or 10
 
-    def of_scores(self, scores: Mapping[str, tuple[Scores, ...]]) -> dict[str, Any]:
-        """Return comparisons, agreement, stability, power and margins."""
-        parts = next(iter(scores.values()))
-        how: dict[str, Any] = {"permutations": self.level.permutations, "seed": self.seed}
-        total = len(scores) + 3
-        self.told("conclusions", 0, total)
-        comparison = self.tried("significance", lambda: compare(parts, **how))
-        comparisons: dict[str, Comparison] = {}
-        for number, (design, own) in enumerate(scores.items(), start=1):
-            alone = partial(compare, own, self.metric, **how)
-            made = self.tried(f"significance under {design}", alone)
-            if made is not None:
-                comparisons[design] = made
-            self.told("conclusions", number, total)
-        several = {design: list(own) for design, own in scores.items()}
-        agreed = flips = choices = None
-        if len(scores) > 1:
-            agreed = self.tried(
-                "agreement",
-                lambda: agreement(
-                    several,
-                    self.metric,
-                    bootstrap=self.level.bootstrap,
-                    level=LEVEL,
-                    seed=self.seed,
-                ),
-            )
-            flips = self.tried("stability", lambda: self._flips(several, comparisons))
-            self.told("conclusions", len(scores) + 1, total)
-            if all(name in parts[0].order for name in CROSSED):
-                choices = self.tried(
-                    "choices", lambda: stability(score_table(several, list(CROSSED)))
-                )
-        power = None
-        if comparison is not None:
-            power = self.tried("discriminative power", lambda: discriminative_power(comparison))
-        needed = self.tried("users needed", lambda: sample_size(list(parts), self.metric))
-        cutoff = parse(self.metric).cutoff or 10
-        split = self.tried("margins", lambda: _margins(parts, cutoff))
-        self.told("conclusions", total, total)
-        return {
-            "comparison": comparison,
-            "comparisons": comparisons,
-            "agreement": agreed,
-            "flips": flips,
-            "choices": choices,
-            "power": power,
-            "users_needed": needed,
-            "margins": split,
-        }
 
-    def _flips(
-        self, scores: Mapping[str, list[Scores]], comparisons: Mapping[str, Comparison]
-    ) -> Stability:
-        table = score_table(scores, self.metric).drop("metric", "cutoff")
-        if parse(self.metric).better == "lower":
-            table = table.with_columns(-pl.col("score"))
-        rows = [
-            one.table()
-            .select("a", "b", pl.col("p_corrected").alias("p"))
-            .with_columns(design=pl.lit(design))
-            for design, one in comparisons.items()
-        ]
-        return stability(table, pvalues=pl.concat(rows) if rows else None)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScoreAnalyses:
+    """What follows from the scores of all designs. None: not possible on these data."""
 
-    def of_lists(self, judged: Judged, random: Ratings | None) -> dict[str, Any]:
-        """Return robustness, estimates, what would change them, and strata."""
-        cutoff = parse(self.metric).cutoff or 10
-        precision, seed, bootstrap = f"P@{cutoff}", self.seed, self.level.bootstrap
-        # The same intervals everywhere, so that all call the same estimates usable.
-        drawn: dict[str, Any] = {
-            "random": random,
-            "seed": seed,
-            "level": LEVEL,
-            "resamples": bootstrap,
-        }
-        steps: dict[str, tuple[str, Callable[[], Any]]] = {
-            "sparsity": (
-                "robustness to sparsity",
-                lambda: robustness(
-                    judged, to="sparsity", shares=SHARES, samples=self.level.samples, seed=seed
-                ),
+    comparison: Comparison | None
+    """All pairs of systems under the common design, all metrics."""
+    comparisons: Mapping[str, Comparison]
+    """By design: all pairs of systems, by the metric that orders them."""
+    agreement: Agreement | None
+    flips: Stability | None
+    """Pairs of systems over designs."""
+    choices: Stability | None
+    """What moves the order: design, metric or cutoff."""
+    power: DiscriminativePower | None
+    users_needed: SampleSize | None
+    margins: Margins | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ListAnalyses:
+    """What follows from the lists of all systems on one split. None: not possible."""
+
+    sparsity: Robustness | None
+    popularity: Robustness | None
+    estimates: Estimates | None
+    sensitivity: Sensitivity | None
+    judgments_needed: JudgmentsNeeded | None
+    strata: StrataReport | None
+
+
+def analyse_scores(analysis: Analysis, scores: Mapping[str, tuple[Scores, ...]]) -> ScoreAnalyses:
+    """Compare the systems under every design, and the designs with each other.
+
+    Parameters
+    ----------
+    analysis
+        Metric, level and seed.
+    scores
+        By design: the scores of each split. The first design is the common one.
+    """
+    attempt, metric = analysis.attempts.attempt, analysis.metric
+    settings: dict[str, Any] = {
+        "permutations": analysis.level.permutations,
+        "seed": analysis.seed,
+    }
+    parts = next(iter(scores.values()))
+    total = len(scores) + 3
+    analysis.progress("conclusions", 0, total)
+    comparison = attempt("significance", lambda: compare(parts, **settings))
+    comparisons: dict[str, Comparison] = {}
+    for number, (design, of_design) in enumerate(scores.items(), start=1):
+        one = attempt(
+            f"significance under {design}", partial(compare, of_design, metric, **settings)
+        )
+        if one is not None:
+            comparisons[design] = one
+        analysis.progress("conclusions", number, total)
+    several = {design: list(of_design) for design, of_design in scores.items()}
+    agreed = flips = choices = None
+    if len(scores) > 1:
+        agreed = attempt(
+            "agreement",
+            lambda: agreement(
+                several,
+                metric,
+                bootstrap=analysis.level.bootstrap,
+                level=LEVEL,
+                seed=analysis.seed,
             ),
-            "popularity": (
-                "robustness to popularity",
-                lambda: robustness(judged, to="popularity", shares=CUTS, seed=seed),
-            ),
-            "estimates": (
-                "unbiased estimates",
-                lambda: estimate(judged, [precision, f"DCG@{cutoff}"], **drawn),
-            ),
-            "sensitivity": (
-                "sensitivity",
-                lambda: sensitivity(judged, precision, **drawn),
-            ),
-            "judgments_needed": (
-                "judgments needed",
-                lambda: judgments_needed(judged, precision, **drawn),
-            ),
-            "strata": (
-                "popularity deciles",
-                lambda: strata(judged, [precision], bootstrap=bootstrap, level=LEVEL, seed=seed),
-            ),
-        }
-        results: dict[str, Any] = {}
-        for number, (key, (name, make)) in enumerate(steps.items(), start=1):
-            results[key] = self.tried(name, make)
-            self.told("diagnostics", number, len(steps))
-        return results
+        )
+        flips = attempt("stability", lambda: _flips(metric, several, comparisons))
+        analysis.progress("conclusions", len(scores) + 1, total)
+        if all(name in parts[0].order for name in CROSSED):
+            choices = attempt("choices", lambda: stability(score_table(several, list(CROSSED))))
+    power = None
+    if comparison is not None:
+        power = attempt("discriminative power", lambda: discriminative_power(comparison))
+    users_needed = attempt("users needed", lambda: sample_size(list(parts), metric))
+    split = attempt("margins", lambda: _margins(parts, analysis.cutoff))
+    analysis.progress("conclusions", total, total)
+    return ScoreAnalyses(
+        comparison=comparison,
+        comparisons=comparisons,
+        agreement=agreed,
+        flips=flips,
+        choices=choices,
+        power=power,
+        users_needed=users_needed,
+        margins=split,
+    )
 
 
-def tried(skipped: dict[str, str], name: str, make: Callable[[], T]) -> T | None:
-    """Return what a function gives; where the data do not allow it, None, and why in `skipped`."""
-    try:
-        return make()
-    except UnskewError as problem:
-        # The report of a failed task ends with what went wrong, after the name of the error.
-        last = [line for line in str(problem).splitlines() if line.strip()][-1]
-        skipped[name] = re.sub(r"^[\w.]+(Error|Name): ", "", last.strip())
-        return None
+def _flips(
+    metric: str, scores: Mapping[str, list[Scores]], comparisons: Mapping[str, Comparison]
+) -> Stability:
+    table = score_table(scores, metric).drop("metric", "cutoff")
+    if parse(metric).better == "lower":
+        table = table.with_columns(-pl.col("score"))
+    rows = [
+        one.table()
+        .select("a", "b", pl.col("p_corrected").alias("p"))
+        .with_columns(design=pl.lit(design))
+        for design, one in comparisons.items()
+    ]
+    return stability(table, pvalues=pl.concat(rows) if rows else None)
 
 
-def only(scores: Scores, wanted: Sequence[str]) -> Scores:
+def analyse_lists(analysis: Analysis, judged: Judged, random: Ratings | None) -> ListAnalyses:
+    """Return robustness, unbiased estimates, what would change them, and strata.
+
+    Parameters
+    ----------
+    analysis
+        Metric, level and seed.
+    judged
+        The lists of all systems over their judgments.
+    random
+        Ratings of randomly chosen items, where there are any.
+    """
+    seed, samples, bootstrap = analysis.seed, analysis.level.samples, analysis.level.bootstrap
+    precision, gain = f"P@{analysis.cutoff}", f"DCG@{analysis.cutoff}"
+    # The same intervals everywhere, so that all call the same estimates usable.
+    weighted: dict[str, Any] = {
+        "random": random,
+        "seed": seed,
+        "level": LEVEL,
+        "resamples": bootstrap,
+    }
+    done = 0
+
+    def step(name: str, function: Callable[[], T]) -> T | None:
+        nonlocal done
+        result = analysis.attempts.attempt(name, function)
+        done += 1
+        analysis.progress("diagnostics", done, len(ListAnalyses.__dataclass_fields__))
+        return result
+
+    return ListAnalyses(
+        sparsity=step(
+            "robustness to sparsity",
+            lambda: robustness(judged, to="sparsity", shares=SHARES, samples=samples, seed=seed),
+        ),
+        popularity=step(
+            "robustness to popularity",
+            lambda: robustness(judged, to="popularity", shares=CUTS, seed=seed),
+        ),
+        estimates=step(
+            "unbiased estimates", lambda: estimate(judged, [precision, gain], **weighted)
+        ),
+        sensitivity=step("sensitivity", lambda: sensitivity(judged, precision, **weighted)),
+        judgments_needed=step(
+            "judgments needed", lambda: judgments_needed(judged, precision, **weighted)
+        ),
+        strata=step(
+            "popularity deciles",
+            lambda: strata(judged, [precision], bootstrap=bootstrap, level=LEVEL, seed=seed),
+        ),
+    )
+
+
+def with_metrics(scores: Scores, wanted: Sequence[str]) -> Scores:
     """Return scores of some metrics only."""
     labels = tuple(dict.fromkeys(wanted))
     rows = [scores.labels.index(label) for label in labels]
@@ -207,57 +265,3 @@ def _margins(parts: Sequence[Scores], cutoff: int) -> Margins:
         for system in each[0]
     }
     return replace(margins(mean), k=cutoff)  # type: ignore[arg-type]
-
-
-def at_least(relevance: Relevance, ratings: Ratings) -> float:
-    """Return the smallest liked rating: what a rule that takes ratings above something means."""
-    if relevance.liked is not None:
-        return float(relevance.liked)
-    above = ratings.value[relevance.is_liked(ratings.value)]
-    return float(above.min()) if above.size else float(np.nextafter(relevance.threshold, np.inf))
-
-
-# What was asked
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What the user says of relevance, as `evaluate` takes it."""
-
-    liked: float | None = None
-    above: float | None = None
-    gain: Rule = "rating"
-    loss: Rule = "levels"
-    relevance: Relevance | str | None = None
-
-    @property
-    def stated(self) -> bool:
-        """Whether anything is said."""
-        return self != Rules()
-
-    def of(self, ratings: Ratings, usual: float | None = None) -> tuple[Relevance, list[str]]:
-        """Return the rule for these ratings, and what was assumed for it."""
-        return relevance_for(
-            ratings, self.liked, self.above, self.gain, self.loss, self.relevance, usual
-        )
-
-
-def check_worth(ratings: Ratings, rule: Relevance) -> None:
-    """Refuse ratings to which the rule gives no gain or no loss, before anything is run."""
-    view = View.of(ratings, rule)
-    for name in ("gain", "loss"):
-        getattr(view, name)  # worked out, and checked, when it is asked for
-
-
-def orders_systems(label: str) -> str:
-    """Return a metric that can order systems, or refuse it."""
-    if parse(label).definition.of == "run" or parse(label).better == "neither":
-        raise SettingError(f"{label} orders no systems: choose a metric such as P@10")
-    return label
-
-
-def refuse(given: Mapping[str, object], why: str) -> None:
-    """Refuse what does not belong here."""
-    for name, value in given.items():
-        if value is not None:
-            raise SettingError(f"{name} {why}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from unskew.auditing.designs import SOURCES
 
 if TYPE_CHECKING:
-    from unskew.auditing.measurements import Found
+    from unskew.auditing.measurements import Measurements
 
 PAPERS = {
     "bellogin2017": """@article{bellogin2017,
@@ -71,18 +71,18 @@ PAPERS = {
 """By key."""
 
 
-def used(found: Found) -> list[str]:
+def used(audit: Measurements) -> list[str]:
     """Return the keys of the papers whose methods an audit used."""
-    keys = {SOURCES[name] for name in found.designs if name in SOURCES}
-    keys |= {"castells2018"} if found.null is not None else set()
-    keys |= {"mena2021"} if found.margins is not None or found.bias is not None else set()
-    keys |= {"valcarce2018"} if found.power is not None or found.sparsity is not None else set()
-    keys |= {"yang2018"} if found.estimates is not None else set()
-    keys |= {"smucker2007", "holm1979"} if found.comparisons else set()
-    keys |= {"kendall1938"} if found.agreement is not None else set()
+    keys = {SOURCES[name] for name in audit.designs if name in SOURCES}
+    keys |= {"castells2018"} if audit.null is not None else set()
+    keys |= {"mena2021"} if audit.margins is not None or audit.bias is not None else set()
+    keys |= {"valcarce2018"} if audit.power is not None or audit.sparsity is not None else set()
+    keys |= {"yang2018"} if audit.estimates is not None else set()
+    keys |= {"smucker2007", "holm1979"} if audit.comparisons else set()
+    keys |= {"kendall1938"} if audit.agreement is not None else set()
     return [key for key in PAPERS if key in keys]
 
 
-def bibtex(found: Found) -> str:
+def bibtex(audit: Measurements) -> str:
     """Return the citations of the methods that an audit used."""
-    return "\n\n".join(PAPERS[key] for key in used(found))
+    return "\n\n".join(PAPERS[key] for key in used(audit))

@@ -35,7 +35,7 @@ def compiling_ahead() -> Iterator[None]:
 def compile_all() -> None:
     """Train, rank, judge and compare on next to no data."""
     from unskew.auditing.designs import LEVELS, METRICS
-    from unskew.auditing.result import audit
+    from unskew.auditing.run import audit
     from unskew.data.readers import read_ratings
     from unskew.engine.rng import generator
     from unskew.evaluation.evaluate import evaluate

@@ -10,7 +10,7 @@ import polars as pl
 from unskew.report.document import Words
 
 if TYPE_CHECKING:
-    from unskew.auditing.measurements import Found
+    from unskew.auditing.measurements import Measurements
 
 HALF = 0.5
 SMALL = 0.2
@@ -18,14 +18,14 @@ LEAK = 0.05
 """Share of test ratings older than training from which on the report warns."""
 
 
-def answer(found: Found) -> list[Words]:
+def answer(audit: Measurements) -> list[Words]:
     """Return the answer: who is best, how sure, why, what is true, what to do."""
-    best = Best(found)
+    best = Best(audit)
     parts = {
-        "What holds": _settled(found),
+        "What holds": _settled(audit),
         "Why it leads": _margin(best),
         "If nobody had taste": _null(best),
-        "The truth": _truth(found),
+        "The truth": _truth(audit),
     }
     told = [Words(text, head=f"{head}.") for head, text in parts.items() if text]
     advice = [f"{text[0].upper()}{text[1:]}" for text in _advice(best)]
@@ -35,27 +35,27 @@ def answer(found: Found) -> list[Words]:
 class Best:
     """The system that leads under the common design, and how it fares elsewhere."""
 
-    def __init__(self, found: Found) -> None:
-        self.found = found
-        order = found.order()
+    def __init__(self, audit: Measurements) -> None:
+        self.audit = audit
+        order = audit.order()
         self.system, self.second = order[0], order[1]
-        table = found.table()
+        table = audit.table()
         self.undecided = [
             design
-            for design in found.designs
+            for design in audit.designs
             if (table.filter(pl.col("design") == design)["place"] == 1).all()
         ]
-        self.telling = [one for one in found.designs if one not in self.undecided]
+        self.telling = [one for one in audit.designs if one not in self.undecided]
         leaders = table.filter((pl.col("place") == 1) & pl.col("design").is_in(self.telling))
         self.leads: dict[str, list[str]] = {}
         for design, system in leaders.select("design", "system").iter_rows():
             self.leads.setdefault(system, []).append(design)
-        self.tied = [one for one, own in self.leads.items() if found.common in own]
+        self.tied = [one for one, own in self.leads.items() if audit.common in own]
         self.equal = self._not_told_apart()
 
     def _not_told_apart(self) -> list[str] | None:
         """Return the systems that do not differ significantly from the best; None if unknown."""
-        made = self.found.comparisons.get(self.found.common)
+        made = self.audit.comparisons.get(self.audit.common)
         if made is None:
             return None
         ranking = made.ranking()
@@ -69,7 +69,7 @@ class Best:
     @property
     def p(self) -> float | None:
         """The corrected p of the best system against the second."""
-        made = self.found.comparisons.get(self.found.common)
+        made = self.audit.comparisons.get(self.audit.common)
         if made is None:
             return None
         row = made.ranking().filter(pl.col("rank") == 2)
@@ -77,22 +77,22 @@ class Best:
 
     def said(self) -> str:
         """Say who is best, under how many designs, and how sure."""
-        found = self.found
+        audit = self.audit
         if not self.telling:
             return (
-                f"No design tells these {len(found.systems)} systems apart by {found.metric}: all "
+                f"No design tells these {len(audit.systems)} systems apart by {audit.metric}: all "
                 f"have the same score."
             )
-        if found.common in self.undecided:
+        if audit.common in self.undecided:
             return (
-                f"The common design ({found.common}) gives all systems the same {found.metric}; "
+                f"The common design ({audit.common}) gives all systems the same {audit.metric}; "
                 f"only {_list(self.telling)} tell them apart."
             )
         here = len(self.leads.get(self.system, []))
         shared = len(self.tied) > 1
-        text = f"{_list(self.tied)} {'share' if shared else 'has'} the best {found.metric} under "
-        text += f"the common design ({found.common})"
-        if len(found.designs) > 1:
+        text = f"{_list(self.tied)} {'share' if shared else 'has'} the best {audit.metric} under "
+        text += f"the common design ({audit.common})"
+        if len(audit.designs) > 1:
             who = f"; {self.system} is" if shared else ", and is"
             text += f"{who} first under {here} of {len(self.telling)} designs that tell systems"
             text += " apart."
@@ -110,18 +110,18 @@ class Best:
     def others(self) -> dict[str, list[str]]:
         """Return who leads where this system does not: each with its designs."""
         own = set(self.leads.get(self.system, []))
-        found = {
+        leaders = {
             system: [design for design in designs if design not in own]
             for system, designs in self.leads.items()
         }
-        return {system: designs for system, designs in found.items() if designs}
+        return {system: designs for system, designs in leaders.items() if designs}
 
     def _elsewhere(self, others: dict[str, list[str]]) -> str:
         """Say under which designs another system is significantly better than this one."""
         clear = []
         for system, designs in others.items():
             for design in designs:
-                made = self.found.comparisons.get(design)
+                made = self.audit.comparisons.get(design)
                 if made is not None and _significant(made.table(), system, self.system):
                     clear.append(design)
         if not clear:
@@ -131,19 +131,19 @@ class Best:
         return f", significantly only under {_list(clear)}"
 
     def _sure(self) -> str:
-        found = self.found
+        audit = self.audit
         if self.equal is None:
             return ""
-        others = len(found.systems) - 1
+        others = len(audit.systems) - 1
         if not self.equal and others == 1:
-            return f"Under {found.common} it beats the other one significantly."
+            return f"Under {audit.common} it beats the other one significantly."
         if not self.equal:
             return (
-                f"Under {found.common} it beats all {others} others significantly, after "
+                f"Under {audit.common} it beats all {others} others significantly, after "
                 f"correction for {_pairs(others + 1)} comparisons."
             )
         return (
-            f"Under {found.common} it cannot be told from {_list(self.equal[:4])}"
+            f"Under {audit.common} it cannot be told from {_list(self.equal[:4])}"
             + (f" and {len(self.equal) - 4} more" if len(self.equal) > 4 else "")
             + f" (randomisation test, corrected for {_pairs(others + 1)} comparisons"
             + (f"; p = {self.p:.3g} against the second" if self.p is not None else "")
@@ -162,13 +162,13 @@ def _pairs(systems: int) -> str:
     return f"{systems * (systems - 1) // 2:,}"
 
 
-def _settled(found: Found) -> str | None:
+def _settled(audit: Measurements) -> str | None:
     """Say which conclusions hold under all designs."""
-    if found.flips is None:
+    if audit.flips is None:
         return None
-    pairs = found.flips.pairs()
+    pairs = audit.flips.pairs()
     firm = pairs.filter((pl.col("b_wins") == 0) & (pl.col("a_wins") > 0)).height
-    designs = len(found.designs)
+    designs = len(audit.designs)
     if pairs.height == 1:
         text = f"The two systems {'' if firm else 'do not '}keep their order under all {designs} "
     else:
@@ -182,18 +182,18 @@ def _settled(found: Found) -> str | None:
         verb = "is" if one_way == 1 else "are"
         text += f"; {one_way:,} {verb} decided significantly by some design and against none"
         text += f", {both:,} significantly both ways, depending on the design" if both else ""
-    if found.agreement is not None:
-        tau = found.agreement.tau
-        at = found.agreement.conditions.index(found.common)
+    if audit.agreement is not None:
+        tau = audit.agreement.tau
+        at = audit.agreement.conditions.index(audit.common)
         others = {
             name: float(tau[at, place])
-            for place, name in enumerate(found.agreement.conditions)
+            for place, name in enumerate(audit.agreement.conditions)
             if place != at and not math.isnan(tau[at, place])
         }
         if others:
             least = min(others, key=lambda name: others[name])
             text += (
-                f"; {least} agrees least with {found.common} (Kendall's τ = "
+                f"; {least} agrees least with {audit.common} (Kendall's τ = "
                 f"{_signed(others[least])})"
                 if others[least] < 1
                 else "; all designs order the systems alike"
@@ -203,10 +203,10 @@ def _settled(found: Found) -> str | None:
 
 def _margin(best: Best) -> str | None:
     """Say how much of the margin is judged more, and how much liked more."""
-    found = best.found
-    if found.margins is None or not best.telling:
+    audit = best.audit
+    if audit.margins is None or not best.telling:
         return None
-    pair = found.margins.pair(best.system, best.second)
+    pair = audit.margins.pair(best.system, best.second)
     if not all(math.isfinite(one) and one > 0 for one in (pair.judged, pair.liked)):
         return None
     if pair.precision == 1:
@@ -228,22 +228,22 @@ def _margin(best: Best) -> str | None:
     return text + "."
 
 
-def null_row(found: Found, system: str) -> dict[str, Any] | None:
+def null_row(audit: Measurements, system: str) -> dict[str, Any] | None:
     """Return what the null experiment says of a system under the common design."""
-    if found.null is None:
+    if audit.null is None:
         return None
-    table = found.null.table().filter(design=found.common, system=system, metric=found.metric)
+    table = audit.null.table().filter(design=audit.common, system=system, metric=audit.metric)
     return table.row(0, named=True) if table.height else None
 
 
 def _null(best: Best) -> str | None:
     """Say what the best system would score if there were nothing to find."""
-    row = null_row(best.found, best.system)
+    row = null_row(best.audit, best.system)
     if row is None or row["real"] is None:
         return None
     text = (
         f"With the same ratings but opinions drawn at random, where no system can be better than "
-        f"another, {best.found.common} still gives {best.system} {row['null_value']:.4f} (chance: "
+        f"another, {best.audit.common} still gives {best.system} {row['null_value']:.4f} (chance: "
         f"{row['null_random']:.4f}; as the data are: {row['real']:.4f})"
         if row["null_random"] is not None
         else f"With the same judgments but opinions drawn at random, {best.system} still scores "
@@ -255,45 +255,45 @@ def _null(best: Best) -> str | None:
     return text + "."
 
 
-def _truth(found: Found) -> str:
+def _truth(audit: Measurements) -> str:
     """Say what is true, where it is known."""
-    if found.truth is None:
+    if audit.truth is None:
         return ""
-    table = found.truth.agreement().filter(pl.col("metric") == found.metric).drop_nulls("tau")
-    orders = found.truth.orders(found.metric)
+    table = audit.truth.agreement().filter(pl.col("metric") == audit.metric).drop_nulls("tau")
+    orders = audit.truth.orders(audit.metric)
     first = orders.filter(pl.col("true") == 1)["system"].to_list()
-    observed = found.order()[0]
-    text = f"It is known here ({found.truth.source_name}): in truth {_list(first)} "
+    observed = audit.order()[0]
+    text = f"It is known here ({audit.truth.source_name}): in truth {_list(first)} "
     text += "is best" if len(first) == 1 else "are best"
     if observed in first:
-        text += f", as {found.common} says"
+        text += f", as {audit.common} says"
     else:
         place = int(orders.filter(pl.col("system") == observed)["true"][0])
-        text += f"; {observed}, best under {found.common}, has place {place} of {orders.height}"
+        text += f"; {observed}, best under {audit.common}, has place {place} of {orders.height}"
     if table.height:
-        own = table.filter(pl.col("design") == found.common)
+        own = table.filter(pl.col("design") == audit.common)
         near = table.sort("tau", descending=True, maintain_order=True).row(0, named=True)
         if own.height:
             row = own.row(0, named=True)
             swaps = f"{row['swaps']} pair{'s' * (row['swaps'] != 1)}"
-            text += f". {found.common} orders {swaps} wrongly (τ = {_signed(row['tau'])})"
-        if near["design"] != found.common and (not own.height or near["tau"] > own["tau"][0]):
+            text += f". {audit.common} orders {swaps} wrongly (τ = {_signed(row['tau'])})"
+        if near["design"] != audit.common and (not own.height or near["tau"] > own["tau"][0]):
             text += f"; nearest to the truth is {near['design']} (τ = {_signed(near['tau'])})"
-        elif own.height and near["design"] == found.common:
+        elif own.height and near["design"] == audit.common:
             text += "; no other design here is nearer to the truth"
     return text + "."
 
 
 def _advice(best: Best) -> list[str]:
     """Return what to do, each sentence from a measured value."""
-    found, told = best.found, []
+    audit, told = best.audit, []
     others = best.others()
     if not best.telling:
         return ["collect more test ratings, or take a metric that looks deeper."]
     if best.equal:
-        needed = _users_needed(found, best.system, best.equal[0])
+        needed = _users_needed(audit, best.system, best.equal[0])
         told.append(
-            f"treat {best.system} and {_list(best.equal[:3])} as equal under {found.common}"
+            f"treat {best.system} and {_list(best.equal[:3])} as equal under {audit.common}"
             + (f", or test on about {needed:,} users." if needed else ".")
         )
     if others:
@@ -301,26 +301,26 @@ def _advice(best: Best) -> list[str]:
             "name the design with every claim: who leads depends on it; only the pairs that keep "
             "their order (section Decisions) are safe to report without it."
         )
-    row = null_row(found, best.system)
+    row = null_row(audit, best.system)
     share = None if row is None else row["null_share"]
     if share is not None and share > HALF:
         told.append(
-            f"do not read the {found.metric} of {found.common} as quality: more than half of it is "
+            f"do not read the {audit.metric} of {audit.common} as quality: more than half of it is "
             f"made by who rates what."
         )
     elif share is not None and share > SMALL:
-        told.append(f"report what {found.metric} is on null data beside it.")
-    if found.margins is not None:
-        pair = found.margins.pair(best.system, best.second)
+        told.append(f"report what {audit.metric} is on null data beside it.")
+    if audit.margins is not None:
+        pair = audit.margins.pair(best.system, best.second)
         if not math.isnan(pair.judged_share) and pair.judged > 1 and pair.judged_share > HALF:
-            more = _judgments_needed(found, best.system, best.second)
+            more = _judgments_needed(audit, best.system, best.second)
             told.append(
                 f"most of the margin over {best.second} is being judged more: check it on a test "
                 f"part that levels popularity (u1r, p1r, skew)"
                 + (f", or judge about {more:,} random recommendations of the two." if more else ".")
             )
-    leak = max((one.before_any_train or 0.0 for one in found.splits.values()), default=0.0)
-    if leak > LEAK and "temporal" in found.designs:
+    leak = max((one.before_any_train or 0.0 for one in audit.splits.values()), default=0.0)
+    if leak > LEAK and "temporal" in audit.designs:
         told.append(
             f"{leak:.0%} of the test ratings are older than some training rating: hold claims "
             f"about the future against the temporal design."
@@ -333,20 +333,20 @@ def _advice(best: Best) -> list[str]:
     return told
 
 
-def _users_needed(found: Found, a: str, b: str) -> int | None:
-    if found.users_needed is None:
+def _users_needed(audit: Measurements, a: str, b: str) -> int | None:
+    if audit.users_needed is None:
         return None
-    pairs = found.users_needed.pair_table().filter(
+    pairs = audit.users_needed.pair_table().filter(
         ((pl.col("a") == a) & (pl.col("b") == b)) | ((pl.col("a") == b) & (pl.col("b") == a))
     )
     return None if not pairs.height else pairs["needed"][0]
 
 
-def _judgments_needed(found: Found, a: str, b: str) -> int | None:
+def _judgments_needed(audit: Measurements, a: str, b: str) -> int | None:
     """Return how many judgments settle a pair; None where its estimates are not usable."""
-    if found.judgments_needed is None:
+    if audit.judgments_needed is None:
         return None
-    pairs = found.judgments_needed.table().filter(
+    pairs = audit.judgments_needed.table().filter(
         ((pl.col("a") == a) & (pl.col("b") == b)) | ((pl.col("a") == b) & (pl.col("b") == a))
     )
     return None if not pairs.height else pairs["needed"][0]

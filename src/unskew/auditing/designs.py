@@ -89,7 +89,7 @@ SOURCES = {
 
 
 @dataclass(frozen=True)
-class Way:
+class AuditDesign:
     """One design of an audit: a split, and a way to judge what was trained on it."""
 
     name: str
@@ -98,7 +98,7 @@ class Way:
     view: PlanView
 
 
-def ways_of_level(level: Level, designs: Sequence[str] | None = None) -> list[Way]:
+def designs_of_level(level: Level, designs: Sequence[str] | None = None) -> list[AuditDesign]:
     """Return the designs of a level, all of them unless named; the first one is the common one."""
     for name in designs or ():
         choose("design", name, DESIGNS)
@@ -108,7 +108,7 @@ def ways_of_level(level: Level, designs: Sequence[str] | None = None) -> list[Wa
     random = Random(test=0.2) if folds is None else Random(folds=folds)
     one = OneRelevant(OTHERS, shortage="shorten")
     bins = Percentiles(OTHERS, shortage="shorten")
-    made = {
+    protocols = {
         "all-items": (random, PlanView("test", None, AllItems())),
         "test-items": (random, PlanView("test", None, TestItems())),
         "1r": (random, PlanView("test", None, one)),
@@ -120,42 +120,42 @@ def ways_of_level(level: Level, designs: Sequence[str] | None = None) -> list[Wa
         "temporal": (Temporal(test=0.2), PlanView("test", None, AllItems())),
     }
     chosen = tuple(dict.fromkeys(designs or DESIGNS))
-    return [Way(name, DESIGNS[name], *made[name]) for name in chosen]
+    return [AuditDesign(name, DESIGNS[name], *protocols[name]) for name in chosen]
 
 
-def ways_of_plan(plan: Plan) -> list[Way]:
+def designs_of_plan(plan: Plan) -> list[AuditDesign]:
     """Return the designs of a plan, under the names by which a study of the truth calls them."""
     from unskew.auditing.true_scores import design_name
 
     return [
-        Way(design_name(plan, number, view), f"{split!r}, {view.targets!r}", split, view)
+        AuditDesign(design_name(plan, number, view), f"{split!r}, {view.targets!r}", split, view)
         for number, split in enumerate(plan.splits)
         for view in plan.views()
     ]
 
 
-def plans_of(ways: Iterable[Way], how: Plan) -> dict[Plan, list[Way]]:
+def plans_of(designs: Iterable[AuditDesign], shared: Plan) -> dict[Plan, list[AuditDesign]]:
     """Bring designs together that one plan can carry out, so that systems are trained once.
 
     A plan judges every intervention on every target: those with and those without one are apart.
 
     Parameters
     ----------
-    ways
+    designs
         The designs.
-    how
+    shared
         The plan whose systems, metrics, relevance and seed all take.
     """
-    groups: dict[str, list[Way]] = {}
-    for way in ways:
-        changed = way.view.intervention is not None
-        key = {"split": way.split.describe(), "changed": changed, "by": way.view.judgments}
-        groups.setdefault(key_of(key), []).append(way)
-    made = {}
+    groups: dict[str, list[AuditDesign]] = {}
+    for one in designs:
+        changed = one.view.intervention is not None
+        key = {"split": one.split.describe(), "changed": changed, "by": one.view.judgments}
+        groups.setdefault(key_of(key), []).append(one)
+    plans = {}
     for members in groups.values():
         changes = [one.view.intervention for one in members if one.view.intervention is not None]
         plan = replace(
-            how,
+            shared,
             split=members[0].split,
             judgments=members[0].view.judgments,
             targets=tuple(
@@ -163,8 +163,8 @@ def plans_of(ways: Iterable[Way], how: Plan) -> dict[Plan, list[Way]]:
             ),
             interventions=tuple({key_of(one.describe()): one for one in changes}.values()),
         )
-        made[plan] = members
-    return made
+        plans[plan] = members
+    return plans
 
 
 def named_systems(
@@ -180,9 +180,9 @@ def named_systems(
 
 
 def _with_threshold(name: str, liked: float) -> Algorithm:
-    made = algorithm(name)
-    own = [key for key in ("threshold", "liked") if key in settings_of(type(made))]
-    return replace(made, **dict.fromkeys(own, liked))
+    system = algorithm(name)
+    thresholds = [key for key in ("threshold", "liked") if key in settings_of(type(system))]
+    return replace(system, **dict.fromkeys(thresholds, liked))
 
 
 def plan_of_level(
@@ -193,5 +193,5 @@ def plan_of_level(
 ) -> Plan:
     """Return the plan of the common design: what all designs share, too."""
     systems = named_systems(algorithms, level, relevance.threshold)
-    common = ways_of_level(level, ["all-items"])[0]
+    common = designs_of_level(level, ["all-items"])[0]
     return Plan(common.split, common.view.targets, systems, relevance, METRICS, seed=seed)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from unskew.auditing.analyses import (
-    Findings,
-    Progress,
-    at_least,
-    check_worth,
-    orders_systems,
-    tried,
+    LEVEL,
+    Analysis,
+    Attempts,
+    analyse_lists,
+    analyse_scores,
 )
-from unskew.auditing.designs import METRICS, Level
-from unskew.auditing.measurements import LEVEL
+from unskew.auditing.designs import METRICS
+from unskew.auditing.measurements import AuditFacts
 from unskew.auditing.null import REAL, NullExperiment
+from unskew.auditing.reproduction import Choices, lists_command
+from unskew.auditing.request import Request, check_ordering_metric, check_worth, least_liked
+from unskew.auditing.result import Audit
 from unskew.bias.describe import describe_bias
 from unskew.checks import choose
 from unskew.data.dataset import Dataset
@@ -48,16 +49,9 @@ REJUDGED = {
 """The designs of given lists: what can be done without ranking anew."""
 
 
-def of_lists(
-    given: Judged,
-    *,
-    level: Level,
-    designs: Sequence[str] | None,
-    metric: str | None,
-    seed: int,
-    progress: Progress,
-) -> dict[str, Any]:
-    """Audit given lists: what needs training is left out. Return the fields of `Found`."""
+def audit_lists(given: Judged, request: Request) -> Audit:
+    """Audit given lists: what needs training is left out."""
+    level, seed, progress = request.level, request.seed or 0, request.progress
     progress("reading", 0, 1)
     if given.targets is not None:
         raise SettingError(
@@ -67,64 +61,69 @@ def of_lists(
     if len(given.systems) < 2:
         raise SettingError("an audit compares systems: give the lists of at least two")
     judged = _with_common_numbers(given)
-    tests, trained, rule = judged.tests, judged.train, judged.relevance
-    label = orders_systems(metric or METRICS[0])
-    metrics = METRICS if label in METRICS else (label, *METRICS)
-    skipped = {
-        "training on null data": "given lists cannot be made anew: only judgments are redrawn",
-        "designs with splits and rankings of their own": "given lists cannot be made anew",
-    }
-    scores = _rejudged(judged, metrics, designs, seed, skipped)
+    metric = check_ordering_metric(request.metric or METRICS[0])
+    metrics = METRICS if metric in METRICS else (metric, *METRICS)
+    attempts = Attempts(
+        {
+            "training on null data": "given lists cannot be made anew: only judgments are redrawn",
+            "designs with splits and rankings of their own": "given lists cannot be made anew",
+        }
+    )
+    scores = _rejudged(judged, metrics, request.designs, seed, attempts)
     progress("designs", 1, 1)
-    findings = Findings(label, level, seed, skipped, progress)
-    null = findings.tried(
+    null = attempts.attempt(
         "null experiment", lambda: _null_of_lists(judged, metrics, level.repeats, seed, scores)
     )
     progress("null experiment", 1, 1)
-    whole = tests if trained is None else _together(tests, trained)
-    dataset = Dataset("judgments", whole, None, None, rule.threshold, notes=tests.notes)
-    splits = {}
-    if trained is not None:
-        splits = {"given": diagnose_split(Split(trained, tests, "given"))}
-    measured = {
-        **findings.of_scores(scores),
-        **findings.of_lists(judged, None),
-        "data": summary(dataset),
-        "bias": findings.tried("bias", lambda: describe_bias(whole, liked=at_least(rule, whole))),
-        "splits": splits,
-    }
-    card = {
+    analysis = Analysis(metric, level, seed, attempts, progress)
+    of_scores = analyse_scores(analysis, scores)
+    of_lists = analyse_lists(analysis, judged, None)
+    tests, train, rule = judged.tests, judged.train, judged.relevance
+    whole = tests if train is None else _together(tests, train)
+    bias = attempts.attempt("bias", lambda: describe_bias(whole, liked=least_liked(rule, whole)))
+    choices = Choices(level=level.name, designs=scores, metric=metric, relevance=rule, seed=seed)
+    read = given.read
+    facts = AuditFacts(
+        name="judgments",
+        metric=metric,
+        systems=tuple(judged.systems),
+        designs={name: REJUDGED[name] for name in scores},
+        scores=scores,
+        relevance=rule,
+        data=summary(Dataset("judgments", whole, None, None, rule.threshold, notes=tests.notes)),
+        bias=bias,
+        splits={} if train is None else {"given": diagnose_split(Split(train, tests, "given"))},
+        null=null,
+        skipped=dict(attempts.failures),
+        assumed=read.relevance,
+        notes=tuple(dict.fromkeys((*read.tests, *read.train, *read.runs))),
+        card=_card(judged, request, metrics, metric, scores),
+        command=lists_command(choices, judged.systems, train is not None),
+    )
+    return Audit.of(facts, of_scores, of_lists)
+
+
+def _card(
+    judged: Judged, request: Request, metrics: Sequence[str], metric: str, designs: Iterable[str]
+) -> dict[str, object]:
+    tests, train, level = judged.tests, judged.train, request.level
+    return {
         "data": {
             "judgments": len(tests),
             "fingerprint": tests.fingerprint,
-            "train": None if trained is None else trained.fingerprint,
+            "train": None if train is None else train.fingerprint,
         },
         "systems": list(judged.systems),
         "level": level.name,
-        "designs": list(scores),
-        "relevance": rule.describe(),
+        "designs": list(designs),
+        "relevance": judged.relevance.describe(),
         "metrics": list(metrics),
-        "metric": label,
-        "seed": seed,
+        "metric": metric,
+        "seed": request.seed or 0,
         "null": {"null": "iid", "repeats": level.repeats},
         "permutations": level.permutations,
         "bootstrap": level.bootstrap,
         "versions": versions(),
-    }
-    read = given.read
-    return {
-        "name": "judgments",
-        "metric": label,
-        "systems": tuple(judged.systems),
-        "designs": {name: REJUDGED[name] for name in scores},
-        "scores": scores,
-        "relevance": rule,
-        "null": null,
-        "skipped": dict(skipped),
-        "assumed": read.relevance,
-        "notes": tuple(dict.fromkeys((*read.tests, *read.train, *read.runs))),
-        "card": card,
-        **measured,
     }
 
 
@@ -147,7 +146,7 @@ def _rejudged(
     metrics: Iterable[str],
     designs: Sequence[str] | None,
     seed: int,
-    skipped: dict[str, str],
+    attempts: Attempts,
 ) -> dict[str, tuple[Scores, ...]]:
     """Judge given lists in several ways; only the first design must succeed."""
     for name in designs or ():
@@ -156,7 +155,7 @@ def _rejudged(
     scores: dict[str, tuple[Scores, ...]] = {}
     for name in wanted:
         measure = partial(_scores_of_design, judged, name, list(metrics), seed)
-        result = measure() if name == wanted[0] else tried(skipped, f"design {name}", measure)
+        result = measure() if name == wanted[0] else attempts.attempt(f"design {name}", measure)
         if result is not None:
             scores[name] = (result,)
     return scores
@@ -206,7 +205,7 @@ def _null_of_lists(
     return NullExperiment(pl.DataFrame(rows, schema=schema), ("iid",), repeats, LEVEL, (note,))
 
 
-def _means(scores: Scores, kind: str, repeat: int, design: str) -> list[dict[str, Any]]:
+def _means(scores: Scores, kind: str, repeat: int, design: str) -> list[dict[str, object]]:
     chance = scores.random()
     return [
         {

@@ -1,18 +1,18 @@
-"""`Found`: everything that an audit measured, before it is put into words."""
+"""`Measurements`: all that an audit measured, before it is put into words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Self
 
 import numpy as np
 import polars as pl
 
+from unskew.auditing.analyses import LEVEL, ListAnalyses, ScoreAnalyses
 from unskew.auditing.null import NullExperiment
 from unskew.auditing.true_scores import Truth
-from unskew.bias.decomposition import Margins
 from unskew.bias.describe import BiasReport
 from unskew.checks import choose
 from unskew.data.overview import Summary
@@ -22,26 +22,15 @@ from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.report.result import Result
 from unskew.splits.diagnose import SplitAudit
-from unskew.stats.comparison import Comparison
-from unskew.stats.discrimination import DiscriminativePower
 from unskew.stats.distributions import student_t_quantile
-from unskew.stats.order_agreement import Agreement
-from unskew.stats.order_stability import Stability
 from unskew.stats.pairing import paired
-from unskew.stats.robustness_result import Robustness
-from unskew.stats.sample_sizes import SampleSize
-from unskew.unbiased.estimates import Estimates
-from unskew.unbiased.hidden_bias import Sensitivity
-from unskew.unbiased.judgment_budget import JudgmentsNeeded
-from unskew.unbiased.strata_report import StrataReport
 
-LEVEL = 0.95
 NUMBERS = ("value", "low", "high", "random")
 
 
-@dataclass(frozen=True, eq=False)
-class Found(Result):
-    """What an audit measured; what could not be measured is None, and stands in `skipped`."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AuditFacts:
+    """What was audited and how, and what was measured of the data themselves."""
 
     name: str
     """What the data are called."""
@@ -50,42 +39,37 @@ class Found(Result):
     systems: tuple[str, ...]
     designs: Mapping[str, str]
     """By name: what is done. The first one is the common design."""
-    scores: Mapping[str, tuple[Scores, ...]] = field(repr=False)
+    scores: Mapping[str, tuple[Scores, ...]]
     """By design: the scores of each split."""
     relevance: Relevance
     data: Summary | None = None
     bias: BiasReport | None = None
     splits: Mapping[str, SplitAudit] = field(default_factory=dict)
     """By protocol: what its first split did."""
-    comparison: Comparison | None = None
-    """All pairs of systems under the common design, all metrics."""
-    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
-    """By design: all pairs of systems, by `metric`."""
-    agreement: Agreement | None = None
-    flips: Stability | None = None
-    """Pairs of systems over designs, by `metric`."""
-    choices: Stability | None = None
-    """What moves the order: design, metric or cutoff."""
     null: NullExperiment | None = None
-    margins: Margins | None = None
-    power: DiscriminativePower | None = None
-    users_needed: SampleSize | None = None
-    sparsity: Robustness | None = None
-    popularity: Robustness | None = None
-    estimates: Estimates | None = None
-    sensitivity: Sensitivity | None = None
-    judgments_needed: JudgmentsNeeded | None = None
-    strata: StrataReport | None = None
     truth: Truth | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     """What was not done, and why."""
     assumed: tuple[str, ...] = ()
     """What was assumed because nobody said it."""
     notes: tuple[str, ...] = ()
-    """What was noted when the data were read; see also `remarks`."""
-    card: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """What was noted when the data were read; see also `Measurements.remarks`."""
+    card: Mapping[str, object] = field(default_factory=dict)
     """Everything from which the numbers can be derived again."""
-    plans: tuple[Plan, ...] = field(default=(), repr=False)
+    command: str = ""
+    """The command that makes the report again from the same data."""
+    plans: tuple[Plan, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
+    """All that an audit measured; what could not be measured is None, and stands in `skipped`."""
+
+    @classmethod
+    def of(cls, facts: AuditFacts, of_scores: ScoreAnalyses, of_lists: ListAnalyses) -> Self:
+        """Put the parts together, whose fields this class inherits."""
+        parts = (facts, of_scores, of_lists)
+        return cls(**{one.name: getattr(part, one.name) for part in parts for one in fields(part)})
 
     @property
     def common(self) -> str:
@@ -178,12 +162,12 @@ def _with_interval(parts: Sequence[Scores], metric: str) -> dict[str, Interval]:
     n = len(values)
     label = both.label(metric)
     means = [part.averages() for part in parts]
-    found: dict[str, Interval] = {}
+    intervals: dict[str, Interval] = {}
     for at, system in enumerate(both.systems):
         mean = float(np.mean([one[system][label].value for one in means]))
-        found[system] = (mean, None, None)
+        intervals[system] = (mean, None, None)
         if n > 1:
             spread = float(values[:, at].std(ddof=1)) / n**0.5
             half = student_t_quantile((1 + LEVEL) / 2, n - 1) * spread
-            found[system] = (mean, mean - half, mean + half)
-    return found
+            intervals[system] = (mean, mean - half, mean + half)
+    return intervals

@@ -1,64 +1,202 @@
-"""An audit of ratings, while it is made: splits, runs, the null experiment, lists, the truth."""
+"""`audit`: run systems under several designs, and tell which conclusions can be trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import partial
 
 import numpy as np
-import polars as pl
 
-from unskew.arrays import frozen
 from unskew.auditing import truth_sources
 from unskew.auditing.analyses import (
-    Findings,
-    Progress,
-    Rules,
-    at_least,
-    check_worth,
-    only,
-    orders_systems,
-    refuse,
-    tried,
+    LEVEL,
+    Analysis,
+    Attempts,
+    analyse_lists,
+    analyse_scores,
+    with_metrics,
 )
-from unskew.auditing.designs import Level, Way, plan_of_level, plans_of, ways_of_level, ways_of_plan
-from unskew.auditing.measurements import LEVEL
+from unskew.auditing.designs import (
+    LEVELS,
+    AuditDesign,
+    Level,
+    designs_of_level,
+    designs_of_plan,
+    plan_of_level,
+    plans_of,
+)
+from unskew.auditing.given_lists import audit_lists
+from unskew.auditing.measurements import AuditFacts
 from unskew.auditing.null import NullExperiment, null_experiment
+from unskew.auditing.reproduction import PLAN_COMMAND, Choices, ratings_command
+from unskew.auditing.request import (
+    Progress,
+    Request,
+    Rules,
+    TrainingRequest,
+    check_absent,
+    check_ordering_metric,
+    check_worth,
+    least_liked,
+)
+from unskew.auditing.result import Audit
+from unskew.auditing.trained_systems import TrainedSystem
 from unskew.auditing.true_scores import Truth
-from unskew.bias.describe import describe_bias
+from unskew.bias.describe import BiasReport, describe_bias
+from unskew.checks import checked, choose
 from unskew.data.catalog import load
 from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
 from unskew.data.ratings import Ratings
+from unskew.data.relevance import Relevance, Rule
 from unskew.data.stored import data_key
+from unskew.engine.files import temporary_folder
 from unskew.engine.store import Store, key_of
 from unskew.engine.versions import versions
-from unskew.errors import SettingError, UnskewError
-from unskew.evaluation.scores import Scores, system_of
-from unskew.experiment.execution import run_plan
+from unskew.errors import SettingError, UnskewError, quietly
+from unskew.evaluation.scores import Scores
+from unskew.experiment.execution import RunProgress, run_plan
 from unskew.experiment.plan import Plan
-from unskew.experiment.task import is_storable
-from unskew.judging.judged import Judged, judge
-from unskew.judging.rank import rank
+from unskew.judging.judged import Judged, as_judged, judge
 from unskew.recommend.model import Algorithm
 from unskew.runs import Run
 from unskew.splits.diagnose import SplitAudit, diagnose_split
 from unskew.splits.split import Split
 from unskew.targets.designs import AllItems
-from unskew.targets.lists import TargetLists
 from unskew.worlds.worlds import World
 
-DEPTH = 100
-"""How deep the lists are that estimates, strata and robustness look at."""
 TRIED = 50
 """On the ratings of so many users it is tried whether a system can be trained at all."""
 TRUE_METRICS = ("P@10", "anti-P@10", "nDCG@10")
 """What the truth is told of, beside the metric that orders the systems."""
 
 
-def _trainable(plan: Plan, ratings: Ratings, skipped: dict[str, str]) -> Plan:
+@checked
+def audit(
+    data: object = None,
+    plan: Plan | str = "default",
+    *,
+    judgments: object = None,
+    runs: object = None,
+    train: object = None,
+    random: object = None,
+    liked: float | None = None,
+    above: float | None = None,
+    gain: Rule = "rating",
+    loss: Rule = "levels",
+    relevance: Relevance | str | None = None,
+    algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None = None,
+    designs: Sequence[str] | None = None,
+    metric: str | None = None,
+    seed: int | None = None,
+    repeats: int | None = None,
+    permutations: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Audit:
+    """Evaluate systems under several designs and tell how far to trust what comes out.
+
+    Parameters
+    ----------
+    data
+        Ratings, a file, the name of a data set, a `Dataset` or a `World`. Where the truth is known
+        (a world, random ratings), it is set beside what is observed. Or judged data (`judge`), as
+        `judgments` and `runs` together.
+    plan
+        A level, `quick`, `default` or `thorough`, or a plan of your own: its splits, targets and
+        interventions are the designs, the first of them the common one.
+    judgments, runs, train
+        Instead of data: test ratings, the ranked lists of systems by name, and, where known, the
+        training ratings. What needs training is left out, which the report says.
+    random
+        Ratings of randomly chosen items, where the data have none of their own.
+    liked, above, gain, loss, relevance
+        How a rating is taken, as in `evaluate`; 4 and more are liked on a 1-5 scale unless given.
+        Ratings below 0 need a gain that is not the rating itself, such as `gain="binary"`.
+    algorithms
+        Systems to run, as objects or by name, instead of those of the level.
+    designs
+        Names of `DESIGNS`, the first of them the common one; all unless given.
+    metric
+        What orders the systems: P@10, or the first metric of a plan, unless given.
+    seed
+        Everything random follows from it; 0, or the plan's own, unless given.
+    repeats, permutations
+        Of the null experiment and of the significance tests, instead of the level's.
+    store
+        A folder that keeps what is finished: an audit that was stopped goes on where it was.
+    workers
+        Processes side by side; never changes a number.
+    progress
+        Called with the stage, how much is done, and of how much.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.auditing.run import audit
+    >>> shop = us.world("shop", users=60, items=40, seed=3)
+    >>> result = audit(shop, "quick", algorithms=["random", "popularity"],
+    ...                designs=["all-items", "test-targets"], repeats=2, permutations=200)
+    >>> result
+    Audit(shop: 2 systems, 2 designs)
+    >>> result.order()
+    ['popularity', 'random']
+    """
+    level = LEVELS["default" if isinstance(plan, Plan) else choose("level", plan, LEVELS)]
+    if repeats is not None:
+        level = replace(level, repeats=repeats)
+    if permutations is not None:
+        level = replace(level, permutations=permutations)
+    request = Request(
+        level=level,
+        designs=designs,
+        metric=metric,
+        seed=seed,
+        progress=progress or (lambda _stage, _done, _total: None),
+    )
+    with quietly(), ExitStack() as stack:
+        if isinstance(data, Judged):
+            judgments, data = data, None
+        if runs is not None or judgments is not None:
+            absent = {"data": data, "random": random, "algorithms": algorithms, "store": store}
+            check_absent(absent, "is for ratings: leave it out with judgments and runs")
+            if workers != 1:
+                raise SettingError("workers is for ratings: lists that are given take one process")
+            if judgments is None or (runs is None and not isinstance(judgments, Judged)):
+                raise SettingError("give both judgments=… and runs=…")
+            if isinstance(plan, Plan):
+                raise SettingError("a plan is for ratings: name a level with judgments and runs")
+            judged = as_judged(
+                judgments,
+                runs,
+                seed=seed or 0,
+                train=train,
+                liked=liked,
+                above=above,
+                gain=gain,
+                loss=loss,
+                relevance=relevance,
+            )
+            return audit_lists(judged, request)
+        if data is None:
+            raise SettingError("give ratings, or judgments=… and runs=…")
+        check_absent({"train": train}, "is for judgments and runs: an audit of ratings splits them")
+        folder = stack.enter_context(temporary_folder()) if store is None else store
+        training = TrainingRequest(
+            rules=Rules(liked, above, gain, loss, relevance),
+            algorithms=algorithms,
+            random=random,
+            store=Store.open(folder),
+            workers=workers,
+        )
+        return RatingsAudit.of(data, plan, request, training).carry_out()
+
+
+def _trainable(plan: Plan, ratings: Ratings, attempts: Attempts) -> Plan:
     """Leave out systems that cannot be trained on ratings below 0, and say which and why."""
     if ratings.value.min() >= 0:
         return plan
@@ -66,235 +204,240 @@ def _trainable(plan: Plan, ratings: Ratings, skipped: dict[str, str]) -> Plan:
     part = ratings.take(np.isin(ratings.user, few))
     systems = {}
     for name, one in plan.systems.items():
-        made = tried(skipped, f"system {name}", partial(one.fit, part, plan.seed))
-        if made is not None:
+        if attempts.attempt(f"system {name}", partial(one.fit, part, plan.seed)) is not None:
             systems[name] = one
     return replace(plan, algorithms=systems)
 
 
 @dataclass(frozen=True, eq=False)
-class _Lists:
-    """The lists of all systems on one split: what is looked at more closely."""
+class _Chosen:
+    """What is run: a plan of all systems, and its designs."""
 
-    split: Split
-    runs: Mapping[str, Run]
+    plan: Plan
+    designs: Sequence[AuditDesign]
+    assumed: Sequence[str]
+    is_user_plan: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """An audit of ratings, while it is made."""
+def _chosen(
+    source: World | Dataset,
+    plan: Plan | str,
+    request: Request,
+    training: TrainingRequest,
+    attempts: Attempts,
+) -> _Chosen:
+    """Return the plan and designs of a level, or of the user's plan."""
+    ratings, rules, seed = source.ratings, training.rules, request.seed
+    algorithms = training.algorithms
+    if isinstance(plan, Plan):
+        absent = {"algorithms": algorithms, "designs": request.designs}
+        check_absent(absent, "is in the plan already")
+        rule = plan.relevance
+        assumed: list[str] = []
+        if rules.stated:
+            rule, assumed = rules.of(ratings, source.liked)
+        plan = replace(plan, relevance=rule, seed=plan.seed if seed is None else seed)
+        return _Chosen(plan, designs_of_plan(plan), assumed, True)
+    rule, assumed = rules.of(ratings, source.liked)
+    check_worth(ratings, rule)
+    plan = plan_of_level(request.level, rule, algorithms, 0 if seed is None else seed)
+    if algorithms is None:
+        plan = _trainable(plan, ratings, attempts)
+    names = None if request.designs is None else list(request.designs)
+    return _Chosen(plan, designs_of_level(request.level, names), assumed, False)
 
-    source: object
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RatingsAudit:
+    """An audit of ratings, while it runs: splits, runs, the null experiment, lists, the truth."""
+
+    source: World | Dataset
     """What the user gave, as a data set or world."""
-    name: str
     ratings: Ratings
     known: truth_sources.Source | None
     """Where the truth is known."""
     plan: Plan
-    ways: tuple[Way, ...]
+    designs: tuple[AuditDesign, ...]
     metric: str
     level: Level
     store: Store
     workers: int
-    told: Progress
-    skipped: dict[str, str]
+    progress: Progress
+    attempts: Attempts
     assumed: tuple[str, ...]
-    own_plan: bool
+    is_user_plan: bool
 
     @classmethod
     def of(
-        cls,
-        data: object,
-        plan: Plan | str,
-        level: Level,
-        random: object,
-        rules: Rules,
-        algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None,
-        designs: Sequence[str] | None,
-        metric: str | None,
-        seed: int | None,
-        store: Store,
-        workers: int,
-        told: Progress,
-    ) -> Job:
-        """Find out what to do."""
-        told("reading", 0, 1)
+        cls, data: object, plan: Plan | str, request: Request, training: TrainingRequest
+    ) -> RatingsAudit:
+        """Read the data and choose what to run."""
+        request.progress("reading", 0, 1)
         source = data if isinstance(data, World) else load(data)
         ratings = source.ratings
         if not len(ratings):
             raise SettingError("there are no ratings to audit")
-        assumed: list[str] = []
-        skipped: dict[str, str] = {}
-        if isinstance(plan, Plan):
-            refuse({"algorithms": algorithms, "designs": designs}, "is in the plan already")
-            rule = plan.relevance
-            if rules.stated:
-                rule, assumed = rules.of(ratings, source.liked)
-            plan = replace(plan, relevance=rule, seed=plan.seed if seed is None else seed)
-            ways, own = ways_of_plan(plan), True
-        else:
-            rule, assumed = rules.of(ratings, source.liked)
-            check_worth(ratings, rule)
-            names = None if designs is None else list(designs)
-            plan = plan_of_level(level, rule, algorithms, 0 if seed is None else seed)
-            if algorithms is None:
-                plan = _trainable(plan, ratings, skipped)
-            ways, own = ways_of_level(level, names), False
-        if len(plan.systems) < 2:
+        attempts = Attempts()
+        chosen = _chosen(source, plan, request, training, attempts)
+        shared = chosen.plan
+        if len(shared.systems) < 2:
             raise SettingError("an audit compares systems: give at least two")
-        label = orders_systems(metric or str(plan.metrics[0]))
-        if label not in plan.metrics:
-            plan = replace(plan, metrics=(label, *plan.metrics))
+        metric = check_ordering_metric(request.metric or str(shared.metrics[0]))
+        if metric not in shared.metrics:
+            shared = replace(shared, metrics=(metric, *shared.metrics))
         known = None
-        if isinstance(source, World) or random is not None or source.random is not None:
-            known = truth_sources.source_of(source, random, None, None, "to-training", plan)
+        if isinstance(source, World) or training.random is not None or source.random is not None:
+            known = truth_sources.source_of(
+                source, training.random, None, None, "to-training", shared
+            )
             ratings = known.ratings
         return cls(
-            source,
-            source.name,
-            ratings,
-            known,
-            plan,
-            tuple(ways),
-            label,
-            level,
-            store,
-            workers,
-            told,
-            skipped,
-            tuple(assumed),
-            own,
+            source=source,
+            ratings=ratings,
+            known=known,
+            plan=shared,
+            designs=tuple(chosen.designs),
+            metric=metric,
+            level=request.level,
+            store=training.store,
+            workers=training.workers,
+            progress=request.progress,
+            attempts=attempts,
+            assumed=tuple(chosen.assumed),
+            is_user_plan=chosen.is_user_plan,
         )
 
-    def done(self) -> dict[str, Any]:
-        """Do everything; return the fields of `Found`."""
-        self.told("reading", 1, 1)
-        possible, splits = self._possible()
-        plans = plans_of(possible, self.plan)
+    def carry_out(self) -> Audit:
+        """Do everything."""
+        self.progress("reading", 1, 1)
+        designs, splits = self._possible()
+        plans = plans_of(designs, self.plan)
         scores = self._scores(plans)
-        null = self._null([way for way in possible if self._may_be_null(way)])
-        lists, true = self._lists(possible, splits)
-        found = Findings(self.metric, self.level, self.plan.seed, self.skipped, self.told)
-        mar = self.known.random if isinstance(self.known, truth_sources.Sampled) else None
-        dataset = Dataset(
-            self.name,
+        null = self._null([one for one in designs if self._may_be_null(one)])
+        runs, true = self._lists(designs, splits)
+        judged = self._judged(splits[_split_key(designs[0])], runs)
+        analysis = Analysis(self.metric, self.level, self.plan.seed, self.attempts, self.progress)
+        of_scores = analyse_scores(analysis, scores)
+        of_lists = analyse_lists(analysis, judged, self._random)
+        data = summary(self._dataset())
+        bias = self.attempts.attempt("bias", self._bias)
+        facts = AuditFacts(
+            name=self.source.name,
+            metric=self.metric,
+            systems=tuple(self.plan.systems),
+            designs={one.name: one.about for one in designs},
+            scores=scores,
+            relevance=self.plan.relevance,
+            data=data,
+            bias=bias,
+            splits=_split_audits(designs, splits),
+            null=null,
+            truth=self._truth(scores, true),
+            skipped=dict(self.attempts.failures),
+            assumed=self.assumed,
+            notes=tuple(dict.fromkeys(self.ratings.notes)),
+            card=self._card(),
+            command=self._command(designs),
+            plans=tuple(plans),
+        )
+        return Audit.of(facts, of_scores, of_lists)
+
+    # The data
+
+    @property
+    def _random(self) -> Ratings | None:
+        """Ratings of randomly chosen items, where there are any."""
+        return self.known.random if isinstance(self.known, truth_sources.Sampled) else None
+
+    def _dataset(self) -> Dataset:
+        return Dataset(
+            self.source.name,
             self.ratings,
-            mar,
-            self.source.scale,  # type: ignore[attr-defined]
+            self._random,
+            self.source.scale,
             self.plan.relevance.threshold,
             notes=self.ratings.notes,
         )
-        least = at_least(self.plan.relevance, self.ratings)
-        of_bias: Any = self.source if isinstance(self.source, World) else self.ratings
-        measured = {
-            **found.of_scores(scores),
-            **found.of_lists(self._judged(lists), mar),
-            "data": summary(dataset),
-            "bias": found.tried("bias", lambda: describe_bias(of_bias, liked=least, random=mar)),
-            "splits": self._audits(possible, splits),
-            "truth": self._truth(scores, true),
-        }
-        return {
-            "name": self.name,
-            "metric": self.metric,
-            "systems": tuple(self.plan.systems),
-            "designs": {way.name: way.about for way in possible},
-            "scores": scores,
-            "relevance": self.plan.relevance,
-            "null": null,
-            "skipped": dict(self.skipped),
-            "assumed": self.assumed,
-            "notes": tuple(dict.fromkeys(self.ratings.notes)),
-            "card": self._card(),
-            "plans": tuple(plans),
-            **measured,
-        }
 
-    def _judged(self, lists: _Lists) -> Judged:
-        """Lay the lists over the judgments of their split, once for all that is measured."""
-        return judge(
-            lists.split.test,
-            lists.runs,
-            train=lists.split.train,
-            relevance=self.plan.relevance,
-            seed=self.plan.seed,
-        )
+    def _bias(self) -> BiasReport:
+        source = self.source if isinstance(self.source, World) else self.ratings
+        liked = least_liked(self.plan.relevance, self.ratings)
+        return describe_bias(source, liked=liked, random=self._random)
 
     # What can be done at all
 
-    def _possible(self) -> tuple[list[Way], dict[str, Split]]:
+    def _possible(self) -> tuple[list[AuditDesign], dict[str, Split]]:
         """Return the designs that these data allow, and the first split of each protocol."""
         splits: dict[str, Split] = {}
         possible = []
-        for way in self.ways:
+        for design in self.designs:
             try:
-                key = key_of(way.split.describe())
+                key = _split_key(design)
                 if key not in splits:
-                    if way.split.name == "temporal" and self.ratings.time is None:
+                    if design.split.name == "temporal" and self.ratings.time is None:
                         raise SettingError("needs time stamps")
-                    splits[key] = next(iter(way.split.each(self.ratings, self.plan.seed)))
-                judged = way.view.apply(splits[key], self.plan.seed)
-                way.view.targets.lists(judged, self.plan.relevance, seed=self.plan.seed)
+                    splits[key] = next(iter(design.split.each(self.ratings, self.plan.seed)))
+                judged = design.view.apply(splits[key], self.plan.seed)
+                design.view.targets.lists(judged, self.plan.relevance, seed=self.plan.seed)
             except UnskewError as problem:
-                if way is self.ways[0]:
+                if design is self.designs[0]:
                     raise
-                self.skipped[f"design {way.name}"] = str(problem)
+                self.attempts.failures[f"design {design.name}"] = str(problem)
                 continue
-            possible.append(way)
+            possible.append(design)
         return possible, splits
 
     # Running
 
-    def _scores(self, plans: Mapping[Plan, Sequence[Way]]) -> dict[str, tuple[Scores, ...]]:
-        total = len(plans) * (len(self.plan.systems) + 1)
-        done = 0
-        found: dict[str, tuple[Scores, ...]] = {}
-        for plan, ways in plans.items():
-            before = done
+    def _scores(self, plans: Mapping[Plan, Sequence[AuditDesign]]) -> dict[str, tuple[Scores, ...]]:
+        """Return the scores of each split, by design."""
+        step = len(self.plan.systems) + 1
+        total, done = len(plans) * step, 0
+        scores: dict[str, tuple[Scores, ...]] = {}
+        for plan, designs in plans.items():
 
-            def moved(state: Any, before: int = before) -> None:
+            def moved(state: RunProgress, before: int = done) -> None:
                 share = state.done / max(state.total, 1)
-                step = len(self.plan.systems) + 1
-                self.told("designs", before + round(share * step), total)
+                self.progress("designs", before + round(share * step), total)
 
             results = run_plan(
                 self.ratings, plan, store=self.store.home, workers=self.workers, progress=moved
             )
-            done += len(self.plan.systems) + 1
-            self.told("designs", done, total)
-            for way in ways:
-                found[way.name] = tuple(part.scores for part in results if part.view == way.view)
-        return {way.name: found[way.name] for way in self.ways if way.name in found}
+            done += step
+            self.progress("designs", done, total)
+            for one in designs:
+                scores[one.name] = tuple(part.scores for part in results if part.view == one.view)
+        return {one.name: scores[one.name] for one in self.designs if one.name in scores}
 
-    def _may_be_null(self, way: Way) -> bool:
+    def _may_be_null(self, design: AuditDesign) -> bool:
         """Tell whether the null experiment looks at a design.
 
         Designs on intervened test parts would train every system once more, and time says nothing
         on null data.
         """
-        return way.view.intervention is None and way.split.name != "temporal"
+        return design.view.intervention is None and design.split.name != "temporal"
 
-    def _null(self, ways: Sequence[Way]) -> NullExperiment | None:
+    def _null(self, designs: Sequence[AuditDesign]) -> NullExperiment | None:
         if len(np.unique(self.ratings.value)) < 2:
-            self.skipped["null experiment"] = (
+            self.attempts.failures["null experiment"] = (
                 "all ratings have the same value: drawing them anew changes nothing"
             )
             return None
-        if not ways:
-            self.skipped["null experiment"] = "no design without an intervention"
+        if not designs:
+            self.attempts.failures["null experiment"] = "no design without an intervention"
             return None
         plans = {
-            way.name: replace(
+            one.name: replace(
                 self.plan,
-                split=way.split,
-                targets=way.view.targets,
-                judgments=way.view.judgments,
+                split=one.split,
+                targets=one.view.targets,
+                judgments=one.view.judgments,
                 interventions=(),
             )
-            for way in ways
+            for one in designs
         }
 
-        def made(plans: Mapping[str, Plan]) -> NullExperiment:
+        def run(plans: Mapping[str, Plan]) -> NullExperiment:
             return null_experiment(
                 self.ratings,
                 plans,
@@ -302,98 +445,94 @@ class Job:
                 self.level.repeats,
                 store=self.store.home,
                 workers=self.workers,
-                progress=lambda done, total: self.told("null experiment", done, total),
+                progress=lambda done, total: self.progress("null experiment", done, total),
             )
 
-        whole = tried(self.skipped, "null experiment", lambda: made(plans))
+        whole = self.attempts.attempt("null experiment", lambda: run(plans))
         if whole is not None or len(plans) == 1:
             return whole
         # A redrawn test part can lack what a design needs: the common one is tried alone.
-        first = ways[0].name
-        alone = tried(self.skipped, "null experiment", lambda: made({first: plans[first]}))
+        first = designs[0].name
+        alone = self.attempts.attempt("null experiment", lambda: run({first: plans[first]}))
         if alone is not None:
-            why = self.skipped.pop("null experiment")
-            self.skipped[f"null experiment beyond {first}"] = why
+            why = self.attempts.failures.pop("null experiment")
+            self.attempts.failures[f"null experiment beyond {first}"] = why
         return alone
 
     def _lists(
-        self, ways: Sequence[Way], splits: Mapping[str, Split]
-    ) -> tuple[_Lists, dict[str, Scores]]:
-        """Train every system once more on each first split: its lists, and its true scores."""
-        common = key_of(ways[0].split.describe())
-        wanted = {key_of(way.split.describe()): way.split for way in ways}
+        self, designs: Sequence[AuditDesign], splits: Mapping[str, Split]
+    ) -> tuple[dict[str, Run], dict[str, Scores]]:
+        """Train every system once more on each first split.
+
+        Return its lists under the common design, and by design its true scores, where they are
+        known.
+        """
+        common = _split_key(designs[0])
+        splitters = {_split_key(one): one.split for one in designs}
         if self.known is None:
-            wanted = {common: wanted[common]}
+            splitters = {common: splitters[common]}
         runs: dict[str, Run] = {}
         true: dict[str, dict[str, Scores]] = {}
-        data = data_key(self.ratings)
-        steps, done = len(wanted) * len(self.plan.systems), 0
-        for key, splitter in wanted.items():
+        key_of_data = data_key(self.ratings)
+        steps, done = len(splitters) * len(self.plan.systems), 0
+        for key, splitter in splitters.items():
             split = splits[key]
             lists = AllItems().lists(split, self.plan.relevance, seed=self.plan.seed)
-            for label, one in self.plan.systems.items():
-                trained = _Trained(self, key, splitter, split, label, one, data)
+            for label in self.plan.systems:
+                system = TrainedSystem(self.plan, self.store, key_of_data, splitter, split, label)
                 if key == common:
-                    runs[label] = trained.run(lists)
+                    runs[label] = system.run(lists)
                 if self.known is not None:
-                    true.setdefault(key, {})[label] = trained.true(self.known)
+                    true.setdefault(key, {})[label] = system.true(self.known)
                 done += 1
-                self.told("lists", done, steps)
-        joined = {
-            key: replace(
-                next(iter(of.values())),
-                systems={label: scores.systems[label] for label, scores in of.items()},
-                notes=(),
-            )
-            for key, of in true.items()
+                self.progress("lists", done, steps)
+        joined = {key: _joined(of_split) for key, of_split in true.items()}
+        by_design = {
+            one.name: joined[_split_key(one)] for one in designs if _split_key(one) in joined
         }
-        by_way = {
-            way.name: joined[key_of(way.split.describe())]
-            for way in ways
-            if key_of(way.split.describe()) in joined
-        }
-        return _Lists(splits[common], runs), by_way
+        return runs, by_design
+
+    def _judged(self, split: Split, runs: Mapping[str, Run]) -> Judged:
+        """Lay the lists over the judgments of their split, once for all that is measured."""
+        return judge(
+            split.test,
+            runs,
+            train=split.train,
+            relevance=self.plan.relevance,
+            seed=self.plan.seed,
+        )
 
     def _truth(
         self, scores: Mapping[str, tuple[Scores, ...]], true: Mapping[str, Scores]
     ) -> Truth | None:
         if self.known is None:
             return None
-        shown = [one for one in (self.metric, *TRUE_METRICS) if one in self.plan.metrics]
+        metrics = [one for one in (self.metric, *TRUE_METRICS) if one in self.plan.metrics]
         return Truth(
             self.known.name,
-            {name: (only(scores[name][0], shown),) for name in true},
-            {name: (only(one, shown),) for name, one in true.items()},
+            {name: (with_metrics(scores[name][0], metrics),) for name in true},
+            {name: (with_metrics(one, metrics),) for name, one in true.items()},
             self.level.bootstrap,
             LEVEL,
             self.plan.seed,
         )
 
-    # What is told of it
+    # What is written down
 
-    def _audits(self, ways: Sequence[Way], splits: Mapping[str, Split]) -> dict[str, SplitAudit]:
-        """Tell what the first split of each protocol did."""
-        different = {key_of(way.split.describe()): way.split for way in ways}
-        names = [one.name for one in different.values()]
-        return {
-            one.name if names.count(one.name) == 1 else repr(one): diagnose_split(splits[key])
-            for key, one in different.items()
-        }
-
-    def _card(self) -> dict[str, Any]:
+    def _card(self) -> dict[str, object]:
         return {
             "data": {
-                "name": self.name,
+                "name": self.source.name,
                 "ratings": len(self.ratings),
                 "users": len(self.ratings.users),
                 "items": len(self.ratings.items),
                 "fingerprint": self.ratings.fingerprint,
             },
             "truth": None if self.known is None else self.known.name,
-            "level": "plan" if self.own_plan else self.level.name,
+            "level": "plan" if self.is_user_plan else self.level.name,
             "designs": {
-                way.name: {"split": way.split.describe(), **way.view.describe()}
-                for way in self.ways
+                one.name: {"split": one.split.describe(), **one.view.describe()}
+                for one in self.designs
             },
             "algorithms": {name: one.describe() for name, one in self.plan.systems.items()},
             "relevance": self.plan.relevance.describe(),
@@ -409,110 +548,39 @@ class Job:
             "versions": versions(),
         }
 
-
-@dataclass(frozen=True, eq=False)
-class _Trained:
-    """One system on one split; trained when something is asked that the store does not hold."""
-
-    job: Job
-    key: str
-    splitter: Any
-    split: Split
-    label: str
-    system: Algorithm
-    data: str
-
-    @cached_property
-    def model(self) -> Any:
-        """The model that the designs judged: the same stream of chance."""
-        made = key_of({"split": self.splitter.draw_key})
-        return truth_sources.fit_all(
-            {self.label: self.system}, self.split.train, self.job.plan.seed, made, 0
-        )[self.label]
-
-    def _told(self, what: str, more: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all that determines something made of this model: its key, and its card."""
-        plan = self.job.plan
-        return {
-            "what": what,
-            "data": self.data,
-            "split": self.splitter.describe(),
-            "fold": 0,
-            "seed": plan.seed,
-            "algorithm": self.system.describe(),
-            "ties": plan.ties,
-            **more,
-            "versions": versions(),
-        }
-
-    def _kept(self, told: Mapping[str, Any], make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
-        """Return a table from the store, or make and keep it."""
-        if not is_storable(self.job.plan, self.label):
-            return make()
-        key, store = key_of(told), self.job.store
-        if store.has(key):
-            return store.get(key)[0]
-        table = make()
-        store.put(key, table, {**told, "label": str(told["what"]), "system": self.label})
-        return table
-
-    def run(self, lists: TargetLists) -> Run:
-        """Return the best items of every user."""
-        plan = self.job.plan
-
-        def make() -> pl.DataFrame:
-            made = rank(self.model, lists, DEPTH, ties=plan.ties, seed=plan.seed)
-            owner = np.repeat(np.arange(len(lists), dtype=np.int32), made.depth)
-            return pl.DataFrame({"list": owner, "item": made.item, "score": made.score})
-
-        table = self._kept(self._told("run", {"depth": DEPTH}), make)
-        held = np.bincount(table["list"].to_numpy(), minlength=len(lists))
-        return Run(
-            lists.ids,
-            lists.tests.items,
-            frozen(np.append(0, np.cumsum(held))),
-            frozen(table["item"].to_numpy()),
-            frozen(table["score"].to_numpy()),
+    def _command(self, designs: Sequence[AuditDesign]) -> str:
+        if self.is_user_plan:
+            return PLAN_COMMAND
+        choices = Choices(
+            level=self.level.name,
+            designs=[one.name for one in designs],
+            metric=self.metric,
+            relevance=self.plan.relevance,
+            seed=self.plan.seed,
         )
+        return ratings_command(choices, [one.name for one in self.plan.systems.values()])
 
-    def true(self, known: truth_sources.Source) -> Scores:
-        """Return what the truth says of it."""
-        plan = self.job.plan
-        labels = tuple(str(name) for name in plan.metrics)
-        of: Any = known.random.fingerprint if isinstance(known, truth_sources.Sampled) else None
-        if isinstance(known, truth_sources.Simulated):
-            of = known.world.describe()
-        told = self._told(
-            "truth",
-            {
-                "truth": of,
-                "name": known.name,
-                "metrics": list(labels),
-                "users": plan.users,
-                "relevance": plan.relevance.describe(),
-            },
-        )
 
-        def make() -> pl.DataFrame:
-            scores = known.judge({self.label: self.model}, self.split.train, plan)
-            own = scores.systems[self.label]
-            columns = {
-                f"of {name}": column for name, column in zip(labels, own.values, strict=True)
-            }
-            columns |= {f"of {labels[row]}/den": den for row, den in own.den.items()}
-            lists = scores.lists.rename(lambda name: f"list {name}")
-            return lists.with_columns(depth=own.depth, **columns)
+def _split_key(design: AuditDesign) -> str:
+    return key_of(design.split.describe())
 
-        table = self._kept(told, make)
-        lists = table.select(pl.col("^list .*$")).rename(lambda name: name.removeprefix("list "))
-        own = table.select(pl.exclude("^list .*$")).rename(lambda name: name.removeprefix("of "))
-        return Scores(
-            labels,
-            {self.label: system_of(own, labels, {})},
-            self.split.train.users,
-            lists,
-            plan.users,
-            plan.undefined,
-            labels,
-            relevance=str(plan.relevance),
-        )
+
+def _split_audits(
+    designs: Sequence[AuditDesign], splits: Mapping[str, Split]
+) -> dict[str, SplitAudit]:
+    """Diagnose the first split of each protocol."""
+    splitters = {_split_key(one): one.split for one in designs}
+    names = [one.name for one in splitters.values()]
+    return {
+        one.name if names.count(one.name) == 1 else repr(one): diagnose_split(splits[key])
+        for key, one in splitters.items()
+    }
+
+
+def _joined(of_split: Mapping[str, Scores]) -> Scores:
+    """Put the scores of single systems on one split together."""
+    return replace(
+        next(iter(of_split.values())),
+        systems={label: scores.systems[label] for label, scores in of_split.items()},
+        notes=(),
+    )

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from unskew.auditing import charts
+from unskew.auditing import blocks, charts
 from unskew.auditing.citations import bibtex
 from unskew.auditing.conclusions import LEAK, answer
-from unskew.errors import UnskewError
-from unskew.report.charts import Figure
+from unskew.auditing.reproduction import plan_toml
 from unskew.report.document import Block, Code, Document, Picture, Section, Words
-from unskew.report.tables import Table
-from unskew.report.text import finite
 
 if TYPE_CHECKING:
-    from unskew.auditing.measurements import Found
+    from unskew.auditing.measurements import Measurements
+    from unskew.splits.diagnose import SplitAudit
+    from unskew.unbiased.estimates import Estimates
+    from unskew.unbiased.hidden_bias import Sensitivity
+    from unskew.unbiased.judgment_budget import JudgmentsNeeded
 
-MOST_ROWS = 300
-"""The most rows of a table: pairs of many systems are cut, and counted."""
 
-
-def document(found: Found) -> Document:
+def document(audit: Measurements) -> Document:
     """Return the report of an audit."""
     parts = (
         _answer,
@@ -39,62 +36,53 @@ def document(found: Found) -> Document:
         _card,
     )
     return Document(
-        f"How far to trust this evaluation: {found.name}",
-        tuple(answer(found)),
-        tuple(_drawable(make(found)) for make in parts),
-        dict(found.card),
-        found.systems,
+        f"How far to trust this evaluation: {audit.name}",
+        tuple(answer(audit)),
+        tuple(blocks.drawable(make(audit)) for make in parts),
+        dict(audit.card),
+        audit.systems,
     )
 
 
-def _drawable(section: Section) -> Section:
-    """Return a section whose figures hold numbers only: JSON has no word for what is none."""
-    blocks = tuple(
-        replace(block, figure=Figure(block.figure.title, finite(dict(block.figure.spec))))
-        if isinstance(block, Picture)
-        else block
-        for block in section.blocks
-    )
-    return replace(section, blocks=blocks)
-
-
-def _answer(found: Found) -> Section:
-    blocks: list[Block] = [
-        _grid("Place and mean place of each system over all designs", found.consensus(), 2),
+def _answer(audit: Measurements) -> Section:
+    content: list[Block] = [
+        blocks.table("Place and mean place of each system over all designs", audit.consensus(), 2),
     ]
-    if found.flips is not None:
-        firm = found.flips.pairs().filter((pl.col("b_wins") == 0) & (pl.col("a_wins") > 0))
-        shown = firm.select("a", "b", "a_wins", "ties", *_there(firm, "a_significant"))
-        blocks.append(
-            _grid("Conclusions that no design contradicts: a beats b", shown, 2)
+    if audit.flips is not None:
+        firm = audit.flips.pairs().filter((pl.col("b_wins") == 0) & (pl.col("a_wins") > 0))
+        shown = firm.select("a", "b", "a_wins", "ties", *blocks.present(firm, "a_significant"))
+        content.append(
+            blocks.table("Conclusions that no design contradicts: a beats b", shown, 2)
             if firm.height
             else Words("No pair of systems keeps its order under all designs.", "warning")
         )
-    blocks += [Words(f"Assumed: {text}.", "warning") for text in found.assumed]
-    blocks += [Words(f"Left out: {what}: {why}.", "plain") for what, why in found.skipped.items()]
+    content += [Words(f"Assumed: {text}.", "warning") for text in audit.assumed]
+    content += [Words(f"Left out: {what}: {why}.", "plain") for what, why in audit.skipped.items()]
     return Section(
         "answer",
         "The answer",
         "Who is best, under how many designs, and how sure: what the rest of the report rests on.",
-        tuple(blocks),
+        tuple(content),
         "audit.md",
     )
 
 
-def _data(found: Found) -> Section:
-    blocks: list[Block] = []
-    if found.data is not None:
-        blocks.append(_facts("The data", found.data.table()))
-        blocks.append(Picture(found.data.figure()))
-    if found.bias is not None:
-        bias = found.bias
-        figure = _drawn(lambda: bias.figure("positive-ratio"))
-        blocks += [Words(line) for line in bias.header()]
+def _data(audit: Measurements) -> Section:
+    content: list[Block] = []
+    if audit.data is not None:
+        content.append(blocks.facts_table("The data", audit.data.table()))
+        content.append(Picture(audit.data.figure()))
+    if audit.bias is not None:
+        bias = audit.bias
+        figure = blocks.figure_or_none(lambda: bias.figure("positive-ratio"))
+        content += [Words(line) for line in bias.header()]
         if figure is not None:
-            blocks.append(Picture(figure))
-        blocks.append(_grid("Share of liked ratings by popularity of the items", bias.bins(), 3))
-    if found.splits:
-        facts = {name: one.describe() for name, one in found.splits.items()}
+            content.append(Picture(figure))
+        content.append(
+            blocks.table("Share of liked ratings by popularity of the items", bias.bins(), 3)
+        )
+    if audit.splits:
+        facts = {name: one.describe() for name, one in audit.splits.items()}
         table = pl.DataFrame(
             [
                 {"split": name, **{k: v for k, v in own.items() if k != "label"}}
@@ -102,77 +90,81 @@ def _data(found: Found) -> Section:
             ],
             infer_schema_length=None,
         )
-        blocks.append(_facts("What the splits did", table))
-        blocks += [words for name, one in found.splits.items() for words in _warnings(name, one)]
-    blocks += [Words(note) for note in found.notes]
+        content.append(blocks.facts_table("What the splits did", table))
+        content += [words for name, one in audit.splits.items() for words in _warnings(name, one)]
+    content += [Words(note) for note in audit.notes]
     return Section(
         "data",
         "The data",
         "How many ratings there are, how unequally they fall on items, and "
         "whether the splits leak: an evaluation cannot be better than its data.",
-        tuple(blocks),
+        tuple(content),
         "datasets.md",
     )
 
 
-def _warnings(name: str, one: Any) -> list[Words]:
-    told = []
+def _warnings(name: str, one: SplitAudit) -> list[Words]:
+    warnings = []
     if one.before_any_train is not None and one.before_any_train > LEAK:
-        told.append(
+        warnings.append(
             f"{one.before_any_train:.1%} of the test ratings of the {name} split are older than "
             f"the newest training rating: systems are trained on the future of some users."
         )
     if one.duplicates:
-        told.append(f"{one.duplicates:,} pairs are in both parts of the {name} split.")
+        warnings.append(f"{one.duplicates:,} pairs are in both parts of the {name} split.")
     if one.test and one.cold_users / max(one.test_users, 1) > LEAK:
-        told.append(f"{one.cold_users:,} test users of the {name} split have no training ratings.")
-    return [Words(text, "warning") for text in told]
+        warnings.append(
+            f"{one.cold_users:,} test users of the {name} split have no training ratings."
+        )
+    return [Words(text, "warning") for text in warnings]
 
 
-def _designs(found: Found) -> Section:
-    order = found.order()
-    table = found.table()
+def _designs(audit: Measurements) -> Section:
+    order = audit.order()
+    table = audit.table()
     about = pl.DataFrame(
-        {"design": list(found.designs), "what is done": list(found.designs.values())}
+        {"design": list(audit.designs), "what is done": list(audit.designs.values())}
     )
     note = "means and 95 % t intervals over users"
-    blocks: list[Block] = [
-        _grid("The designs", about),
-        Picture(charts.designs(table, order, found.metric, list(found.designs), note)),
-        _grid(
-            f"{found.metric} of every system under every design",
+    content: list[Block] = [
+        blocks.table("The designs", about),
+        Picture(charts.designs(table, order, audit.metric, list(audit.designs), note)),
+        blocks.table(
+            f"{audit.metric} of every system under every design",
             table,
             4,
             "random: what a random order of the same targets is expected to score",
         ),
     ]
-    blocks += [
+    content += [
         Words(f"Not done: {what.removeprefix('design ')}: {why}.")
-        for what, why in found.skipped.items()
+        for what, why in audit.skipped.items()
         if what.startswith("design")
     ]
-    if found.remarks:
-        blocks.append(Words("", "warning", "Counted while the systems were judged:", found.remarks))
+    if audit.remarks:
+        content.append(
+            Words("", "warning", "Counted while the systems were judged:", audit.remarks)
+        )
     return Section(
         "designs",
         "Designs side by side",
         "The same systems under each design, with what chance "
         "scores there: values of different designs are not on one scale, orders are.",
-        tuple(blocks),
+        tuple(content),
         "protocols.md",
     )
 
 
-def _decisions(found: Found) -> Section:
-    order = found.consensus()["system"].to_list()
-    blocks: list[Block] = []
-    if len(found.designs) > 1:
-        blocks.append(Picture(charts.places(found.table(), order, list(found.designs))))
-    blocks.append(_grid("A consensus: systems by their mean place", found.consensus(), 2))
-    if found.flips is not None:
-        pairs = found.flips.pairs()
-        blocks.append(
-            _grid(
+def _decisions(audit: Measurements) -> Section:
+    order = audit.consensus()["system"].to_list()
+    content: list[Block] = []
+    if len(audit.designs) > 1:
+        content.append(Picture(charts.places(audit.table(), order, list(audit.designs))))
+    content.append(blocks.table("A consensus: systems by their mean place", audit.consensus(), 2))
+    if audit.flips is not None:
+        pairs = audit.flips.pairs()
+        content.append(
+            blocks.table(
                 "Pairs of systems over designs, the least settled first",
                 pairs,
                 2,
@@ -180,45 +172,47 @@ def _decisions(found: Found) -> Section:
                 "significantly (p corrected by Holm)",
             )
         )
-    made = found.comparisons.get(found.common)
+    made = audit.comparisons.get(audit.common)
     if made is not None:
-        blocks.append(_picture(lambda: made.figure("differences")))
+        content.append(blocks.picture(lambda: made.figure("differences")))
         pairs = made.table().select(
             "a", "b", "difference", "low", "high", "p", "p_corrected", "significant", "cohen_d"
         )
-        blocks.append(
-            _grid(f"All pairs under {found.common}, {found.metric}", pairs, 4, made.footer()[1])
+        content.append(
+            blocks.table(
+                f"All pairs under {audit.common}, {audit.metric}", pairs, 4, made.footer()[1]
+            )
         )
-    if found.agreement is not None:
-        agreed = found.agreement
-        blocks.append(_picture(agreed.figure))
-        blocks.append(
-            _grid(
+    if audit.agreement is not None:
+        agreed = audit.agreement
+        content.append(blocks.picture(agreed.figure))
+        content.append(
+            blocks.table(
                 "How alike designs order the systems: Kendall's τ with its interval over users",
                 agreed.pairs().select("a", "b", "tau", "low", "high", "p", "swaps"),
                 2,
             )
         )
-    if found.choices is not None:
-        choices = found.choices
-        blocks.append(_picture(choices.figure))
+    if audit.choices is not None:
+        choices = audit.choices
+        content.append(blocks.picture(choices.figure))
     return Section(
         "decisions",
         "Decisions",
         "Which conclusions depend on the design, and which do not: a "
         "pair that flips is not settled by this evaluation.",
-        _filled(blocks, found, ("agreement", "stability", "significance")),
+        blocks.filled(content, audit.skipped, ("agreement", "stability", "significance")),
         "comparing.md",
     )
 
 
-def _null(found: Found) -> Section:
-    blocks: list[Block] = []
-    if found.null is not None:
-        table = found.null.table().filter(pl.col("metric") == found.metric)
-        own = table.filter(pl.col("design") == found.common)
+def _null(audit: Measurements) -> Section:
+    content: list[Block] = []
+    if audit.null is not None:
+        table = audit.null.table().filter(pl.col("metric") == audit.metric)
+        own = table.filter(pl.col("design") == audit.common)
         if own.height:
-            blocks.append(Picture(charts.null(own, found.order(), found.metric, found.common)))
+            content.append(Picture(charts.null(own, audit.order(), audit.metric, audit.common)))
         columns = [
             "design",
             "system",
@@ -233,8 +227,8 @@ def _null(found: Found) -> Section:
         ]
         unknown = [one for one in columns if table[one].null_count() == table.height]
         shown = table.select([one for one in columns if one not in unknown])
-        blocks.append(
-            _grid(
+        content.append(
+            blocks.table(
                 "Where nothing is to be found",
                 shown,
                 4,
@@ -243,111 +237,115 @@ def _null(found: Found) -> Section:
                 "missing where the system is not clearly away from chance",
             )
         )
-        blocks += [Words(line) for line in found.null.footer()]
+        content += [Words(line) for line in audit.null.footer()]
         seen = set(table["design"])
-        left_out = [design for design in found.designs if design not in seen]
+        left_out = [design for design in audit.designs if design not in seen]
         if left_out:
             why = "intervened test parts would train all systems anew, and time says nothing here"
-            blocks.append(Words(f"Not looked at: {', '.join(left_out)} ({why})."))
+            content.append(Words(f"Not looked at: {', '.join(left_out)} ({why})."))
     return Section(
         "null",
         "The null experiment",
         "What each system would score if nobody had any taste and "
         "no item were better: whatever is above chance here is made by the design.",
-        _filled(blocks, found, ("null experiment",)),
+        blocks.filled(content, audit.skipped, ("null experiment",)),
         "null.md",
     )
 
 
-def _good_and_bad(found: Found) -> Section:
-    blocks: list[Block] = []
-    if found.margins is not None:
-        split = found.margins
+def _good_and_bad(audit: Measurements) -> Section:
+    content: list[Block] = []
+    if audit.margins is not None:
+        split = audit.margins
         k = split.k or 10
-        blocks.append(Picture(charts.good_and_bad(split.systems, k, found.order())))
-        blocks.append(
-            _grid(
+        content.append(Picture(charts.good_and_bad(split.systems, k, audit.order())))
+        content.append(
+            blocks.table(
                 "Judged and liked",
                 split.systems,
                 4,
                 "P = judged x liked; anti-P = judged x (1 − liked)",
             )
         )
-        if len(found.systems) <= charts.MOST_SYSTEMS:
-            blocks.append(_picture(split.figure))
-            blocks.append(_grid("Every margin of precision, split", split.table(), 3))
-            blocks += [Words(f"{line}.") for line in split.footer()[1:3]]
+        if len(audit.systems) <= charts.MOST_SYSTEMS:
+            content.append(blocks.picture(split.figure))
+            content.append(blocks.table("Every margin of precision, split", split.table(), 3))
+            content += [Words(f"{line}.") for line in split.footer()[1:3]]
         else:
-            best = found.order()[0]
-            rows = [split.pair(best, one).to_dict() for one in found.systems if one != best]
-            blocks.append(_grid("The margins of the best system, split", pl.DataFrame(rows), 3))
-    if found.bias is not None:
-        bias = found.bias
+            best = audit.order()[0]
+            rows = [split.pair(best, one).to_dict() for one in audit.systems if one != best]
+            content.append(
+                blocks.table("The margins of the best system, split", pl.DataFrame(rows), 3)
+            )
+    if audit.bias is not None:
+        bias = audit.bias
         verdict = bias.verdict
-        blocks.append(Words(f"More reliable here: {verdict.family}. {verdict.why}", "answer"))
-        blocks += [Words(line) for line in verdict.branches]
-        blocks.append(_picture(bias.pairs.figure))
-        blocks += [Words(f"{line}.") for line in bias.pairs.footer()[1:3]]
+        content.append(Words(f"More reliable here: {verdict.family}. {verdict.why}", "answer"))
+        content += [Words(line) for line in verdict.branches]
+        content.append(blocks.picture(bias.pairs.figure))
+        content += [Words(f"{line}.") for line in bias.pairs.footer()[1:3]]
     return Section(
         "good-and-bad",
         "Good against bad",
         "Liked beside disliked recommendations: what is "
         "popular is judged more and gets more of both, so the two families of metrics can "
         "disagree.",
-        _filled(blocks, found, ("margins", "bias")),
+        blocks.filled(content, audit.skipped, ("margins", "bias")),
         "bias.md",
     )
 
 
-def _metric(found: Found) -> Section:
-    blocks: list[Block] = []
-    advice = recommended(found)
+def _metric(audit: Measurements) -> Section:
+    content: list[Block] = []
+    advice = recommended(audit)
     if advice:
-        blocks.append(Words(advice, "good"))
-    if found.power is not None:
-        power = found.power
-        blocks.append(
-            _grid(
+        content.append(Words(advice, "good"))
+    if audit.power is not None:
+        power = audit.power
+        content.append(
+            blocks.table(
                 "Discriminative power",
                 power.table().sort("DP", maintain_order=True),
                 4,
                 power.footer()[0],
             )
         )
-        blocks.append(_picture(power.figure))
-    for one in (found.sparsity, found.popularity):
+        content.append(blocks.picture(power.figure))
+    for one in (audit.sparsity, audit.popularity):
         if one is not None:
-            blocks.append(_grid(f"Robustness to {one.to}", one.summary(), 3, one.footer()[0]))
-            blocks.append(_picture(one.figure))
+            content.append(
+                blocks.table(f"Robustness to {one.to}", one.summary(), 3, one.footer()[0])
+            )
+            content.append(blocks.picture(one.figure))
     return Section(
         "metric",
         "Which metric",
         "How well metrics and cutoffs tell these systems apart, and how "
         "their orders hold when less is known: a metric that does neither decides nothing.",
-        _filled(
-            blocks,
-            found,
+        blocks.filled(
+            content,
+            audit.skipped,
             ("discriminative power", "robustness to sparsity", "robustness to popularity"),
         ),
         "comparing.md",
     )
 
 
-def recommended(found: Found) -> str:
+def recommended(audit: Measurements) -> str:
     """Return which metric does best on these data by both measures, in words."""
-    if found.power is None:
+    if audit.power is None:
         return ""
-    power = found.power.table().filter(~pl.col("metric").str.starts_with("anti-"))
+    power = audit.power.table().filter(~pl.col("metric").str.starts_with("anti-"))
     power = power.filter(pl.col("metric") != "nDCL@10").sort("DP", maintain_order=True)
     if not power.height or power["DP"].n_unique() < 2:
         return ""
     best = power["metric"][0]
     text = (
-        f"{best} tells the systems apart best (DP {power['DP'][0]:.2f}; {found.metric}: "
-        f"{_of(power, found.metric, 'DP')})"
+        f"{best} tells the systems apart best (DP {power['DP'][0]:.2f}; {audit.metric}: "
+        f"{_of(power, audit.metric, 'DP')})"
     )
-    if found.sparsity is not None:
-        robust = found.sparsity.summary().drop_nulls("tau")
+    if audit.sparsity is not None:
+        robust = audit.sparsity.summary().drop_nulls("tau")
         if robust.height:
             text += (
                 f"; {robust['metric'][0]} keeps its order best when test ratings are missing "
@@ -361,83 +359,34 @@ def _of(table: pl.DataFrame, metric: str, column: str) -> str:
     return f"{row[column][0]:.2f}" if row.height else "–"
 
 
-def _unbiased(found: Found) -> Section:
-    blocks: list[Block] = []
-    order = found.order()
-    if len(found.scores[found.common]) > 1:
-        blocks.append(Words("All but the users needed is of the first split."))
-    if found.estimates is not None:
-        made = found.estimates
-        metric = made.metrics[0]
-        own = made.table().filter(pl.col("metric") == metric)
-        if own["usable"].any():
-            blocks.append(Picture(charts.estimates(own, order, metric)))
-        blocks.append(
-            _grid(
-                "Estimates that weigh popularity out, and what they rest on",
-                made.display_table(),
-                4,
-                "naive: what is not judged counts as not liked; ips, snips: each judgment counts "
-                "by its propensity, with intervals over users; ess: how many equal weights the "
-                "weights of the hits are worth; usable: whether the estimate and its interval "
-                "are values that the metric can have, it rests on enough hits, and the weights "
-                "add up to the slots of the lists",
-            )
-        )
-        blocks.append(Words(f"{made.footer()[0]}."))
-        blocks += [Words(f"{note}.", "warning") for note in made.unusable_notes()]
-        fitted = "random ratings" in made.settings["propensity"]
-        if not fitted and own["usable"].not_().any():
-            blocks.append(
-                Words("Random ratings (--random FILE) would allow better propensities.", "warning")
-            )
-        if made.weights.effective < 0.1 * made.weights.number:
-            blocks.append(
-                Words("The weights are very unequal: these estimates are noisy.", "warning")
-            )
-    if found.strata is not None:
-        strata = found.strata
-        if len(found.systems) <= charts.MOST_SYSTEMS:
-            blocks.append(_picture(strata.figure))
-        blocks.append(
-            _grid(
+def _unbiased(audit: Measurements) -> Section:
+    content: list[Block] = []
+    if len(audit.scores[audit.common]) > 1:
+        content.append(Words("All but the users needed is of the first split."))
+    if audit.estimates is not None:
+        content += _estimates(audit.estimates, audit.order())
+    if audit.strata is not None:
+        if len(audit.systems) <= charts.MOST_SYSTEMS:
+            content.append(blocks.picture(audit.strata.figure))
+        content.append(
+            blocks.table(
                 "Where the score comes from: the share of the most popular tenth of items",
-                strata.heads(),
+                audit.strata.heads(),
                 3,
             )
         )
-    if found.sensitivity is not None:
-        title = "How wrong propensities must be for a pair to turn"
-        if found.sensitivity.flips:
-            blocks.append(
-                _grid(
-                    title,
-                    found.sensitivity.table(),
-                    3,
-                    "gamma: the odds of being judged may be this many times off; 1 = undecided",
-                )
-            )
-        if found.sensitivity.unusable:
-            names = ", ".join(found.sensitivity.unusable)
-            blocks.append(
-                Words(f"{title}: not said of {names}, whose estimates are not usable here.")
-            )
-    if found.judgments_needed is not None:
-        needed = found.judgments_needed
-        title = "What would settle it: random judgments needed"
-        if needed.table()["needed"].null_count() < len(needed.rows):
-            blocks.append(_grid(title, needed.table(), 4, needed.footer()[0]))
-        else:
-            reasons = dict.fromkeys(str(row["reason"]) for row in needed.rows)
-            blocks.append(Words(f"{title}: no number, as {'; '.join(reasons)}."))
-    if found.users_needed is not None:
+    if audit.sensitivity is not None:
+        content += _sensitivity(audit.sensitivity)
+    if audit.judgments_needed is not None:
+        content.append(_judgments_needed(audit.judgments_needed))
+    if audit.users_needed is not None:
         columns = ["a", "b", "users", "difference", "detectable", "power", "needed"]
-        blocks.append(
-            _grid(
+        content.append(
+            blocks.table(
                 "What would settle it: users needed under the common design",
-                found.users_needed.pair_table().select(columns),
+                audit.users_needed.pair_table().select(columns),
                 4,
-                found.users_needed.footer()[0],
+                audit.users_needed.footer()[0],
             )
         )
     return Section(
@@ -445,34 +394,86 @@ def _unbiased(found: Found) -> Section:
         "Unbiased estimates",
         "What systems would score were everything judged, how "
         "surely, where their scores come from, and what would settle what is open.",
-        _filled(
-            blocks,
-            found,
+        blocks.filled(
+            content,
+            audit.skipped,
             ("unbiased estimates", "popularity deciles", "sensitivity", "judgments needed"),
         ),
         "estimates.md",
     )
 
 
-def _truth(found: Found) -> Section:
-    blocks: list[Block] = []
-    truth = found.truth
-    if truth is not None:
-        rows = truth.agreement().filter(pl.col("metric") == found.metric)
-        several = any(len(parts) > 1 for parts in found.scores.values())
-        first = " Observed and true are of the first split of each design." if several else ""
-        blocks.append(Words(f"The truth: {truth.source_name}.{first}"))
-        if rows["tau"].null_count() < rows.height:
-            blocks.append(Picture(charts.agreement_with_truth(rows.to_dicts(), found.metric)))
-        blocks.append(
-            _grid("Places of the systems, in truth and by design", truth.orders(found.metric))
+def _estimates(estimates: Estimates, order: Sequence[str]) -> list[Block]:
+    content: list[Block] = []
+    metric = estimates.metrics[0]
+    rows = estimates.table().filter(pl.col("metric") == metric)
+    if rows["usable"].any():
+        content.append(Picture(charts.estimates(rows, order, metric)))
+    content.append(
+        blocks.table(
+            "Estimates that weigh popularity out, and what they rest on",
+            estimates.display_table(),
+            4,
+            "naive: what is not judged counts as not liked; ips, snips: each judgment counts "
+            "by its propensity, with intervals over users; ess: how many equal weights the "
+            "weights of the hits are worth; usable: whether the estimate and its interval "
+            "are values that the metric can have, it rests on enough hits, and the weights "
+            "add up to the slots of the lists",
         )
-        values = truth.table().filter(pl.col("metric") == found.metric).drop("metric")
-        own = values.filter(pl.col("design") == found.common)
-        blocks.append(Picture(charts.observed_and_true(own, found.order(), found.metric)))
+    )
+    content.append(Words(f"{estimates.footer()[0]}."))
+    content += [Words(f"{note}.", "warning") for note in estimates.unusable_notes()]
+    fitted = "random ratings" in estimates.settings["propensity"]
+    if not fitted and rows["usable"].not_().any():
+        content.append(
+            Words("Random ratings (--random FILE) would allow better propensities.", "warning")
+        )
+    if estimates.weights.effective < 0.1 * estimates.weights.number:
+        content.append(Words("The weights are very unequal: these estimates are noisy.", "warning"))
+    return content
+
+
+def _sensitivity(sensitivity: Sensitivity) -> list[Block]:
+    title = "How wrong propensities must be for a pair to turn"
+    content: list[Block] = []
+    if sensitivity.flips:
+        note = "gamma: the odds of being judged may be this many times off; 1 = undecided"
+        content.append(blocks.table(title, sensitivity.table(), 3, note))
+    if sensitivity.unusable:
+        names = ", ".join(sensitivity.unusable)
+        content.append(Words(f"{title}: not said of {names}, whose estimates are not usable here."))
+    return content
+
+
+def _judgments_needed(needed: JudgmentsNeeded) -> Block:
+    title = "What would settle it: random judgments needed"
+    if needed.table()["needed"].null_count() < len(needed.rows):
+        return blocks.table(title, needed.table(), 4, needed.footer()[0])
+    reasons = dict.fromkeys(str(row["reason"]) for row in needed.rows)
+    return Words(f"{title}: no number, as {'; '.join(reasons)}.")
+
+
+def _truth(audit: Measurements) -> Section:
+    content: list[Block] = []
+    truth = audit.truth
+    if truth is not None:
+        rows = truth.agreement().filter(pl.col("metric") == audit.metric)
+        several = any(len(parts) > 1 for parts in audit.scores.values())
+        first = " Observed and true are of the first split of each design." if several else ""
+        content.append(Words(f"The truth: {truth.source_name}.{first}"))
+        if rows["tau"].null_count() < rows.height:
+            content.append(Picture(charts.agreement_with_truth(rows.to_dicts(), audit.metric)))
+        content.append(
+            blocks.table(
+                "Places of the systems, in truth and by design", truth.orders(audit.metric)
+            )
+        )
+        values = truth.table().filter(pl.col("metric") == audit.metric).drop("metric")
+        own = values.filter(pl.col("design") == audit.common)
+        content.append(Picture(charts.observed_and_true(own, audit.order(), audit.metric)))
         columns = ["design", "metric", "tau", "low", "high", "p", "swaps", "mean_error"]
-        blocks.append(
-            _grid(
+        content.append(
+            blocks.table(
                 "How true each design is",
                 truth.agreement().select(columns),
                 2,
@@ -481,9 +482,11 @@ def _truth(found: Found) -> Section:
                 "relevant item are on another scale by design: look at their order",
             )
         )
-        blocks.append(_grid("Observed and true values", values, 4, "error in percent of the truth"))
+        content.append(
+            blocks.table("Observed and true values", values, 4, "error in percent of the truth")
+        )
     else:
-        blocks.append(
+        content.append(
             Words(
                 "The truth of these data is not known. With ratings of randomly chosen items "
                 "(random=…, --random FILE) this section holds every design against them; the "
@@ -495,121 +498,24 @@ def _truth(found: Found) -> Section:
         "The truth",
         "Where it is known: true values beside what each design observes, "
         "so that one sees where the common design misleads, and where the remedies fail too.",
-        tuple(blocks),
+        tuple(content),
         "null.md",
     )
 
 
-def _card(found: Found) -> Section:
-    from unskew.auditing.reproduce import command, plan_toml
-
-    card = found.card
-    blocks: list[Block] = [_grid("What everything rests on", _flat(card))]
-    blocks.append(Code("The command", command(found)))
-    for number, plan in enumerate(found.plans, start=1):
-        title = "The plan" if len(found.plans) == 1 else f"Plan {number} of {len(found.plans)}"
-        blocks.append(Code(f"{title} (unskew run plan.toml)", plan_toml(plan)))
-    blocks.append(Code("Citations", bibtex(found)))
+def _card(audit: Measurements) -> Section:
+    card = audit.card
+    content: list[Block] = [blocks.table("What everything rests on", blocks.card_table(card))]
+    content.append(Code("The command", audit.command))
+    for number, plan in enumerate(audit.plans, start=1):
+        title = "The plan" if len(audit.plans) == 1 else f"Plan {number} of {len(audit.plans)}"
+        content.append(Code(f"{title} (unskew run plan.toml)", plan_toml(plan)))
+    content.append(Code("Citations", bibtex(audit)))
     return Section(
         "card",
         "The card",
         "Everything needed to derive each number again: data, plan, seed and "
         "versions, and the papers to cite.",
-        tuple(blocks),
+        tuple(content),
         "audit.md",
     )
-
-
-# Pieces
-
-
-def _flat(card: Any, before: str = "") -> pl.DataFrame:
-    """Return a card as rows of what and value; what is deep is told by its keys."""
-    rows: list[tuple[str, str]] = []
-    for key in (
-        "data",
-        "truth",
-        "level",
-        "relevance",
-        "metric",
-        "seed",
-        "null",
-        "permutations",
-        "bootstrap",
-        "users",
-        "undefined",
-        "ties",
-        "versions",
-    ):
-        value = card.get(key)
-        if isinstance(value, dict):
-            rows += [(f"{key}: {name}", str(one)) for name, one in value.items()]
-        elif value is not None:
-            rows.append((f"{before}{key}", str(value)))
-    return pl.DataFrame(rows, schema={"what": pl.String, "value": pl.String}, orient="row")
-
-
-def _facts(title: str, table: pl.DataFrame) -> Table:
-    """Turn a table of one row per part into one row per fact."""
-    rows = []
-    for name in table.columns[1:]:
-        values = table[name].to_list()
-        if any(one is not None for one in values):
-            rows.append(
-                {
-                    "what": name.replace("_", " "),
-                    **{
-                        part: _plain(one)
-                        for part, one in zip(table[table.columns[0]], values, strict=True)
-                    },
-                }
-            )
-    return Table(title, pl.DataFrame(rows))
-
-
-def _plain(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _grid(title: str, frame: pl.DataFrame, digits: int = 4, note: str = "") -> Table:
-    """Return a table, cut where it is long."""
-    if frame.height > MOST_ROWS:
-        note = f"{note + '; ' if note else ''}the first {MOST_ROWS} of {frame.height:,} rows"
-        frame = frame.head(MOST_ROWS)
-    named = frame.rename(lambda name: name.replace("_", " "))
-    return Table(title, named, digits, note)
-
-
-def _there(frame: pl.DataFrame, *names: str) -> list[str]:
-    return [name for name in names if name in frame.columns]
-
-
-def _drawn(make: Callable[[], Figure]) -> Figure | None:
-    """Return a figure, or None where there is nothing to draw."""
-    try:
-        figure = make()
-    except UnskewError:
-        return None
-    rows = figure.spec.get("datasets", {}).get("rows", [1])
-    return figure if len(rows) else None
-
-
-def _picture(make: Callable[[], Figure]) -> Block:
-    figure = _drawn(make)
-    return Words("") if figure is None else Picture(figure)
-
-
-def _filled(blocks: Sequence[Block], found: Found, needs: Sequence[str]) -> tuple[Block, ...]:
-    """Leave empty words out; say why things are missing."""
-    kept = [block for block in blocks if not (isinstance(block, Words) and not block.text)]
-    missing = [
-        Words(f"Not done: {what}: {found.skipped[what]}.", "warning")
-        for what in needs
-        if what in found.skipped
-    ]
-    both = (*kept, *missing)
-    return both or (Words("There is nothing to show.", "warning"),)

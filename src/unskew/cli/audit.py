@@ -100,7 +100,7 @@ def command(
     With --store, an audit that was stopped goes on where it was.
     """
     from unskew.auditing.compile_ahead import compiling_ahead
-    from unskew.auditing.result import audit
+    from unskew.auditing.run import audit
 
     outputs.report_kind(output)
     if options.quick and options.thorough:

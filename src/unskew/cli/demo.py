@@ -37,7 +37,7 @@ def command(
       unskew demo --save sample/ -o demo.html
     """
     from unskew.auditing.compile_ahead import compiling_ahead
-    from unskew.auditing.result import audit
+    from unskew.auditing.run import audit
     from unskew.worlds.worlds import world
 
     with compiling_ahead():

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from unskew.data.relevance import Relevance
 from unskew.experiment.plan import Plan
-
-if TYPE_CHECKING:
-    from unskew.auditing.measurements import Found
 
 
 def plan_toml(plan: Plan) -> str:
@@ -21,23 +20,23 @@ def plan_toml(plan: Plan) -> str:
     --------
     >>> import tomllib
     >>> import unskew as us
-    >>> from unskew.auditing.reproduce import plan_toml
+    >>> from unskew.auditing.reproduction import plan_toml
     >>> from unskew.experiment.plan_files import plan_of
     >>> plan = us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@5"], seed=3)
     >>> plan_of(tomllib.loads(plan_toml(plan)))[0] == plan
     True
     """
-    told = plan.describe()
+    facts = plan.describe()
     plain = ("seed", "metrics", "users", "undefined", "ties", "draws", "judgments")
-    lines = [f"{key} = {_value(told[key])}" for key in plain]
-    lines += ["", "[relevance]", *_table(told["relevance"])]
-    for one in told["split"]:
+    lines = [f"{key} = {_value(facts[key])}" for key in plain]
+    lines += ["", "[relevance]", *_table(facts["relevance"])]
+    for one in facts["split"]:
         lines += ["", "[[split]]", *_table(one)]
-    for one in told["targets"]:
+    for one in facts["targets"]:
         lines += ["", "[[targets]]", 'design = "targets"', *_table(one)]
-    for one in told["interventions"]:
+    for one in facts["interventions"]:
         lines += ["", "[[intervention]]", *_table(one)]
-    for label, one in told["algorithms"].items():
+    for label, one in facts["algorithms"].items():
         settings = {key: value for key, value in one.items() if key != "algorithm"}
         lines += [
             "",
@@ -81,31 +80,46 @@ def _rule(rule: str | Mapping[str, float]) -> str:
     return ",".join(f"{float(rating):g}={worth:g}" for rating, worth in rule.items())
 
 
-def command(found: Found) -> str:
-    """Return the command that makes this report again from the same data."""
-    card = found.card
-    level = {"quick": ["--quick"], "thorough": ["--thorough"]}.get(str(card["level"]), [])
-    if card["level"] == "plan":
-        return (
-            "# This audit ran a plan of its own (below): us.audit(data, plan)\n"
-            "unskew run plan.toml --data RATINGS"
-        )
-    if "algorithms" in card:
-        words = ["unskew", "audit", "RATINGS", *level]
-        names = [one["algorithm"] for one in card["algorithms"].values()]
-        words += ["--algorithms", ",".join(names)]
-    else:
-        runs = [word for name in card["systems"] for word in ("--run", f"{name}=FILE")]
-        words = ["unskew", "audit", "--judgments", "FILE", *runs, *level]
-        if card["data"]["train"] is not None:
-            words += ["--train", "FILE"]
-    words += ["--designs", ",".join(found.designs), "--metric", found.metric]
-    rule = card["relevance"]
-    for key in ("liked", "above"):
-        if key in rule:
-            words += [f"--{key}", f"{rule[key]:g}"]
-    for key, default in (("gain", "rating"), ("loss", "levels")):
-        if rule[key] != default:
-            words += [f"--{key}", _rule(rule[key])]
-    words += ["--seed", str(card["seed"]), "-o", "report.html"]
-    return shlex.join(words)
+PLAN_COMMAND = (
+    "# This audit ran a plan of its own (below): us.audit(data, plan)\n"
+    "unskew run plan.toml --data RATINGS"
+)
+"""For audits of a plan."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What both kinds of audits choose."""
+
+    level: str
+    designs: Iterable[str]
+    metric: str
+    relevance: Relevance
+    seed: int
+
+    def words(self, inputs: Iterable[str], systems: Iterable[str] = ()) -> str:
+        """Return the command: what it reads, how thorough it is, the systems, and the rest."""
+        level = {"quick": ["--quick"], "thorough": ["--thorough"]}.get(self.level, [])
+        words = ["unskew", "audit", *inputs, *level, *systems]
+        words += ["--designs", ",".join(self.designs), "--metric", self.metric]
+        rule = self.relevance.describe()
+        for key in ("liked", "above"):
+            if key in rule:
+                words += [f"--{key}", f"{rule[key]:g}"]
+        for key, default in (("gain", "rating"), ("loss", "levels")):
+            if rule[key] != default:
+                words += [f"--{key}", _rule(rule[key])]
+        words += ["--seed", str(self.seed), "-o", "report.html"]
+        return shlex.join(words)
+
+
+def ratings_command(choices: Choices, algorithms: Iterable[str]) -> str:
+    """Return the command that makes the report of ratings again."""
+    return choices.words(["RATINGS"], ["--algorithms", ",".join(algorithms)])
+
+
+def lists_command(choices: Choices, systems: Iterable[str], with_train: bool) -> str:
+    """Return the command that makes the report of lists again."""
+    runs = [word for name in systems for word in ("--run", f"{name}=FILE")]
+    train = ["--train", "FILE"] if with_train else []
+    return choices.words(["--judgments", "FILE", *runs], train)

@@ -1,0 +1,99 @@
+"""What a user asks of an audit: relevance, systems, designs and how much to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unskew.auditing.designs import Level
+from unskew.data.ratings import Ratings
+from unskew.data.relevance import Relevance, Rule
+from unskew.engine.store import Store
+from unskew.errors import SettingError
+from unskew.judging.reading import relevance_for
+from unskew.judging.shape import View
+from unskew.metrics.names import parse
+from unskew.recommend.model import Algorithm
+
+Progress = Callable[[str, int, int], None]
+"""Called with the stage, and how much of it is done, of how much."""
+
+
+Algorithms = Sequence[Algorithm | str] | Mapping[str, Algorithm] | None
+"""Systems as objects or by name; None: those of the level."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the user says of relevance, as `evaluate` takes it."""
+
+    liked: float | None = None
+    above: float | None = None
+    gain: Rule = "rating"
+    loss: Rule = "levels"
+    relevance: Relevance | str | None = None
+
+    @property
+    def stated(self) -> bool:
+        """Whether the user says anything."""
+        return self != Rules()
+
+    def of(self, ratings: Ratings, usual: float | None = None) -> tuple[Relevance, list[str]]:
+        """Return the rule for these ratings, and what was assumed for it."""
+        return relevance_for(
+            ratings, self.liked, self.above, self.gain, self.loss, self.relevance, usual
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the user asks of an audit, whether of ratings or of lists."""
+
+    level: Level
+    designs: Sequence[str] | None
+    metric: str | None
+    seed: int | None
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRequest:
+    """What only an audit of ratings takes, whose systems are trained."""
+
+    rules: Rules
+    algorithms: Algorithms
+    random: object
+    """Ratings of randomly chosen items, where the data have none."""
+    store: Store
+    workers: int
+
+
+def least_liked(relevance: Relevance, ratings: Ratings) -> float:
+    """Return the smallest liked rating: what a rule that takes ratings above something means."""
+    if relevance.liked is not None:
+        return float(relevance.liked)
+    above = ratings.value[relevance.is_liked(ratings.value)]
+    return float(above.min()) if above.size else float(np.nextafter(relevance.threshold, np.inf))
+
+
+def check_worth(ratings: Ratings, rule: Relevance) -> None:
+    """Refuse ratings to which the rule gives no gain or no loss, before anything is run."""
+    view = View.of(ratings, rule)
+    for name in ("gain", "loss"):
+        getattr(view, name)  # worked out, and checked, when it is asked for
+
+
+def check_ordering_metric(label: str) -> str:
+    """Return a metric that can order systems, or refuse it."""
+    if parse(label).definition.of == "run" or parse(label).better == "neither":
+        raise SettingError(f"{label} orders no systems: choose a metric such as P@10")
+    return label
+
+
+def check_absent(arguments: Mapping[str, object], why: str) -> None:
+    """Refuse arguments that do not belong here."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise SettingError(f"{name} {why}")
