@@ -6,11 +6,6 @@ def verdicts(result, kind=None):
     return {one.claim.key: one for one in result.verdicts if kind in (None, one.evidence.kind)}
 
 
-def is_asked(claim):
-    """Return whether a claim is a question about other data."""
-    return any(piece.question_rule is not None for piece in claim.evidence)
-
-
 def datasets_of(claim):
     """Return the data sets of the paper that a claim is checked on."""
     return {name for piece in claim.evidence for name in piece.data}

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 import unskew as us
 from shared import ROOT
-from shared.studies import is_asked
 from unskew.auditing.citations import PAPERS
 from unskew.cli import app
 from unskew.data import released
@@ -96,7 +95,7 @@ def claim_of(key, statement, pieces, **more):
 
 
 DATA = {"data": ("ml-1m",)}
-ASKED = {**DATA, "question_rule": true()}
+ASKED = {"question": "Is it so?"}
 MANY = measured(
     check=size, rule=exactly(7), why="a count", data=("ml-1m",), question_rule=above(10)
 )
@@ -109,7 +108,7 @@ CLAIMS = (
         published="7",
         question="Are there more than ten ratings?",
     ),
-    claim_of("9-2", "It fails.", measured(check=lost, rule=true(), why="none", **ASKED)),
+    claim_of("9-2", "It fails.", measured(check=lost, rule=true(), why="none", **DATA), **ASKED),
     claim_of(
         "9-3",
         "Two is even.",
@@ -125,9 +124,12 @@ CLAIMS = (
     claim_of(
         "9-7",
         "It crashes.",
-        measured(check=lambda _l, _d: MeasuredValue(1 / 0), rule=true(), why="none", **ASKED),
+        measured(check=lambda _l, _d: MeasuredValue(1 / 0), rule=true(), why="none", **DATA),
+        **ASKED,
     ),
-    claim_of("9-8", "Undefined.", measured(check=undefined, rule=true(), why="none", **ASKED)),
+    claim_of(
+        "9-8", "Undefined.", measured(check=undefined, rule=true(), why="none", **DATA), **ASKED
+    ),
 )
 
 
@@ -207,6 +209,14 @@ def test_verdicts_weigh_the_interval_and_what_is_left_open():
     assert verdict(near(0, 1), 0.0, -5.0, 5.0) == NOT_SETTLED
 
 
+def test_on_other_data_nothing_is_left_open():
+    (piece,) = measured(check=size, rule=above(7).open(), why="none", **DATA)
+    assert claim_of("9-1", "x.", (piece,)).question_rule(piece) is None
+    claim = claim_of("9-1", "x.", (piece,), **ASKED)
+    assert claim.question_rule(piece) == above(7)
+    assert claim.question_rule(MANY[0]) == above(10)  # the question has a rule of its own
+
+
 @pytest.mark.parametrize("kind", [NOTE, AMBIGUOUS])
 def test_what_the_paper_does_not_say_gets_no_verdict(kind):
     claim = replace(CLAIMS[0], kind=kind)
@@ -234,7 +244,7 @@ def test_evidence_is_named_and_counted_apart(toy, tmp_path):
 
 
 def test_a_claim_has_a_verdict_per_piece_of_evidence(toy, monkeypatch):
-    few = measured(check=size, rule=exactly(3), why="a count", **ASKED)
+    few = measured(check=size, rule=exactly(3), why="a count", **DATA)
     claim = replace(CLAIMS[0], evidence=MANY + few)
     monkeypatch.setattr(studies, "find_study", lambda _name: replace(PAPER, claims=(claim,)))
     result = us.study("toy", stand_in=True)
@@ -418,7 +428,7 @@ def test_random_ratings_join_own_data(toy):
         seen.append(lab.data(dataset_name))
         return MeasuredValue(1)
 
-    claim = claim_of("9-7", "x.", measured(check=look, rule=true(), why="", **ASKED))
+    claim = claim_of("9-7", "x.", measured(check=look, rule=true(), why="", **DATA), **ASKED)
     few = {"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(studies, "find_study", lambda _name: replace(PAPER, claims=(claim,)))
@@ -473,7 +483,9 @@ def test_every_claim_is_whole(number, name):
         assert claim.statement.endswith("."), claim.key
         assert claim.place, claim.key
         assert claim.evidence, claim.key
-        assert is_asked(claim) == claim.question.endswith("?"), claim.key
+        assert claim.question == "" or claim.question.endswith("?"), claim.key
+        asked = [claim.question_rule(piece) is not None for piece in claim.evidence]
+        assert any(asked) == bool(claim.question), claim.key
         for piece in claim.evidence:
             assert piece.why, claim.key
             assert (piece.check is None) == bool(piece.needs), claim.key
@@ -486,7 +498,7 @@ def test_every_claim_is_whole(number, name):
 def test_a_result_that_disagrees_refutes_every_claim(name):
     pieces = [(claim, one) for claim in studies.find_study(name).claims for one in claim.evidence]
     for claim, piece in pieces:
-        for rule in {piece.rule, piece.question_rule} - {None}:
+        for rule in {piece.rule, claim.question_rule(piece)} - {None}:
             wrong = MeasuredValue(_outside(rule))
             verdict = judge(claim, piece, rule, "x", wrong).verdict
             expected = CONTRADICTS if rule.decisive else DIFFERS

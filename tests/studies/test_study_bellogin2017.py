@@ -8,7 +8,7 @@ import pytest
 
 import unskew as us
 from shared.real_data import real_data
-from shared.studies import datasets_of, is_asked
+from shared.studies import datasets_of
 from unskew.report.writing import save_report
 from unskew.stats.distributions import mean_interval
 from unskew.studies.bellogin2017 import checks as tables
@@ -84,7 +84,7 @@ def test_claims_name_their_place_and_the_printed_value():
 def test_the_whole_study_on_the_built_in_world(found):
     assert set(found.ledger["claim"]) == {claim.key for claim in PAPER.claims}
     assert set(found.ledger["verdict"]) <= set(VERDICTS)
-    asked = {claim.key for claim in PAPER.claims if is_asked(claim)}
+    asked = {claim.key for claim in PAPER.claims if claim.question}
     open_ = found.ledger.filter(pl.col("verdict").is_in(NOTHING))
     assert not asked & set(open_["claim"])
     assert found.is_other_data

@@ -59,7 +59,7 @@ def test_every_claim_has_a_verdict(found):
     assert list(verdicts(found)) == keys
     assert {one.verdict for one in found.verdicts} <= set(VERDICTS)
     for one in found.verdicts:
-        about_its_data_only = one.evidence.data and one.evidence.question_rule is None
+        about_its_data_only = one.evidence.data and not one.claim.question
         assert (one.verdict == NOT_CHECKABLE) == bool(about_its_data_only), one.claim.key
     without_data = {one.claim.key: one.verdict for one in found.verdicts if not one.evidence.data}
     assert without_data == FROM_PRINT

@@ -11,7 +11,7 @@ import pytest
 
 import unskew as us
 from shared.real_data import real_data
-from shared.studies import is_asked, verdicts
+from shared.studies import verdicts
 from unskew.report.writing import save_report
 from unskew.studies.lab import choose_amounts, open_lab
 from unskew.studies.paper import AMBIGUOUS, MEASURED, NOTE, PRINTED, RELEASED
@@ -73,7 +73,7 @@ def test_every_claim_has_a_verdict(found):
     assert {one.verdict for one in found.verdicts} <= set(VERDICTS)
     numbers = [*range(1, 36), 37, *range(47, 60)]  # what was measured on our systems is evidence
     assert [f"1-{number:02d}" for number in numbers] == list(got)
-    asked = [claim.key for claim in PAPER.claims if is_asked(claim)]
+    asked = [claim.key for claim in PAPER.claims if claim.question]
     assert len(asked) > 15
     for key in asked:
         assert got[key].data == "stand-in"

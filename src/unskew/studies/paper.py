@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -98,8 +98,8 @@ class Evidence:
     files: tuple[str, ...] = ()
     """Tables of released results that it needs."""
     question_rule: Rule | None = None
-    """The values that answer the claim's question with yes on other data; None where the claim is
-    about the paper's data only."""
+    """The values that answer the claim's question with yes on other data, where these are not those
+    of `rule`."""
     explanation: str = ""
     """The reason of the verdict on the paper's data, where it is known."""
     needs: str = ""
@@ -160,7 +160,7 @@ class Claim:
     published: str = ""
     """The value as the paper prints it."""
     question: str = ""
-    """The claim as a question about any data."""
+    """The claim as a question about any data; empty where it is about the paper's data only."""
     kind: str = CLAIM
     """`note` where the paper says nothing about it, `ambiguous` where it says two things."""
     evidence: tuple[Evidence, ...]
@@ -169,6 +169,15 @@ class Claim:
     def __post_init__(self) -> None:
         if self.kind not in CLAIM_KINDS:
             raise SettingError(f"claim {self.key}: kind must be one of {', '.join(CLAIM_KINDS)}")
+
+    def question_rule(self, evidence: Evidence) -> Rule | None:
+        """Return which values agree on other data; None where the claim is no question about them.
+
+        What the paper leaves open is no excuse there: a value outside contradicts.
+        """
+        if not self.question or not evidence.data:
+            return None
+        return evidence.question_rule or replace(evidence.rule, decisive=True)
 
 
 @dataclass(frozen=True, kw_only=True)

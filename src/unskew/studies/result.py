@@ -235,11 +235,11 @@ def _in_words(counts: Mapping[str, int]) -> str:
 
 def _ledger_row(one: Verdict, is_other_data: bool) -> dict[str, Any]:
     claim, evidence, measured = one.claim, one.evidence, one.measured
-    asked = is_other_data and evidence.data and evidence.question_rule is not None
+    asked = is_other_data and claim.question_rule(evidence) is not None
     row: dict[str, Any] = {
         "claim": claim.key,
         "place": claim.place,
-        "statement": (asked and claim.question) or claim.statement,
+        "statement": claim.question if asked else claim.statement,
         "data": one.data,
         "published": claim.published,
         "measured": "",

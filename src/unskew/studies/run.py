@@ -225,7 +225,7 @@ def _wanted(paper: Study, claims: Sequence[str] | None) -> list[Claim]:
 def _check(claim: Claim, evidence: Evidence, lab: Lab, is_user_data: bool) -> list[Verdict]:
     """Check a claim by one piece of evidence on each data set that the lab has for it."""
     data, verdict, check = " or ".join(evidence.data), NOT_CHECKABLE, evidence.check
-    places = _where(evidence, lab, is_user_data)
+    places = _where(claim, evidence, lab, is_user_data)
     if check is not None and places:
         return [_verdict(claim, evidence, check, rule, lab, name) for name, rule in places]
     if check is None:
@@ -260,12 +260,14 @@ def _verdict(
     return Verdict(claim=claim, evidence=evidence, data=data, verdict=verdict, why=why, rule=rule)
 
 
-def _where(evidence: Evidence, lab: Lab, is_user_data: bool) -> list[tuple[str, Rule]]:
+def _where(
+    claim: Claim, evidence: Evidence, lab: Lab, is_user_data: bool
+) -> list[tuple[str, Rule]]:
     """Return the data sets on which a claim is checked, with what agrees there."""
     if not evidence.data:
         return [] if is_user_data and lab.is_other_data else [("", evidence.rule)]
     if lab.is_other_data:
-        rule = evidence.question_rule
+        rule = claim.question_rule(evidence)
         return [(name, rule) for name in lab.datasets if rule is not None]
     return [(name, evidence.rule) for name in evidence.data if name in lab.datasets]
 
@@ -347,7 +349,7 @@ def overview(data_dir: str | os.PathLike[str] | None = None) -> pl.DataFrame:
             (claim.key, evidence.kind)
             for claim in paper.claims
             for evidence in claim.evidence
-            if _is_possible(evidence, there, home)
+            if _is_possible(claim, evidence, there, home)
         ]
         rows.append(
             {
@@ -363,7 +365,7 @@ def overview(data_dir: str | os.PathLike[str] | None = None) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def _is_possible(evidence: Evidence, there: Sequence[str], home: Path) -> bool:
+def _is_possible(claim: Claim, evidence: Evidence, there: Sequence[str], home: Path) -> bool:
     """Return whether a claim can be checked with the data sets and files that are there."""
     if evidence.check is None:
         return False
@@ -372,7 +374,7 @@ def _is_possible(evidence: Evidence, there: Sequence[str], home: Path) -> bool:
     if not evidence.data:
         return True
     return any(one in there for one in evidence.data) or (
-        not there and evidence.question_rule is not None
+        not there and claim.question_rule(evidence) is not None
     )
 
 
@@ -388,8 +390,8 @@ def list_claims(name: str, data_dir: str | os.PathLike[str] | None = None) -> pl
             "needs": one.needs or ", ".join([*one.data, *one.files]) or one.source,
             "evidence": one.kind,
             "agrees": str(one.rule),
-            "of your data": one.question_rule is not None,
-            "checkable": _is_possible(one, there, home),
+            "of your data": claim.question_rule(one) is not None,
+            "checkable": _is_possible(claim, one, there, home),
         }
         for claim in paper.claims
         for one in claim.evidence

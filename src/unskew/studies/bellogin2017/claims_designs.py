@@ -28,7 +28,6 @@ CLAIMS = (
             rule=SAME,
             why="σδ is exact only if all users have equally many targets: 10 %",
             data=ML,
-            question_rule=SAME,
         ),
     ),
     Claim(
@@ -37,13 +36,7 @@ CLAIMS = (
         statement="Random recommendation has the 1R precision 1/t: 0.01 with 100 targets.",
         published="0.0100",
         question="Does random recommendation have the 1R precision 1/t?",
-        evidence=algebra(
-            check=checks.one_relevant_random,
-            rule=WITHIN_3,
-            why=CHANCE,
-            data=BOTH,
-            question_rule=WITHIN_3,
-        ),
+        evidence=algebra(check=checks.one_relevant_random, rule=WITHIN_3, why=CHANCE, data=BOTH),
     ),
     Claim(
         key="0-05",
@@ -52,11 +45,7 @@ CLAIMS = (
         published="1/n",
         question="Is 1/10 the most that 1R precision at 10 reaches on a list?",
         evidence=algebra(
-            check=checks.most_of_one_relevant,
-            rule=rules.exactly(0.1),
-            why=EXACT,
-            data=BOTH,
-            question_rule=rules.exactly(0.1),
+            check=checks.most_of_one_relevant, rule=rules.exactly(0.1), why=EXACT, data=BOTH
         ),
     ),
     Claim(
@@ -66,13 +55,7 @@ CLAIMS = (
         "of a user share their non-relevant items.",
         published="a lemma",
         question="Does 1R precision lie between its bounds at every point of the curves?",
-        evidence=algebra(
-            check=checks.bounds_broken,
-            rule=rules.exactly(0),
-            why=EXACT,
-            data=ML,
-            question_rule=rules.exactly(0),
-        ),
+        evidence=algebra(check=checks.bounds_broken, rule=rules.exactly(0), why=EXACT, data=ML),
     ),
     Claim(
         key="0-07",
@@ -96,13 +79,7 @@ CLAIMS = (
         "targets: ρ.",
         published="ρ",
         question="Is the precision of whole lists ρ, whatever the system?",
-        evidence=algebra(
-            check=checks.total_precision,
-            rule=rules.exactly(0),
-            why=EXACT,
-            data=ML,
-            question_rule=rules.exactly(0),
-        ),
+        evidence=algebra(check=checks.total_precision, rule=rules.exactly(0), why=EXACT, data=ML),
     ),
     Claim(
         key="0-09",
@@ -135,11 +112,7 @@ CLAIMS = (
         published="most",
         question="Is pLSA the best system in most configurations?",
         evidence=measured(
-            check=checks.plsa_first,
-            rule=rules.above(0.5).open(),
-            why=ORDINAL,
-            data=BOTH,
-            question_rule=rules.above(0.5),
+            check=checks.plsa_first, rule=rules.above(0.5).open(), why=ORDINAL, data=BOTH
         ),
     ),
     Claim(
@@ -149,11 +122,7 @@ CLAIMS = (
         published="some",
         question="Do AR and 1R order any two systems differently?",
         evidence=measured(
-            check=checks.swaps_between_designs,
-            rule=rules.at_least(1).open(),
-            why=ORDINAL,
-            data=LFM,
-            question_rule=rules.at_least(1),
+            check=checks.swaps_between_designs, rule=rules.at_least(1).open(), why=ORDINAL, data=LFM
         ),
     ),
     Claim(
@@ -168,7 +137,6 @@ CLAIMS = (
             rule=rules.at_most(0.05),
             why="'almost the same': 5 %",
             data=ML,
-            question_rule=rules.at_most(0.05),
         ),
     ),
     Claim(
@@ -182,7 +150,6 @@ CLAIMS = (
             rule=rules.below(0.001).open(),
             why="two systems may come close with other settings than the paper's",
             data=BOTH,
-            question_rule=rules.below(0.001),
         ),
     ),
     Claim(
@@ -196,7 +163,6 @@ CLAIMS = (
             rule=rules.at_least(0.99),
             why="R² of a line through the origin",
             data=ML,
-            question_rule=rules.at_least(0.99),
         ),
     ),
     Claim(
@@ -210,7 +176,6 @@ CLAIMS = (
             rule=WITHIN_3.open(),
             why=f"{CHANCE}; whether candidates go with the test ratings removed is not said",
             data=ML,
-            question_rule=WITHIN_3,
         ),
     ),
     Claim(
@@ -225,7 +190,6 @@ CLAIMS = (
             rule=rules.near(-1, 0.1).open(),
             why="the exponent that is farthest from -1; 'similarly' leaves open how near",
             data=ML,
-            question_rule=rules.near(-1, 0.1),
         ),
     ),
     Claim(
@@ -239,7 +203,6 @@ CLAIMS = (
             rule=rules.at_least(0.9),
             why="Kendall's τ down to a tenth of the test ratings",
             data=ML,
-            question_rule=rules.at_least(0.9),
         ),
     ),
     Claim(
@@ -254,7 +217,6 @@ CLAIMS = (
             rule=rules.true(),
             why="signs of the change, and which one is smaller",
             data=ML,
-            question_rule=rules.true(),
         ),
     ),
     Claim(
@@ -268,7 +230,6 @@ CLAIMS = (
             rule=rules.at_least(0.8),
             why="one pair of five systems may change places",
             data=BOTH,
-            question_rule=rules.at_least(0.8),
         ),
     ),
     Claim(
@@ -282,7 +243,6 @@ CLAIMS = (
             rule=rules.at_least(0.8),
             why="one pair of five systems may change places",
             data=ML,
-            question_rule=rules.at_least(0.8),
         ),
     ),
     Claim(
@@ -296,7 +256,6 @@ CLAIMS = (
             rule=rules.at_least(0.9),
             why="'tends to': nine points in ten, within three standard errors",
             data=ML,
-            question_rule=rules.at_least(0.9),
         ),
     ),
     Claim(
@@ -306,11 +265,7 @@ CLAIMS = (
         published="second",
         question="Is popularity among the two best systems in every configuration?",
         evidence=measured(
-            check=checks.popularity_second,
-            rule=rules.at_most(2).open(),
-            why=ORDINAL,
-            data=ML,
-            question_rule=rules.at_most(2),
+            check=checks.popularity_second, rule=rules.at_most(2).open(), why=ORDINAL, data=ML
         ),
     ),
     Claim(
@@ -320,11 +275,7 @@ CLAIMS = (
         published="generally",
         question="Is MF better than kNN in most configurations?",
         evidence=measured(
-            check=checks.mf_over_knn,
-            rule=rules.above(0.5).open(),
-            why=ORDINAL,
-            data=BOTH,
-            question_rule=rules.above(0.5),
+            check=checks.mf_over_knn, rule=rules.above(0.5).open(), why=ORDINAL, data=BOTH
         ),
     ),
     Claim(
@@ -334,11 +285,7 @@ CLAIMS = (
         published="best",
         question="Is popularity the best system in AR?",
         evidence=measured(
-            check=checks.popularity_first_in_ar,
-            rule=rules.exactly(1).open(),
-            why=ORDINAL,
-            data=LFM,
-            question_rule=rules.exactly(1),
+            check=checks.popularity_first_in_ar, rule=rules.exactly(1).open(), why=ORDINAL, data=LFM
         ),
     ),
 )

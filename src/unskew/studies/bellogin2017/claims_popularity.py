@@ -39,10 +39,7 @@ CLAIMS = (
         statement="That is 118 test ratings per item.",
         published="118",
         evidence=measured(
-            check=checks.test_ratings_per_item,
-            rule=rules.exactly(118),
-            why=EXACT,
-            data=ML,
+            check=checks.test_ratings_per_item, rule=rules.exactly(118), why=EXACT, data=ML
         ),
     ),
     Claim(
@@ -57,7 +54,6 @@ CLAIMS = (
             rule=NO_LOWER,
             why="an expectation, computed exactly",
             data=ML,
-            question_rule=NO_LOWER,
         ),
     ),
     Claim(
@@ -86,7 +82,6 @@ CLAIMS = (
             rule=rules.exactly(1),
             why="it rises at every step",
             data=ML,
-            question_rule=rules.exactly(1),
         ),
     ),
     Claim(
@@ -144,7 +139,6 @@ CLAIMS = (
             rule=rules.above(0),
             why="the sign of Spearman's correlation",
             data=ML,
-            question_rule=rules.above(0),
         ),
     ),
     Claim(
@@ -159,7 +153,6 @@ CLAIMS = (
             rule=SAME,
             why="relative to random: 10 %, more than three standard errors",
             data=ML,
-            question_rule=SAME,
         ),
     ),
     Claim(
@@ -174,7 +167,6 @@ CLAIMS = (
             why="relative to random: 10 %, as for every claim about the level of random; the "
             "paper itself explains why an advantage remains",
             data=ML,
-            question_rule=SAME,
         ),
     ),
     Claim(
@@ -188,7 +180,6 @@ CLAIMS = (
             rule=HIGHER.open(),
             why=ORDINAL,
             data=ML,
-            question_rule=HIGHER,
         ),
     ),
     Claim(
@@ -199,11 +190,7 @@ CLAIMS = (
         published="all",
         question="Is pLSA the best system under every remedy?",
         evidence=measured(
-            check=checks.plsa_first_everywhere,
-            rule=rules.exactly(1).open(),
-            why=ORDINAL,
-            data=ML,
-            question_rule=rules.exactly(1),
+            check=checks.plsa_first_everywhere, rule=rules.exactly(1).open(), why=ORDINAL, data=ML
         ),
     ),
     Claim(
@@ -218,7 +205,6 @@ CLAIMS = (
             rule=HIGHER,
             why="the order of popularity by random",
             data=ML,
-            question_rule=HIGHER,
         ),
     ),
     Claim(
@@ -233,7 +219,6 @@ CLAIMS = (
             rule=HIGHER,
             why="the order of popularity by random",
             data=ML,
-            question_rule=HIGHER,
         ),
     ),
     Claim(
@@ -242,10 +227,7 @@ CLAIMS = (
         statement="On Last.fm, where all ratings are positive, popularity is at random in U1R.",
         published="0.01",
         evidence=measured(
-            check=checks.uniform_is_random,
-            rule=SAME,
-            why="relative to random: 10 %",
-            data=LFM,
+            check=checks.uniform_is_random, rule=SAME, why="relative to random: 10 %", data=LFM
         ),
     ),
     Claim(
@@ -254,10 +236,7 @@ CLAIMS = (
         statement="Ten percentiles of MovieLens 1M limit target sets to about 370 items.",
         published="~370",
         evidence=measured(
-            check=checks.smallest_percentile,
-            rule=rules.exactly(370),
-            why=EXACT,
-            data=ML,
+            check=checks.smallest_percentile, rule=rules.exactly(370), why=EXACT, data=ML
         ),
     ),
     Claim(
@@ -268,11 +247,7 @@ CLAIMS = (
         published="drag down",
         question="Do bpref and infAP cost pLSA places, and give popularity none?",
         evidence=measured(
-            check=checks.incomplete_judgments,
-            rule=rules.true().open(),
-            why=ORDINAL,
-            data=ML,
-            question_rule=rules.true(),
+            check=checks.incomplete_judgments, rule=rules.true().open(), why=ORDINAL, data=ML
         ),
     ),
     Claim(
@@ -295,11 +270,7 @@ CLAIMS = (
         published="1",
         question="Is bpref 1 in 1R for every item that a system could rank?",
         evidence=algebra(
-            check=checks.bpref_is_coverage,
-            rule=rules.exactly(1),
-            why=EXACT,
-            data=BOTH,
-            question_rule=rules.exactly(1),
+            check=checks.bpref_is_coverage, rule=rules.exactly(1), why=EXACT, data=BOTH
         ),
     ),
     Claim(
@@ -313,7 +284,6 @@ CLAIMS = (
             rule=rules.at_most(2).open(),
             why=ORDINAL,
             data=ML,
-            question_rule=rules.at_most(2),
         ),
     ),
     Claim(
@@ -323,11 +293,7 @@ CLAIMS = (
         published="equal",
         question="Is stratified recall with γ = 0 recall?",
         evidence=algebra(
-            check=checks.stratified_zero_is_recall,
-            rule=rules.exactly(0),
-            why=EXACT,
-            data=BOTH,
-            question_rule=rules.exactly(0),
+            check=checks.stratified_zero_is_recall, rule=rules.exactly(0), why=EXACT, data=BOTH
         ),
     ),
     Claim(
@@ -337,11 +303,7 @@ CLAIMS = (
         published="equivalent",
         question="Is MAP equal to MRR in 1R, and nDCG blind to grades?",
         evidence=algebra(
-            check=checks.one_item_merges_metrics,
-            rule=rules.exactly(0),
-            why=EXACT,
-            data=ML,
-            question_rule=rules.exactly(0),
+            check=checks.one_item_merges_metrics, rule=rules.exactly(0), why=EXACT, data=ML
         ),
     ),
     Claim(
@@ -356,7 +318,6 @@ CLAIMS = (
             rule=SAME,
             why="an expectation, computed exactly: 10 %",
             data=ML,
-            question_rule=SAME,
         ),
     ),
     Claim(
@@ -370,7 +331,6 @@ CLAIMS = (
             rule=rules.at_least(5),
             why="a count: five folds need five disjoint test sets",
             data=ML,
-            question_rule=rules.at_least(5),
         ),
     ),
     Claim(
@@ -384,7 +344,6 @@ CLAIMS = (
             rule=rules.exactly(1),
             why="it rises at every step",
             data=ML,
-            question_rule=rules.exactly(1),
         ),
     ),
     Claim(
@@ -398,7 +357,6 @@ CLAIMS = (
             rule=rules.exactly(1),
             why="every metric rises at every step",
             data=ML,
-            question_rule=rules.exactly(1),
         ),
     ),
     Claim(
@@ -412,7 +370,6 @@ CLAIMS = (
             rule=rules.exactly(4),
             why="the order of popularity by random",
             data=ML,
-            question_rule=rules.exactly(4),
         ),
     ),
     Claim(
@@ -422,11 +379,7 @@ CLAIMS = (
         published="similar",
         question="Does popularity keep its place in 1R by infAP?",
         evidence=measured(
-            check=checks.inferred_keeps_bias,
-            rule=rules.at_most(0).open(),
-            why=ORDINAL,
-            data=BOTH,
-            question_rule=rules.at_most(0),
+            check=checks.inferred_keeps_bias, rule=rules.at_most(0).open(), why=ORDINAL, data=BOTH
         ),
     ),
     Claim(
@@ -440,7 +393,6 @@ CLAIMS = (
             rule=rules.exactly(0).open(),
             why="a count of lists that are too short; the paper says 'seems acceptable'",
             data=ML,
-            question_rule=rules.exactly(0),
         ),
     ),
     Claim(
@@ -455,7 +407,6 @@ CLAIMS = (
             rule=SAME,
             why="exact only if all users have equally many training items: 10 %",
             data=ML,
-            question_rule=SAME,
         ),
     ),
     Claim(
@@ -464,13 +415,7 @@ CLAIMS = (
         statement="Stratified recall has a weight for every relevant item.",
         published="|PR(i)|",
         question="Has every liked test item a weight?",
-        evidence=algebra(
-            check=checks.weights_known,
-            rule=rules.exactly(0),
-            why=EXACT,
-            data=ML,
-            question_rule=rules.exactly(0),
-        ),
+        evidence=algebra(check=checks.weights_known, rule=rules.exactly(0), why=EXACT, data=ML),
     ),
     Claim(
         key="0-56",

@@ -51,7 +51,6 @@ CLAIMS = (
             why="Cochran's Q at the 1 % level, one-sided: counts that are more even than chance "
             "are no objection",
             data=BOTH,
-            question_rule=rules.at_least(0.01),
         ),
     ),
     Claim(
@@ -66,7 +65,6 @@ CLAIMS = (
             rule=rules.at_most(10),
             why=f"10 points, as the printed cells differ by up to 9; {JACKKNIFE}",
             data=BOTH,
-            question_rule=rules.at_most(10),
         ),
     ),
     Claim(
@@ -132,7 +130,6 @@ CLAIMS = (
             rule=rules.exactly(1),
             why="signs of the cells printed with 25 points and more; the others are noise",
             data=(COAT,),
-            question_rule=rules.exactly(1),
         ),
     ),
     Claim(
@@ -146,7 +143,6 @@ CLAIMS = (
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(COAT,),
-            question_rule=rules.above(0),
         ),
     ),
     Claim(
@@ -160,7 +156,6 @@ CLAIMS = (
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(COAT,),
-            question_rule=rules.above(0),
         ),
     ),
     Claim(
@@ -174,7 +169,6 @@ CLAIMS = (
             rule=rules.below(0),
             why=f"sign; {JACKKNIFE}",
             data=(R3,),
-            question_rule=rules.below(0),
         ),
     ),
     Claim(
@@ -188,7 +182,6 @@ CLAIMS = (
             rule=rules.at_most(10),
             why=f"10 points: ratios of noisy means; {JACKKNIFE}",
             data=(R3,),
-            question_rule=rules.at_most(10),
         ),
     ),
     Claim(
@@ -202,7 +195,6 @@ CLAIMS = (
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
-            question_rule=rules.above(0),
         ),
     ),
     Claim(
@@ -217,7 +209,6 @@ CLAIMS = (
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
-            question_rule=rules.above(0),
         ),
     ),
     Claim(
@@ -233,7 +224,6 @@ CLAIMS = (
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
-            question_rule=rules.above(0),
         ),
     ),
     Claim(
@@ -243,9 +233,7 @@ CLAIMS = (
         "and .6, .6, .8, .8, .8 on Webscope R3.",
         published="10 cells",
         evidence=printed(
-            check=checks.table_3,
-            rule=rules.exactly(10),
-            why="arithmetic from table 2",
+            check=checks.table_3, rule=rules.exactly(10), why="arithmetic from table 2"
         ),
     ),
     Claim(
@@ -303,7 +291,6 @@ CLAIMS = (
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=BOTH,
-            question_rule=rules.above(0),
         ),
     ),
     Claim(
@@ -319,7 +306,6 @@ CLAIMS = (
             why="total variation between the shares of items, as a multiple of "
             f"that of a random set of the same size; {JACKKNIFE}",
             data=BOTH,
-            question_rule=rules.below(1),
         ),
     ),
     Claim(
@@ -327,11 +313,7 @@ CLAIMS = (
         place="§4.2",
         statement="Squared weights of items raise the effect of items: those above 1 grow, those "
         "below 1 shrink.",
-        evidence=algebra(
-            check=checks.squared_weights,
-            rule=rules.true(),
-            why="exact",
-        ),
+        evidence=algebra(check=checks.squared_weights, rule=rules.true(), why="exact"),
     ),
     Claim(
         key="2-24",
@@ -340,11 +322,7 @@ CLAIMS = (
         published="50 %",
         question="Have intervened test sets half the size of the held-out ratings?",
         evidence=algebra(
-            check=checks.half_size,
-            rule=rules.true(),
-            why="exact, rounded down",
-            data=BOTH,
-            question_rule=rules.true(),
+            check=checks.half_size, rule=rules.true(), why="exact, rounded down", data=BOTH
         ),
     ),
     Claim(
@@ -359,7 +337,6 @@ CLAIMS = (
             why="25 points on average over the cells of table 2, the "
             f"noise of one cell; the metric that is farthest counts; {JACKKNIFE}",
             data=BOTH,
-            question_rule=rules.at_most(25),
         ),
     ),
     Claim(
@@ -375,7 +352,6 @@ CLAIMS = (
             why="the largest change of a cell of table 2, in points, when such "
             f"pairs leave the truth; {JACKKNIFE}",
             data=BOTH,
-            question_rule=rules.at_most(10),
         ),
     ),
     Claim(
@@ -404,7 +380,6 @@ CLAIMS = (
             why="Cochran's Q at the 1 % level, for users and items; 'in general' leaves "
             "exceptions open",
             data=BOTH,
-            question_rule=rules.below(0.01),
         ),
     ),
     Claim(
@@ -419,7 +394,6 @@ CLAIMS = (
             why="60 for 'around 50'; sizes depend on settings of the systems that are not "
             f"published; {JACKKNIFE}",
             data=(COAT,),
-            question_rule=rules.at_most(60),
         ),
     ),
     Claim(
@@ -434,7 +408,6 @@ CLAIMS = (
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
-            question_rule=rules.above(0),
         ),
     ),
     Claim(
@@ -450,7 +423,6 @@ CLAIMS = (
             why="the least τ of the three beyond that of FULL; with five systems even τ = .8 may "
             f"be chance (p = .083); {JACKKNIFE}",
             data=(R3,),
-            question_rule=rules.above(0),
         ),
     ),
     Claim(
@@ -464,7 +436,6 @@ CLAIMS = (
             why="divergence from uniform in the test set, as a "
             f"multiple of that in the held-out ratings; {JACKKNIFE}",
             data=BOTH,
-            question_rule=rules.below(1),
         ),
     ),
 )

@@ -36,13 +36,7 @@ CLAIMS = (
         published="far above random (figure)",
         question="Does a random split favour popularity and collaborative filtering where nobody "
         "has any taste?",
-        evidence=measured(
-            check=checks.free_judgments_favour,
-            rule=CLEARLY,
-            why=NULL,
-            data=ML1M,
-            question_rule=CLEARLY,
-        ),
+        evidence=measured(check=checks.free_judgments_favour, rule=CLEARLY, why=NULL, data=ML1M),
     ),
     Claim(
         key="4-03",
@@ -56,7 +50,6 @@ CLAIMS = (
             rule=rules.above(1),
             why="only the order: relative to popularity",
             data=ML1M,
-            question_rule=rules.above(1),
         ),
     ),
     Claim(
@@ -87,7 +80,6 @@ CLAIMS = (
             rule=SOME,
             why="share of the excess over chance under the random split",
             data=ML1M,
-            question_rule=SOME,
         ),
     ),
     Claim(
@@ -101,7 +93,6 @@ CLAIMS = (
             rule=SOME,
             why="share of the excess over chance under the random split",
             data=ML1M,
-            question_rule=SOME,
         ),
     ),
     Claim(
@@ -110,13 +101,7 @@ CLAIMS = (
         statement="With forced judgments no bias at all is seen.",
         published="no noticeable bias",
         question="Would forced judgments leave all systems at chance where nobody has any taste?",
-        evidence=measured(
-            check=checks.forced_is_fair,
-            rule=THREE_SIGMA,
-            why=BINOMIAL,
-            data=ML1M,
-            question_rule=THREE_SIGMA,
-        ),
+        evidence=measured(check=checks.forced_is_fair, rule=THREE_SIGMA, why=BINOMIAL, data=ML1M),
     ),
     Claim(
         key="4-08",
@@ -124,13 +109,7 @@ CLAIMS = (
         statement="With test targets all systems are at the level of random on null data.",
         published="at random level",
         question="Do test targets leave all systems at chance where nobody has any taste?",
-        evidence=algebra(
-            check=checks.fair_test_targets,
-            rule=THREE_SIGMA,
-            why=BINOMIAL,
-            data=ML1M,
-            question_rule=THREE_SIGMA,
-        ),
+        evidence=algebra(check=checks.fair_test_targets, rule=THREE_SIGMA, why=BINOMIAL, data=ML1M),
     ),
     Claim(
         key="4-09",
@@ -160,7 +139,6 @@ CLAIMS = (
             rule=rules.above(0.5),
             why="a large fraction: more than half of what each has above chance",
             data=ML1M,
-            question_rule=rules.above(0.5),
         ),
     ),
     Claim(
@@ -169,11 +147,7 @@ CLAIMS = (
         statement="With a random split a liked target is the more likely to be judged the larger "
         "p(judged | liked, i) is.",
         published="∝ p(J|ℛ, i)",
-        evidence=algebra(
-            check=checks.random_split_rises,
-            rule=rules.true(),
-            why=EXACT,
-        ),
+        evidence=algebra(check=checks.random_split_rises, rule=rules.true(), why=EXACT),
     ),
     Claim(
         key="4-12",
@@ -217,11 +191,7 @@ CLAIMS = (
         statement="Sampling liked judgments outside training with the probability given makes the "
         "chance to be tested the same for all items, and the test as large as it can be.",
         published="the largest test set",
-        evidence=algebra(
-            check=checks.thinning_is_even,
-            rule=rules.true(),
-            why=EXACT,
-        ),
+        evidence=algebra(check=checks.thinning_is_even, rule=rules.true(), why=EXACT),
     ),
     Claim(
         key="4-16",
@@ -243,11 +213,7 @@ CLAIMS = (
         place="§6.1",
         statement="Test targets are fair whatever the split.",
         published="regardless of the split protocol",
-        evidence=algebra(
-            check=checks.splits_with_test_targets,
-            rule=THREE_SIGMA,
-            why=BINOMIAL,
-        ),
+        evidence=algebra(check=checks.splits_with_test_targets, rule=THREE_SIGMA, why=BINOMIAL),
     ),
     Claim(
         key="4-18",
@@ -311,7 +277,6 @@ CLAIMS = (
             rule=rules.below(1),
             why="coefficients of variation; one random split",
             data=ML1M,
-            question_rule=rules.below(1),
         ),
     ),
     Claim(
@@ -393,7 +358,6 @@ CLAIMS = (
             rule=rules.at_least(0.1),
             why="a tenth of the liked judgments outside training",
             data=("cm100k",),
-            question_rule=rules.at_least(0.1),
         ),
     ),
     Claim(
@@ -408,7 +372,6 @@ CLAIMS = (
             rule=rules.at_most(1.05),
             why="expected: popularity at most 5 % above chance",
             data=("yahoo-r3",),
-            question_rule=rules.at_most(1.05),
         ),
     ),
     Claim(
@@ -424,7 +387,6 @@ CLAIMS = (
             why="share of the excess over chance under the random split. Without time stamps in "
             "ML-1M it is asked of ML-100K",
             data=("ml-1m", "ml-100k"),
-            question_rule=SOME,
         ),
     ),
     Claim(
@@ -440,7 +402,6 @@ CLAIMS = (
             rule=rules.below(0.5),
             why="less than half of what it has above chance",
             data=ML1M,
-            question_rule=rules.below(0.5),
         ),
     ),
     Claim(
@@ -448,10 +409,6 @@ CLAIMS = (
         place="§3.1",
         statement="Precision is |R∩ℛ| / |ℛ| and recall |R∩ℛ| / |R|, as printed.",
         published="P = |R∩ℛ| / |ℛ|",
-        evidence=algebra(
-            check=checks.printed_precision,
-            rule=rules.true(),
-            why=EXACT,
-        ),
+        evidence=algebra(check=checks.printed_precision, rule=rules.true(), why=EXACT),
     ),
 )

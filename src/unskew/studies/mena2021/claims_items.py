@@ -88,13 +88,7 @@ CLAIMS = (
         "ties.",
         published="a proof",
         question="Does Lemma 1 hold on every item pair?",
-        evidence=algebra(
-            check=checks.plain("lemma1"),
-            rule=rules.exactly(1),
-            why=LOGIC,
-            data=ALL,
-            question_rule=rules.exactly(1),
-        ),
+        evidence=algebra(check=checks.plain("lemma1"), rule=rules.exactly(1), why=LOGIC, data=ALL),
     ),
     Claim(
         key="3-10",
@@ -107,7 +101,6 @@ CLAIMS = (
             rule=rules.below(0),
             why="the sign: our copy of the figure does not show the value",
             data=(ML,),
-            question_rule=rules.below(0),
         ),
     ),
     Claim(
@@ -233,7 +226,6 @@ CLAIMS = (
             rule=rules.true(),
             why="read off a figure: more than 90 % of items, and the smaller mean distance",
             data=(CM,),
-            question_rule=rules.true(),
         ),
     ),
     Claim(
@@ -247,7 +239,6 @@ CLAIMS = (
             rule=rules.above(0),
             why="the sign, of Pearson's correlation over items",
             data=KNOWN,
-            question_rule=rules.above(0),
         ),
     ),
     Claim(
@@ -257,11 +248,7 @@ CLAIMS = (
         published="identical",
         question="Do real precision and anti-precision have the same best order?",
         evidence=algebra(
-            check=checks.plain("truth/real orders"),
-            rule=rules.exactly(1),
-            why=LOGIC,
-            data=KNOWN,
-            question_rule=rules.exactly(1),
+            check=checks.plain("truth/real orders"), rule=rules.exactly(1), why=LOGIC, data=KNOWN
         ),
     ),
     Claim(

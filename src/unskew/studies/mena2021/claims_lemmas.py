@@ -29,11 +29,7 @@ CLAIMS = (
         statement="Every row of the truth tables of Lemmas 1 to 3 holds, flat popularity and flat "
         "relevance included.",
         published="proofs",
-        evidence=algebra(
-            check=checks.truth_tables_hold,
-            rule=rules.exactly(1),
-            why=LOGIC,
-        ),
+        evidence=algebra(check=checks.truth_tables_hold, rule=rules.exactly(1), why=LOGIC),
     ),
     Claim(
         key="3-40",
@@ -77,9 +73,7 @@ CLAIMS = (
         statement="p(train|i) = b + (a − b) p(rel|i) with a = p(train|¬rel) and b = p(train|rel).",
         published="as given",
         evidence=algebra(
-            check=checks.lemma_2_constants,
-            rule=rules.exactly(1),
-            why="all items of an exact table",
+            check=checks.lemma_2_constants, rule=rules.exactly(1), why="all items of an exact table"
         ),
     ),
     Claim(
@@ -88,9 +82,7 @@ CLAIMS = (
         statement="In all four examples f is the steeper; in two of them f and g agree.",
         published="see the figure",
         evidence=algebra(
-            check=checks.toy_numbers("Fig. 3"),
-            rule=rules.at_most(0),
-            why="worked through: exact",
+            check=checks.toy_numbers("Fig. 3"), rule=rules.at_most(0), why="worked through: exact"
         ),
     ),
     Claim(

@@ -30,13 +30,7 @@ CLAIMS = (
         statement="On condensed rankings anti-precision is 1 less precision.",
         published="antiP = 1 − P",
         question="Is anti-precision 1 less precision once unjudged items are taken out?",
-        evidence=algebra(
-            check=checks.complementary,
-            rule=rules.at_most(1e-9),
-            why=LOGIC,
-            data=ALL,
-            question_rule=rules.at_most(1e-9),
-        ),
+        evidence=algebra(check=checks.complementary, rule=rules.at_most(1e-9), why=LOGIC, data=ALL),
     ),
     Claim(
         key="3-03",
@@ -45,18 +39,12 @@ CLAIMS = (
         "ones they disagree: Kendall's τ of sixteen systems.",
         published="−1.00 / −0.90 / 0.62 / 0.73",
         question="Do twins agree on condensed rankings and disagree on full ones?",
-        evidence=released(
-            check=checks.fig_1,
-            rule=within(0.005),
-            why=RELEASED,
-            files=TABLE,
-        )
+        evidence=released(check=checks.fig_1, rule=within(0.005), why=RELEASED, files=TABLE)
         + measured(
             check=checks.condensed_and_full(("P", "Recall"), 0.4),
             rule=each("τ below −.4 and above .4"),
             why=OWN,
             data=(ML,),
-            question_rule=each("τ below −.4 and above .4"),
         ),
     ),
     Claim(
@@ -65,10 +53,7 @@ CLAIMS = (
         statement="On average 83 % of the ten recommended items are not judged.",
         published="0.83",
         evidence=released(
-            check=checks.unjudged,
-            rule=rules.near(0.83, 0.01),
-            why=RELEASED,
-            files=TABLE,
+            check=checks.unjudged, rule=rules.near(0.83, 0.01), why=RELEASED, files=TABLE
         ),
     ),
     Claim(
@@ -78,13 +63,7 @@ CLAIMS = (
         "add up to 1.",
         published="P + antiP = 1 − δ",
         question="Do precision, anti-precision and the unjudged share add up to 1?",
-        evidence=algebra(
-            check=checks.with_residual,
-            rule=rules.at_most(1e-9),
-            why=LOGIC,
-            data=ALL,
-            question_rule=rules.at_most(1e-9),
-        ),
+        evidence=algebra(check=checks.with_residual, rule=rules.at_most(1e-9), why=LOGIC, data=ALL),
     ),
     Claim(
         key="3-19",
@@ -145,7 +124,6 @@ CLAIMS = (
             rule=rules.at_least(95),
             why="at least 95 % of the optimum: the released values have 98, 98 and 102 %",
             data=ALL,
-            question_rule=rules.at_least(95),
         ),
     ),
     Claim(
@@ -160,7 +138,6 @@ CLAIMS = (
             rule=rules.true(),
             why=f"places among five rankings: last, and last or second last; {FOLDS}",
             data=ALL,
-            question_rule=rules.true(),
         ),
     ),
     Claim(
@@ -225,13 +202,7 @@ CLAIMS = (
         statement="Anti-precision and fallout as observed turn the true order of systems round.",
         published="Yahoo! −0.58, −0.57; CM100k −0.42, −0.42",
         question="Do anti-precision and fallout turn the true order of systems round?",
-        evidence=measured(
-            check=checks.false_turned,
-            rule=rules.below(0),
-            why=OWN,
-            data=KNOWN,
-            question_rule=rules.below(0),
-        ),
+        evidence=measured(check=checks.false_turned, rule=rules.below(0), why=OWN, data=KNOWN),
     ),
     Claim(
         key="3-30",
@@ -300,7 +271,6 @@ CLAIMS = (
             why="the size of every τ, with the interval of the largest, users being drawn. "
             "Without time stamps in ML-1M it is asked of ML-100K",
             data=(ML, "ml-100k"),
-            question_rule=rules.below(0.5),
         ),
     ),
     Claim(
@@ -317,7 +287,6 @@ CLAIMS = (
             rule=rules.true().open(),
             why=f"{ORDER}. Without time stamps in ML-1M it is asked of ML-100K",
             data=(ML, "ml-100k"),
-            question_rule=rules.true(),
         ),
     ),
     Claim(
@@ -332,7 +301,6 @@ CLAIMS = (
             rule=rules.true(),
             why=f"two orders of three rankings; {FOLDS}",
             data=ALL,
-            question_rule=rules.true(),
         ),
     ),
     Claim(
@@ -385,11 +353,7 @@ CLAIMS = (
         question="Does precision follow being judged more than being liked?",
         kind=NOTE,
         evidence=measured(
-            check=checks.judged_or_liked,
-            rule=rules.above(0),
-            why=f"the sign. {OWN}",
-            data=ALL,
-            question_rule=rules.above(0),
+            check=checks.judged_or_liked, rule=rules.above(0), why=f"the sign. {OWN}", data=ALL
         ),
     ),
     Claim(
@@ -401,11 +365,7 @@ CLAIMS = (
         question="Do nDCG and MRR agree with their twins on condensed rankings and disagree on "
         "full ones?",
         evidence=measured(
-            check=checks.condensed_and_full(("nDCG", "MRR"), 0.0),
-            rule=SIGNS,
-            why=OWN,
-            data=ALL,
-            question_rule=SIGNS,
+            check=checks.condensed_and_full(("nDCG", "MRR"), 0.0), rule=SIGNS, why=OWN, data=ALL
         ),
     ),
     Claim(
@@ -420,7 +380,6 @@ CLAIMS = (
             rule=rules.below(0),
             why=f"the signs. {OWN}",
             data=KNOWN,
-            question_rule=rules.below(0),
         ),
     ),
     Claim(
@@ -476,7 +435,6 @@ CLAIMS = (
             rule=rules.true().open(),
             why=f"optimal in expectation: a sample may turn close values round; {FOLDS}",
             data=ALL,
-            question_rule=rules.true(),
         ),
     ),
     Claim(
@@ -490,7 +448,6 @@ CLAIMS = (
             rule=rules.true().open(),
             why=f"optimal in expectation: a sample may turn close values round; {FOLDS}",
             data=KNOWN,
-            question_rule=rules.true(),
         ),
     ),
 )

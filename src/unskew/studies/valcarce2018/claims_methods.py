@@ -25,10 +25,7 @@ CLAIMS = (
         statement="The sizes of the three data sets, and their density.",
         published="see Table 2",
         evidence=measured(
-            check=checks.table_2,
-            rule=rules.true(),
-            why="counts are exact",
-            data=ALL,
+            check=checks.table_2, rule=rules.true(), why="counts are exact", data=ALL
         ),
     ),
     Claim(
@@ -123,10 +120,7 @@ CLAIMS = (
         statement="SLIM has the best nDCG on MovieLens 1M.",
         published="0.4555",
         evidence=released(
-            check=checks.best_by_ndcg("SLIM", ML),
-            rule=rules.true(),
-            why=ORDINAL,
-            files=RESULTS,
+            check=checks.best_by_ndcg("SLIM", ML), rule=rules.true(), why=ORDINAL, files=RESULTS
         ),
     ),
     Claim(

@@ -71,7 +71,6 @@ CLAIMS = (
             rule=rules.at_least(0.8).open(),
             why=f"most is taken as four of five, for every metric; {OPEN}",
             data=ALL,
-            question_rule=rules.at_least(0.8),
         ),
     ),
     Claim(
@@ -94,7 +93,6 @@ CLAIMS = (
             rule=rules.at_least(0.95).open(),
             why=f"almost always is taken as 95 %; {OPEN}",
             data=ALL,
-            question_rule=rules.at_least(0.95),
         ),
     ),
     Claim(
@@ -108,7 +106,6 @@ CLAIMS = (
             rule=rules.above(0.8).open(),
             why=f"rank correlation of cutoff and mean τ; {OPEN}",
             data=ALL,
-            question_rule=rules.above(0.8),
         ),
     ),
     Claim(
@@ -130,7 +127,6 @@ CLAIMS = (
             rule=rules.above(0.8).open(),
             why=f"rank correlation of cutoff and mean τ; {OPEN}",
             data=ALL,
-            question_rule=rules.above(0.8),
         ),
     ),
     Claim(
@@ -151,7 +147,6 @@ CLAIMS = (
             rule=rules.below(1.0).open(),
             why=f"mean DP from 50 on over that up to 20; {OPEN}",
             data=ALL,
-            question_rule=rules.below(1.0),
         ),
     ),
     Claim(
@@ -160,10 +155,7 @@ CLAIMS = (
         statement="The correlations between the seven metrics on MovieLens 1M.",
         published="see Fig. 5a",
         evidence=released(
-            check=checks.figure_5(ML),
-            rule=rules.at_most(0.0051),
-            why=TWO_DECIMALS,
-            files=RESULTS,
+            check=checks.figure_5(ML), rule=rules.at_most(0.0051), why=TWO_DECIMALS, files=RESULTS
         ),
     ),
     Claim(
@@ -233,7 +225,6 @@ CLAIMS = (
             rule=rules.at_least(0.9).open(),
             why=f"above 0.9 the paper calls orders almost equivalent; {OPEN}",
             data=ALL,
-            question_rule=rules.at_least(0.9),
         ),
     ),
     Claim(
@@ -265,7 +256,6 @@ CLAIMS = (
             rule=rules.true().open(),
             why=f"the lowest mean τ with the others; {OPEN}",
             data=ALL,
-            question_rule=rules.true(),
         ),
     ),
     Claim(
@@ -277,11 +267,7 @@ CLAIMS = (
         question="Does every metric keep the order of systems (τ above 0.9) on half of the test "
         "set?",
         evidence=measured(
-            check=checks.half_the_test_set,
-            rule=rules.above(0.9).open(),
-            why=OPEN,
-            data=ALL,
-            question_rule=rules.above(0.9),
+            check=checks.half_the_test_set, rule=rules.above(0.9).open(), why=OPEN, data=ALL
         ),
     ),
     Claim(
@@ -295,7 +281,6 @@ CLAIMS = (
             rule=rules.true().open(),
             why=f"the two highest mean τ; {OPEN}",
             data=ALL,
-            question_rule=rules.true(),
             explanation="Drawn from the released values with the noise of such samples, P (τ "
             ".988) and nDCG (.978) are the most robust to sparsity, as printed, and bpref falls "
             "to .952, because four of the systems lie within .003 of one another by bpref.",
@@ -318,7 +303,6 @@ CLAIMS = (
             rule=rules.true().open(),
             why=f"mean τ; {OPEN}",
             data=ALL,
-            question_rule=rules.true(),
         ),
     ),
     Claim(
@@ -340,10 +324,7 @@ CLAIMS = (
         statement="The discriminative power DP of the seven metrics on MovieLens 1M.",
         published="2.6 / 7.0 / 2.8 / 1.4 / 15.5 / 9.9 / 8.4",
         evidence=released(
-            check=checks.table_3(ML),
-            rule=rules.at_most(0.055),
-            why=DP_PRINTED,
-            files=PVALUES,
+            check=checks.table_3(ML), rule=rules.at_most(0.055), why=DP_PRINTED, files=PVALUES
         ),
     ),
     Claim(
@@ -363,7 +344,6 @@ CLAIMS = (
             rule=rules.true().open(),
             why=f"the two smallest DP; {OPEN}",
             data=ALL,
-            question_rule=rules.true(),
         ),
     ),
     Claim(
@@ -385,7 +365,6 @@ CLAIMS = (
             why="low is taken as among the three worst of seven; the place from the end is "
             f"judged; {OPEN}",
             data=ALL,
-            question_rule=rules.at_most(3),
         ),
     ),
     Claim(
@@ -395,11 +374,7 @@ CLAIMS = (
         published="0 to 1",
         question="Do all values lie between 0 and 1?",
         evidence=algebra(
-            check=checks.within_0_and_1,
-            rule=rules.true(),
-            why="by definition",
-            data=ALL,
-            question_rule=rules.true(),
+            check=checks.within_0_and_1, rule=rules.true(), why="by definition", data=ALL
         ),
     ),
     Claim(
@@ -414,13 +389,7 @@ CLAIMS = (
             why="the paper calls orders with τ above 0.9 almost equivalent; on MovieLens 1M",
             files=RESULTS,
         )
-        + measured(
-            check=checks.gains_of_ours,
-            rule=rules.at_least(0.9).open(),
-            why=OPEN,
-            data=ALL,
-            question_rule=rules.at_least(0.9),
-        ),
+        + measured(check=checks.gains_of_ours, rule=rules.at_least(0.9).open(), why=OPEN, data=ALL),
     ),
     Claim(
         key="1-35",
@@ -433,7 +402,6 @@ CLAIMS = (
             rule=rules.at_least(0.8).open(),
             why="highly is taken as 0.8 (nDCG@10), for every other way; the paper names none",
             data=ALL,
-            question_rule=rules.at_least(0.8),
         ),
     ),
     Claim(
@@ -447,7 +415,6 @@ CLAIMS = (
             rule=rules.at_least(0.9).open(),
             why=OPEN,
             data=ALL,
-            question_rule=rules.at_least(0.9),
         ),
     ),
     Claim(
@@ -461,7 +428,6 @@ CLAIMS = (
             rule=rules.at_least(0.999),
             why="1 but for the smoothing of infAP",
             data=ALL,
-            question_rule=rules.at_least(0.999),
         ),
     ),
     Claim(
@@ -555,7 +521,6 @@ CLAIMS = (
             why="poor is taken as among the three of seven that the paper names (bpref, "
             f"infAP, MRR); the place from the end is judged; {OPEN}",
             data=ALL,
-            question_rule=rules.at_most(3),
         ),
     ),
     Claim(
@@ -569,7 +534,6 @@ CLAIMS = (
             rule=rules.at_most(1).open(),
             why=f"the place from the end by mean τ is judged; {OPEN}",
             data=ALL,
-            question_rule=rules.at_most(1),
         ),
     ),
 )
