@@ -256,7 +256,7 @@ def test_places_and_orders():
     values = {"a": 0.3, "b": 0.5, "c": 0.3, "d": 0.1}
     assert tables.order(values) == ["b", "a", "c", "d"]
     assert [tables.place(values, name) for name in values] == [2, 1, 2, 4]
-    assert tables.told({"x": 0.25}, 2) == "x 0.25"
+    assert tables.listed({"x": 0.25}, 2) == "x 0.25"
     assert math.isnan(tables.ratio(1, 0))
     assert tables.alike(values, values) == 1
     least = tables.least_of({"one": 0.5, "two": math.nan, "three": 0.2})

@@ -216,8 +216,8 @@ def matrix(
 
 
 def _axis(channel: type[Any], column: str, title: str, log: bool, zero: bool) -> Any:
-    made = channel(f"{column}:Q", title=title or column)
-    return made.scale(type="log") if log else made.scale(zero=zero)
+    axis = channel(f"{column}:Q", title=title or column)
+    return axis.scale(type="log") if log else axis.scale(zero=zero)
 
 
 def _coloured(chart: alt.Chart, frame: pl.DataFrame, by: str | None) -> alt.Chart:
@@ -264,6 +264,6 @@ def _finished(
     if panel is not None:
         panels = frame[panel].unique(maintain_order=True).to_list()
         facet = alt.Facet(f"{panel}:N", title=None, sort=panels).header(labelFontSize=13)
-        own: dict[str, Any] = dict.fromkeys(apart, "independent")  # panels have their own axes
-        whole = chart.facet(facet, columns=columns).resolve_scale(**own)
+        scales: dict[str, Any] = dict.fromkeys(apart, "independent")  # panels have their own axes
+        whole = chart.facet(facet, columns=columns).resolve_scale(**scales)
     return as_figure(whole, title, notes, frame.fill_nan(None).to_dicts())

@@ -62,7 +62,7 @@ def alike(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     return kendall([one[name] for name in one], [other[name] for name in one])
 
 
-def told(values: Mapping[str, float], digits: int = 4) -> str:
+def listed(values: Mapping[str, float], digits: int = 4) -> str:
     """Return systems and their values, best first, as one line."""
     return ", ".join(f"{name} {values[name]:.{digits}f}" for name in order(values))
 
@@ -95,9 +95,9 @@ def curve(
     return means[over].to_numpy().astype(np.float64), means[column].to_numpy()
 
 
-def least_of(found: Mapping[str, float]) -> MeasuredValue:
+def least_of(values: Mapping[str, float]) -> MeasuredValue:
     """Return the least of several values, and which one it is."""
-    known = {name: value for name, value in found.items() if not math.isnan(value)}
+    known = {name: value for name, value in values.items() if not math.isnan(value)}
     if not known:
         return MeasuredValue(math.nan, note="all systems score the same")
     worst = min(known, key=lambda name: known[name])

@@ -22,11 +22,11 @@ from unskew.studies.bellogin2017.checks import (
     curve,
     hit_error,
     least_of,
+    listed,
     mean_of,
     only,
     place,
     ratio,
-    told,
 )
 from unskew.studies.bellogin2017.measurements import (
     AP,
@@ -78,8 +78,8 @@ def _orders(lab: Lab, dataset_name: str, metric: str = P) -> dict[str, dict[str,
     return {name: by_system(table, design=name, metric=metric) for name in names}
 
 
-def _all_told(values: Mapping[str, Mapping[str, float]]) -> str:
-    return "; ".join(f"{design}: {told(each)}" for design, each in values.items())
+def _listed_by_design(values: Mapping[str, Mapping[str, float]]) -> str:
+    return "; ".join(f"{design}: {listed(each)}" for design, each in values.items())
 
 
 def plsa_first(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -87,7 +87,9 @@ def plsa_first(lab: Lab, dataset_name: str) -> MeasuredValue:
     orders = _orders(lab, dataset_name)
     first = [place(values, PLSA) == 1 for values in orders.values()]
     return MeasuredValue(
-        sum(first) / len(first), text=f"{sum(first)} of {len(first)}", note=_all_told(orders)
+        sum(first) / len(first),
+        text=f"{sum(first)} of {len(first)}",
+        note=_listed_by_design(orders),
     )
 
 
@@ -95,7 +97,7 @@ def popularity_second(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take popularity's worst place in the configurations."""
     orders = _orders(lab, dataset_name)
     worst = max(place(values, POPULAR) for values in orders.values())
-    return MeasuredValue(worst, note=f"With our settings of kNN. {_all_told(orders)}")
+    return MeasuredValue(worst, note=f"With our settings of kNN. {_listed_by_design(orders)}")
 
 
 def mf_over_knn(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -112,7 +114,7 @@ def mf_over_knn(lab: Lab, dataset_name: str) -> MeasuredValue:
 def popularity_first_in_ar(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take popularity's place in AR."""
     values = _orders(lab, dataset_name)[AR]
-    return MeasuredValue(place(values, POPULAR), note=told(values))
+    return MeasuredValue(place(values, POPULAR), note=listed(values))
 
 
 def swaps_between_designs(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -125,7 +127,7 @@ def swaps_between_designs(lab: Lab, dataset_name: str) -> MeasuredValue:
         for number, a in enumerate(names)
         for b in names[:number]
     )
-    return MeasuredValue(swaps, note=_all_told({AR: one, ONE: other}))
+    return MeasuredValue(swaps, note=_listed_by_design({AR: one, ONE: other}))
 
 
 def test_items_like_all(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -153,28 +155,29 @@ def all_pairs_differ(lab: Lab, dataset_name: str) -> MeasuredValue:
 def other_metrics_alike(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least τ between the order by P@10 and that by nDCG, MAP and MRR."""
     orders = _orders(lab, dataset_name)
-    found = {
+    taus = {
         f"{design}, {metric}": alike(values, _orders(lab, dataset_name, metric)[design])
         for design, values in orders.items()
         for metric in (NDCG, AP, RR)
     }
-    return least_of(found)
+    return least_of(taus)
 
 
 def other_thresholds_alike(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least τ between the order with the paper's threshold and with others."""
     table = lab.table(thresholds, dataset_name)
-    own, *others = table["liked"].unique(maintain_order=True).to_list()
+    threshold, *others = table["liked"].unique(maintain_order=True).to_list()
     if not others:
         raise UndefinedError("there is no other rating that could be the smallest liked one")
-    found = {
+    taus = {
         f"{design}, liked from {liked:g}": alike(
-            by_system(table, design=design, liked=own), by_system(table, design=design, liked=liked)
+            by_system(table, design=design, liked=threshold),
+            by_system(table, design=design, liked=liked),
         )
         for design in (AR, ONE)
         for liked in others
     }
-    return least_of(found)
+    return least_of(taus)
 
 
 def bounds_broken(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -210,16 +213,16 @@ def fresh_within_bounds(lab: Lab, dataset_name: str) -> MeasuredValue:
 def bounds_close_in(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least τ of the bounds' distance, falling with targets, rising with test ratings."""
     table = lab.table(bounds, dataset_name).with_columns(width=pl.col("high") - pl.col("low"))
-    said, found = [], []
+    ranges, taus = [], []
     for along, sign in (("targets", -1), ("kept", 1)):
         for system in (PLSA, KNN):
             at, width = curve(table, "at", system, "width", along=along)
-            found.append(sign * kendall(at, width))
-            said.append(f"{system} over {along}: {width[0]:.4f} to {width[-1]:.4f}")
+            taus.append(sign * kendall(at, width))
+            ranges.append(f"{system} over {along}: {width[0]:.4f} to {width[-1]:.4f}")
     equal = float(only(table, along="one each")["width"].to_numpy().max())
-    note = f"Distances: {'; '.join(said)}. With one liked test item per user: {equal:.1g}."
+    note = f"Distances: {'; '.join(ranges)}. With one liked test item per user: {equal:.1g}."
     return MeasuredValue(
-        min(found) if equal < TINY else -1.0, text=f"τ = {min(found):.2f}", note=note
+        min(taus) if equal < TINY else -1.0, text=f"τ = {min(taus):.2f}", note=note
     )
 
 
@@ -264,16 +267,16 @@ def total_precision(lab: Lab, dataset_name: str) -> MeasuredValue:
 def linear_in_density(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least R² of a line through the origin, of P@10 in AR over the share kept."""
     table = lab.table(sparser, dataset_name)
-    found = {}
+    fits = {}
     for system in (*LEARNING, RANDOM):
         # What a random order is expected to score has no noise that would hide the line.
         column = "random" if system == RANDOM else "value"
         x, y = curve(table, "kept", system, column, design=AR, metric=P)
         rest = y - x * float(x @ y) / float(x @ x)
         spread = float(((y - y.mean()) ** 2).sum())
-        found[system] = 1 - float(rest @ rest) / spread if spread > 0 else math.nan
-    worst = least_of(found)
-    return MeasuredValue(worst.value, note=f"R²: {told(found)}.")
+        fits[system] = 1 - float(rest @ rest) / spread if spread > 0 else math.nan
+    worst = least_of(fits)
+    return MeasuredValue(worst.value, note=f"R²: {listed(fits)}.")
 
 
 def _end_to_end(rows: pl.DataFrame) -> float:
@@ -294,17 +297,17 @@ def flat_in_density(lab: Lab, dataset_name: str) -> MeasuredValue:
     names = (*LEARNING, RANDOM)
     moved = max(_end_to_end(only(table, system=name)) for name in names)
     ends = {name: curve(table, "kept", name)[1] for name in names}
-    said = ", ".join(f"{name} {y[0]:.4f} to {y[-1]:.4f}" for name, y in ends.items())
+    ranges = ", ".join(f"{name} {y[0]:.4f} to {y[-1]:.4f}" for name, y in ends.items())
     fixed = lab.table(sparser_fixed, dataset_name)
     back, without = (_change(fixed, removed) for removed in ("others", "left out"))
     return MeasuredValue(
         moved,
         text=f"{moved:.1f} standard errors",
-        note=f"From a tenth to all test ratings: {said}. With fewer test ratings the least popular "
-        "items have none and are no candidates any more, which makes the others harder to beat. "
-        "With the candidates of the whole test part, and expectations over all draws of others, a "
-        f"tenth gives against all: {back}. Liked ratings that were removed are then among the "
-        f"others, as not relevant; with these left out: {without}.",
+        note=f"From a tenth to all test ratings: {ranges}. With fewer test ratings the least "
+        "popular items have none and are no candidates any more, which makes the others harder to "
+        "beat. With the candidates of the whole test part, and expectations over all draws of "
+        f"others, a tenth gives against all: {back}. Liked ratings that were removed are then "
+        f"among the others, as not relevant; with these left out: {without}.",
     )
 
 
@@ -349,14 +352,14 @@ def inverse_to_targets(lab: Lab, dataset_name: str) -> MeasuredValue:
 def order_kept(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least τ between the order with all test ratings and with fewer."""
     table = lab.table(sparser, dataset_name).filter(pl.col("metric") == P)
-    found = {
+    taus = {
         f"{design}, {share:.0%} kept": alike(
             by_system(table, design=design, kept=1.0), by_system(table, design=design, kept=share)
         )
         for design in (AR, ONE)
         for share in sorted(table["kept"].unique().to_list())[:-1]
     }
-    return least_of(found)
+    return least_of(taus)
 
 
 def metrics_and_density(lab: Lab, dataset_name: str) -> MeasuredValue:

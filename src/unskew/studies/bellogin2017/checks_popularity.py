@@ -22,11 +22,11 @@ from unskew.studies.bellogin2017.checks import (
     fact,
     hit_error,
     least_of,
+    listed,
     mean_of,
     only,
     place,
     ratio,
-    told,
 )
 from unskew.studies.bellogin2017.measurements import (
     AP,
@@ -79,17 +79,17 @@ from unskew.studies.paper import MeasuredValue
 def popularity_best(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare popularity's expected P@10 with that of the best other fixed ranking."""
     table = lab.table(fixed_rankings, dataset_name)
-    own = mean_of(table, "expected", ranking=POPULAR)
+    popular = mean_of(table, "expected", ranking=POPULAR)
     others = table.filter(pl.col("ranking") != POPULAR)
     best = others.sort("expected", descending=True).row(0, named=True)
-    said = ", ".join(
+    listing = ", ".join(
         f"{row['ranking']} {row['expected']:.4f} (observed {row['observed']:.4f})"
         for row in table.iter_rows(named=True)
     )
     return MeasuredValue(
-        ratio(own, best["expected"]),
-        text=f"{own:.4f} against {best['expected']:.4f}",
-        note=f"Expected P@10: {said}. What counts is how many users like an item, and how many "
+        ratio(popular, best["expected"]),
+        text=f"{popular:.4f} against {best['expected']:.4f}",
+        note=f"Expected P@10: {listing}. What counts is how many users like an item, and how many "
         "have not rated it, not how many have.",
     )
 
@@ -132,11 +132,11 @@ def grows_with_skew(design: str) -> Callable[[Lab, str], MeasuredValue]:
 
     def check(lab: Lab, dataset_name: str) -> MeasuredValue:
         x, y = _along_skew(lab, dataset_name, design)[POPULAR]
-        said = ", ".join(f"{value:.4f}" for value in y)
+        listing = ", ".join(f"{value:.4f}" for value in y)
         return MeasuredValue(
             kendall(x, y),
             text=f"τ = {kendall(x, y):.2f}",
-            note=f"For α = {x[0]:g} to {x[-1]:g}: {said}.",
+            note=f"For α = {x[0]:g} to {x[-1]:g}: {listing}.",
         )
 
     return check
@@ -144,12 +144,12 @@ def grows_with_skew(design: str) -> Callable[[Lab, str], MeasuredValue]:
 
 def grows_by_all_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least τ between α and popularity's score, over metrics and designs."""
-    found = {
+    taus = {
         f"{design}, {metric}": kendall(*_along_skew(lab, dataset_name, design, metric)[POPULAR])
         for design in (ONE, AR)
         for metric in (RECALL, NDCG, NDCG_WHOLE, AP, RR)
     }
-    return least_of(found)
+    return least_of(taus)
 
 
 def taste_stays_random(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -159,25 +159,25 @@ def taste_stays_random(lab: Lab, dataset_name: str) -> MeasuredValue:
         lab.table(simulated, dataset_name), "alpha", KNN, "random", design=ONE, metric=P
     )
     apart = {name: float(np.abs(curves[name][1] / expected - 1).max()) for name in (KNN, MF)}
-    said = "; ".join(
+    listing = "; ".join(
         f"{name} {', '.join(f'{value:.4f}' for value in curves[name][1])}" for name in (KNN, MF)
     )
     return MeasuredValue(
         max(apart.values()),
         text=f"{100 * max(apart.values()):.0f} % from random",
-        note=f"{said}. How much neighbours and item biases follow popularity depends on settings "
-        "that the paper does not give.",
+        note=f"{listing}. How much neighbours and item biases follow popularity depends on "
+        "settings that the paper does not give.",
     )
 
 
 def plsa_tracks_popularity(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take how far pLSA gets from popularity on simulated data, in parts of popularity."""
     curves = _along_skew(lab, dataset_name, ONE)
-    own, popular = curves[PLSA][1], curves[POPULAR][1]
-    apart = float(np.abs(own / np.maximum(popular, TINY) - 1).max())
-    pairs = zip(own, popular, strict=True)
-    said = ", ".join(f"{a:.4f} ({b:.4f})" for a, b in pairs)
-    return MeasuredValue(apart, text=f"{100 * apart:.0f} %", note=f"pLSA (popularity): {said}.")
+    plsa, popular = curves[PLSA][1], curves[POPULAR][1]
+    apart = float(np.abs(plsa / np.maximum(popular, TINY) - 1).max())
+    pairs = zip(plsa, popular, strict=True)
+    listing = ", ".join(f"{a:.4f} ({b:.4f})" for a, b in pairs)
+    return MeasuredValue(apart, text=f"{100 * apart:.0f} %", note=f"pLSA (popularity): {listing}.")
 
 
 def skew_of_data(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -237,13 +237,13 @@ def _remedied(
 ) -> dict[str, tuple[float, float]]:
     """Return a system's mean and what chance expects, for each design of Fig. 8."""
     tables = [lab.table(one, dataset_name) for one in (configurations, remedies, uniform_designs)]
-    found = {}
+    scores = {}
     for table in tables:
         for design in table["design"].unique(maintain_order=True).to_list():
             rows = only(table, design=design, system=system, metric=metric)
             means = rows.select(pl.col("value", "random").mean()).row(0)
-            found[design] = (means[0], means[1])
-    return found
+            scores[design] = (means[0], means[1])
+    return scores
 
 
 def neutralised(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -268,7 +268,7 @@ def uniform_leaves_popularity_over_knn(lab: Lab, dataset_name: str) -> MeasuredV
     return MeasuredValue(
         ratio(values[POPULAR], values[KNN]),
         text=f"popularity {values[POPULAR]:.4f}, kNN {values[KNN]:.4f}",
-        note=f"Popularity falls from {before:.4f} in AR. {told(values)}; random is expected to "
+        note=f"Popularity falls from {before:.4f} in AR. {listed(values)}; random is expected to "
         f"have {mean_of(table, 'random', design=UAR, metric=P):.4f}.",
     )
 
@@ -288,39 +288,40 @@ def _fig_8(lab: Lab, dataset_name: str, metric: str = P) -> dict[str, dict[str, 
 
 def plsa_first_everywhere(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Count in which share of the designs of Fig. 8 pLSA is the best system."""
-    found = _fig_8(lab, dataset_name)
-    first = [design for design, values in found.items() if place(values, PLSA) == 1]
+    scores = _fig_8(lab, dataset_name)
+    first = [design for design, values in scores.items() if place(values, PLSA) == 1]
     apart = ", ".join(
-        f"{design} {ratio(found[design][PLSA], found[design][POPULAR]):.2f}"
+        f"{design} {ratio(scores[design][PLSA], scores[design][POPULAR]):.2f}"
         for design in (ONE, U1R, PERCENTILES)
     )
     return MeasuredValue(
-        len(first) / len(found),
-        text=f"{len(first)} of {len(found)}",
+        len(first) / len(scores),
+        text=f"{len(first)} of {len(scores)}",
         note=f"pLSA is so many times as good as popularity: {apart}.",
     )
 
 
 def all_items_keep_bias(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare popularity by random with all items and with test items, in UAR and U1R."""
-    found = _remedied(lab, dataset_name, POPULAR)
-    over = {design: ratio(*found[design]) for design in (UAR, UAR_ALL, U1R, U1R_ALL)}
+    scores = _remedied(lab, dataset_name, POPULAR)
+    over = {design: ratio(*scores[design]) for design in (UAR, UAR_ALL, U1R, U1R_ALL)}
     least = min(ratio(over[UAR_ALL], over[UAR]), ratio(over[U1R_ALL], over[U1R]))
-    said = ", ".join(f"{design} {value:.1f}" for design, value in over.items())
+    listing = ", ".join(f"{design} {value:.1f}" for design, value in over.items())
     return MeasuredValue(
         least,
-        note=f"Popularity by random: {said}. P@10: U1R {found[U1R][0]:.4f}, with all items "
-        f"{found[U1R_ALL][0]:.4f}.",
+        note=f"Popularity by random: {listing}. P@10: U1R {scores[U1R][0]:.4f}, with all items "
+        f"{scores[U1R_ALL][0]:.4f}.",
     )
 
 
 def head_is_not_all(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare popularity without the head with U1R and P1R, in parts of random."""
-    found = _remedied(lab, dataset_name, POPULAR)
-    over = {design: ratio(*found[design]) for design in (ONE, HEADLESS, U1R, PERCENTILES)}
+    scores = _remedied(lab, dataset_name, POPULAR)
+    over = {design: ratio(*scores[design]) for design in (ONE, HEADLESS, U1R, PERCENTILES)}
     return MeasuredValue(
         ratio(over[HEADLESS], max(over[U1R], over[PERCENTILES])),
-        text=f"{found[HEADLESS][0]:.4f}; U1R {found[U1R][0]:.4f}, P1R {found[PERCENTILES][0]:.4f}",
+        text=f"{scores[HEADLESS][0]:.4f}; U1R {scores[U1R][0]:.4f}, "
+        f"P1R {scores[PERCENTILES][0]:.4f}",
     )
 
 
@@ -334,15 +335,17 @@ def remedies_by_all_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
         right[metric] = (
             over[U1R] < over[ONE] and over[PERCENTILES] < over[ONE] and over[UAR] < over[AR_FIXED]
         )
-    said = ", ".join(f"{metric} {'yes' if yes else 'no'}" for metric, yes in right.items())
-    return MeasuredValue(sum(right.values()), text=f"{sum(right.values())} of 4", note=f"{said}.")
+    listing = ", ".join(f"{metric} {'yes' if yes else 'no'}" for metric, yes in right.items())
+    return MeasuredValue(
+        sum(right.values()), text=f"{sum(right.values())} of 4", note=f"{listing}."
+    )
 
 
 def constant_ratio_is_random(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare popularity with random under uniform tests, every item being liked alike."""
     table = lab.table(constant_ratio, dataset_name)
     rows = {design: only(table, design=design, system=POPULAR) for design in (UAR, U1R)}
-    said = [
+    texts = [
         f"{design} {mean_of(each):.4f} against {mean_of(each, 'random'):.4f}"
         for design, each in rows.items()
     ]
@@ -351,7 +354,7 @@ def constant_ratio_is_random(lab: Lab, dataset_name: str) -> MeasuredValue:
         value,
         low,
         high,
-        text=f"{'; '.join(said)}: x {value:.2f}",
+        text=f"{'; '.join(texts)}: x {value:.2f}",
         note="Popularity against random, where liking is a coin. An item's test ratings come from "
         "the users who did not train on it, and of popular items there are fewer: the chance to be "
         "judged is η / (|U| - |R(i)| + η), which grows with popularity.",
@@ -362,8 +365,8 @@ def uniform_is_random(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare popularity with random in U1R, where all ratings are liked."""
     rows = only(lab.table(uniform_designs, dataset_name), design=U1R, system=POPULAR, metric=P)
     value, low, high = above_chance(rows)
-    said = f"{mean_of(rows):.4f} against {mean_of(rows, 'random'):.4f}: x {value:.2f}"
-    return MeasuredValue(value, low, high, text=said)
+    text = f"{mean_of(rows):.4f} against {mean_of(rows, 'random'):.4f}: x {value:.2f}"
+    return MeasuredValue(value, low, high, text=text)
 
 
 def smallest_percentile(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -404,7 +407,9 @@ def one_item_merges_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
     names = table["system"].unique(maintain_order=True).to_list()
 
     def apart(name: str, a: tuple[str, str], b: tuple[str, str]) -> float:
-        values = [mean_of(table, system=name, judgments=how, metric=what) for how, what in (a, b)]
+        values = [
+            mean_of(table, system=name, judgments=gain, metric=metric) for gain, metric in (a, b)
+        ]
         return abs(values[0] - values[1])
 
     graded, binary = "liked-only", "binary"
@@ -416,10 +421,12 @@ def one_item_merges_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
 def bpref_is_coverage(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Take the least bpref of a 1R list whose item could be ranked, nothing being disliked."""
     rows = only(lab.table(one_item, dataset_name), metric=BPREF)
-    said = ", ".join(f"{name} {value:.4f}" for name, value in rows.select("system", "value").rows())
+    listing = ", ".join(
+        f"{name} {value:.4f}" for name, value in rows.select("system", "value").rows()
+    )
     return MeasuredValue(
         float(rows["least"].to_numpy().min()),
-        note=f"Means, which are the share of items that a system could rank: {said}. With the "
+        note=f"Means, which are the share of items that a system could rank: {listing}. With the "
         "disliked items that are drawn among the others kept as judgments, it is below 1.",
     )
 
@@ -439,16 +446,16 @@ def _ar(lab: Lab, dataset_name: str, metric: str) -> dict[str, float]:
 def incomplete_judgments(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Tell whether popularity and pLSA lose places by bpref and by infAP in AR."""
     before = _ar(lab, dataset_name, P)
-    said, right = [], True
+    orders, right = [], True
     for metric in (BPREF, INFAP):
         after = _ar(lab, dataset_name, metric)
         moves = {name: place(after, name) - place(before, name) for name in (POPULAR, PLSA)}
         right = right and moves[POPULAR] >= 0 and moves[PLSA] > 0
-        said.append(f"{metric}: {told(after, 3)}")
+        orders.append(f"{metric}: {listed(after, 3)}")
     trec = _ar(lab, dataset_name, INFAP_TREC)
     equal = max(abs(trec[name] - value) for name, value in _ar(lab, dataset_name, AP).items())
     note = (
-        f"P@10: {told(before)}. {'; '.join(said)}. infAP is taken with everything above in the "
+        f"P@10: {listed(before)}. {'; '.join(orders)}. infAP is taken with everything above in the "
         f"pool; with the judged items as the pool (trec_eval) it is AP (apart {equal:.0e})."
     )
     return MeasuredValue(right, note=note)
@@ -459,7 +466,7 @@ def implicit_bpref(lab: Lab, dataset_name: str) -> MeasuredValue:
     bpref, inferred = _ar(lab, dataset_name, BPREF), _ar(lab, dataset_name, INFAP)
     tied = place(bpref, POPULAR) == place(bpref, RANDOM) == 1
     right = tied and place(inferred, POPULAR) == 1 and place(inferred, RANDOM) == 3
-    return MeasuredValue(right, note=f"bpref: {told(bpref, 3)}. infAP: {told(inferred, 3)}.")
+    return MeasuredValue(right, note=f"bpref: {listed(bpref, 3)}. infAP: {listed(inferred, 3)}.")
 
 
 def stratified_place(system: str) -> Callable[[Lab, str], MeasuredValue]:
@@ -470,7 +477,7 @@ def stratified_place(system: str) -> Callable[[Lab, str], MeasuredValue]:
         return MeasuredValue(
             place(values, system),
             text=f"{place(values, system)} (by P@10: {place(before, system)})",
-            note=f"{told(values)}.",
+            note=f"{listed(values)}.",
         )
 
     return check
@@ -483,8 +490,8 @@ def inferred_keeps_bias(lab: Lab, dataset_name: str) -> MeasuredValue:
     kept = by_system(lab.table(configurations, dataset_name), design=ONE, metric=INFAP)
     return MeasuredValue(
         place(after, POPULAR) - place(before, POPULAR),
-        note=f"infAP: {told(after, 3)}. With the disliked items that are drawn among the others "
-        f"kept as judgments: {told(kept, 3)}.",
+        note=f"infAP: {listed(after, 3)}. With the disliked items that are drawn among the others "
+        f"kept as judgments: {listed(kept, 3)}.",
     )
 
 

@@ -73,7 +73,7 @@ def figure_2(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw precision under AR and 1R, and which systems differ."""
     table = lab.table(configurations, dataset_name).filter(pl.col("metric") == P)
     shown = means(table, "design", "system")
-    said = shown.with_columns(
+    beside_printed = shown.with_columns(
         printed=pl.Series(
             [
                 PRINTED.get((dataset_name, *pair), "")
@@ -105,7 +105,7 @@ def figure_2(lab: Lab, dataset_name: str) -> list[Block]:
         Picture(figure),
         Table(
             "P@10, and what the paper prints",
-            said.select("design", "system", "value", "random", "printed"),
+            beside_printed.select("design", "system", "value", "random", "printed"),
             note="random: what a random order of the same targets is expected to score",
         ),
         Table("Differences of P@10, and p by Wilcoxon's test", pairs),
@@ -187,10 +187,10 @@ def figure_5(lab: Lab, dataset_name: str) -> list[Block]:
     curves = lab.table(cumulated, dataset_name)
     table = lab.table(simulated, dataset_name).filter(pl.col("metric") == P)
     one = table.filter(pl.col("design") == ONE)
-    said = one.filter(pl.col("alpha") == 0).select(
+    flat = one.filter(pl.col("alpha") == 0).select(
         "system", pl.col("value").alias("ours"), pl.col("random").alias("expected of chance")
     )
-    printed = [PRINTED_SIMULATED.get((name, 0.0), "") for name in said["system"]]
+    printed = [PRINTED_SIMULATED.get((name, 0.0), "") for name in flat["system"]]
     top = lab.table(counted, dataset_name).filter(pl.col("what").str.contains("most liked"))[
         "value"
     ][0]
@@ -223,7 +223,7 @@ def figure_5(lab: Lab, dataset_name: str) -> list[Block]:
         ),
         Table("1R: P@10 by α", beside(one, "alpha", "system")),
         Table(
-            "1R at α = 0, and what the paper prints", said.with_columns(printed=pl.Series(printed))
+            "1R at α = 0, and what the paper prints", flat.with_columns(printed=pl.Series(printed))
         ),
         Table("AR: P@10 by α", beside(table.filter(pl.col("design") == AR), "alpha", "system")),
         Picture(

@@ -140,13 +140,15 @@ def uniform_designs(lab: Lab, dataset_name: str) -> pl.DataFrame:
 @measurement("systems with other thresholds of liking")
 def thresholds(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure Fig. 2 with the two nearest other ratings as the smallest liked one."""
-    own = rule(lab, dataset_name).threshold
+    threshold = rule(lab, dataset_name).threshold
     known = np.unique(lab.data(dataset_name).ratings.value)[1:]
-    others = sorted((one for one in known.tolist() if one != own), key=lambda x: abs(x - own))[:2]
+    others = sorted(
+        (one for one in known.tolist() if one != threshold), key=lambda x: abs(x - threshold)
+    )[:2]
     rows: list[Row] = []
     split = folds(lab, dataset_name)[0]
     systems = models(lab, dataset_name, "random", 0, split.train)
-    for liked in (own, *others):
+    for liked in (threshold, *others):
         for design in (AR, ONE):
             lists = laid(shown(dataset_name)[design], split, Relevance(liked=liked), lab.seed)
             rows += rows_of(judged(lists, systems), design=design, liked=liked)
@@ -163,20 +165,20 @@ def one_item(lab: Lab, dataset_name: str) -> pl.DataFrame:
     split = folds(lab, dataset_name)[0]
     systems = models(lab, dataset_name, "random", 0, split.train)
     values = np.unique(split.test.value)
-    own = rule(lab, dataset_name).threshold
-    below = values[values < own]
-    liked = float(below[-1]) if below.size > 1 else own
+    threshold = rule(lab, dataset_name).threshold
+    below = values[values < threshold]
+    liked = float(below[-1]) if below.size > 1 else threshold
     rows: list[Row] = []
     for gain in ("liked-only", "binary"):
         lists = laid(OneRelevant(OTHERS), split, Relevance(liked=liked, gain=gain), lab.seed)
         scores = judged(lists, systems, (NDCG, NDCG_WHOLE, AP, RR))
         rows += rows_of(scores, judgments=gain, least=None)
-    positive = replace(split, test=split.test.take(split.test.value >= own))
+    positive = replace(split, test=split.test.take(split.test.value >= threshold))
     lists = laid(OneRelevant(OTHERS), positive, rule(lab, dataset_name), lab.seed)
     for name, model in systems.items():
         scores = judged(lists, {name: model}, (P, BPREF, INFAP))
-        found = np.diff(ranks_of(model, lists).start) > 0
-        least = float(scores.values(name, BPREF)[found].min(initial=1.0))
+        ranked = np.diff(ranks_of(model, lists).start) > 0
+        least = float(scores.values(name, BPREF)[ranked].min(initial=1.0))
         rows += rows_of(scores, judgments=LIKED_ONLY, least=least)
     return pl.DataFrame(rows, schema_overrides={"least": pl.Float64})
 
@@ -246,13 +248,13 @@ def sparser_fixed(lab: Lab, dataset_name: str) -> pl.DataFrame:
         for system in systems:
             values = every.values(system, P)
             left = math.sqrt((1 - kept.mean()) / kept.sum()) * float(values[kept].std(ddof=1))
-            for removed, own in (("others", some.values(system, P)), ("left out", values[kept])):
+            for removed, sample in (("others", some.values(system, P)), ("left out", values[kept])):
                 rows.append(
                     {
                         "removed": removed,
                         "fold": number + 1,
                         "system": system,
-                        "value": float(own.mean()),
+                        "value": float(sample.mean()),
                         "whole": float(values.mean()),
                         "error": left,
                         "lists": int(kept.sum()),

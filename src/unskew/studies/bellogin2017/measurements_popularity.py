@@ -67,8 +67,8 @@ def simulated(lab: Lab, dataset_name: str) -> pl.DataFrame:
     rows: list[Row] = []
     for alpha in skews(lab):
         law = simulated_law(ratings, alpha)
-        made = World.like(ratings, liked.threshold, observation=[law, Always()], seed=lab.seed)
-        (split,) = RandomSplit(test=SIGMA).split(made.ratings, lab.seed)
+        world = World.like(ratings, liked.threshold, observation=[law, Always()], seed=lab.seed)
+        (split,) = RandomSplit(test=SIGMA).split(world.ratings, lab.seed)
         lab.progress(f"training {len(SYSTEMS)} systems ({dataset_name}, α = {alpha:g})")
         systems = fitted(lab.seed, split.train, "simulated", alpha)
         for design in (ONE, AR):
@@ -81,12 +81,12 @@ def simulated(lab: Lab, dataset_name: str) -> pl.DataFrame:
 def constant_ratio(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure UAR and U1R on the pairs of the data, each liked by the same coin (section 6.2)."""
     liked = rule(lab, dataset_name)
-    made = World.like(
+    world = World.like(
         lab.data(dataset_name).ratings, liked.threshold, observation="given", seed=lab.seed
     )
     systems = (Popularity(), PositivePopularity(liked.threshold), Random())
     rows: list[Row] = []
-    for number, split in enumerate(uniform_test(lab).split(made.ratings, lab.seed)):
+    for number, split in enumerate(uniform_test(lab).split(world.ratings, lab.seed)):
         fit = {one.name: one.fit(split.train, lab.seed + number) for one in systems}
         for design, targets in ((UAR, TestItems()), (U1R, OneRelevant(OTHERS))):
             lists = laid(targets, split, liked, lab.seed)
@@ -211,18 +211,18 @@ def chance(lab: Lab, dataset_name: str) -> pl.DataFrame:
     rows: list[Row] = []
     for number, split in enumerate(folds(lab, dataset_name)):
         for design in (AR, ONE):
-            found = sparsity(
+            expected = sparsity(
                 laid(shown(dataset_name)[design], split, rule(lab, dataset_name), lab.seed)
             )
             rows.append(
                 {
                     "design": design,
                     "fold": number + 1,
-                    "rho": found.rho,
-                    "sigma": found.sigma,
-                    "delta": found.delta,
-                    "sigma_delta": found.sigma_delta,
-                    "inverse_t": found.inverse_t,
+                    "rho": expected.rho,
+                    "sigma": expected.sigma,
+                    "delta": expected.delta,
+                    "sigma_delta": expected.sigma_delta,
+                    "inverse_t": expected.inverse_t,
                 }
             )
     return pl.DataFrame(rows)

@@ -19,8 +19,8 @@ from unskew.worlds.worlds import world
 
 def stand_in(seed: int) -> Dataset:
     """Make a small shop."""
-    made = world("shop", users=400, items=300, seed=seed)
-    return replace(made.dataset(), name=STAND_IN, random=None)
+    shop = world("shop", users=400, items=300, seed=seed)
+    return replace(shop.dataset(), name=STAND_IN, random=None)
 
 
 STUDY = Study(

@@ -140,13 +140,13 @@ def chosen_part(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def _probabilities(p: dict[str, float]) -> str:
-    said = {of: "< 1e-99" if one < 1e-99 else f"= {one:.2g}" for of, one in p.items()}
-    return f"items p {said['items']}, users p {said['users']}"
+    texts = {of: "< 1e-99" if one < 1e-99 else f"= {one:.2g}" for of, one in p.items()}
+    return f"items p {texts['items']}, users p {texts['users']}"
 
 
 def _tests(lab: Lab, dataset_name: str, part: str) -> dict[str, float]:
-    own = lab.table(posteriors, dataset_name).filter(pl.col("of") != "pairs", part=part)
-    return dict(own.select("of", "p").iter_rows())
+    rows = lab.table(posteriors, dataset_name).filter(pl.col("of") != "pairs", part=part)
+    return dict(rows.select("of", "p").iter_rows())
 
 
 def truths(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -154,15 +154,15 @@ def truths(lab: Lab, dataset_name: str) -> MeasuredValue:
     printed = [TABLE_2[dataset_name][system][0] for system in SYSTEMS]
 
     def distance(means: Means) -> float:
-        own = [means[TRUE, system] for system in SYSTEMS]
-        return max(abs(a - b) for a, b in zip(own, printed, strict=True))
+        ours = [means[TRUE, system] for system in SYSTEMS]
+        return max(abs(a - b) for a, b in zip(ours, printed, strict=True))
 
     def listed(rows: pl.DataFrame) -> str:
-        own = [
+        ours = [
             over_repetitions(lambda m, s=system: m[TRUE, s], by_repetition(rows))[0]
             for system in SYSTEMS
         ]
-        return " / ".join(f"{one:.3f}".lstrip("0") for one in own)
+        return " / ".join(f"{one:.3f}".lstrip("0") for one in ours)
 
     kept, left = (lab.table(one, dataset_name) for one in (experiment, without_pairs_in_training))
     value, low, high = over_repetitions(distance, by_repetition(kept))
@@ -173,13 +173,15 @@ def truths(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 def cells_agree(lab: Lab, dataset_name: str, within: float) -> MeasuredValue:
     """Count the cells of table 2 that are near enough to what is printed."""
-    own, printed = _cells(lab, dataset_name), printed_errors(dataset_name)
-    apart = [key for key in printed if abs(own[key] - printed[key]) > within]
-    turned = [key for key in printed if abs(printed[key]) >= NOISE and own[key] * printed[key] <= 0]
+    ours, printed = _cells(lab, dataset_name), printed_errors(dataset_name)
+    apart = [key for key in printed if abs(ours[key] - printed[key]) > within]
+    turned = [
+        key for key in printed if abs(printed[key]) >= NOISE and ours[key] * printed[key] <= 0
+    ]
     number = len(printed) - len(apart)
     note = (
         f"{len(turned)} of the cells printed with {NOISE:g} points and more have the other sign. "
-        f"Farther off: {'; '.join(_told(key, own, printed) for key in apart) or 'none'}."
+        f"Farther off: {'; '.join(_cell_text(key, ours, printed) for key in apart) or 'none'}."
     )
     return MeasuredValue(number, text=f"{number} of {len(printed)} cells", note=note)
 
@@ -189,12 +191,12 @@ def signs(lab: Lab, dataset_name: str) -> MeasuredValue:
 
     On the paper's data only the cells that it prints with 25 points and more: the others are noise.
     """
-    own = _cells(lab, dataset_name)
+    ours = _cells(lab, dataset_name)
     printed = printed_errors(dataset_name) if dataset_name in TABLE_2 else None
-    asked = [key for key in own if printed is None or abs(printed[key]) >= NOISE]
-    wrong = [key for key in asked if (own[key] > 0) == (key == ("wtd-h", "PosPop"))]
+    asked = [key for key in ours if printed is None or abs(printed[key]) >= NOISE]
+    wrong = [key for key in asked if (ours[key] > 0) == (key == ("wtd-h", "PosPop"))]
     right = len(asked) - len(wrong)
-    note = "; ".join(_told(key, own, printed) for key in wrong)
+    note = "; ".join(_cell_text(key, ours, printed) for key in wrong)
     return MeasuredValue(right / len(asked), text=f"{right} of {len(asked)} cells", note=note)
 
 
@@ -203,8 +205,8 @@ def _cells(lab: Lab, dataset_name: str) -> Errors:
     return {(row["set"], row["system"]): row["error"] for row in table.iter_rows(named=True)}
 
 
-def _told(key: tuple[str, str], own: Errors, printed: Errors | None) -> str:
-    text = f"{key[1]} on {NAMES[key[0]]} {own[key]:+.0f} %"
+def _cell_text(key: tuple[str, str], ours: Errors, printed: Errors | None) -> str:
+    text = f"{key[1]} on {NAMES[key[0]]} {ours[key]:+.0f} %"
     if printed is not None:
         text += f", printed {printed[key]:+.0f} %"
     return text.replace("-", "−")
@@ -212,8 +214,8 @@ def _told(key: tuple[str, str], own: Errors, printed: Errors | None) -> str:
 
 def errors_of_wtd_h(means: Means) -> str:
     """List the errors of WTD_H."""
-    found = errors(means)
-    listed = ", ".join(f"{system} {found['wtd-h', system]:+.0f}" for system in SYSTEMS)
+    by_cell = errors(means)
+    listed = ", ".join(f"{system} {by_cell['wtd-h', system]:+.0f}" for system in SYSTEMS)
     return f"{listed} %.".replace("-", "−")
 
 
@@ -236,28 +238,28 @@ def printed_taus(dataset_name: str, systems: tuple[str, ...]) -> list[float]:
 
 def table_3(_lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Count the cells of table 3 that follow from table 2."""
-    found = {dataset_name: printed_taus(dataset_name, SYSTEMS) for dataset_name in BOTH}
+    taus = {dataset_name: printed_taus(dataset_name, SYSTEMS) for dataset_name in BOTH}
     right = sum(
         math.isclose(a, b, abs_tol=1e-9)
         for dataset_name in BOTH
-        for a, b in zip(found[dataset_name], TABLE_3[dataset_name], strict=True)
+        for a, b in zip(taus[dataset_name], TABLE_3[dataset_name], strict=True)
     )
     return MeasuredValue(right, text=f"{right} of 10 cells")
 
 
 def table_4_coat(_lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Count the cells of table 4 that follow from table 2, on Coat."""
-    found = printed_taus(COAT, SYSTEMS[:-1])
-    right = sum(math.isclose(round(a, 1), b) for a, b in zip(found, TABLE_4[COAT], strict=True))
-    exact = ", ".join(f"{one:.3f}" for one in found)
+    taus = printed_taus(COAT, SYSTEMS[:-1])
+    right = sum(math.isclose(round(a, 1), b) for a, b in zip(taus, TABLE_4[COAT], strict=True))
+    exact = ", ".join(f"{one:.3f}" for one in taus)
     return MeasuredValue(right, text=f"{right} of 5 cells", note=f"Unrounded: {exact}.")
 
 
 def table_4_r3(_lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Compute the cell of table 4 that is nearest to the printed .68, from table 2."""
-    found = printed_taus(R3, SYSTEMS[:-1])
-    nearest = min(found, key=lambda one: abs(one - TABLE_4[R3][0]))
-    same = "in all five cells" if len(set(found)) == 1 else "at the nearest"
+    taus = printed_taus(R3, SYSTEMS[:-1])
+    nearest = min(taus, key=lambda one: abs(one - TABLE_4[R3][0]))
+    same = "in all five cells" if len(set(taus)) == 1 else "at the nearest"
     return MeasuredValue(
         nearest,
         note=f"Right is 2/3 = .667, {same}: four systems have six pairs, so that τ is a multiple "
@@ -267,15 +269,15 @@ def table_4_r3(_lab: Lab, _dataset_name: str) -> MeasuredValue:
 
 def printed_gain(_lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Compute by how much SKEW, WTD and WTD_H lessen the mean size of printed errors."""
-    said = []
+    texts = []
     for dataset_name, title in ((COAT, "Coat"), (R3, "R3")):
         sizes = [
             size_of_error(printed_means(dataset_name), name) for name in ("full", *INTELLIGENT)
         ]
         first, *others = (f"{one:.0f}" for one in sizes)
-        said.append(f"{title} {first} → {' / '.join(others)}")
+        texts.append(f"{title} {first} → {' / '.join(others)}")
     value = min(gain_in_error(printed_means(dataset_name)) for dataset_name in BOTH)
-    return MeasuredValue(value, text="; ".join(said))
+    return MeasuredValue(value, text="; ".join(texts))
 
 
 def flattened(lab: Lab, dataset_name: str, name: str) -> MeasuredValue:
@@ -321,9 +323,9 @@ def squared_weights(lab: Lab, _dataset_name: str) -> MeasuredValue:
 
 def half_size(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare the sizes of intervened sets with half the held-out ratings, rounded down."""
-    own = lab.table(drawn, dataset_name).filter(pl.col("set") != "full")
-    right = bool((own["kept"] == own["held_out"] // 2).all())
-    first = own.row(0, named=True)
+    rows = lab.table(drawn, dataset_name).filter(pl.col("set") != "full")
+    right = bool((rows["kept"] == rows["held_out"] // 2).all())
+    first = rows.row(0, named=True)
     return MeasuredValue(right, note=f"{first['kept']:,} of {first['held_out']:,} ratings.")
 
 
@@ -331,12 +333,12 @@ def nearness_of_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how far precision's, MAP's and nDCG's errors are from recall's, the farthest."""
     rows = lab.table(experiment, dataset_name)
     recall = by_repetition(rows)
-    found = {
+    distances_of = {
         metric: over_repetitions(between_metrics, recall, by_repetition(rows, metric))
         for metric in OTHERS
     }
-    worst = max(found, key=lambda metric: found[metric][0])
-    distances = ", ".join(f"{metric} {one[0]:.0f}" for metric, one in found.items())
+    worst = max(distances_of, key=lambda metric: distances_of[metric][0])
+    distances = ", ".join(f"{metric} {one[0]:.0f}" for metric, one in distances_of.items())
     each = [by_repetition(rows, metric) for metric in METRICS]
     signs = over_repetitions(same_signs, *each)[0]
     note = (
@@ -344,8 +346,8 @@ def nearness_of_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
         "recall's, where that is 25 points and more. Precision falls with the size of the test "
         "set, recall does not: half the held-out ratings halve it."
     )
-    text = f"{found[worst][0]:.0f} points ({worst})"
-    return MeasuredValue(*found[worst], text=text, note=note)
+    text = f"{distances_of[worst][0]:.0f} points ({worst})"
+    return MeasuredValue(*distances_of[worst], text=text, note=note)
 
 
 def pairs_in_both(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -394,10 +396,10 @@ def study_of(rows: pl.DataFrame) -> InterventionStudy:
 
 def by_repetition(rows: pl.DataFrame, metric: str = METRICS[0]) -> list[Means]:
     """Return a mean by test set and system for every repetition."""
-    own = rows.filter(metric=metric).partition_by("repetition", maintain_order=True)
+    parts = rows.filter(metric=metric).partition_by("repetition", maintain_order=True)
     return [
         {(row["set"], row["system"]): row["value"] for row in one.iter_rows(named=True)}
-        for one in own
+        for one in parts
     ]
 
 
@@ -452,8 +454,8 @@ def errors(means: Means) -> Errors:
 
 def size_of_error(means: Means, name: str) -> float:
     """Return the mean size of a test set's errors over systems, in points."""
-    found = errors(means)
-    return math.fsum(abs(found[name, system]) for system in SYSTEMS) / len(SYSTEMS)
+    by_cell = errors(means)
+    return math.fsum(abs(by_cell[name, system]) for system in SYSTEMS) / len(SYSTEMS)
 
 
 def lead(means: Means, system: str, name: str, others: Sequence[str]) -> float:
@@ -470,26 +472,26 @@ def least_lead(means: Means, name: str, systems: Sequence[str]) -> float:
 
 def reg_to_full(means: Means) -> float:
     """Return the largest difference of the errors on REG and FULL."""
-    found = errors(means)
-    return max(abs(found["reg", system] - found["full", system]) for system in SYSTEMS)
+    by_cell = errors(means)
+    return max(abs(by_cell["reg", system] - by_cell["full", system]) for system in SYSTEMS)
 
 
 def largest_error(means: Means, system: str) -> float:
     """Return the largest error of a system on any test set, under-estimates being below 0."""
-    found = errors(means)
-    return max(found[name, system] for name in SETS)
+    by_cell = errors(means)
+    return max(by_cell[name, system] for name in SETS)
 
 
 def balance(means: Means) -> float:
     """Return the largest size of WTD_H's errors on the systems other than MF."""
-    found = errors(means)
-    return max(abs(found["wtd-h", system]) for system in SYSTEMS[:-1])
+    by_cell = errors(means)
+    return max(abs(by_cell["wtd-h", system]) for system in SYSTEMS[:-1])
 
 
 def spread_of_sizes(means: Means) -> float:
     """Return how far apart the sizes of AvgRating's errors on SKEW, WTD and WTD_H are."""
-    found = [abs(errors(means)[name, "AvgRating"]) for name in INTELLIGENT]
-    return max(found) - min(found)
+    sizes = [abs(errors(means)[name, "AvgRating"]) for name in INTELLIGENT]
+    return max(sizes) - min(sizes)
 
 
 def lead_over_baselines(means: Means) -> float:
@@ -532,8 +534,8 @@ def gain_in_error(means: Means) -> float:
 
 def tau(means: Means, name: str, systems: Sequence[str] = SYSTEMS) -> float:
     """Return Kendall's τ between the order of systems on a test set and the true one."""
-    own, true = ([means[one, system] for system in systems] for one in (name, TRUE))
-    return kendall(own, true)
+    values, true = ([means[one, system] for system in systems] for one in (name, TRUE))
+    return kendall(values, true)
 
 
 def gain_in_tau(means: Means) -> float:

@@ -70,12 +70,12 @@ def table_1(lab: Lab, dataset_name: str) -> list[Block]:
 
 def table_2(lab: Lab, dataset_name: str) -> list[Block]:
     """Show the true recall and the error of every test set, beside what is printed."""
-    found = {rule: study_of(lab.table(what, dataset_name)) for rule, what in RULES.items()}
+    studies = {rule: study_of(lab.table(what, dataset_name)) for rule, what in RULES.items()}
     grids = [
         Table(f"Recall@10, pairs in both parts {rule}", _beside_printed(one.table(), dataset_name))
-        for rule, one in found.items()
+        for rule, one in studies.items()
     ]
-    kept = found[next(iter(RULES))]
+    kept = studies[next(iter(RULES))]
     chosen = (
         lab.table(experiment, dataset_name)
         .filter(pl.col("settings") != "")
@@ -106,12 +106,14 @@ def _beside_printed(table: pl.DataFrame, dataset_name: str) -> pl.DataFrame:
     """Return a row per system, below it what is printed; errors in percent."""
     rows = []
     for system in SYSTEMS:
-        own = table.filter(system=system)
+        rows_of_system = table.filter(system=system)
         cells = {
             NAMES[row["set"]]: _with_interval(row["error"], row["low"], row["high"])
-            for row in own.iter_rows(named=True)
+            for row in rows_of_system.iter_rows(named=True)
         }
-        rows.append({"system": system, "source": "ours", TRUE: f"{own['true'][0]:.3f}", **cells})
+        rows.append(
+            {"system": system, "source": "ours", TRUE: f"{rows_of_system['true'][0]:.3f}", **cells}
+        )
         if dataset_name in TABLE_2:
             true, *printed = TABLE_2[dataset_name][system]
             cells = {
@@ -154,9 +156,9 @@ def _orders(
         columns["from printed table 2"] = [one.value for one in tests]
         columns["its p"] = [one.p for one in tests]
     for rule, what in RULES.items():
-        found = study_of(lab.table(what, dataset_name)).agreement(without=left_out)
-        columns[f"ours, pairs in both {rule}"] = found["tau"].to_list()
-        columns[f"p ({rule})"] = found["p"].to_list()
+        agreement = study_of(lab.table(what, dataset_name)).agreement(without=left_out)
+        columns[f"ours, pairs in both {rule}"] = agreement["tau"].to_list()
+        columns[f"p ({rule})"] = agreement["p"].to_list()
     grid = pl.DataFrame({"set": [NAMES[name] for name in SETS], **columns})
     return [
         Table("Kendall's τ to the true order", grid, digits=3),

@@ -130,7 +130,7 @@ def _repetition(number: int, overlap: str) -> Measurement:
     @measurement(f"repetition {number + 1} of the experiment, overlap={overlap}")
     def repetition(lab: Lab, dataset_name: str) -> pl.DataFrame:
         liked = lab.threshold(dataset_name, paper=LIKED)
-        found = intervention_study(
+        result = intervention_study(
             *parts_of(lab, dataset_name),
             _systems(lab, liked),
             relevance=Relevance(liked=liked, gain="exponential"),
@@ -138,19 +138,19 @@ def _repetition(number: int, overlap: str) -> Measurement:
             overlap=overlap,
             seed=seed_of(lab.seed, "carraro2020", number) % (1 << 31),
         )
-        told = {
+        settings = {
             row["system"]: ", ".join(
                 f"{name}={value:g}"
                 for name, value in row.items()
                 if name not in ("repetition", "system", "validation") and value is not None
             )
-            for row in found.chosen.iter_rows(named=True)
+            for row in result.chosen.iter_rows(named=True)
         }
-        return found.rows.select(
+        return result.rows.select(
             pl.lit(number).alias("repetition"),
             "set",
             "system",
-            pl.col("system").replace_strict(told, default="").alias("settings"),
+            pl.col("system").replace_strict(settings, default="").alias("settings"),
             "metric",
             pl.col("value").cast(pl.Float64).fill_null(math.nan),
         )
@@ -187,15 +187,15 @@ def drawn(lab: Lab, dataset_name: str) -> pl.DataFrame:
         train, held_out = random_parts(chosen, SHARES, seed)
         learnt = random_parts(random, RANDOM_SHARES, seed)[0]
         for design in carraro2020_interventions():
-            made = design.sample(held_out, train, learnt, seed=seed)
-            facts = made.facts
+            sample = design.sample(held_out, train, learnt, seed=seed)
+            facts = sample.facts
             rows.append(
                 {
                     "repetition": number,
                     "set": design.kind,
                     "held_out": facts["held_out"],
                     "kept": facts["kept"],
-                    "items_to_random": _between_items(made.ratings, learnt),
+                    "items_to_random": _between_items(sample.ratings, learnt),
                 }
                 | {
                     f"{of}_{measure}_{when}": facts[f"{of}_{measure}_{when}"]

@@ -158,10 +158,12 @@ def bins_keep_some(lab: Lab, dataset_name: str) -> MeasuredValue:
     note = f"Of the others: {_ratios(table, 'slices', FREE[1:])} times chance."
     try:
         other = lab.table(null_bins, dataset_name)
-        found = [times_chance(other, one, "popularity") for one in ("judgment-bins", "percentiles")]
+        ratios = [
+            times_chance(other, one, "popularity") for one in ("judgment-bins", "percentiles")
+        ]
         note += (
-            f" Where systems train on everything, popularity is at {found[0]:.3g}, and in bins of "
-            f"equal numbers of items (bellogin2017) at {found[1]:.3g}."
+            f" Where systems train on everything, popularity is at {ratios[0]:.3g}, and in bins of "
+            f"equal numbers of items (bellogin2017) at {ratios[1]:.3g}."
         )
     except DataError:
         pass  # too few items for these bins: the claim does not need them
@@ -272,16 +274,16 @@ def _overlaps(lab: Lab) -> dict[str, list[dict[str, float]]]:
 
 def overlap_goes_to_training(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Tell whether popularity is favoured one way and at chance the other, at every density."""
-    found = _overlaps(lab)
-    free = [(one["ratio"] - 1) / one["error"] for one in found["to-test"]]
-    fair = [(one["ratio"] - 1) / one["error"] for one in found["to-training"]]
+    overlaps = _overlaps(lab)
+    free = [(one["ratio"] - 1) / one["error"] for one in overlaps["to-test"]]
+    fair = [(one["ratio"] - 1) / one["error"] for one in overlaps["to-training"]]
     right = free[0] > THREE_SIGMA and max(map(abs, fair)) < THREE_SIGMA
-    return MeasuredValue(right, text=_overlap_text(found))
+    return MeasuredValue(right, text=_overlap_text(overlaps))
 
 
-def _overlap_text(found: dict[str, list[dict[str, float]]]) -> str:
+def _overlap_text(overlaps: dict[str, list[dict[str, float]]]) -> str:
     out, kept = (
-        " / ".join(f"{one['ratio']:.2f}" for one in found[where])
+        " / ".join(f"{one['ratio']:.2f}" for one in overlaps[where])
         for where in ("to-test", "to-training")
     )
     return f"{kept} times chance where it leaves the test, {out} where it leaves training"
@@ -289,14 +291,14 @@ def _overlap_text(found: dict[str, list[dict[str, float]]]) -> str:
 
 def sparse_overlap(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return what popularity scores, in times of chance, with the sparsest forced test."""
-    found = _overlaps(lab)
-    last = found["to-test"][-1]
+    overlaps = _overlaps(lab)
+    last = overlaps["to-test"][-1]
     half = 1.96 * last["error"]
     return MeasuredValue(
         last["ratio"],
         last["ratio"] - half,
         last["ratio"] + half,
-        text=_overlap_text(found),
+        text=_overlap_text(overlaps),
         note=f"At test densities {', '.join(f'{one:g}' for one in worlds.SPARSE)}: values shrink "
         "with the test, their ratio does not. An item is judged in proportion to "
         "1 / (1 − p(train|liked, i)(1 − density)): the bias is weak where training is sparse, not "
@@ -336,20 +338,20 @@ def splits_with_test_targets(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return how far from chance, in σ, the farthest system is, over all splits."""
     table = lab.table(worlds.splits_with_test_targets)
     splits = table["design"].unique(maintain_order=True).to_list()
-    found = {name: largest_z(table, name) for name in splits}
-    text = ", ".join(f"{name} {z:+.1f} σ" for name, (z, _) in found.items())
-    return MeasuredValue(max(abs(z) for z, _ in found.values()), text=text)
+    distances = {name: largest_z(table, name) for name in splits}
+    text = ", ".join(f"{name} {z:+.1f} σ" for name, (z, _) in distances.items())
+    return MeasuredValue(max(abs(z) for z, _ in distances.values()), text=text)
 
 
 def user_flat_keeps(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the least that popularity scores, in times of chance, with sampled targets."""
     table = lab.table(null_user_flat, dataset_name)
     names = [str(one) for one in table["design"].unique(maintain_order=True)]
-    found = {name: times_chance(table, name, "popularity") for name in names}
-    text = ", ".join(f"{name}: {one:.3g}" for name, one in found.items())
-    least = min((name for name in names if name != "others 0"), key=found.__getitem__)
+    ratios = {name: times_chance(table, name, "popularity") for name in names}
+    text = ", ".join(f"{name}: {one:.3g}" for name, one in ratios.items())
+    least = min((name for name in names if name != "others 0"), key=ratios.__getitem__)
     row = cell(table, least, "popularity")
-    return MeasuredValue(found[least], row["ratio_low"], row["ratio_high"], text=text)
+    return MeasuredValue(ratios[least], row["ratio_low"], row["ratio_high"], text=text)
 
 
 def forced_online(lab: Lab, _dataset_name: str) -> MeasuredValue:
@@ -413,16 +415,16 @@ def popularity_within_bins(lab: Lab, dataset_name: str) -> MeasuredValue:
     whole = cast("float", table["coefficient"][0])
     if not whole:
         return MeasuredValue(math.nan, note="all items are equally popular")
-    found = {
+    coefficients = {
         name: table.filter(pl.col("bins") == name)["coefficient"].to_list()
         for name in ("judgments", "items")
     }
-    mean = float(np.mean(found["judgments"]))
+    mean = float(np.mean(coefficients["judgments"]))
     text = (
         f"coefficient of variation {mean:.2f} in the mean of {BINS} bins (at most "
-        f"{max(found['judgments']):.2f}), {whole:.2f} over all items"
+        f"{max(coefficients['judgments']):.2f}), {whole:.2f} over all items"
     )
-    note = f"In bins of equal numbers of items: {float(np.mean(found['items'])):.2f}."
+    note = f"In bins of equal numbers of items: {float(np.mean(coefficients['items'])):.2f}."
     return MeasuredValue(mean / whole, text=text, note=note)
 
 

@@ -43,9 +43,9 @@ def rises(values: Iterable[Fraction]) -> bool:
 def random_split_rises() -> bool:
     """Tell whether Eq. 3 is what Eq. 2 gives, and rises with p(judged | liked, i)."""
     for share in _GRID:
-        found = [chance_of_test(share * p, (1 - share) * p) for p in _GRID]
+        exact = [chance_of_test(share * p, (1 - share) * p) for p in _GRID]
         printed = [share * p / (1 - (1 - share) * p) for p in _GRID]
-        if found != printed or not rises(found):
+        if exact != printed or not rises(exact):
             return False
     return True
 
@@ -102,11 +102,11 @@ def thinning_is_even() -> bool:
             shares = _GRID[:most]
             top = shares[-1]
             keep = [(1 - top) / (1 - top * p) * (1 - t * p) / (1 - t) for t in shares]
-            found = [
+            chances = [
                 chance_of_test(p * (1 - t) * k, p * t) for t, k in zip(shares, keep, strict=True)
             ]
             wanted = p * (1 - top) / (1 - top * p)
-            if set(found) != {wanted} or max(keep) != 1 or keep[-1] != 1:
+            if set(chances) != {wanted} or max(keep) != 1 or keep[-1] != 1:
                 return False
     return True
 

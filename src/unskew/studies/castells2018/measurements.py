@@ -60,11 +60,11 @@ def systems(liked: float, factors: int = 50) -> dict[str, Algorithm]:
     factors
         Of matrix factorisation.
     """
-    made = {name: one.algorithm for name, one in preset("castells2018").items()}
-    return made | {
+    algorithms = {name: one.algorithm for name, one in preset("castells2018").items()}
+    return algorithms | {
         "positive popularity": PositivePopularity(liked),
         AVERAGE: SmoothedAverage("mean", "liked", liked),
-        IMF: replace(cast("WRMF", made[IMF]), factors=factors),
+        IMF: replace(cast("WRMF", algorithms[IMF]), factors=factors),
     }
 
 
@@ -89,20 +89,29 @@ def _ratings(lab: Lab, dataset_name: str) -> Ratings:
 
 
 def _plan(
-    lab: Lab, dataset_name: str, design: str, own: Mapping[str, Algorithm], folds: int | None = None
+    lab: Lab,
+    dataset_name: str,
+    design: str,
+    algorithms: Mapping[str, Algorithm],
+    folds: int | None = None,
 ) -> Plan:
     """Return a design of Fig. 2, with one random fifth as test unless folds are given."""
-    made = published_designs(
-        own, [design], liked=_liked(lab, dataset_name), metrics=METRICS, folds=folds, seed=lab.seed
+    plans = published_designs(
+        algorithms,
+        [design],
+        liked=_liked(lab, dataset_name),
+        metrics=METRICS,
+        folds=folds,
+        seed=lab.seed,
     )
-    return made[design]
+    return plans[design]
 
 
 def _simple(lab: Lab, dataset_name: str) -> Plan:
     """Return one random fifth and the systems without taste: for designs beside Fig. 2."""
     names = ("random", "popularity", "positive popularity", AVERAGE)
-    own = dict(zip(names, simple_systems(_liked(lab, dataset_name)), strict=True))
-    return _plan(lab, dataset_name, "random", own)
+    algorithms = dict(zip(names, simple_systems(_liked(lab, dataset_name)), strict=True))
+    return _plan(lab, dataset_name, "random", algorithms)
 
 
 def _null(lab: Lab, dataset_name: str, plans: Mapping[str, Plan], splits: int) -> pl.DataFrame:
@@ -111,7 +120,7 @@ def _null(lab: Lab, dataset_name: str, plans: Mapping[str, Plan], splits: int) -
     `lists` is how many lists are behind each value on null data.
     """
     ratings, repeats = _ratings(lab, dataset_name), lab.amount("repeats")
-    found = null_experiment(
+    result = null_experiment(
         ratings,
         plans,
         repeats=repeats,
@@ -123,7 +132,7 @@ def _null(lab: Lab, dataset_name: str, plans: Mapping[str, Plan], splits: int) -
         ),
     )
     lists = len(ratings.users) * splits * repeats
-    return found.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
+    return result.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
 
 
 @measurement("null experiment, random split with full and with test targets")
@@ -135,18 +144,18 @@ def null_random(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """
     full = _random_plan(lab, dataset_name)
     plans = {"random": full, "test-targets": replace(full, targets=TestTargets("fill"))}
-    found = _null(lab, dataset_name, plans, lab.amount("folds"))
+    table = _null(lab, dataset_name, plans, lab.amount("folds"))
     other = {"random": ALL_NEIGHBOURS, "test-targets": KNN}
-    kept = found.filter(pl.col("system") != pl.col("design").replace_strict(other))
+    kept = table.filter(pl.col("system") != pl.col("design").replace_strict(other))
     return kept.with_columns(pl.col("system").replace({ALL_NEIGHBOURS: KNN}))
 
 
 def _random_plan(lab: Lab, dataset_name: str) -> Plan:
-    own = _systems(lab, dataset_name) | {
+    algorithms = _systems(lab, dataset_name) | {
         ALL_NEIGHBOURS: UserKNN(k=None),
         AVERAGE_OF_ONE: SmoothedAverage(1.0, "liked", _liked(lab, dataset_name)),
     }
-    return _plan(lab, dataset_name, "random", own, lab.amount("folds"))
+    return _plan(lab, dataset_name, "random", algorithms, lab.amount("folds"))
 
 
 @measurement("lead of the average rating with test targets, on the data as they are")
@@ -210,11 +219,11 @@ def null_slices(lab: Lab, dataset_name: str) -> pl.DataFrame:
 @measurement("null experiment, forced judgments")
 def null_forced(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Judgments forced on random pairs: thinned as in section 5.2.2, and as they come."""
-    own = _systems(lab, dataset_name)
+    algorithms = _systems(lab, dataset_name)
     return _null(
         lab,
         dataset_name,
-        {name: _plan(lab, dataset_name, name, own) for name in ("forced", "forced-raw")},
+        {name: _plan(lab, dataset_name, name, algorithms) for name in ("forced", "forced-raw")},
         1,
     )
 
@@ -268,13 +277,13 @@ def cell(
     design, system, metric
         Which row.
     """
-    found: dict[str, float | None] = table.row(
+    row: dict[str, float | None] = table.row(
         by_predicate=(pl.col("design") == design)
         & (pl.col("system") == system)
         & (pl.col("metric") == metric),
         named=True,
     )
-    return found
+    return row
 
 
 def times_chance(table: pl.DataFrame, design: str, system: str, metric: str = METRICS[0]) -> float:
@@ -314,8 +323,8 @@ def largest_z(table: pl.DataFrame, design: str) -> tuple[float, str]:
         As in `cell`.
     """
     names = table.filter(pl.col("design") == design)["system"].unique(maintain_order=True)
-    found = [(_z(table, design, name), str(name)) for name in names if name != AVERAGE_OF_ONE]
-    return max(found, key=lambda one: abs(one[0]) if not math.isnan(one[0]) else math.inf)
+    distances = [(_z(table, design, name), str(name)) for name in names if name != AVERAGE_OF_ONE]
+    return max(distances, key=lambda one: abs(one[0]) if not math.isnan(one[0]) else math.inf)
 
 
 def _z(table: pl.DataFrame, design: str, system: str) -> float:
@@ -387,16 +396,16 @@ def forced_density(lab: Lab, dataset_name: str) -> pl.DataFrame:
 def factors(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return p(test | not in training, i) by tenths of the items: random split and flat test."""
     ratings = lab.data(dataset_name).ratings
-    ways = {"random split": Random(test=0.2), "flat test": Flat(10, min_ratings=20)}
+    splitters = {"random split": Random(test=0.2), "flat test": Flat(10, min_ratings=20)}
     rows = []
-    for name, how in ways.items():
-        found = fairness(how.split(ratings, lab.seed)[0])
-        known = np.flatnonzero(~np.isnan(found.factor) & (found.factor > 0))
-        order = known[by_popularity(found.popularity[known])]
-        mean = float(found.factor[known].mean()) if known.size else math.nan
+    for name, splitter in splitters.items():
+        result = fairness(splitter.split(ratings, lab.seed)[0])
+        known = np.flatnonzero(~np.isnan(result.factor) & (result.factor > 0))
+        order = known[by_popularity(result.popularity[known])]
+        mean = float(result.factor[known].mean()) if known.size else math.nan
         for number, part in enumerate(np.array_split(order, BINS), 1):
             if part.size:
-                factor = float(found.factor[part].mean())
+                factor = float(result.factor[part].mean())
                 rows.append(
                     {"split": name, "tenth": number, "factor": factor, "over mean": factor / mean}
                 )
@@ -440,9 +449,9 @@ def thinned(judgments: Ratings, liked: float, seed: int) -> pl.DataFrame:
     """
     rows = []
     for name, smoothing in (("as counted", 0.0), ("smoothed", None)):
-        how = FamiliarTraining(folds=None, fair=True, liked=liked, smoothing=smoothing)
+        splitter = FamiliarTraining(folds=None, fair=True, liked=liked, smoothing=smoothing)
         try:
-            facts = how.split(judgments, seed)[0].facts
+            facts = splitter.split(judgments, seed)[0].facts
             rows.append({"shares": name, "T": facts["T"], "kept": facts["kept_share"]})
         except DataError as problem:
             if "T = " not in str(problem):

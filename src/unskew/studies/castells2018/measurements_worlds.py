@@ -68,13 +68,17 @@ def flat_worlds(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """
     rows = []
     for name in ("relevance-only", "item-only"):
-        made = world(name, users=lab.amount("users") // 10, items=1_000, seed=lab.seed, density=0.1)
-        split = Flat(10, min_ratings=20).split(made.ratings, lab.seed)[0]
-        found = fairness(split, truth=made.truth(), relevance=Relevance(liked=made.liked))
+        simulated = world(
+            name, users=lab.amount("users") // 10, items=1_000, seed=lab.seed, density=0.1
+        )
+        split = Flat(10, min_ratings=20).split(simulated.ratings, lab.seed)[0]
+        result = fairness(
+            split, truth=simulated.truth(), relevance=Relevance(liked=simulated.liked)
+        )
         # Items with too few ratings to be tested have no part in a flat test.
-        kept = (item_counts(split.test) > 0) & ~np.isnan(found.factor)
+        kept = (item_counts(split.test) > 0) & ~np.isnan(result.factor)
         n = int(np.count_nonzero(kept))
-        tau = kendall(item_counts(made.ratings)[kept], found.factor[kept])
+        tau = kendall(item_counts(simulated.ratings)[kept], result.factor[kept])
         error = math.sqrt(2 * (2 * n + 5) / (9 * n * (n - 1)))
         rows.append({"world": name, "items": n, "tau": tau, "z": tau / error})
     return pl.DataFrame(rows)
@@ -83,13 +87,13 @@ def flat_worlds(lab: Lab, _dataset_name: str) -> pl.DataFrame:
 @measurement("forced tests, where the overlap goes")
 def overlap(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Popularity against chance in a null world with a forced test, by density and overlap."""
-    made = world("null", users=lab.amount("users"), items=200, seed=lab.seed)
+    simulated = world("null", users=lab.amount("users"), items=200, seed=lab.seed)
     rows = []
     for density in SPARSE:
-        random = made.random(density, seed=lab.seed)
+        random = simulated.random(density, seed=lab.seed)
         for where in ("to-test", "to-training"):
-            split = ForcedTest(random, where).split(made.ratings, lab.seed)[0]
-            lists = AllItems().lists(split, liked=made.liked)
+            split = ForcedTest(random, where).split(simulated.ratings, lab.seed)[0]
+            lists = AllItems().lists(split, liked=simulated.liked)
             model = Popularity().fit(split.train)
             scores = evaluate(lists, {"popularity": model}, "P@10", users="all")
             chance = float(scores.random()["P@10"] or math.nan)
@@ -111,25 +115,29 @@ def overlap(lab: Lab, _dataset_name: str) -> pl.DataFrame:
 @measurement("test targets under four splits")
 def splits_with_test_targets(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Null values of systems without taste, by split, over test targets."""
-    made = world("ageing", users=lab.amount("users") // 20, items=200, seed=lab.seed, density=0.25)
-    ways = {
+    simulated = world(
+        "ageing", users=lab.amount("users") // 20, items=200, seed=lab.seed, density=0.25
+    )
+    splitters = {
         "random": RandomSplit(test=0.2),
         "flat": Flat(10, min_ratings=20),
         "per user": PerUser(test=0.2),
         "temporal": Temporal(),
     }
-    plan = published_designs(_named(made.liked), ["random"], liked=made.liked, seed=lab.seed)
+    plan = published_designs(
+        _named(simulated.liked), ["random"], liked=simulated.liked, seed=lab.seed
+    )
     one = replace(plan["random"], targets=TestTargets("fill"))
     repeats = lab.amount("repeats")
-    found = null_experiment(
-        made.ratings,
-        {name: replace(one, split=how) for name, how in ways.items()},
+    result = null_experiment(
+        simulated.ratings,
+        {name: replace(one, split=splitter) for name, splitter in splitters.items()},
         repeats=repeats,
         store=lab.store.home,
         workers=lab.workers,
     )
-    lists = len(made.users) * repeats
-    return found.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
+    lists = len(simulated.users) * repeats
+    return result.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
 
 
 @measurement("precision and recall with random judgments")
@@ -139,28 +147,30 @@ def recall_in_a_world(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     Pooled over users, as the paper writes both metrics. z is the distance of a ratio from that of
     chance's own, the share of liked targets that are judged.
     """
-    made = world("shop", users=lab.amount("users") // 10, items=200, seed=lab.seed, density=0.1)
-    held = RandomSplit(test=0.2).split(made.ratings, lab.seed)[0]
-    whole = ForcedTest(made.truth()).split(held.train, lab.seed)[0]
+    simulated = world(
+        "shop", users=lab.amount("users") // 10, items=200, seed=lab.seed, density=0.1
+    )
+    held = RandomSplit(test=0.2).split(simulated.ratings, lab.seed)[0]
+    whole = ForcedTest(simulated.truth()).split(held.train, lab.seed)[0]
     tests = {
-        "uniform": ForcedTest(made.random(0.3, seed=lab.seed)).split(held.train, lab.seed)[0],
+        "uniform": ForcedTest(simulated.random(0.3, seed=lab.seed)).split(held.train, lab.seed)[0],
         "random split": held,
     }
-    models = {name: one.fit(held.train) for name, one in _named(made.liked).items()}
-    hits, liked = _pooled(whole, models, made)
+    models = {name: one.fit(held.train) for name, one in _named(simulated.liked).items()}
+    hits, liked = _pooled(whole, models, simulated)
     rows = []
     for name, split in tests.items():
-        found, judged = _pooled(split, models, made)
+        judged_hits, judged = _pooled(split, models, simulated)
         share = judged / liked
         for system in models:
-            ratio = found[system] / hits[system]
+            ratio = judged_hits[system] / hits[system]
             error = math.sqrt(share * (1 - share) / hits[system])
             rows.append(
                 {
                     "test": name,
                     "system": system,
                     "true recall": hits[system] / liked,
-                    "recall": found[system] / judged,
+                    "recall": judged_hits[system] / judged,
                     "precision ratio": ratio,
                     "recall ratio": ratio / share,
                     "z": (ratio - share) / error,
@@ -170,27 +180,29 @@ def recall_in_a_world(lab: Lab, _dataset_name: str) -> pl.DataFrame:
 
 
 def _pooled(
-    split: Split, models: Mapping[str, object], made: World
+    split: Split, models: Mapping[str, object], simulated: World
 ) -> tuple[dict[str, float], int]:
     """Return the liked items in the top 10 of all users by system, and all liked judgments."""
-    lists = AllItems().lists(split, liked=made.liked)
+    lists = AllItems().lists(split, liked=simulated.liked)
     scores = evaluate(lists, models, "P@10", users="all")
     hits = {name: float(10 * scores.values(name, "P@10").sum()) for name in models}
-    return hits, int(np.count_nonzero(split.test.value >= made.liked))
+    return hits, int(np.count_nonzero(split.test.value >= simulated.liked))
 
 
 @measurement("clustered judgments")
 def clustered(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Observed and true precision where items are judged alike, pairs of user and item not."""
-    made = world("clustered", users=lab.amount("users") // 20, items=400, seed=lab.seed)
-    own = {"random": Random(), "popularity": Popularity(), "kNN": UserKNN(k=50)}
-    how = RandomSplit(test=0.2)
-    rule = Relevance(liked=made.liked)
-    plan = Plan(how, AllItems(), own, rule, ("P@10",), users="all", seed=lab.seed)
-    found = truth(made, plan, bootstrap=0).table()
-    spread = fairness(how.split(made.ratings, lab.seed)[0], propensity=made.observation)
-    return found.select("system", "observed", "true", "error").with_columns(
-        pl.lit(len(made.users)).alias("users"),
+    simulated = world("clustered", users=lab.amount("users") // 20, items=400, seed=lab.seed)
+    algorithms = {"random": Random(), "popularity": Popularity(), "kNN": UserKNN(k=50)}
+    splitter = RandomSplit(test=0.2)
+    rule = Relevance(liked=simulated.liked)
+    plan = Plan(splitter, AllItems(), algorithms, rule, ("P@10",), users="all", seed=lab.seed)
+    table = truth(simulated, plan, bootstrap=0).table()
+    spread = fairness(
+        splitter.split(simulated.ratings, lab.seed)[0], propensity=simulated.observation
+    )
+    return table.select("system", "observed", "true", "error").with_columns(
+        pl.lit(len(simulated.users)).alias("users"),
         pl.lit(spread.spread).alias("spread over items"),
         pl.lit(spread.pair_spread).alias("spread over pairs"),
     )
@@ -201,19 +213,21 @@ def targets_and_truth(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Kendall's τ of designs to the truth over all items outside training, in two worlds."""
     rows = []
     for name in ("shop", "inverted"):
-        made = world(name, users=lab.amount("users") // 40, items=200, seed=lab.seed, density=0.2)
-        own = _named(made.liked) | {"kNN": UserKNN(k=50)}
+        simulated = world(
+            name, users=lab.amount("users") // 40, items=200, seed=lab.seed, density=0.2
+        )
+        algorithms = _named(simulated.liked) | {"kNN": UserKNN(k=50)}
         plan = Plan(
             RandomSplit(test=0.2),
             [AllItems(), TestTargets("fill")],
-            own,
-            Relevance(liked=made.liked),
+            algorithms,
+            Relevance(liked=simulated.liked),
             ("P@5",),
             users="all",
             seed=lab.seed,
         )
-        found = truth(made, plan, bootstrap=200).agreement()
-        for row, targets in zip(found.iter_rows(named=True), ("full", "test"), strict=True):
+        agreement = truth(simulated, plan, bootstrap=200).agreement()
+        for row, targets in zip(agreement.iter_rows(named=True), ("full", "test"), strict=True):
             picked = {key: row[key] for key in ("tau", "low", "high", "swaps")}
             rows.append({"world": name, "targets": targets, **picked})
     return pl.DataFrame(rows)
@@ -225,11 +239,13 @@ def thinning_by_world(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     users, items, judged, familiar = CM100K
     parts = []
     for name in FAMILIAR_WORLDS:
-        made = world(name, users=users, items=items, seed=lab.seed, density=familiar / judged)
-        drawn = made.random(judged / (users * items), seed=lab.seed)
-        known = pl.Series(shared_rows(drawn, made.ratings))
-        found = thinned(replace(drawn, tags={"familiar": known}), made.liked, lab.seed)
-        parts.append(found.select(pl.lit(name).alias("world"), pl.all()))
+        simulated = world(name, users=users, items=items, seed=lab.seed, density=familiar / judged)
+        drawn = simulated.random(judged / (users * items), seed=lab.seed)
+        known = pl.Series(shared_rows(drawn, simulated.ratings))
+        thinned_shares = thinned(
+            replace(drawn, tags={"familiar": known}), simulated.liked, lab.seed
+        )
+        parts.append(thinned_shares.select(pl.lit(name).alias("world"), pl.all()))
     return pl.concat(parts)
 
 
@@ -250,8 +266,10 @@ def _shop(lab: Lab) -> World:
 @measurement("forced judgments of all that is shown")
 def forced_online(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Estimated and true precision where every user judges every system's list."""
-    made = _shop(lab)
-    test = ab_test(made, top_lists(made, _ONLINE, k=5, seed=lab.seed), None, ForcedExposure())
+    simulated = _shop(lab)
+    test = ab_test(
+        simulated, top_lists(simulated, _ONLINE, k=5, seed=lab.seed), None, ForcedExposure()
+    )
     return test.table().select("system", "rate", "true")
 
 
@@ -290,8 +308,8 @@ def wrong_wins(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     rows = []
     for (users,), part in tests.rows.filter(worse).group_by("feedback", maintain_order=True):
         wrong = (part["difference"] * part["true"] < 0) & (part["p"] < 1 - tests.level)
-        found = share_interval(wrong.to_numpy(), part["repeat"].to_numpy(), tests.level)
-        rows.append((users, part.height, *found))
+        interval = share_interval(wrong.to_numpy(), part["repeat"].to_numpy(), tests.level)
+        rows.append((users, part.height, *interval))
     kinds = {"feedback": pl.String, "pairs": pl.Int64}
     kinds |= dict.fromkeys(("wrong", "low", "high"), pl.Float64)
     return pl.DataFrame(rows, schema=kinds, orient="row")

@@ -14,8 +14,8 @@ from unskew.worlds.worlds import world
 
 def stand_in(seed: int) -> Dataset:
     """Make a small shop."""
-    made = world("shop", users=300, items=200, seed=seed, density=0.2)
-    return replace(made.dataset(random=0.05), name=STAND_IN)
+    shop = world("shop", users=300, items=200, seed=seed, density=0.2)
+    return replace(shop.dataset(random=0.05), name=STAND_IN)
 
 
 STUDY = Study(

@@ -89,11 +89,11 @@ def place(
 
 def share(lab: Lab, dataset_name: str, what: str) -> float:
     """Return a number of the pairs of items; MissingDataError where there is none."""
-    found = lab.table(pairs, dataset_name).filter(what=what)["value"]
-    if not found.len():
+    values = lab.table(pairs, dataset_name).filter(what=what)["value"]
+    if not values.len():
         random_part(lab, dataset_name)  # says what is missing
         raise MissingDataError(f"{dataset_name}: undefined on these items")
-    return float(found[0])
+    return float(values[0])
 
 
 def released(lab: Lab) -> pl.DataFrame:
@@ -109,6 +109,6 @@ def released_tau(lab: Lab, first: str, second: str) -> float:
     return kendall(table[first].to_numpy(), table[second].to_numpy())
 
 
-def furthest(found: Iterable[float], published: Iterable[float]) -> float:
+def furthest(measured: Iterable[float], published: Iterable[float]) -> float:
     """Return the largest distance of a value from its printed one."""
-    return max(abs(ours - theirs) for ours, theirs in zip(found, published, strict=True))
+    return max(abs(ours - theirs) for ours, theirs in zip(measured, published, strict=True))

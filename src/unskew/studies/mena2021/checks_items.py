@@ -26,10 +26,10 @@ CASES = ("agree, steeper", "agree, not steeper", "disagree, steeper", "disagree,
 
 def same_sizes(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Count the sizes that are not as printed."""
-    found = dict(lab.table(sizes, dataset_name).rows())
-    wrong = sum(found.get(what) != size for what, size in printed.SIZES[dataset_name].items())
+    counted = dict(lab.table(sizes, dataset_name).rows())
+    wrong = sum(counted.get(what) != size for what, size in printed.SIZES[dataset_name].items())
     return MeasuredValue(
-        wrong, text=", ".join(f"{value:,} {what}" for what, value in found.items())
+        wrong, text=", ".join(f"{value:,} {what}" for what, value in counted.items())
     )
 
 
@@ -37,8 +37,8 @@ def percent(what: str, note: str = "") -> Check:
     """Return the measure of a share of item pairs; `note`, of the paper's data, may name it."""
 
     def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
-        found = 100 * share(lab, dataset_name, what)
-        return MeasuredValue(found, note="" if lab.is_other_data else note.format(value=found))
+        value = 100 * share(lab, dataset_name, what)
+        return MeasuredValue(value, note="" if lab.is_other_data else note.format(value=value))
 
     return measure
 
@@ -89,11 +89,11 @@ def four_cases(prefix: str) -> Check:
     """
 
     def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
-        found = [100 * share(lab, dataset_name, f"{prefix}cases/{case}") for case in CASES]
-        text = " / ".join(number(one, 2) for one in found) + " %"
+        shares = [100 * share(lab, dataset_name, f"{prefix}cases/{case}") for case in CASES]
+        text = " / ".join(number(one, 2) for one in shares) + " %"
         if lab.is_other_data:
-            return MeasuredValue(found[0] == max(found), text=text)
-        return MeasuredValue(furthest(found, printed.CASES[dataset_name]), text=text)
+            return MeasuredValue(shares[0] == max(shares), text=text)
+        return MeasuredValue(furthest(shares, printed.CASES[dataset_name]), text=text)
 
     return measure
 
@@ -112,12 +112,12 @@ def what_optima_follow(lab: Lab, dataset_name: str) -> MeasuredValue:
 
     On other data: whether both optimal rankings follow popularity more than ratings.
     """
-    found = {key: share(lab, dataset_name, f"pearson/{key}") for key in printed.PEARSON}
-    text = " / ".join(number(one, 2) for one in found.values())
+    correlations = {key: share(lab, dataset_name, f"pearson/{key}") for key in printed.PEARSON}
+    text = " / ".join(number(one, 2) for one in correlations.values())
     if not lab.is_other_data:
-        return MeasuredValue(furthest(found.values(), printed.PEARSON.values()), text=text)
+        return MeasuredValue(furthest(correlations.values(), printed.PEARSON.values()), text=text)
     more = all(
-        abs(found[f"{phi}/popularity"]) > abs(found[f"{phi}/rating"])
+        abs(correlations[f"{phi}/popularity"]) > abs(correlations[f"{phi}/rating"])
         for phi in ("phi_P", "phi_antiP")
     )
     return MeasuredValue(more, text=text)
@@ -125,12 +125,14 @@ def what_optima_follow(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 def lemma_3_shares(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare the shares of pairs that do as Lemma 3 says; on other data: the smaller one."""
-    found = [100 * share(lab, dataset_name, f"truth/lemma3/{metric}") for metric in ("P", "anti-P")]
-    text = f"{found[0]:.2f} % (P), {found[1]:.2f} % (anti-P)"
+    shares = [
+        100 * share(lab, dataset_name, f"truth/lemma3/{metric}") for metric in ("P", "anti-P")
+    ]
+    text = f"{shares[0]:.2f} % (P), {shares[1]:.2f} % (anti-P)"
     if lab.is_other_data:
-        return MeasuredValue(min(found), text=text)
-    note = f"For anti-precision {found[1]:.1f} % is right."
-    return MeasuredValue(furthest(found, (81.2, 75.3)), text=text, note=note)
+        return MeasuredValue(min(shares), text=text)
+    note = f"For anti-precision {shares[1]:.1f} % is right."
+    return MeasuredValue(furthest(shares, (81.2, 75.3)), text=text, note=note)
 
 
 def popular_and_steep(lab: Lab, dataset_name: str) -> MeasuredValue:

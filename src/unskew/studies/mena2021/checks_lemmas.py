@@ -53,9 +53,9 @@ def rates_alike(_lab: Lab, _dataset_name: str) -> MeasuredValue:
 
 def lemma_2_as_printed(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return on which share of pairs Table 4's first row holds under its printed condition."""
-    found = item_pairs(lemma_2(lab.seed, also_disliked=False)).true.lemma2
+    consistent = item_pairs(lemma_2(lab.seed, also_disliked=False)).true.lemma2
     note = "Under both conditions, as §7 and the proof have them, all pairs are consistent (3-39)."
-    return MeasuredValue(found, note=note)
+    return MeasuredValue(consistent, note=note)
 
 
 def lemma_2_constants(_lab: Lab, _dataset_name: str) -> MeasuredValue:
@@ -71,10 +71,10 @@ def lemma_2_constants(_lab: Lab, _dataset_name: str) -> MeasuredValue:
 def lemmas_in_worlds(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return by how much, at least, observed orders side with the truth as Lemmas 2 and 3 say."""
     table = lab.table(lemma_worlds)
-    told = {"relevance-only": (1, 1), "popular-good": (1, -1), "inverted": (-1, 1)}
+    expected = {"relevance-only": (1, 1), "popular-good": (1, -1), "inverted": (-1, 1)}
     ends: list[list[float]] = []
     words = []
-    for name, signs in told.items():
+    for name, signs in expected.items():
         rows = {row["metric"]: row for row in table.filter(world=name).iter_rows(named=True)}
         for metric, sign in zip(("P", "anti-P"), signs, strict=True):
             row = rows[metric]

@@ -261,14 +261,14 @@ def worse_than_random(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 def weak_in_time(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the largest size of τ of a metric and its twin by a split in time."""
-    found = twins(lab.table(temporal, dataset_name), list(PAIRS))
-    far = max(abs(one.value) for one in found.values())
-    meant = max(abs(one.meant) for one in found.values())
+    taus = twins(lab.table(temporal, dataset_name), list(PAIRS))
+    far = max(abs(one.value) for one in taus.values())
+    meant = max(abs(one.meant) for one in taus.values())
     low, high = lab.table(temporal_spread, dataset_name).row(
         by_predicate=pl.col("of") == "largest size"
     )[1:]
     note = f"{MEANT}, and nDCG has the gains of the text. {_known_in_time(lab, dataset_name)}"
-    return MeasuredValue(far, low, high, as_defined=meant, text=listed(found), note=note)
+    return MeasuredValue(far, low, high, as_defined=meant, text=listed(taus), note=note)
 
 
 def _known_in_time(lab: Lab, dataset_name: str) -> str:
@@ -320,8 +320,8 @@ def near_optimal(lab: Lab, dataset_name: str) -> MeasuredValue:
     table = _truthless(lab, dataset_name)
 
     def ratio(part: pl.DataFrame) -> float:
-        found = means(part, "observed", "P@10")
-        return 100 * found["Pop"] / found[BEST_P] if found[BEST_P] else math.nan
+        precision = means(part, "observed", "P@10")
+        return 100 * precision["Pop"] / precision[BEST_P] if precision[BEST_P] else math.nan
 
     value, low, high = by_folds(table, ratio)
     bad = means(table, "observed", "anti-P@10")
@@ -409,7 +409,7 @@ def favours_unpopular(lab: Lab, dataset_name: str) -> MeasuredValue:
     return _by_both(_truthless(lab, dataset_name), tell)
 
 
-def coverage(judgments: str, said: Mapping[str, float]) -> Check:
+def coverage(judgments: str, published: Mapping[str, float]) -> Check:
     """Return the measure of the share of judged items, in percent of the printed share."""
 
     def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -418,11 +418,11 @@ def coverage(judgments: str, said: Mapping[str, float]) -> Check:
         )
 
         def ratio(part: pl.DataFrame) -> float:
-            found = _judged(*(means(part, judgments, one) for one in PAIRS["P"]))
-            return 100 * 100 * found / said[dataset_name]
+            judged = _judged(*(means(part, judgments, one) for one in PAIRS["P"]))
+            return 100 * 100 * judged / published[dataset_name]
 
         value, low, high = by_folds(table, ratio)
-        share = said[dataset_name]
+        share = published[dataset_name]
         text = f"{value * share / 100:.2f} % against {share:.2f} %: {value:.1f} % of it"
         return MeasuredValue(value, low, high, text=text)
 
@@ -465,17 +465,17 @@ def judged_or_liked(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how much more precision follows being judged than being liked (τ less τ)."""
     table = _truthless(lab, dataset_name)
     good, bad = (means(table, "observed", one) for one in PAIRS["P"])
-    found = margins({name: (good[name], bad[name]) for name in SIXTEEN})
-    judged, liked = found.tau("P", "judged"), found.tau("P", "liked")
-    right, all_pairs = _foretold(found), len(found.pairs)
+    pairs = margins({name: (good[name], bad[name]) for name in SIXTEEN})
+    judged, liked = pairs.tau("P", "judged"), pairs.tau("P", "liked")
+    right, all_pairs = _foretold(pairs), len(pairs.pairs)
     text = f"τ {number(judged, 2)} with judged, {number(liked, 2)} with liked"
     return MeasuredValue(
         judged - liked, text=f"{text}; the condition on {right} of {all_pairs} pairs"
     )
 
 
-def _foretold(found: Margins) -> int:
-    return sum(pair.disagree == pair.foretold for pair in found.pairs)
+def _foretold(pairs: Margins) -> int:
+    return sum(pair.disagree == pair.foretold for pair in pairs.pairs)
 
 
 # Released values
@@ -489,9 +489,9 @@ def fig_1(lab: Lab, _dataset_name: str) -> MeasuredValue:
         ("precision", "antiprecision"),
         ("recall", "fallout"),
     ]
-    found = [released_tau(lab, *both) for both in columns]
-    said = [*printed.CONDENSED.values(), *printed.OBSERVED["ml-1m"].values()]
-    return MeasuredValue(furthest(found, said), text=" / ".join(number(one, 2) for one in found))
+    taus = [released_tau(lab, *both) for both in columns]
+    published = [*printed.CONDENSED.values(), *printed.OBSERVED["ml-1m"].values()]
+    return MeasuredValue(furthest(taus, published), text=" / ".join(number(one, 2) for one in taus))
 
 
 def unjudged(lab: Lab, _dataset_name: str) -> MeasuredValue:
@@ -518,9 +518,9 @@ def lemma_of_systems(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Count the pairs of released systems on which the condition tells whether metrics disagree."""
     table = released(lab).filter(pl.col("system").is_in(SIXTEEN))
     rows = table.select("system", "precision", "antiprecision").rows()
-    found = margins({name: (good, bad) for name, good, bad in rows})
-    judged, liked = found.tau("P", "judged"), found.tau("P", "liked")
+    pairs = margins({name: (good, bad) for name, good, bad in rows})
+    judged, liked = pairs.tau("P", "judged"), pairs.tau("P", "liked")
     text = (
-        f"{_foretold(found)} of {len(found.pairs)} pairs; τ {judged:.2f} with judged, {liked:.2f}"
+        f"{_foretold(pairs)} of {len(pairs.pairs)} pairs; τ {judged:.2f} with judged, {liked:.2f}"
     )
-    return MeasuredValue(_foretold(found), text=f"{text} with liked")
+    return MeasuredValue(_foretold(pairs), text=f"{text} with liked")

@@ -11,7 +11,7 @@ from unskew.report.charts import MOST_ROWS, Figure
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
 from unskew.studies.charts import bars, scatter
-from unskew.studies.lab import Lab, Measurement, MissingDataError
+from unskew.studies.lab import Lab, MissingDataError
 from unskew.studies.mena2021 import printed
 from unskew.studies.mena2021.checks import (
     Tau,
@@ -19,7 +19,7 @@ from unskew.studies.mena2021.checks import (
     released,
     released_tau,
 )
-from unskew.studies.mena2021.checks_systems import kept, twins
+from unskew.studies.mena2021.checks_systems import FIRST, MORE, kept, twins
 from unskew.studies.mena2021.claims import ALL, CM, KNOWN, ML, TABLE
 from unskew.studies.mena2021.measurements import (
     BEST_ANTI,
@@ -79,19 +79,21 @@ def _scattered(points: pl.DataFrame, title: str, across: str, up: str) -> Figure
     return scatter(points, "x", "y", title=title, label="system", across=across, up=up)
 
 
-def _beside(found: Mapping[str, Tau], said: Mapping[str, float], words: Mapping[str, str]) -> Table:
+def _beside(
+    taus: Mapping[str, Tau], published: Mapping[str, float], words: Mapping[str, str]
+) -> Table:
     """Set τ beside what is printed."""
     frame = pl.DataFrame(
         [
             {
                 "of": words[name],
-                "printed": said.get(name),
+                "printed": published.get(name),
                 "measured": one.value,
                 "low": one.low,
                 "high": one.high,
                 "as the text has it": one.meant,
             }
-            for name, one in found.items()
+            for name, one in taus.items()
         ],
         schema_overrides=dict.fromkeys(("printed", "low", "high"), pl.Float64),
     )
@@ -99,18 +101,16 @@ def _beside(found: Mapping[str, Tau], said: Mapping[str, float], words: Mapping[
 
 
 def _twins(
-    lab: Lab,
-    dataset_name: str,
-    what: Measurement,
+    table: pl.DataFrame,
     judgments: str,
-    said: Mapping[str, float],
     names: Sequence[str],
     title: str,
+    published: Mapping[str, float] | None = None,
+    *,
     also: Sequence[str] = (),
     sets: Mapping[str, tuple[str, str]] = PAIRS,
 ) -> list[Block]:
-    """Draw metrics against their twins, and set τ beside what is printed."""
-    table = lab.table(what, dataset_name)
+    """Draw metrics against their twins, and set τ beside the printed one."""
     pictures = [
         _drawn(
             table,
@@ -121,39 +121,24 @@ def _twins(
         )
         for name in names
     ]
-    return [*pictures, _beside(twins(table, names, judgments, sets), said, WORDS)]
+    return [*pictures, _beside(twins(table, names, judgments, sets), published or {}, WORDS)]
 
 
 def fig_1(lab: Lab, dataset_name: str) -> Blocks:
     """Draw true- against false-positive metrics on condensed and full rankings."""
-    names = ("P", "Recall")
+    table = lab.table(scores, dataset_name)
+    condensed = printed.CONDENSED if dataset_name == ML else None
+    full = printed.OBSERVED.get(dataset_name)
     return [
-        *_twins(
-            lab,
-            dataset_name,
-            scores,
-            "observed",
-            printed.CONDENSED if dataset_name == ML else {},
-            names,
-            "Condensed rankings",
-            sets=CONDENSED,
-        ),
-        *_twins(
-            lab,
-            dataset_name,
-            scores,
-            "observed",
-            printed.OBSERVED.get(dataset_name, {}),
-            names,
-            "Full rankings",
-        ),
+        *_twins(table, "observed", FIRST, "Condensed rankings", condensed, sets=CONDENSED),
+        *_twins(table, "observed", FIRST, "Full rankings", full),
     ]
 
 
 def fig_1_released(lab: Lab, _dataset_name: str) -> Blocks:
     """Draw the released values of Figs. 1 and 12 and set τ beside what is printed."""
     blocks: list[Block] = []
-    for title, end, said in (
+    for title, end, published in (
         ("Condensed rankings", "_c", printed.CONDENSED),
         ("Full rankings", "", printed.OBSERVED[ML]),
     ):
@@ -166,30 +151,22 @@ def fig_1_released(lab: Lab, _dataset_name: str) -> Blocks:
             Picture(_scattered(table.select("system", x=x, y=y), f"{title}: {WORDS[name]}", x, y))
             for name, (x, y) in columns.items()
         ]
-        found = [
-            {"of": WORDS[name], "printed": said[name], "measured": released_tau(lab, *both)}
+        taus = [
+            {"of": WORDS[name], "printed": published[name], "measured": released_tau(lab, *both)}
             for name, both in columns.items()
         ]
-        blocks.append(Table("Kendall's τ of sixteen systems", pl.DataFrame(found), digits=2))
+        blocks.append(Table("Kendall's τ of sixteen systems", pl.DataFrame(taus), digits=2))
     return blocks
 
 
 def fig_12(lab: Lab, dataset_name: str) -> Blocks:
     """Draw observed true- against false-positive metrics, and the systems' values."""
-    blocks = _twins(
-        lab,
-        dataset_name,
-        scores,
-        "observed",
-        printed.OBSERVED.get(dataset_name, {}),
-        ("P", "Recall"),
-        "As observed",
-        (BEST_P, BEST_ANTI),
-    )
-    more = _twins(
-        lab, dataset_name, scores, "observed", {}, ("nDCG", "MRR"), "As observed: further metrics"
-    )
-    return [*blocks, *more, _values(lab, dataset_name)]
+    table, published = lab.table(scores, dataset_name), printed.OBSERVED.get(dataset_name)
+    return [
+        *_twins(table, "observed", FIRST, "As observed", published, also=(BEST_P, BEST_ANTI)),
+        *_twins(table, "observed", MORE, "As observed: further metrics"),
+        _values(lab, dataset_name),
+    ]
 
 
 def _values(lab: Lab, dataset_name: str) -> Table:
@@ -215,73 +192,56 @@ def _values(lab: Lab, dataset_name: str) -> Table:
 def fig_13(lab: Lab, dataset_name: str) -> Blocks:
     """Draw the same by unbiased test data."""
     random_part(lab, dataset_name)
-    more = _twins(
-        lab, dataset_name, scores, "true", {}, ("nDCG", "MRR"), "By the truth: further metrics"
-    )
+    table, published = lab.table(scores, dataset_name), printed.TRUE.get(dataset_name)
     return [
-        *_twins(
-            lab,
-            dataset_name,
-            scores,
-            "true",
-            printed.TRUE.get(dataset_name, {}),
-            ("P", "Recall"),
-            "By the truth",
-            (BEST_TRUE,),
-        ),
-        *more,
+        *_twins(table, "true", FIRST, "By the truth", published, also=(BEST_TRUE,)),
+        *_twins(table, "true", MORE, "By the truth: further metrics"),
     ]
 
 
 def _observed_and_true(
-    lab: Lab,
-    dataset_name: str,
-    what: Measurement,
+    table: pl.DataFrame,
     names: Sequence[str],
     hits: Mapping[str, float],
     false: Mapping[str, float],
 ) -> Blocks:
     """Draw metrics and their twins as observed against the truth."""
-    if dataset_name:
-        random_part(lab, dataset_name)
-    table = lab.table(what, dataset_name)
     blocks: list[Block] = []
-    for side, words, said in ((0, HITS, hits), (1, FALSE, false)):
-        blocks += [
-            _drawn(
-                table, ("observed", metric), ("true", metric), f"Observed and true {words[name]}"
-            )
-            for name in names
-            for metric in (PAIRS[name][side],)
-        ]
-        blocks.append(_beside(kept(table, names, side), said, words))
+    for side, words, published in ((0, HITS, hits), (1, FALSE, false)):
+        for name in names:
+            metric = PAIRS[name][side]
+            title = f"Observed and true {words[name]}"
+            blocks.append(_drawn(table, ("observed", metric), ("true", metric), title))
+        blocks.append(_beside(kept(table, names, side), published, words))
     return blocks
 
 
-def fig_14(lab: Lab, dataset_name: str) -> Blocks:
-    """Draw precision, recall and their twins as observed against the truth."""
-    hits, false = printed.HITS.get(dataset_name, {}), printed.FALSE.get(dataset_name, {})
-    return _observed_and_true(lab, dataset_name, scores, ("P", "Recall"), hits, false)
+def observed_and_true(names: Sequence[str]) -> Callable[[Lab, str], Blocks]:
+    """Return what draws some metrics and their twins as observed against the truth."""
+
+    def draw(lab: Lab, dataset_name: str) -> Blocks:
+        random_part(lab, dataset_name)
+        hits, false = (one.get(dataset_name, {}) for one in (printed.HITS, printed.FALSE))
+        return _observed_and_true(lab.table(scores, dataset_name), names, hits, false)
+
+    return draw
 
 
 def fig_16(lab: Lab, dataset_name: str) -> Blocks:
     """Draw the same where popularity goes against relevance."""
-    if not dataset_name and lab.is_other_data and STAND_IN not in lab.datasets:
+    if dataset_name:
+        random_part(lab, dataset_name)
+    elif lab.is_other_data and STAND_IN not in lab.datasets:
         raise MissingDataError("a simulated world, which says nothing about your data")
-    hits, false = (printed.TURNED_HITS, printed.TURNED_FALSE) if dataset_name == CM else ({}, {})
-    return _observed_and_true(lab, dataset_name, turned, ("P", "Recall"), hits, false)
-
-
-def fig_17(lab: Lab, dataset_name: str) -> Blocks:
-    """Draw nDCG, MRR and their twins as observed against the truth."""
-    hits, false = printed.HITS.get(dataset_name, {}), printed.FALSE.get(dataset_name, {})
-    return _observed_and_true(lab, dataset_name, scores, ("nDCG", "MRR"), hits, false)
+    shown = (printed.TURNED_HITS, printed.TURNED_FALSE) if dataset_name == CM else ({}, {})
+    return _observed_and_true(lab.table(turned, dataset_name), FIRST, *shown)
 
 
 def fig_18(lab: Lab, dataset_name: str) -> Blocks:
     """Draw true- against false-positive metrics by a split in time."""
-    said = printed.TEMPORAL if dataset_name == ML else {}
-    return _twins(lab, dataset_name, temporal, "observed", said, list(PAIRS), "By a split in time")
+    published = printed.TEMPORAL if dataset_name == ML else None
+    table = lab.table(temporal, dataset_name)
+    return _twins(table, "observed", list(PAIRS), "By a split in time", published)
 
 
 # Items and pairs of items
@@ -289,9 +249,10 @@ def fig_18(lab: Lab, dataset_name: str) -> Blocks:
 
 def table_2(lab: Lab, dataset_name: str) -> Blocks:
     """Set the sizes of the data beside those printed."""
-    said = printed.SIZES.get(dataset_name, {})
+    published = printed.SIZES.get(dataset_name, {})
     rows = [
-        (what, said.get(what), found) for what, found in lab.table(sizes, dataset_name).iter_rows()
+        (what, published.get(what), number)
+        for what, number in lab.table(sizes, dataset_name).iter_rows()
     ]
     kinds = {"what": pl.String, "printed": pl.Int64, "found": pl.Int64}
     return [Table(dataset_name, pl.DataFrame(rows, schema=kinds, orient="row"))]
@@ -299,13 +260,13 @@ def table_2(lab: Lab, dataset_name: str) -> Blocks:
 
 def fig_5(lab: Lab, dataset_name: str) -> Blocks:
     """Draw the four cases of popularity and average rating."""
-    found = bias(lab, dataset_name).pairs
-    frame = _percent(found.table(), ("share", "strict", "disagree", "agree", "ties"))
+    pairs = bias(lab, dataset_name).pairs
+    frame = _percent(pairs.table(), ("share", "strict", "disagree", "agree", "ties"))
     if dataset_name == ML:
         frame = frame.with_columns(printed=pl.Series(printed.CASES[dataset_name]))
-    lines = "; ".join(found.footer()[:3]) + "."
+    lines = "; ".join(pairs.footer()[:3]) + "."
     blocks: list[Block] = [
-        Picture(found.figure()),
+        Picture(pairs.figure()),
         Table("Shares of item pairs (%)", frame, digits=2, note=lines),
     ]
     return [*blocks, *_steepness(lab, dataset_name)] if dataset_name == ML else blocks
@@ -342,16 +303,16 @@ def fig_6(lab: Lab, dataset_name: str) -> Blocks:
 def fig_7(lab: Lab, dataset_name: str) -> Blocks:
     """Draw what the optimal rankings follow."""
     report = bias(lab, dataset_name)
-    said = list(printed.PEARSON.values()) if dataset_name == ML else [None] * 4
-    frame = report.correlations.with_columns(printed=pl.Series(said, dtype=pl.Float64))
+    published = list(printed.PEARSON.values()) if dataset_name == ML else [None] * 4
+    frame = report.correlations.with_columns(printed=pl.Series(published, dtype=pl.Float64))
     return [Picture(report.figure("optimal")), Table("Correlations over items", frame, digits=2)]
 
 
 def fig_9(lab: Lab, dataset_name: str) -> Blocks:
     """Draw the four cases of popularity and true relevance, and which metrics are consistent."""
     random_part(lab, dataset_name)
-    found = bias(lab, dataset_name).pairs
-    frame = _percent(found.true.table(), ("share", "strict", "P", "anti-P"))
+    pairs = bias(lab, dataset_name).pairs
+    frame = _percent(pairs.true.table(), ("share", "strict", "P", "anti-P"))
     if dataset_name == CM:
         frame = frame.with_columns(printed=pl.Series(printed.CASES[dataset_name]))
     long = pl.concat(
@@ -370,19 +331,19 @@ def fig_9(lab: Lab, dataset_name: str) -> Blocks:
         up="item pairs (%)",
         title="Popularity and relevance: which metrics are consistent",
     )
-    said = {
+    published = {
         "observed P as the truth": 64.1,
         "observed anti-P as the truth": 42.1,
         "Lemma 3, P": 81.2,
         "Lemma 3, anti-P": 75.3,
         "Lemma 2": 18.3,
     }
-    measured = [*found.true.consistent.values(), *found.true.lemma3.values(), found.true.lemma2]
+    measured = [*pairs.true.consistent.values(), *pairs.true.lemma3.values(), pairs.true.lemma2]
     shares = pl.DataFrame(
         {
-            "what": list(said),
+            "what": list(published),
             "printed": pl.Series(
-                list(said.values()) if dataset_name == CM else [None] * 5, dtype=pl.Float64
+                list(published.values()) if dataset_name == CM else [None] * 5, dtype=pl.Float64
             ),
             "measured": [100 * one for one in measured],
         }
@@ -568,7 +529,7 @@ EXHIBITS = (
         place="Fig. 14",
         title="observed and true",
         shows="Which metrics keep the true order of systems.",
-        draw=fig_14,
+        draw=observed_and_true(FIRST),
         data=KNOWN,
     ),
     Exhibit(
@@ -598,7 +559,7 @@ EXHIBITS = (
         title="further metrics",
         shows="nDCG and MRR do as precision and recall, nDCL and anti-MRR as anti-precision and "
         "fallout.",
-        draw=fig_17,
+        draw=observed_and_true(MORE),
         data=KNOWN,
     ),
     Exhibit(

@@ -121,17 +121,20 @@ def systems(liked: float, random: Ratings | None = None) -> dict[str, Algorithm]
     random
         Judgments of random items, for the optimal ranking of the truth.
     """
-    made: dict[str, Algorithm] = {}
+    algorithms: dict[str, Algorithm] = {}
     for name, short in NAMES.items():
-        told = key_of({**preset("mena2021")[name].algorithm.draw_key, "levels": liked})
+        version = key_of({**preset("mena2021")[name].algorithm.draw_key, "levels": liked})
         label = LEARNED if short == "BPMF" else short
-        made[label] = Custom(label, partial(learned, name, liked), version=told)
-    made["BPMF"] = Custom("BPMF", never_learned, version=1)
-    made[UNPOPULAR] = Custom(UNPOPULAR, unpopular, version=1)
-    made |= {BEST_P: OptimalPrecision(liked=liked), BEST_ANTI: OptimalAntiPrecision(liked=liked)}
+        algorithms[label] = Custom(label, partial(learned, name, liked), version=version)
+    algorithms["BPMF"] = Custom("BPMF", never_learned, version=1)
+    algorithms[UNPOPULAR] = Custom(UNPOPULAR, unpopular, version=1)
+    algorithms |= {
+        BEST_P: OptimalPrecision(liked=liked),
+        BEST_ANTI: OptimalAntiPrecision(liked=liked),
+    }
     if random is not None:
-        made[BEST_TRUE] = OptimalTrue(truth=random, liked=liked)
-    return made
+        algorithms[BEST_TRUE] = OptimalTrue(truth=random, liked=liked)
+    return algorithms
 
 
 # The data
@@ -214,19 +217,19 @@ def items(lab: Lab, dataset_name: str) -> pl.DataFrame:
 def pairs(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return every share of pairs, with and without the truth, and the correlations of Fig. 7."""
     report = bias(lab, dataset_name)
-    found = dict(_numbers(report.pairs.to_dict()))
+    numbers = dict(_numbers(report.pairs.to_dict()))
     for row in report.correlations.iter_rows(named=True):
-        found[f"pearson/{row['ranking']}/{row['with']}"] = row["pearson"]
+        numbers[f"pearson/{row['ranking']}/{row['with']}"] = row["pearson"]
     if report.dependence is not None:
-        found |= {f"dependence/{key}": one for key, one in _numbers(report.dependence.to_dict())}
+        numbers |= {f"dependence/{key}": one for key, one in _numbers(report.dependence.to_dict())}
     part = report.counts.take(report.counts.identified)
     if part.asked is not None and part.asked_liked is not None and len(part.items) > 1:
-        found["truth/pearson"] = pearson(part.p_train, part.p_rel)
+        numbers["truth/pearson"] = pearson(part.p_train, part.p_rel)
         liked, disliked = part.asked_liked, part.asked - part.asked_liked
         best, worst = (_order(top, part.asked) for top in (liked, disliked))
-        found["truth/real orders"] = kendall(best, -worst)
+        numbers["truth/real orders"] = kendall(best, -worst)
     schema = {"what": pl.String, "value": pl.Float64}
-    return pl.DataFrame(list(found.items()), schema=schema, orient="row")
+    return pl.DataFrame(list(numbers.items()), schema=schema, orient="row")
 
 
 @measurement("pairs of items, with popularity in place of its odds")
@@ -257,9 +260,9 @@ def _order(top: I64, bottom: I64) -> I32:
     return dense_ranks(top.astype(object), bottom.astype(object))
 
 
-def _numbers(told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+def _numbers(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
     """Yield every number of a nested dictionary under its path."""
-    for key, value in told.items():
+    for key, value in nested.items():
         if isinstance(value, Mapping):
             yield from _numbers(value, f"{prefix}{key}/")
         elif isinstance(value, int | float):
@@ -334,7 +337,7 @@ def scores(lab: Lab, dataset_name: str) -> pl.DataFrame:
     random = random_part(lab, dataset_name) if knows_truth(lab, dataset_name) else None
     parts = []
     for rule in procedures(lab, dataset_name, "yahoo-r3"):
-        made = plan(
+        experiment = plan(
             folds(lab, dataset_name),
             threshold(lab, dataset_name, rule),
             random=random,
@@ -342,10 +345,14 @@ def scores(lab: Lab, dataset_name: str) -> pl.DataFrame:
             seed=lab.seed,
         )
         if lab.data(dataset_name).random is None:
-            long = _of_results(lab.run_plan(dataset_name, made))
+            long = _of_results(lab.run_plan(dataset_name, experiment))
         else:
-            lab.progress(f"running {len(made.systems)} systems, judged twice ({dataset_name})")
-            long = _of_truth(truth(lab.data(dataset_name), made, targets=TrainItems(), bootstrap=0))
+            lab.progress(
+                f"running {len(experiment.systems)} systems, judged twice ({dataset_name})"
+            )
+            long = _of_truth(
+                truth(lab.data(dataset_name), experiment, targets=TrainItems(), bootstrap=0)
+            )
         parts.append(long.select(pl.lit(rule).alias("rule"), pl.all()))
     return pl.concat(parts)
 
@@ -365,25 +372,25 @@ def _of_results(results: Results) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=KINDS, orient="row")
 
 
-def _of_truth(found: Truth) -> pl.DataFrame:
+def _of_truth(result: Truth) -> pl.DataFrame:
     rows = [
         (name, f"fold{number}", *row)
-        for name, parts in (("observed", found.observed), ("true", found.true))
+        for name, parts in (("observed", result.observed), ("true", result.true))
         for number, fold in enumerate(next(iter(parts.values())), start=1)
         for row in _means_of(fold)
     ]
     return pl.DataFrame(rows, schema=KINDS, orient="row")
 
 
-def _means_of(found: Scores) -> Iterator[tuple[str, str, float]]:
+def _means_of(scores_of_fold: Scores) -> Iterator[tuple[str, str, float]]:
     """Yield system, metric and mean; condensed precision of users with a judged item."""
-    for system, own in found.averages().items():
-        for metric, mean in own.items():
+    for system, averages in scores_of_fold.averages().items():
+        for metric, mean in averages.items():
             if metric not in CONDENSED["P"]:
                 yield system, metric, mean.value
                 continue
-            judged = sum(found.values(system, one) for one in CONDENSED["P"]) > 0
-            kept = found.values(system, metric)[judged & found.averaged(system)]
+            judged = sum(scores_of_fold.values(system, one) for one in CONDENSED["P"]) > 0
+            kept = scores_of_fold.values(system, metric)[judged & scores_of_fold.averaged(system)]
             yield system, metric, float(kept.mean()) if kept.size else math.nan
 
 
@@ -411,35 +418,35 @@ def temporal(lab: Lab, dataset_name: str) -> pl.DataFrame:
         raise MissingDataError(f"{dataset_name}: needs ratings with time stamps")
     parts = []
     for rule in procedures(lab, dataset_name, "ml-1m", "ml-100k"):
-        made = _temporal_plan(lab, dataset_name, rule)
-        found: Scores = lab.run_plan(dataset_name, made).scores()[0]
+        experiment = _temporal_plan(lab, dataset_name, rule)
+        fold: Scores = lab.run_plan(dataset_name, experiment).scores()[0]
         rows = [
             (
                 "observed",
                 "temporal",
                 system,
                 metric,
-                _in_time(found, system, metric, skip=name in SKIPPED),
+                _in_time(fold, system, metric, skip=name in SKIPPED),
             )
             for name, both in PAIRS.items()
             for metric in both
-            for system in made.systems
+            for system in experiment.systems
         ]
         long = pl.DataFrame(rows, schema=KINDS, orient="row")
         parts.append(long.select(pl.lit(rule).alias("rule"), pl.all()))
     return pl.concat(parts)
 
 
-def _in_time(found: Scores, system: str, metric: str, *, skip: bool) -> float:
-    value, kept = _by_user(found, system, metric, skip=skip)
+def _in_time(fold: Scores, system: str, metric: str, *, skip: bool) -> float:
+    value, kept = _by_user(fold, system, metric, skip=skip)
     return float(value[kept].mean()) if kept.any() else math.nan
 
 
-def _by_user(found: Scores, system: str, metric: str, *, skip: bool) -> tuple[F64, Mask]:
+def _by_user(fold: Scores, system: str, metric: str, *, skip: bool) -> tuple[F64, Mask]:
     """Return a value per user, and which of them count."""
-    trained = found.averaged(system, "with-train")
-    kept = found.averaged(system, "both" if skip else "with-test")
-    value = np.where(trained, np.nan_to_num(found.values(system, metric)), 0.0)
+    trained = fold.averaged(system, "with-train")
+    kept = fold.averaged(system, "both" if skip else "with-test")
+    value = np.where(trained, np.nan_to_num(fold.values(system, metric)), 0.0)
     return value, kept & trained if skip else kept
 
 
@@ -449,13 +456,13 @@ def temporal_spread(lab: Lab, dataset_name: str) -> pl.DataFrame:
 
     And that of the largest of them. By the procedure of the published numbers.
     """
-    found = lab.run_plan(dataset_name, _temporal_plan(lab, dataset_name, PUBLISHED)).scores()[0]
-    users = len(found.lists)
+    fold = lab.run_plan(dataset_name, _temporal_plan(lab, dataset_name, PUBLISHED)).scores()[0]
+    users = len(fold.lists)
     rng = np.random.default_rng(lab.seed)
     weights = rng.multinomial(users, np.full(users, 1 / users), size=DRAWS).astype(np.float64)
     sizes_of = {}
     for name, both in PAIRS.items():
-        hits, false = (_drawn_means(found, one, name in SKIPPED, weights) for one in both)
+        hits, false = (_drawn_means(fold, one, name in SKIPPED, weights) for one in both)
         sizes_of[name] = [_size(*draw) for draw in zip(hits, false, strict=True)]
     sizes_of["largest size"] = np.max(list(sizes_of.values()), axis=0).tolist()
     rows = [(name, *_middle(drawn)) for name, drawn in sizes_of.items()]
@@ -479,11 +486,11 @@ def _middle(drawn: Sequence[float]) -> tuple[float | None, float | None]:
     return float(low), float(high)
 
 
-def _drawn_means(found: Scores, metric: str, skip: bool, weights: F64) -> F64:
+def _drawn_means(fold: Scores, metric: str, skip: bool, weights: F64) -> F64:
     """Return the means of the sixteen systems, a row per draw of users."""
     columns = []
     for system in SIXTEEN:
-        value, kept = _by_user(found, system, metric, skip=skip)
+        value, kept = _by_user(fold, system, metric, skip=skip)
         with np.errstate(invalid="ignore"):
             columns.append((weights @ (value * kept)) / (weights @ kept))
     return np.column_stack(columns)
@@ -497,10 +504,10 @@ def turned(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """
     if not dataset_name:
         upside = world("inverted", **extent(lab, "inverted"), seed=lab.seed)
-        made = plan(
+        experiment = plan(
             RandomSplit(folds=lab.amount("folds")), upside.liked, metrics=FULL, seed=lab.seed
         )
-        long = _of_truth(truth(upside, made, bootstrap=0))
+        long = _of_truth(truth(upside, experiment, bootstrap=0))
     else:
         if not is_survey(lab, dataset_name):
             raise MissingDataError(
@@ -512,7 +519,7 @@ def turned(lab: Lab, dataset_name: str) -> pl.DataFrame:
         )
         mark = pl.Series("familiar", shared_rows(asked, dealt.ratings))
         data = replace(asked, tags={**asked.tags, "familiar": mark})
-        made = plan(
+        experiment = plan(
             FamiliarTraining(folds=lab.amount("folds")),
             liked,
             random=asked,
@@ -520,7 +527,7 @@ def turned(lab: Lab, dataset_name: str) -> pl.DataFrame:
             seed=lab.seed,
         )
         lab.progress(
-            f"running {len(made.systems)} systems, familiarity dealt anew ({dataset_name})"
+            f"running {len(experiment.systems)} systems, familiarity dealt anew ({dataset_name})"
         )
-        long = _of_results(run_plan(data, made, store=lab.store.home, workers=lab.workers))
+        long = _of_results(run_plan(data, experiment, store=lab.store.home, workers=lab.workers))
     return long.select(pl.lit(PUBLISHED).alias("rule"), pl.all())

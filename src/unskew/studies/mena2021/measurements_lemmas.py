@@ -56,11 +56,11 @@ class Toy:
         ]
         test = dict(zip(("user", "item", "rating"), zip(*cells, strict=True), strict=True))
         runs = {first: dict.fromkeys(range(SIDE), order) for first, order in ORDERS.items()}
-        found = {
-            name: own[metric]
-            for name, own in evaluate(test, runs, metric, liked=1).averages().items()
+        by_first = {
+            name: averages[metric]
+            for name, averages in evaluate(test, runs, metric, liked=1).averages().items()
         }
-        return found["a"].value, found["b"].value
+        return by_first["a"].value, by_first["b"].value
 
 
 FIG_4 = {"1": Toy("11100", "10..."), "2": Toy("10000", "00..."), "3": Toy("1110.", "..100")}
@@ -143,20 +143,20 @@ def toys(_lab: Lab, _dataset_name: str) -> pl.DataFrame:
     parts += [(f"Fig. 4 #{key}", PRINTED_4[key], _fig_4(toy)) for key, toy in FIG_4.items()]
     parts += [(f"Fig. 8 #{key}", PRINTED_8[key], _fig_8(toy)) for key, toy in FIG_8.items()]
     rows = [
-        (place, what, item, float(said), float(got))
-        for place, printed, found in parts
+        (place, what, item, float(published), float(got))
+        for place, printed, worked in parts
         for what, value in printed.items()
-        for item, said, got in _by_item(value, found[what])
+        for item, published, got in _by_item(value, worked[what])
     ]
     names = dict.fromkeys(("place", "what", "item"), pl.String)
     kinds = names | dict.fromkeys(("printed", "found"), pl.Float64)
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def _by_item(said: float | Both, got: float | Both) -> list[tuple[str, float, float]]:
-    if isinstance(said, tuple) and isinstance(got, tuple):
-        return list(zip("ab", said, got, strict=True))
-    return [("", said, got)]  # type: ignore[list-item]
+def _by_item(published: float | Both, worked: float | Both) -> list[tuple[str, float, float]]:
+    if isinstance(published, tuple) and isinstance(worked, tuple):
+        return list(zip("ab", published, worked, strict=True))
+    return [("", published, worked)]  # type: ignore[list-item]
 
 
 # Steepness, pair by pair
@@ -174,16 +174,16 @@ def steeper_than_both(popularity: Ratio, rated: I64, liked: I64) -> float:
     rated, liked
         Users who rated each item, and those of them who like it; items that somebody rated.
     """
-    found = 0
+    steeper = 0
     for at in range(rated.size - 1):
         low, high = _ends(popularity, at)
         both = np.ones(low.size, np.bool_)
         for part in (liked, rated - liked):
             least, most = _ends((part, rated), at)
             both &= low * most < least * high
-        found += int(np.count_nonzero(both))
+        steeper += int(np.count_nonzero(both))
     pairs = rated.size * (rated.size - 1) // 2
-    return found / pairs if pairs else math.nan
+    return steeper / pairs if pairs else math.nan
 
 
 def steeper_in_floats(rated: I64, liked: I64, users: int) -> float:
@@ -198,16 +198,16 @@ def steeper_in_floats(rated: I64, liked: I64, users: int) -> float:
     """
     relevance = liked / rated
     columns = (rated / users, relevance, 1 - relevance)
-    found = 0
+    steeper = 0
     with np.errstate(invalid="ignore"):  # 0/0 is not steeper
         for at in range(rated.size - 1):
             popularity, *others = (
                 np.abs(one[at] - one[at + 1 :]) / np.maximum(one[at], one[at + 1 :])
                 for one in columns
             )
-            found += int(np.count_nonzero(np.logical_and(*(popularity > one for one in others))))
+            steeper += int(np.count_nonzero(np.logical_and(*(popularity > one for one in others))))
     pairs = rated.size * (rated.size - 1) // 2
-    return found / pairs if pairs else math.nan
+    return steeper / pairs if pairs else math.nan
 
 
 def _ends(ratio: Ratio, at: int) -> Ratio:
@@ -237,8 +237,8 @@ def truth_tables(lab: Lab, _dataset_name: str) -> pl.DataFrame:
 
 def _rows(table: str, rows: list[tuple[str, str, float, float]]) -> pl.DataFrame:
     kinds = {"case": pl.String, "says": pl.String, "pairs": pl.Float64, "holds": pl.Float64}
-    made = pl.DataFrame(rows, schema=kinds, orient="row")
-    return made.select(pl.lit(table).alias("table"), pl.all())
+    frame = pl.DataFrame(rows, schema=kinds, orient="row")
+    return frame.select(pl.lit(table).alias("table"), pl.all())
 
 
 def every_count(users: int = USERS) -> ItemCounts:
@@ -249,11 +249,11 @@ def every_count(users: int = USERS) -> ItemCounts:
 
 
 def _table_3() -> pl.DataFrame:
-    found = item_pairs(every_count())
+    counted = item_pairs(every_count())
     rows = []
-    for row in found.table().iter_rows(named=True):
+    for row in counted.table().iter_rows(named=True):
         apart = row["agree"] + row["disagree"]
-        rows.append((row["case"], row["lemma"], apart * found.pairs, row[row["lemma"]] / apart))
+        rows.append((row["case"], row["lemma"], apart * counted.pairs, row[row["lemma"]] / apart))
     return _rows("Table 3", rows)
 
 
@@ -297,10 +297,10 @@ def _table_4(seed: int) -> pl.DataFrame:
     for case, part in tables.group_by("case", maintain_order=True):
         number = float(part["share"].sum()) * each
         for metric in ("P", "anti-P"):
-            said = bool(part[f"lemma_{metric}"][0])
+            agrees = bool(part[f"lemma_{metric}"][0])
             true = float(part[metric].sum()) * each / number if number else math.nan
-            words = f"{metric} {'agrees' if said else 'disagrees'}"
-            rows.append((str(case[0]), words, number, true if said else 1 - true))
+            words = f"{metric} {'agrees' if agrees else 'disagrees'}"
+            rows.append((str(case[0]), words, number, true if agrees else 1 - true))
     return _rows("Table 4", rows)
 
 
@@ -395,12 +395,12 @@ def at_random(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     seen = counts.rated.sum() / counts.users.sum()
     relevant = np.rint(counts.p_rel * counts.users)
     rows = []
-    for what, found, all_of in (
+    for what, seen_of, all_of in (
         ("liked", counts.liked, relevant),
         ("disliked", counts.rated - counts.liked, counts.users - relevant),
     ):
         known = all_of > 0
-        gap = found[known] - all_of[known] * seen
+        gap = seen_of[known] - all_of[known] * seen
         square = float((gap**2 / (all_of[known] * seen * (1 - seen))).sum())
         number = int(known.sum())
         rows.append((what, number, square, (square - number) / math.sqrt(2 * number)))

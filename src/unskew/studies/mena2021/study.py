@@ -15,8 +15,8 @@ from unskew.worlds.worlds import world
 
 def stand_in(seed: int) -> Dataset:
     """Make a small shop, with ratings of random items."""
-    made = world("shop", users=150, items=120, ratings=2500, seed=seed)
-    return replace(made.dataset(random=0.1), name=STAND_IN)
+    shop = world("shop", users=150, items=120, ratings=2500, seed=seed)
+    return replace(shop.dataset(random=0.1), name=STAND_IN)
 
 
 STUDY = Study(

@@ -106,10 +106,10 @@ def significant_pairs(results: Results) -> MeasuredValue:
     wanted = {"nDCG": 0.983, "MRR": 0.919}
     chosen = results.pvalues.select("a", "b", *(SEVEN[name] for name in wanted))
     table = discriminative_power(chosen, ordered=True).table()
-    found = dict(zip(wanted, table["ratio"], strict=True))
-    gap = max(abs(round(found[name], 3) - share) for name, share in wanted.items())
+    shares = dict(zip(wanted, table["ratio"], strict=True))
+    gap = max(abs(round(shares[name], 3) - share) for name, share in wanted.items())
     return MeasuredValue(
-        gap, text=", ".join(f"{name} {share:.4f}" for name, share in found.items())
+        gap, text=", ".join(f"{name} {share:.4f}" for name, share in shares.items())
     )
 
 
@@ -157,8 +157,8 @@ def inferred_is_average(lab: Lab, _dataset_name: str) -> MeasuredValue:
     grid = {"user": np.repeat(np.arange(users), items), "item": np.tile(np.arange(items), users)}
     judged = pl.DataFrame({**grid, "rating": rng.integers(1, 6, users * items)})
     run = {user: rng.permutation(items).tolist() for user in range(users)}
-    found = evaluate(judged, {"run": run}, ["infAP2", "AP"], liked=4)
-    inferred, average = found.systems["run"].values
+    scores = evaluate(judged, {"run": run}, ["infAP2", "AP"], liked=4)
+    inferred, average = scores.systems["run"].values
     gap = float(np.nanmax(np.abs(inferred - average)))
     return MeasuredValue(gap, text=f"at most {gap:.1e} apart")
 

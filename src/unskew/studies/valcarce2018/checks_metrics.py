@@ -51,9 +51,9 @@ class Source(TypedDict, total=False):
 # Correlations
 
 
-def furthest(found: pl.DataFrame, printed: pl.DataFrame) -> MeasuredValue:
+def furthest(taus: pl.DataFrame, printed: pl.DataFrame) -> MeasuredValue:
     """Return the largest difference between τ as found and as printed."""
-    both = found.join(printed, on=["a", "b"], suffix="_printed")
+    both = taus.join(printed, on=["a", "b"], suffix="_printed")
     gap = (both["tau"] - both["tau_printed"]).abs()
     same = int((gap <= 0.005 + 1e-9).sum())
     most = _number(gap.max())
@@ -79,9 +79,9 @@ def least_of_ndcg(results: Results) -> MeasuredValue:
 
 def least_of_cutoffs(results: Results) -> MeasuredValue:
     """Return the smallest τ between two cutoffs of a metric."""
-    found = {family: _least(apart(results.taus(cutoffs(family)))) for family in FAMILIES}
-    least = min(found.values(), key=lambda one: one.value)
-    text = "; ".join(f"{family} {one}" for family, one in found.items())
+    smallest = {family: _least(apart(results.taus(cutoffs(family)))) for family in FAMILIES}
+    least = min(smallest.values(), key=lambda one: one.value)
+    text = "; ".join(f"{family} {one}" for family, one in smallest.items())
     return MeasuredValue(least.value, least.low, least.high, text=text)
 
 
@@ -103,34 +103,34 @@ def deep_above_09(several: Sequence[Results]) -> MeasuredValue:
         for results in several
         for family in FAMILIES
     ]
-    found = pl.concat(pairs)
-    known = found["tau"].drop_nans()
+    taus = pl.concat(pairs)
+    known = taus["tau"].drop_nans()
     return MeasuredValue(
-        _share_above(found, 0.9),
-        text=f"{_share_above(found, 0.9):.1%} of {found.height}",
+        _share_above(taus, 0.9),
+        text=f"{_share_above(taus, 0.9):.1%} of {taus.height}",
         note=f"The smallest is {_number(known.min()):.3f}.",
     )
 
 
 def taus_by_set(lab: Lab, names: Sequence[str]) -> tuple[dict[str, pl.DataFrame], Source]:
     """Return τ between the seven metrics by data set: from released scores, or as printed."""
-    found, printed = {}, []
+    by_title, printed = {}, []
     for name in names:
         try:
             taus = ReleasedResults(lab, name).taus(SEVEN)
         except MissingDataError:
             taus = as_pairs(FIGURE_5[name], list(SEVEN))
             printed.append(SETS[name])
-        found[SETS[name]] = apart(taus)
-    return found, _source(printed, "Fig. 5")
+        by_title[SETS[name]] = apart(taus)
+    return by_title, _source(printed, "Fig. 5")
 
 
 def least_tau(name: str) -> Check:
     """Return the measure of the smallest τ between two of the seven metrics."""
 
     def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
-        found, source = taus_by_set(lab, [name])
-        least = _least(found[SETS[name]])
+        by_title, source = taus_by_set(lab, [name])
+        least = _least(by_title[SETS[name]])
         return MeasuredValue(least.value, text=str(least), **source)
 
     return check
@@ -140,8 +140,8 @@ def below_08(names: Sequence[str]) -> Check:
     """Return the measure of how many pairs of metrics have τ below 0.8, in the set with fewest."""
 
     def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
-        found, source = taus_by_set(lab, names)
-        counts = {title: float((taus["tau"] < 0.8).sum()) for title, taus in found.items()}
+        by_title, source = taus_by_set(lab, names)
+        counts = {title: float((taus["tau"] < 0.8).sum()) for title, taus in by_title.items()}
         return MeasuredValue(min(counts.values()), text=_listed(counts, 0), **source)
 
     return check
@@ -151,9 +151,9 @@ def tau_between(a: str, b: str, names: Sequence[str], worst: Callable[..., float
     """Return the measure of τ between two metrics, in the worst of some data sets."""
 
     def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
-        found, source = taus_by_set(lab, names)
+        by_title, source = taus_by_set(lab, names)
         both = (pl.col("a") == a) & (pl.col("b") == b)
-        values = {title: float(taus.filter(both)["tau"][0]) for title, taus in found.items()}
+        values = {title: float(taus.filter(both)["tau"][0]) for title, taus in by_title.items()}
         return MeasuredValue(worst(values.values()), text=_listed(values), **source)
 
     return check
@@ -163,8 +163,8 @@ def mrr_outlier_of(names: Sequence[str]) -> Check:
     """Return the measure of whether MRR has the lowest mean τ with the others in every set."""
 
     def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
-        found, source = taus_by_set(lab, names)
-        means = {title: _mean_with_others(taus) for title, taus in found.items()}
+        by_title, source = taus_by_set(lab, names)
+        means = {title: _mean_with_others(taus) for title, taus in by_title.items()}
         text = "; ".join(f"{title}: {_listed(values, 3)}" for title, values in means.items())
         return MeasuredValue(
             all(_last(one) == "MRR" for one in means.values()), text=text, **source
@@ -201,11 +201,13 @@ def deeper_under_popularity(results: Results) -> MeasuredValue:
 
 def both_deeper(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Do the same on the released results of the two other data sets; return the smaller."""
-    found = [
+    correlations = [
         deeper_under_popularity(ReleasedResults(lab, name))
         for name in ("librarything", "beeradvocate")
     ]
-    return MeasuredValue(min(one.value for one in found), text="; ".join(map(str, found)))
+    return MeasuredValue(
+        min(one.value for one in correlations), text="; ".join(map(str, correlations))
+    )
 
 
 def half_the_test_set(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -286,7 +288,7 @@ def table_3(name: str) -> Check:
         once = powers(results.pvalues, SEVEN, ordered=False)
         printed = dict(zip(SEVEN, TABLE_3[name], strict=True))
         gap, defined = (
-            max(abs(found[one] - printed[one]) for one in SEVEN) for found in (twice, once)
+            max(abs(powers_of[one] - printed[one]) for one in SEVEN) for powers_of in (twice, once)
         )
         note = (
             "The table adds up 420 ordered pairs, so every pair twice; over pairs as the text "
@@ -299,9 +301,9 @@ def table_3(name: str) -> Check:
 
 def deeper_power(results: Results) -> MeasuredValue:
     """Return mean DP of nDCG at cutoffs from 50 on, divided by that at cutoffs up to 20."""
-    found = powers(results.pvalues, cutoffs("nDCG"))
+    by_cutoff = powers(results.pvalues, cutoffs("nDCG"))
     return MeasuredValue(
-        _ratio(found), text=f"{_ratio(found):.2f}", note=f"DP: {_listed(found, 2)}."
+        _ratio(by_cutoff), text=f"{_ratio(by_cutoff):.2f}", note=f"DP: {_listed(by_cutoff, 2)}."
     )
 
 
@@ -321,20 +323,22 @@ def deeper_power_everywhere(lab: Lab, _dataset_name: str) -> MeasuredValue:
 
 def power_by_set(lab: Lab) -> tuple[dict[str, dict[str, float]], Source]:
     """Return DP of the seven metrics by data set, from released p-values or as printed."""
-    found, printed = {}, []
+    by_title, printed = {}, []
     for name, title in SETS.items():
         try:
-            found[title] = powers(ReleasedResults(lab, name).pvalues, SEVEN)
+            by_title[title] = powers(ReleasedResults(lab, name).pvalues, SEVEN)
         except MissingDataError:
-            found[title] = dict(zip(SEVEN, TABLE_3[name], strict=True))
+            by_title[title] = dict(zip(SEVEN, TABLE_3[name], strict=True))
             printed.append(title)
-    return found, _source(printed, "Table 3")
+    return by_title, _source(printed, "Table 3")
 
 
 def ndcg_then_p(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Tell whether nDCG has the best mean place by DP over the data sets, and P the next."""
-    found, source = power_by_set(lab)
-    places = {name: np.mean([_place(powers, name) for powers in found.values()]) for name in SEVEN}
+    by_title, source = power_by_set(lab)
+    places = {
+        name: np.mean([_place(powers, name) for powers in by_title.values()]) for name in SEVEN
+    }
     order = sorted(places, key=lambda name: places[name])
     text = _listed({name: float(places[name]) for name in order}, 2)
     return MeasuredValue(order[:2] == ["nDCG", "P"], text=text, **source)
@@ -342,26 +346,26 @@ def ndcg_then_p(lab: Lab, _dataset_name: str) -> MeasuredValue:
 
 def bpref_among_the_worst(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Return the best place from the end that bpref has by DP in any data set."""
-    found, source = power_by_set(lab)
-    places = {title: 8 - _place(powers, "bpref") for title, powers in found.items()}
+    by_title, source = power_by_set(lab)
+    places = {title: 8 - _place(powers, "bpref") for title, powers in by_title.items()}
     return MeasuredValue(max(places.values()), text=_listed(places, 0), **source)
 
 
 def ndcg_and_p_first(results: Results) -> MeasuredValue:
     """Tell whether nDCG and P have the smallest DP."""
-    found = _sorted(powers(results.pvalues, SEVEN), falling=False)
-    right = set(list(found)[:2]) == {"nDCG", "P"}
+    by_metric = _sorted(powers(results.pvalues, SEVEN), falling=False)
+    right = set(list(by_metric)[:2]) == {"nDCG", "P"}
     hard = results.pvalues.sort("ndcg", descending=True).select("a", "b", "ndcg").head(3)
     pairs = {f"{a} and {b}": float(p) for a, b, p in hard.iter_rows()}
     note = f"{_once(results)} The largest p by nDCG: {_listed(pairs)}."
-    return MeasuredValue(right, text=_listed(found, 2), note=note)
+    return MeasuredValue(right, text=_listed(by_metric, 2), note=note)
 
 
 def bpref_from_the_end(results: Results) -> MeasuredValue:
     """Return the place from the end that bpref has by DP."""
-    found = powers(results.pvalues, SEVEN)
-    text = _listed(_sorted(found, falling=False), 2)
-    return MeasuredValue(8 - _place(found, "bpref"), text=text, note=_once(results))
+    by_metric = powers(results.pvalues, SEVEN)
+    text = _listed(_sorted(by_metric, falling=False), 2)
+    return MeasuredValue(8 - _place(by_metric, "bpref"), text=text, note=_once(results))
 
 
 def _once(results: Results) -> str:
@@ -394,12 +398,12 @@ def ideal_reaches_1(lab: Lab, dataset_name: str) -> MeasuredValue:
 def released_gains(results: Results) -> MeasuredValue:
     """Return the smallest τ of nDCG with the released variants of its gain."""
     means = results.means
-    found = {name: kendall(means["ndcg"], means[name]) for name in ("ndcg2", "ndcg45")}
+    taus = {name: kendall(means["ndcg"], means[name]) for name in ("ndcg2", "ndcg45")}
     cut = min(
-        kendall(means[f"ndcg_cut_{k}"], means[f"{name}_cut_{k}"]) for name in found for k in CUTOFFS
+        kendall(means[f"ndcg_cut_{k}"], means[f"{name}_cut_{k}"]) for name in taus for k in CUTOFFS
     )
     note = f"At cutoffs it is smaller, down to {cut:.2f}."
-    return MeasuredValue(min(found.values()), text=_listed(found, 2), note=note)
+    return MeasuredValue(min(taus.values()), text=_listed(taus, 2), note=note)
 
 
 def gains_of_ours(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -407,27 +411,25 @@ def gains_of_ours(lab: Lab, dataset_name: str) -> MeasuredValue:
     table = lab.table(gains, dataset_name)
     means = table.pivot("gain", index="system", values="mean")
     first, *others = (one for one in means.columns if one != "system")
-    found = {f"{first}–{name}": kendall(means[first], means[name]) for name in others}
-    return MeasuredValue(min(found.values()), text=_listed(found, 2))
+    taus = {f"{first}–{name}": kendall(means[first], means[name]) for name in others}
+    return MeasuredValue(min(taus.values()), text=_listed(taus, 2))
 
 
 def other_designs(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the smallest τ of nDCG@10 between AllItems and another design."""
     table = lab.table(designs, dataset_name)
-    found = {}
+    taus = {}
     for metric in table["metric"].unique(maintain_order=True):
         part = table.filter(pl.col("metric") == metric)
         means = part.pivot("design", index="system", values="mean")
-        found[metric] = {
+        taus[metric] = {
             name: kendall(means["AllItems"], means[name])
             for name in means.columns
             if name not in ("system", "AllItems")
         }
-    chosen, *others = found
-    note = "; ".join(f"{metric}: {_listed(found[metric], 2)}" for metric in others)
-    return MeasuredValue(
-        min(found[chosen].values()), text=_listed(found[chosen], 2), note=f"{note}."
-    )
+    chosen, *others = taus
+    note = "; ".join(f"{metric}: {_listed(taus[metric], 2)}" for metric in others)
+    return MeasuredValue(min(taus[chosen].values()), text=_listed(taus[chosen], 2), note=f"{note}.")
 
 
 # Parts of checks
@@ -458,8 +460,8 @@ def _mean_with_others(pairs: pl.DataFrame) -> dict[str, float]:
     """Return the mean τ of each metric with the others, the highest first."""
     means = {}
     for name in SEVEN:
-        own = pairs.filter((pl.col("a") == name) | (pl.col("b") == name))
-        means[name] = _number(own["tau"].mean())
+        of_metric = pairs.filter((pl.col("a") == name) | (pl.col("b") == name))
+        means[name] = _number(of_metric["tau"].mean())
     return _sorted(means)
 
 
@@ -475,14 +477,14 @@ def _deeper(means: Mapping[str, float]) -> MeasuredValue:
     return MeasuredValue(_number(value), text=text)
 
 
-def _ratio(found: Mapping[str, float]) -> float:
-    deep = np.mean([found[f"@{k}"] for k in CUTOFFS if k >= 50])
-    shallow = np.mean([found[f"@{k}"] for k in CUTOFFS if k <= 20])
+def _ratio(by_cutoff: Mapping[str, float]) -> float:
+    deep = np.mean([by_cutoff[f"@{k}"] for k in CUTOFFS if k >= 50])
+    shallow = np.mean([by_cutoff[f"@{k}"] for k in CUTOFFS if k <= 20])
     return float(deep / shallow) if shallow else math.nan
 
 
-def _place(found: Mapping[str, float], name: str) -> int:
-    return 1 + sum(value < found[name] for value in found.values())
+def _place(values: Mapping[str, float], name: str) -> int:
+    return 1 + sum(value < values[name] for value in values.values())
 
 
 def _sorted(means: Mapping[str, float], *, falling: bool = True) -> dict[str, float]:

@@ -58,9 +58,9 @@ def _tables(lab: Lab, dataset_name: str) -> Sequence[Block]:
 
 
 def _systems(lab: Lab, dataset_name: str) -> Sequence[Block]:
-    told = {name: one.settings for name, one in preset("valcarce2018").items()}
+    settings_of = {name: one.settings for name, one in preset("valcarce2018").items()}
     shown = {"nDCG": pl.col("ndcg"), "P@10": pl.col("P_10")}
-    settings = pl.col("system").replace_strict(told).alias("settings")
+    settings = pl.col("system").replace_strict(settings_of).alias("settings")
     ours = OurResults(lab, dataset_name).means.select("system", settings, **shown)
     try:
         theirs = {f"released {name}": column for name, column in shown.items()}
@@ -85,8 +85,8 @@ def _taus(
     title: str,
 ) -> Sequence[Block]:
     """Draw a matrix of τ, beside the printed one where there is one."""
-    found = results.taus(columns)
-    parts = [found.select("a", "b", "tau", panel=pl.lit(here))]
+    taus = results.taus(columns)
+    parts = [taus.select("a", "b", "tau", panel=pl.lit(here))]
     if printed is not None:
         parts.append(as_pairs(printed, list(columns)).with_columns(panel=pl.lit(PRINTED)))
     frame = pl.concat(parts)
@@ -94,12 +94,12 @@ def _taus(
         Picture(charts.matrix(frame, "a", "b", "tau", title=title, panel="panel", columns=1))
     ]
     if printed is not None:
-        both = found.join(as_pairs(printed, list(columns)), on=["a", "b"], suffix="_printed")
+        both = taus.join(as_pairs(printed, list(columns)), on=["a", "b"], suffix="_printed")
         gap = (both["tau"] - both["tau_printed"]).abs()
         same = int((gap <= 0.005 + 1e-9).sum())
         blocks.append(Words(f"{same} of {both.height} values are as printed to two decimals."))
-    if found["low"].drop_nulls().len():
-        table = apart(found).sort("tau").head(5)
+    if taus["low"].drop_nulls().len():
+        table = apart(taus).sort("tau").head(5)
         blocks.append(Table("The smallest τ, with intervals over users (95 %)", table))
     return blocks
 
@@ -145,8 +145,8 @@ def _robustness(
 def _power(results: Results, columns: Mapping[str, str], title: str) -> list[Block]:
     """Draw p-value curves, over ordered pairs as the paper, and list DP."""
     chosen = results.pvalues.select("a", "b", **{name: pl.col(c) for name, c in columns.items()})
-    found = discriminative_power(chosen, ordered=True)
-    curves = found.curves()
+    power = discriminative_power(chosen, ordered=True)
+    curves = power.curves()
     last = curves.filter(pl.col("p") >= CURVE)["rank"].max() or curves["rank"].max()
     curves = curves.filter(pl.col("rank") <= last)
     figure = charts.lines(
@@ -157,12 +157,12 @@ def _power(results: Results, columns: Mapping[str, str], title: str) -> list[Blo
         by="metric",
         up="p",
         across="pairs, the largest p first",
-        notes=found.footer(),
+        notes=power.footer(),
     )
     once = (
         discriminative_power(chosen).table().select("metric", pl.col("DP").alias("DP as defined"))
     )
-    table = found.table().select("metric", "DP", "median_p", "ratio").join(once, on="metric")
+    table = power.table().select("metric", "DP", "median_p", "ratio").join(once, on="metric")
     note = "DP adds up ordered pairs, as the paper's table does; as defined, each pair counts once."
     return [Picture(figure), Table("Discriminative power: the lower the better", table, note=note)]
 
@@ -182,34 +182,34 @@ def _on_released(draw: Callable[[ReleasedResults], Sequence[Block]], name: str =
 
 
 def _on_ours(draw: Callable[[OurResults], Sequence[Block]], *, deep: bool = False) -> Draw:
-    def made(lab: Lab, dataset_name: str) -> Sequence[Block]:
+    def draw_ours(lab: Lab, dataset_name: str) -> Sequence[Block]:
         if deep:
             needs_depth(lab, dataset_name)
         return draw(OurResults(lab, dataset_name))
 
-    return made
+    return draw_ours
 
 
 def _sparse(columns: Mapping[str, str], title: str) -> Callable[[OurResults], Sequence[Block]]:
-    def made(own: OurResults) -> Sequence[Block]:
+    def draw(ours: OurResults) -> Sequence[Block]:
         return _robustness(
-            own.lab.table(sparsity, own.dataset_name), columns, title, "test ratings"
+            ours.lab.table(sparsity, ours.dataset_name), columns, title, "test ratings"
         )
 
-    return made
+    return draw
 
 
 def _popular(columns: Mapping[str, str], title: str) -> Callable[[Results], Sequence[Block]]:
     return lambda results: _robustness(results.popularity, columns, title, "most popular items")
 
 
-def _figure_1_of_ours(own: OurResults) -> Sequence[Block]:
-    printed = FIGURE_1 if own.dataset_name == ML else None
-    return _taus(own, "our systems", NDCG, printed, "τ between cutoffs of nDCG")
+def _figure_1_of_ours(ours: OurResults) -> Sequence[Block]:
+    printed = FIGURE_1 if ours.dataset_name == ML else None
+    return _taus(ours, "our systems", NDCG, printed, "τ between cutoffs of nDCG")
 
 
-def _figure_5_of_ours(own: OurResults) -> Sequence[Block]:
-    return _taus(own, "our systems", SEVEN, FIGURE_5.get(own.dataset_name), "τ between metrics")
+def _figure_5_of_ours(ours: OurResults) -> Sequence[Block]:
+    return _taus(ours, "our systems", SEVEN, FIGURE_5.get(ours.dataset_name), "τ between metrics")
 
 
 def _figure_5_as_released(of: ReleasedResults) -> Sequence[Block]:

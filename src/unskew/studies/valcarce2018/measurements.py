@@ -133,8 +133,8 @@ def split_of(lab: Lab, dataset_name: str) -> Split:
 
     def make() -> Split:
         ratings = lab.data(dataset_name).ratings
-        own = Given(column=AUTHORS) if AUTHORS in ratings.tags else PerUser()
-        return own.split(ratings, lab.seed)[0]
+        splitter = Given(column=AUTHORS) if AUTHORS in ratings.tags else PerUser()
+        return splitter.split(ratings, lab.seed)[0]
 
     return lab.cached("valcarce2018 split", dataset_name, make)
 
@@ -195,7 +195,7 @@ def run_of(lab: Lab, dataset_name: str, name: str) -> Run:
 def _trained(lab: Lab, dataset_name: str, name: str, chosen: Chosen) -> dict[str, str]:
     """Train a system if the store lacks its lists or its means by design; return their keys."""
     split, rule = split_of(lab, dataset_name), relevance(lab, dataset_name)
-    told = {
+    identity = {
         "kind": "study lists",
         "system": chosen.algorithm.describe(),
         "depth": DEPTH,
@@ -205,7 +205,7 @@ def _trained(lab: Lab, dataset_name: str, name: str, chosen: Chosen) -> dict[str
         "stages": dict(STAGES),
         "relevance": rule.describe(),
     }
-    keys = {part: key_of({**told, "part": part}) for part in ("lists", "designs")}
+    keys = {part: key_of({**identity, "part": part}) for part in ("lists", "designs")}
     if all(map(lab.store.has, keys.values())):
         return keys
     lab.progress(f"training {name} ({dataset_name})")
@@ -259,10 +259,10 @@ def sizes(lab: Lab, dataset_name: str) -> pl.DataFrame:
 @measurement("means of the 21 systems")
 def scores(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Evaluate all systems: a row per system and metric, with the range over users."""
-    found = per_user(lab, dataset_name)
+    result = per_user(lab, dataset_name)
     rows = []
-    for name, means in found.means().items():
-        for metric, values in zip(found.labels, found.systems[name].values, strict=True):
+    for name, means in result.means().items():
+        for metric, values in zip(result.labels, result.systems[name].values, strict=True):
             known = values[~np.isnan(values)]
             least, most = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
             rows.append((name, metric, means[metric], least, most))
@@ -276,7 +276,7 @@ def correlations(lab: Lab, dataset_name: str) -> pl.DataFrame:
     groups = {"metrics": SEVEN, **{family: cutoffs(family) for family in FAMILIES}}
     frames = []
     for group, columns in groups.items():
-        found = agreement(
+        result = agreement(
             per_user(lab, dataset_name),
             list(columns.values()),
             bootstrap=lab.amount("bootstrap"),
@@ -285,7 +285,7 @@ def correlations(lab: Lab, dataset_name: str) -> pl.DataFrame:
         )
         names = list(columns)
         rows = [
-            (a, b, found.tau[i, j], found.low[i, j], found.high[i, j])
+            (a, b, result.tau[i, j], result.low[i, j], result.high[i, j])
             for i, a in enumerate(names)
             for j, b in enumerate(names)
         ]
@@ -298,7 +298,7 @@ def correlations(lab: Lab, dataset_name: str) -> pl.DataFrame:
 def sparsity(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Take test ratings away at random; τ with the full test set, per metric and share."""
     with quietly():
-        found = robustness(
+        result = robustness(
             split_of(lab, dataset_name).test,
             runs(lab, dataset_name),
             COLUMNS,
@@ -307,7 +307,7 @@ def sparsity(lab: Lab, dataset_name: str) -> pl.DataFrame:
             relevance=relevance(lab, dataset_name),
             seed=lab.seed,
         )
-    return found.table()
+    return result.table()
 
 
 @measurement("Figs. 3 and 7: robustness to popularity")
@@ -315,7 +315,7 @@ def popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Take the most popular items out of the test set; τ with the full one."""
     split = split_of(lab, dataset_name)
     with quietly():
-        found = robustness(
+        result = robustness(
             split.test,
             runs(lab, dataset_name),
             COLUMNS,
@@ -323,13 +323,13 @@ def popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
             train=split.train,
             relevance=relevance(lab, dataset_name),
         )
-    return found.table().select("metric", "share", "tau", "judgments", "users")
+    return result.table().select("metric", "share", "tau", "judgments", "users")
 
 
 @measurement("Figs. 4 and 8, Table 3: permutation tests of all pairs")
 def pvalues(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Test every pair of systems by every metric; p without +1, as the paper."""
-    found = compare(
+    result = compare(
         per_user(lab, dataset_name),
         list(COLUMNS),
         permutations=lab.amount("permutations"),
@@ -338,7 +338,7 @@ def pvalues(lab: Lab, dataset_name: str) -> pl.DataFrame:
         seed=lab.seed,
     )
     tables = [
-        found.table(metric).select(pl.lit(metric).alias("metric"), "a", "b", "difference", "p")
+        result.table(metric).select(pl.lit(metric).alias("metric"), "a", "b", "difference", "p")
         for metric in COLUMNS
     ]
     return pl.concat(tables)
@@ -364,13 +364,13 @@ def gains(lab: Lab, dataset_name: str) -> pl.DataFrame:
     rows = []
     for gain in (rule.gain, *GAINS):
         with quietly():
-            found = evaluate(
+            result = evaluate(
                 split_of(lab, dataset_name).test,
                 runs(lab, dataset_name),
                 ["nDCG"],
                 relevance=replace(rule, gain=gain),
             )
-        rows += [(gain, name, means["nDCG"]) for name, means in found.means().items()]
+        rows += [(gain, name, means["nDCG"]) for name, means in result.means().items()]
     return pl.DataFrame(rows, schema=["gain", "system", "mean"], orient="row")
 
 
@@ -382,8 +382,8 @@ def ideal(lab: Lab, dataset_name: str) -> pl.DataFrame:
     lists = best.group_by("user", maintain_order=True).head(DEPTH).select("user", "item")
     wanted = [name.replace("set_P", f"P_{DEPTH}") for name in SEVEN.values()]
     with quietly():
-        found = evaluate(test, {"ideal": read_run(lists)}, wanted, relevance=rule)
-    return pl.DataFrame({"metric": list(SEVEN), "mean": list(found.means()["ideal"].values())})
+        result = evaluate(test, {"ideal": read_run(lists)}, wanted, relevance=rule)
+    return pl.DataFrame({"metric": list(SEVEN), "mean": list(result.means()["ideal"].values())})
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from unskew.worlds.worlds import world
 
 def stand_in(seed: int) -> Dataset:
     """Make a small shop, with more items than a list holds."""
-    made = world("shop", users=300, items=250, seed=seed)
-    return Dataset(STAND_IN, made.ratings, scale=made.scale, liked=made.liked)
+    shop = world("shop", users=300, items=250, seed=seed)
+    return Dataset(STAND_IN, shop.ratings, scale=shop.scale, liked=shop.liked)
 
 
 STUDY = Study(
