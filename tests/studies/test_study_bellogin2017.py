@@ -233,8 +233,8 @@ def test_last_fm_is_split_by_time(lastfm):
     with open_lab({data.name: data}, is_other_data=False, amounts=amounts, quick=True) as lab:
         (split,) = measurements.folds(lab, data.name)
         assert split.facts["events_train"] > 0
-        assert measurements.rule(lab, data.name).threshold == 3
-        for one in measurements.uniform(lab, data.name):
+        assert measurements.relevance(lab, data.name).threshold == 3
+        for one in measurements.uniform_splits(lab, data.name):
             assert min(one.train.value.min(), one.test.value.min()) >= 3
 
 
@@ -278,7 +278,7 @@ def test_intervals():
 def test_one_liked_test_item_per_user():
     lab, on = a_lab()
     with lab:
-        split, liked = measurements.folds(lab, on)[0], measurements.rule(lab, on)
+        split, liked = measurements.folds(lab, on)[0], measurements.relevance(lab, on)
         single = measurements_designs.single(split, liked)
         good = single.test.user[liked.is_liked(single.test.value)]
         assert np.bincount(good).max() == 1
@@ -294,11 +294,11 @@ def test_fewer_test_ratings_among_the_same_candidates():
     with lab:
         table = lab.table(measurements_designs.sparser_fixed, on)
         split = measurements_designs.curve_folds(lab, on)[0]
-        part = measurements_designs.thinned(split, 0.1, lab.seed)
-        liked = measurements.rule(lab, on).is_liked(part.test.value)
+        part = measurements_designs.subsampled(split, 0.1, lab.seed)
+        liked = measurements.relevance(lab, on).is_liked(part.test.value)
         drawn = us.targets.OneRelevant(
             99, candidates=split.test.items.raw(np.unique(split.test.item)).to_list()
-        ).lists(split, measurements.rule(lab, on), seed=3)
+        ).lists(split, measurements.relevance(lab, on), seed=3)
         model = measurements.models(lab, on, "random", 0, split.train)["popularity"]
         own = us.evaluate(drawn, {"popularity": model}, "P@10", users="all").means()["popularity"]
     rows = {
@@ -316,7 +316,7 @@ def test_fewer_test_ratings_among_the_same_candidates():
 def test_folds_are_fifths_whatever_the_amount():
     lab, on = a_lab()
     with lab:
-        folds, cut = measurements.folds(lab, on), measurements.headless(lab, on)
+        folds, cut = measurements.folds(lab, on), measurements.headless_splits(lab, on)
         assert len(folds) == len(cut) == 2
         for split, headless in zip(folds, cut, strict=True):
             assert 0.15 < split.facts["test_share"] < 0.25
@@ -359,7 +359,7 @@ def test_uniform_tests_have_no_room_for_folds():
         ("test ratings per item, rounded down", 117.0),
         ("ratings of the least rated test item", 147.0),
     ]  # fmt: skip
-    lab, on = filled("uniform_facts", measurements_popularity.listed(facts))
+    lab, on = filled("uniform_facts", measurements_popularity.fact_table(facts))
     with lab:
         assert checks_popularity.disjoint_tests(lab, on).value == 1
         assert "5 x 117 = 585" in checks_popularity.disjoint_tests(lab, on).note

@@ -75,9 +75,13 @@ def test_page_and_numbers(found, tmp_path):
     assert "Kendall" in found.document().to_markdown()
     names = {path.name for path in found.to_csv(tmp_path / "numbers")}
     assert names == {
-        "ledger.csv", "statistics-stand-in.csv", "posteriors-stand-in.csv",
-        "experiment-stand-in.csv", "without_pairs_in_training-stand-in.csv", "drawn-stand-in.csv",
-    }  # fmt: skip
+        "ledger.csv",
+        "statistics-stand-in.csv",
+        "posteriors-stand-in.csv",
+        "experiment-stand-in.csv",
+        "without_pairs_in_training-stand-in.csv",
+        "sampled_sets-stand-in.csv",
+    }
     rows = pl.read_csv(tmp_path / "numbers" / "experiment-stand-in.csv")
     assert rows.height == 2 * 6 * 5 * 4  # repetitions, sets and the truth, systems, metrics
 

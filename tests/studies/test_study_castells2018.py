@@ -17,7 +17,7 @@ from unskew.studies.castells2018.measurements import (
     largest_z,
     sigma,
     systems,
-    thinned,
+    thin_judgments,
     times_chance,
 )
 from unskew.studies.castells2018.study import STUDY
@@ -135,7 +135,7 @@ def test_the_sampling_formula_and_the_package_agree():
     user, item, rating, familiar = zip(*rows, strict=True)
     columns = {"user": user, "item": item, "rating": rating, "familiar": familiar}
     judged = us.read_ratings(columns, tags=["familiar"])
-    found = thinned(judged, 4.0, 0)
+    found = thin_judgments(judged, 4.0, 0)
     assert found["T"][0] == pytest.approx(0.5)
     # All pairs are judged, so p(J) = 1 and the formula keeps everything outside training.
     assert found["kept"][0] == 1.0
@@ -145,7 +145,7 @@ def test_sampling_that_leaves_nothing():
     rows = [(u, i, 5, i == 0) for u in range(6) for i in range(2) if (u + i) % 3]
     user, item, rating, familiar = zip(*rows, strict=True)
     columns = {"user": user, "item": item, "rating": rating, "familiar": familiar}
-    found = thinned(us.read_ratings(columns, tags=["familiar"]), 4.0, 0)
+    found = thin_judgments(us.read_ratings(columns, tags=["familiar"]), 4.0, 0)
     assert found.rows()[0] == ("as counted", 1.0, 0.0)
 
 

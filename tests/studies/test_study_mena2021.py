@@ -86,7 +86,7 @@ def test_the_page_and_the_numbers(whole, tmp_path):
     assert "Fig. 14" in page.to_markdown()
     assert {path.name for path in whole.to_csv(tmp_path / "numbers")} >= {
         "ledger.csv", "scores-stand-in.csv", "pairs-stand-in.csv", "toys.csv", "truth_tables.csv",
-        "turned.csv",
+        "inverted_popularity.csv",
     }  # fmt: skip
     left = {place.split(":")[0] for place in whole.left_out}
     assert left == {"Fig. 1 and 12", "Fig. 18"}

@@ -37,9 +37,9 @@ from unskew.studies.valcarce2018.measurements import (
     GAINS,
     OurResults,
     ReleasedResults,
-    apart,
     pvalues_file,
     results_file,
+    unordered_pairs,
 )
 from unskew.studies.valcarce2018.printed import (
     COLUMNS,
@@ -217,7 +217,7 @@ def test_printed_matrices_are_matrices():
     assert list(TABLE_2) == list(TABLE_3) == list(FIGURE_5) == list(SETS)
     for users, items, ratings, density, _ in TABLE_2.values():
         assert 100 * ratings / users / items == pytest.approx(density, abs=0.0006)
-    pairs = apart(as_pairs(FIGURE_5["ml-1m"], list(SEVEN)))
+    pairs = unordered_pairs(as_pairs(FIGURE_5["ml-1m"], list(SEVEN)))
     assert pairs.height == 21
     assert pairs.row(0) == ("P", "Recall", 0.89)
 

@@ -1,8 +1,9 @@
-"""Figures that studies share: a tidy table in, a chart out."""
+"""`Chart`: a tidy table and its columns, drawn as lines, bars, points or a matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,255 +16,172 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 260, 220
 
 
-def lines(
-    frame: pl.DataFrame,
-    x: str,
-    y: str,
-    *,
-    title: str,
-    by: str | None = None,
-    panel: str | None = None,
-    low: str | None = None,
-    high: str | None = None,
-    across: str = "",
-    up: str = "",
-    log_x: bool = False,
-    log_y: bool = False,
-    zero: bool = True,
-    notes: Sequence[str] = (),
-    columns: int = 3,
-) -> Figure:
-    """Draw lines with points.
+@dataclass(frozen=True)
+class Chart:
+    """A table, its columns and titles; each method draws it as a figure."""
 
-    Parameters
-    ----------
-    frame, x, y
-        The table, and its columns.
-    title
-        What the figure shows.
-    by
-        The column that tells lines apart, in the order in which they appear.
-    panel
-        The column of which each value has a chart of its own.
-    low, high
-        Columns of an interval, drawn as whiskers.
-    across, up
-        Titles of the axes.
-    log_x, log_y
-        Logarithmic axes.
-    zero
-        Whether the axis of y has to show 0.
-    notes
-        Lines below the title.
-    columns
-        Panels side by side.
-    """
-    import altair as alt
+    frame: pl.DataFrame
+    x: str
+    """The column across: numbers, or the names of bars."""
+    y: str
+    """The column of values; of a matrix, its rows."""
+    _: KW_ONLY
+    title: str
+    by: str | None = None
+    """The column that tells lines, bars or points apart, in the order in which they appear."""
+    panel: str | None = None
+    """The column of which each value has a panel."""
+    low: str | None = None
+    high: str | None = None
+    """Columns of an interval, drawn as whiskers."""
+    label: str | None = None
+    """The column of texts beside points."""
+    line: float | None = None
+    """A value across all bars, such as that of chance."""
+    across: str = ""
+    up: str = ""
+    """Titles of the axes; the names of the columns where they are empty."""
+    log_x: bool = False
+    log_y: bool = False
+    zero: bool = True
+    """Whether the axis of y has to show 0."""
+    notes: Sequence[str] = ()
+    """Lines below the title."""
+    columns: int = 3
+    """Panels side by side."""
 
-    base = alt.Chart().encode(x=_axis(alt.X, x, across, log_x, zero=False))
-    base = _coloured(base, frame, by)
-    marks = base.mark_line(point=True, strokeWidth=1.5).encode(
-        y=_axis(alt.Y, y, up, log_y, zero=zero),
-        tooltip=_tips(frame, [panel, by, x, y, low, high]),
-    )
-    layers = [marks]
-    if low is not None and high is not None:
-        layers.append(base.mark_rule(opacity=0.5).encode(y=f"{low}:Q", y2=f"{high}:Q"))
-    return _finished(layers, frame, panel, title, notes, columns)
+    def lines(self) -> Figure:
+        """Draw lines with points."""
+        import altair as alt
 
+        base = self._coloured(alt.Chart().encode(x=self._across(zero=False)))
+        marks = base.mark_line(point=True, strokeWidth=1.5).encode(
+            y=self._up(), tooltip=self._tips(self.panel, self.by, self.x)
+        )
+        return self._figure([marks, *self._whiskers(base, opacity=0.5)])
 
-def bars(
-    frame: pl.DataFrame,
-    system: str,
-    value: str,
-    *,
-    title: str,
-    by: str | None = None,
-    panel: str | None = None,
-    low: str | None = None,
-    high: str | None = None,
-    line: float | None = None,
-    up: str = "",
-    notes: Sequence[str] = (),
-    columns: int = 3,
-) -> Figure:
-    """Draw a bar for each system, side by side where `by` tells several apart.
+    def bars(self) -> Figure:
+        """Draw a bar for each name in `x`, side by side where `by` tells several apart."""
+        import altair as alt
 
-    Parameters
-    ----------
-    frame, system, value
-        The table, and its columns.
-    title, by, panel, low, high, notes, columns
-        As for `lines`.
-    line
-        A value across all bars, such as what chance scores.
-    up
-        The title of the value's axis.
-    """
-    import altair as alt
+        axis = alt.X(f"{self.x}:N", title=None, sort=self._order(self.x)).axis(labelAngle=-40)
+        base = alt.Chart().encode(x=axis)
+        if self.by is not None:
+            base = base.encode(xOffset=alt.XOffset(f"{self.by}:N", sort=self._order(self.by)))
+        base = self._coloured(base)
+        marks = base.mark_bar().encode(
+            y=self._up(), tooltip=self._tips(self.panel, self.x, self.by)
+        )
+        layers = [marks, *self._whiskers(base, color="#333333")]
+        if self.line is not None:
+            layers.append(alt.Chart().mark_rule(strokeDash=[4, 3]).encode(y=alt.datum(self.line)))
+        return self._figure(layers)
 
-    order = frame[system].unique(maintain_order=True).to_list()
-    base = alt.Chart().encode(x=alt.X(f"{system}:N", title=None, sort=order).axis(labelAngle=-40))
-    if by is not None:
-        groups = frame[by].unique(maintain_order=True).to_list()
-        base = base.encode(xOffset=alt.XOffset(f"{by}:N", sort=groups))
-    base = _coloured(base, frame, by)
-    marks = base.mark_bar().encode(
-        y=_axis(alt.Y, value, up, False, zero=True),
-        tooltip=_tips(frame, [panel, system, by, value, low, high]),
-    )
-    layers = [marks]
-    if low is not None and high is not None:
-        layers.append(base.mark_rule(color="#333333").encode(y=f"{low}:Q", y2=f"{high}:Q"))
-    if line is not None:
-        layers.append(alt.Chart().mark_rule(strokeDash=[4, 3]).encode(y=alt.datum(line)))
-    return _finished(layers, frame, panel, title, notes, columns)
+    def points(self) -> Figure:
+        """Draw points, with a label beside each where a column gives one."""
+        import altair as alt
 
+        base = self._coloured(alt.Chart().encode(x=self._across(zero=self.zero), y=self._up()))
+        size = 60 if self.frame.height <= 200 else 12
+        marks = base.mark_point(filled=True, size=size, opacity=0.8).encode(
+            tooltip=self._tips(self.panel, self.label, self.by, self.x)
+        )
+        layers = [marks]
+        if self.label is not None:
+            text = base.mark_text(align="left", dx=6, fontSize=10)
+            layers.append(text.encode(text=f"{self.label}:N"))
+        return self._figure(layers, apart=("x", "y"))
 
-def scatter(
-    frame: pl.DataFrame,
-    x: str,
-    y: str,
-    *,
-    title: str,
-    by: str | None = None,
-    label: str | None = None,
-    panel: str | None = None,
-    across: str = "",
-    up: str = "",
-    log_x: bool = False,
-    log_y: bool = False,
-    zero: bool = False,
-    notes: Sequence[str] = (),
-    columns: int = 3,
-) -> Figure:
-    """Draw points, with a label beside each where a column gives one.
+    def matrix(
+        self, value: str, *, digits: int = 2, domain: tuple[float, float] = (0.0, 1.0)
+    ) -> Figure:
+        """Draw a cell for each row of the table, whose shade follows its number.
 
-    Parameters
-    ----------
-    frame, x, y
-        The table, and its columns.
-    label
-        The column of the labels.
-    title, by, panel, across, up, log_x, log_y, zero, notes, columns
-        As for `lines`.
-    """
-    import altair as alt
+        Parameters
+        ----------
+        value
+            The column of the numbers.
+        digits
+            Decimals of the numbers.
+        domain
+            The numbers that have the lightest and the darkest shade.
+        """
+        import altair as alt
 
-    base = alt.Chart().encode(
-        x=_axis(alt.X, x, across, log_x, zero=zero), y=_axis(alt.Y, y, up, log_y, zero=zero)
-    )
-    base = _coloured(base, frame, by)
-    size = 60 if frame.height <= 200 else 12
-    marks = base.mark_point(filled=True, size=size, opacity=0.8).encode(
-        tooltip=_tips(frame, [panel, label, by, x, y])
-    )
-    layers = [marks]
-    if label is not None:
-        text = base.mark_text(align="left", dx=6, fontSize=10).encode(text=f"{label}:N")
-        layers.append(text)
-    return _finished(layers, frame, panel, title, notes, columns, apart=("x", "y"))
+        bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None}
+        across, down = self._order(self.x), self._order(self.y)
+        base = alt.Chart().encode(
+            x=alt.X(f"{self.x}:N", sort=across).axis(orient="top", labelAngle=-40, **bare),
+            y=alt.Y(f"{self.y}:N", sort=down).axis(**bare),
+        )
+        scale = alt.Scale(domain=list(domain), scheme="blues", clamp=True)
+        squares = base.mark_rect(stroke="white").encode(
+            color=alt.Color(f"{value}:Q", scale=scale, legend=None),
+            tooltip=self._tips(self.panel, self.y, self.x, value),
+        )
+        dark = f"datum['{value}'] > {(domain[0] + domain[1]) / 2}"
+        numbers = base.mark_text(fontSize=11).encode(
+            text=alt.Text(f"{value}:Q", format=f".{digits}f"),
+            color=alt.condition(dark, alt.value("white"), alt.value("#333333")),
+        )
+        return self._figure([squares, numbers], width=alt.Step(46), height=alt.Step(24))
 
+    def _order(self, column: str) -> list[Any]:
+        return self.frame[column].unique(maintain_order=True).to_list()
 
-def matrix(
-    frame: pl.DataFrame,
-    row: str,
-    column: str,
-    value: str,
-    *,
-    title: str,
-    panel: str | None = None,
-    digits: int = 2,
-    domain: tuple[float, float] = (0.0, 1.0),
-    notes: Sequence[str] = (),
-    columns: int = 3,
-) -> Figure:
-    """Draw a table of numbers as cells whose shade follows the number.
+    def _across(self, *, zero: bool) -> Any:
+        import altair as alt
 
-    Parameters
-    ----------
-    frame, row, column, value
-        The table (a row per cell), and its columns.
-    title, panel, notes, columns
-        As for `lines`.
-    digits
-        Decimals of the numbers.
-    domain
-        The numbers that have the lightest and the darkest shade.
-    """
-    import altair as alt
+        axis = alt.X(f"{self.x}:Q", title=self.across or self.x)
+        return axis.scale(type="log") if self.log_x else axis.scale(zero=zero)
 
-    bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None}
-    across = frame[column].unique(maintain_order=True).to_list()
-    down = frame[row].unique(maintain_order=True).to_list()
-    base = alt.Chart().encode(
-        x=alt.X(f"{column}:N", sort=across).axis(orient="top", labelAngle=-40, **bare),
-        y=alt.Y(f"{row}:N", sort=down).axis(**bare),
-    )
-    middle = (domain[0] + domain[1]) / 2
-    scale = alt.Scale(domain=list(domain), scheme="blues", clamp=True)
-    squares = base.mark_rect(stroke="white").encode(
-        color=alt.Color(f"{value}:Q", scale=scale, legend=None),
-        tooltip=_tips(frame, [panel, row, column, value]),
-    )
-    shade = alt.condition(f"datum['{value}'] > {middle}", alt.value("white"), alt.value("#333333"))
-    numbers = base.mark_text(fontSize=11).encode(
-        text=alt.Text(f"{value}:Q", format=f".{digits}f"), color=shade
-    )
-    layers = [squares, numbers]
-    size: dict[str, Any] = {"width": alt.Step(46), "height": alt.Step(24)}
-    return _finished(layers, frame, panel, title, notes, columns, size)
+    def _up(self) -> Any:
+        import altair as alt
 
+        axis = alt.Y(f"{self.y}:Q", title=self.up or self.y)
+        return axis.scale(type="log") if self.log_y else axis.scale(zero=self.zero)
 
-def _axis(channel: type[Any], column: str, title: str, log: bool, zero: bool) -> Any:
-    axis = channel(f"{column}:Q", title=title or column)
-    return axis.scale(type="log") if log else axis.scale(zero=zero)
+    def _coloured(self, chart: alt.Chart) -> alt.Chart:
+        import altair as alt
 
+        if self.by is None:
+            return chart.encode(color=alt.value(PALETTE[0]))
+        groups = self._order(self.by)
+        scale = alt.Scale(domain=groups)
+        if len(groups) > len(PALETTE):
+            scale = alt.Scale(domain=groups, scheme="tableau20")
+        color = alt.Color(f"{self.by}:N", sort=groups, title=None, scale=scale)
+        return chart.encode(color=color.legend(columns=7))
 
-def _coloured(chart: alt.Chart, frame: pl.DataFrame, by: str | None) -> alt.Chart:
-    import altair as alt
+    def _whiskers(self, base: alt.Chart, **style: Any) -> list[alt.Chart]:
+        if self.low is None or self.high is None:
+            return []
+        return [base.mark_rule(**style).encode(y=f"{self.low}:Q", y2=f"{self.high}:Q")]
 
-    if by is None:
-        return chart.encode(color=alt.value(PALETTE[0]))
-    groups = frame[by].unique(maintain_order=True).to_list()
-    scale = alt.Scale(domain=groups)
-    if len(groups) > len(PALETTE):
-        scale = alt.Scale(domain=groups, scheme="tableau20")
-    color = alt.Color(f"{by}:N", sort=groups, title=None, scale=scale).legend(columns=7)
-    return chart.encode(color=color)
+    def _tips(self, *names: str | None) -> list[alt.Tooltip]:
+        import altair as alt
 
+        shown = dict.fromkeys((*names, self.y, self.low, self.high))
+        return [
+            alt.Tooltip(f"{name}:Q", format=".4~g")
+            if self.frame[name].dtype.is_numeric()
+            else alt.Tooltip(f"{name}:N")
+            for name in shown
+            if name is not None
+        ]
 
-def _tips(frame: pl.DataFrame, names: Sequence[str | None]) -> list[alt.Tooltip]:
-    import altair as alt
+    def _figure(
+        self, layers: Sequence[alt.Chart], apart: Sequence[str] = ("y",), **size: Any
+    ) -> Figure:
+        import altair as alt
 
-    return [
-        alt.Tooltip(f"{name}:Q", format=".4~g")
-        if frame[name].dtype.is_numeric()
-        else alt.Tooltip(f"{name}:N")
-        for name in dict.fromkeys(names)
-        if name is not None
-    ]
-
-
-def _finished(
-    layers: Sequence[alt.Chart],
-    frame: pl.DataFrame,
-    panel: str | None,
-    title: str,
-    notes: Sequence[str],
-    columns: int,
-    size: dict[str, Any] | None = None,
-    apart: Sequence[str] = ("y",),
-) -> Figure:
-    import altair as alt
-
-    chart = alt.layer(*layers, data=alt.NamedData(name="rows"))
-    size = size or {"width": WIDTH if panel else 2 * WIDTH, "height": HEIGHT}
-    chart = chart.properties(**size)
-    whole: alt.TopLevelMixin = chart
-    if panel is not None:
-        panels = frame[panel].unique(maintain_order=True).to_list()
-        facet = alt.Facet(f"{panel}:N", title=None, sort=panels).header(labelFontSize=13)
-        scales: dict[str, Any] = dict.fromkeys(apart, "independent")  # panels have their own axes
-        whole = chart.facet(facet, columns=columns).resolve_scale(**scales)
-    return as_figure(whole, title, notes, frame.fill_nan(None).to_dicts())
+        chart = alt.layer(*layers, data=alt.NamedData(name="rows"))
+        size = size or {"width": WIDTH if self.panel else 2 * WIDTH, "height": HEIGHT}
+        chart = chart.properties(**size)
+        whole: alt.TopLevelMixin = chart
+        if self.panel is not None:
+            facet = alt.Facet(f"{self.panel}:N", title=None, sort=self._order(self.panel))
+            scales: dict[str, Any] = dict.fromkeys(apart, "independent")  # axes of their own
+            panels = chart.facet(facet.header(labelFontSize=13), columns=self.columns)
+            whole = panels.resolve_scale(**scales)
+        return as_figure(whole, self.title, self.notes, self.frame.fill_nan(None).to_dicts())

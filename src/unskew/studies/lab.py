@@ -24,7 +24,7 @@ from unskew.experiment.plan import STAGES, Plan
 from unskew.experiment.results import Results
 
 SIZE_TOLERANCE = 0.02
-"""How far the size of a file may be from that of the paper's data: copies of a data set differ by
+"""The difference in size that a file may have from the paper's data: copies of a data set differ by
 duplicates and by items without ratings."""
 Size = tuple[int | None, int | None, int | None]
 """Users, items and ratings of a data set; None where a paper does not fix it."""
@@ -191,7 +191,7 @@ class Lab:
         return self.tables[place]
 
     def _stored(self, measurement: Measurement, dataset_name: str) -> bool:
-        """Take a table from the store, if it was measured with the same amounts.
+        """Return a table from the store, if it was measured with the same amounts.
 
         The store keeps beside each table the names of the amounts that it depends on, so that
         another number of permutations trains no system again.

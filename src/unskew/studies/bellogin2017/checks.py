@@ -1,4 +1,4 @@
-"""bellogin2017, how its tables are read: means, orders, intervals, curves."""
+"""bellogin2017: what its checks share: means, orders, intervals and curves from the tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TINY = 1e-9
 
 
 def only(frame: pl.DataFrame, **where: object) -> pl.DataFrame:
-    """Return the rows with these values; refuse to go on without any."""
+    """Return the rows with these values; UndefinedError if there are none."""
     kept = frame.filter(*(pl.col(name) == value for name, value in where.items()))
     if kept.is_empty():
         raise UndefinedError("these data do not give what this needs")

@@ -1,4 +1,4 @@
-"""bellogin2017 sections 3 and 4, claim by claim: designs and sparsity."""
+"""bellogin2017, sections 3 and 4: checks of claims about designs and sparsity."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ from unskew.studies.paper import MeasuredValue
 
 
 def most_of_one_relevant(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the largest P@10 that any system has on any 1R list."""
+    """Return the largest P@10 that any system has on any 1R list."""
     rows = only(lab.table(configurations, dataset_name), design=ONE, metric=P)
     return MeasuredValue(float(np.max(rows["most"].to_numpy())))
 
 
 def popularity_in_ar(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take popularity's P@10 in AR, over all users."""
+    """Return popularity's P@10 in AR, over all users."""
     rows = only(lab.table(configurations, dataset_name), design=AR, system=POPULAR, metric=P)
     value, low, high = mean_interval(rows["value"].to_list())
     return MeasuredValue(math.nan if value is None else value, low, high)
@@ -94,7 +94,7 @@ def plsa_first(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def popularity_second(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take popularity's worst place in the configurations."""
+    """Return popularity's worst place in the configurations."""
     orders = _orders(lab, dataset_name)
     worst = max(place(values, POPULAR) for values in orders.values())
     return MeasuredValue(worst, note=f"With our settings of kNN. {_listed_by_design(orders)}")
@@ -112,7 +112,7 @@ def mf_over_knn(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def popularity_first_in_ar(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take popularity's place in AR."""
+    """Return popularity's place in AR."""
     values = _orders(lab, dataset_name)[AR]
     return MeasuredValue(place(values, POPULAR), note=listed(values))
 
@@ -131,7 +131,7 @@ def swaps_between_designs(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def test_items_like_all(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the largest relative difference between TI and AI, of systems but random."""
+    """Return the largest relative difference between TI and AI, of systems but random."""
     orders = _orders(lab, dataset_name)
     if AR_ALL not in orders:
         raise UndefinedError("with so many items, all of them are not ranked")
@@ -142,7 +142,7 @@ def test_items_like_all(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def all_pairs_differ(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the largest p-value of Wilcoxon's test over all pairs and configurations."""
+    """Return the largest p-value of Wilcoxon's test over all pairs and configurations."""
     worst = (
         lab.table(significance, dataset_name)
         .sort("p", descending=True, nulls_last=True)
@@ -153,7 +153,7 @@ def all_pairs_differ(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def other_metrics_alike(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the least τ between the order by P@10 and that by nDCG, MAP and MRR."""
+    """Return the least τ between the order by P@10 and that by nDCG, MAP and MRR."""
     orders = _orders(lab, dataset_name)
     taus = {
         f"{design}, {metric}": alike(values, _orders(lab, dataset_name, metric)[design])
@@ -164,7 +164,7 @@ def other_metrics_alike(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def other_thresholds_alike(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the least τ between the order with the paper's threshold and with others."""
+    """Return the least τ between the order with the paper's threshold and with others."""
     table = lab.table(thresholds, dataset_name)
     threshold, *others = table["liked"].unique(maintain_order=True).to_list()
     if not others:
@@ -188,7 +188,7 @@ def bounds_broken(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def fresh_within_bounds(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the share of points at which 1RP@10 with fresh others lies within the bounds.
+    """Return the share of points at which 1RP@10 with fresh others lies within the bounds.
 
     The bounds are those of one draw, so that chance alone moves the value by some standard errors.
     """
@@ -211,7 +211,7 @@ def fresh_within_bounds(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def bounds_close_in(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the least τ of the bounds' distance, falling with targets, rising with test ratings."""
+    """Return the least τ of the bounds' distance with fewer targets and with more test ratings."""
     table = lab.table(bounds, dataset_name).with_columns(width=pl.col("high") - pl.col("low"))
     ranges, taus = [], []
     for along, sign in (("targets", -1), ("kept", 1)):
@@ -253,7 +253,7 @@ def one_relevant_random(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def total_precision(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take how far the precision of whole lists is from ρ, of systems that rank every target."""
+    """Return how far the precision of whole lists is from ρ, of systems that rank every target."""
     rows = only(lab.table(configurations, dataset_name), metric=TOTAL).filter(
         pl.col("covered") == 1
     )
@@ -265,7 +265,7 @@ def total_precision(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def linear_in_density(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the least R² of a line through the origin, of P@10 in AR over the share kept."""
+    """Return the least R² of a line through the origin, of P@10 in AR over the share kept."""
     table = lab.table(sparser, dataset_name)
     fits = {}
     for system in (*LEARNING, RANDOM):
@@ -292,7 +292,7 @@ def _end_to_end(rows: pl.DataFrame) -> float:
 
 
 def flat_in_density(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take how far 1RP@10 moves from a tenth of the test ratings to all, in standard errors."""
+    """Return how far 1RP@10 moves from a tenth of the test ratings to all, in standard errors."""
     table = only(lab.table(sparser, dataset_name), design=ONE, metric=P)
     names = (*LEARNING, RANDOM)
     moved = max(_end_to_end(only(table, system=name)) for name in names)
@@ -312,7 +312,7 @@ def flat_in_density(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def _change(table: pl.DataFrame, removed: str) -> str:
-    """Say how far each system is from its value with all test ratings, with the standard error."""
+    """Return the change of each system's value from that with all test ratings, in words."""
     parts = []
     for name in LEARNING:
         rows = only(table, removed=removed, system=name)
@@ -324,7 +324,7 @@ def _change(table: pl.DataFrame, removed: str) -> str:
 
 
 def inverse_to_targets(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the exponent of 1RP@10 over the size of target sets that is farthest from -1."""
+    """Return the exponent of 1RP@10 over the size of target sets that is farthest from -1."""
     table = lab.table(larger, dataset_name)
     slopes, falling = {}, True
     for system in (*LEARNING, RANDOM):
@@ -350,7 +350,7 @@ def inverse_to_targets(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def order_kept(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the least τ between the order with all test ratings and with fewer."""
+    """Return the least τ between the order with all test ratings and with fewer."""
     table = lab.table(sparser, dataset_name).filter(pl.col("metric") == P)
     taus = {
         f"{design}, {share:.0%} kept": alike(
@@ -363,7 +363,7 @@ def order_kept(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def metrics_and_density(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether MRR and nDCG@10 rise with density in AR, and recall changes the least."""
+    """Return whether MRR and nDCG@10 rise with density in AR, and recall changes the least."""
     table = lab.table(sparser, dataset_name)
     change, rises = {}, True
     for metric in COMMON:

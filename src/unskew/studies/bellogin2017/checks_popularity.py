@@ -1,4 +1,4 @@
-"""bellogin2017 sections 5 to 7, claim by claim: popularity, remedies and metrics."""
+"""bellogin2017, sections 5 to 7: checks of claims about popularity, remedies and metrics."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from unskew.studies.bellogin2017.measurements_designs import (
 )
 from unskew.studies.bellogin2017.measurements_popularity import (
     constant_ratio,
-    counted,
+    counts,
     fixed_rankings,
     law,
     percentiles,
@@ -107,7 +107,7 @@ def equation_three(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def below_random_when_flat(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take popularity's 1RP@10 where all items are equally popular."""
+    """Return popularity's 1RP@10 where all items are equally popular."""
     row = only(
         lab.table(simulated, dataset_name), design=ONE, metric=P, system=POPULAR, alpha=0.0
     ).row(0, named=True)
@@ -143,7 +143,7 @@ def grows_with_skew(design: str) -> Callable[[Lab, str], MeasuredValue]:
 
 
 def grows_by_all_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the least τ between α and popularity's score, over metrics and designs."""
+    """Return the least τ between α and popularity's score, over metrics and designs."""
     taus = {
         f"{design}, {metric}": kendall(*_along_skew(lab, dataset_name, design, metric)[POPULAR])
         for design in (ONE, AR)
@@ -153,7 +153,7 @@ def grows_by_all_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def taste_stays_random(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take how far kNN and MF get from random on simulated data, in parts of random."""
+    """Return how far kNN and MF get from random on simulated data, in parts of random."""
     curves = _along_skew(lab, dataset_name, ONE)
     _, expected = curve(
         lab.table(simulated, dataset_name), "alpha", KNN, "random", design=ONE, metric=P
@@ -171,7 +171,7 @@ def taste_stays_random(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def plsa_tracks_popularity(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take how far pLSA gets from popularity on simulated data, in parts of popularity."""
+    """Return how far pLSA gets from popularity on simulated data, in parts of popularity."""
     curves = _along_skew(lab, dataset_name, ONE)
     plsa, popular = curves[PLSA][1], curves[POPULAR][1]
     apart = float(np.abs(plsa / np.maximum(popular, TINY) - 1).max())
@@ -181,7 +181,7 @@ def plsa_tracks_popularity(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def skew_of_data(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take α of the fitted law of popularity."""
+    """Return α of the fitted law of popularity."""
     table = lab.table(law, dataset_name)
     note = f"Least squares on the counts, with c1 = {fact(table, 'c1'):.1f} and c2 = " + (
         f"{fact(table, 'c2'):.0f}."
@@ -191,13 +191,13 @@ def skew_of_data(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 def most_liked_item(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare the share of users who like the most liked item with what is printed."""
-    value = 100 * fact(lab.table(counted, dataset_name), "liked share of the most liked item")
+    value = 100 * fact(lab.table(counts, dataset_name), "liked share of the most liked item")
     return MeasuredValue(value - LIKED_BY.get(dataset_name, value), text=f"{value:.1f} %")
 
 
 def positive_ratio_grows(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take Spearman's correlation between an item's ratings and the share of them that like it."""
-    table = lab.table(counted, dataset_name)
+    """Return Spearman's correlation of an item's ratings and the share of them that like it."""
+    table = lab.table(counts, dataset_name)
     straight = fact(table, "Pearson of popularity and positive ratio")
     return MeasuredValue(
         fact(table, "Spearman of popularity and positive ratio"), note=f"Pearson: {straight:.2f}."
@@ -208,7 +208,7 @@ def positive_ratio_grows(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def test_ratings_per_item(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take η as the paper rounds it, and as its condition needs it."""
+    """Return η as the paper rounds it, and as its condition needs it."""
     table = lab.table(uniform_facts, dataset_name)
     least = fact(table, "ratings of the least rated test item")
     floor = fact(table, "test ratings per item, rounded down")
@@ -247,7 +247,7 @@ def _remedied(
 
 
 def neutralised(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take popularity's precision in U1R or P1R in parts of random's, the farther from 1."""
+    """Return popularity's precision in U1R or P1R in parts of random's, the farther from 1."""
     scores = _remedied(lab, dataset_name, POPULAR)
     over = {design: ratio(*scores[design]) for design in (ONE, U1R, PERCENTILES)}
     worst = max((over[U1R], over[PERCENTILES]), key=lambda value: abs(value - 1))
@@ -402,7 +402,7 @@ def random_falls_with_candidates(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def one_item_merges_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take how far MAP is from MRR in 1R, and nDCG with grades from nDCG without."""
+    """Return how far MAP is from MRR in 1R, and nDCG with grades from nDCG without."""
     table = lab.table(one_item, dataset_name)
     names = table["system"].unique(maintain_order=True).to_list()
 
@@ -419,7 +419,7 @@ def one_item_merges_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def bpref_is_coverage(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take the least bpref of a 1R list whose item could be ranked, nothing being disliked."""
+    """Return the least bpref of a 1R list whose item could be ranked, nothing being disliked."""
     rows = only(lab.table(one_item, dataset_name), metric=BPREF)
     listing = ", ".join(
         f"{name} {value:.4f}" for name, value in rows.select("system", "value").rows()
@@ -432,7 +432,7 @@ def bpref_is_coverage(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def stratified_zero_is_recall(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Take how far stratified recall with γ = 0 is from recall."""
+    """Return how far stratified recall with γ = 0 is from recall."""
     table = lab.table(configurations, dataset_name)
     keys = ["design", "fold", "system"]
     both = only(table, metric=STRATIFIED_0).join(only(table, metric=RECALL), on=keys)
@@ -444,7 +444,7 @@ def _ar(lab: Lab, dataset_name: str, metric: str) -> dict[str, float]:
 
 
 def incomplete_judgments(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether popularity and pLSA lose places by bpref and by infAP in AR."""
+    """Return whether popularity and pLSA lose places by bpref and by infAP in AR."""
     before = _ar(lab, dataset_name, P)
     orders, right = [], True
     for metric in (BPREF, INFAP):
@@ -462,7 +462,7 @@ def incomplete_judgments(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def implicit_bpref(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether bpref ranks popularity and random first, and infAP them first and third."""
+    """Return whether bpref ranks popularity and random first, and infAP them first and third."""
     bpref, inferred = _ar(lab, dataset_name, BPREF), _ar(lab, dataset_name, INFAP)
     tied = place(bpref, POPULAR) == place(bpref, RANDOM) == 1
     right = tied and place(inferred, POPULAR) == 1 and place(inferred, RANDOM) == 3

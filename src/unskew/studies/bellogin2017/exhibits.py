@@ -1,4 +1,4 @@
-"""bellogin2017, its figures again, with what the paper prints beside ours."""
+"""bellogin2017: its figures again, ours beside the printed numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
 from unskew.report.text import p_value
 from unskew.splits.diagnose import diagnose_split
-from unskew.studies import charts
 from unskew.studies.bellogin2017.measurements import (
     AP,
     AR,
@@ -32,7 +31,7 @@ from unskew.studies.bellogin2017.measurements import (
     UAR_ALL,
     P,
     folds,
-    uniform,
+    uniform_splits,
 )
 from unskew.studies.bellogin2017.measurements_designs import (
     bounds,
@@ -44,12 +43,13 @@ from unskew.studies.bellogin2017.measurements_designs import (
     uniform_designs,
 )
 from unskew.studies.bellogin2017.measurements_popularity import (
-    counted,
-    cumulated,
+    counts,
+    cumulated_shares,
     ratio_by_popularity,
     simulated,
 )
 from unskew.studies.bellogin2017.printed import PRINTED, PRINTED_SIMULATED, TREC
+from unskew.studies.charts import Chart
 from unskew.studies.lab import Lab
 from unskew.studies.paper import Exhibit
 
@@ -81,7 +81,7 @@ def figure_2(lab: Lab, dataset_name: str) -> list[Block]:
             ]
         )
     )
-    figure = charts.bars(
+    figure = Chart(
         shown,
         "system",
         "value",
@@ -91,7 +91,7 @@ def figure_2(lab: Lab, dataset_name: str) -> list[Block]:
         high="high",
         up="P@10",
         notes=["whiskers: least and largest fold"],
-    )
+    ).bars()
     pairs = lab.table(significance, dataset_name).select(
         "design",
         "a",
@@ -127,9 +127,9 @@ def figure_3(lab: Lab, dataset_name: str) -> list[Block]:
         long = each.unpivot(index=["system", "at"], variable_name="line", value_name="P@10")
         names = {"low": "lower bound", "value": "1RP@10", "high": "upper bound"}
         long = long.with_columns(pl.col("line").replace_strict(names))
-        figure = charts.lines(
+        figure = Chart(
             long, "at", "P@10", title=title, by="line", panel="system", across=across, columns=2
-        )
+        ).lines()
         blocks += [Picture(figure), Table(title, each.rename({"at": across}))]
     return blocks
 
@@ -141,7 +141,7 @@ def figure_4(lab: Lab, dataset_name: str) -> list[Block]:
     targets = means(lab.table(larger, dataset_name), "targets", "system")
     return [
         Picture(
-            charts.lines(
+            Chart(
                 shares,
                 "kept",
                 "value",
@@ -151,7 +151,7 @@ def figure_4(lab: Lab, dataset_name: str) -> list[Block]:
                 across="share of test ratings kept",
                 up="P@10",
                 columns=2,
-            )
+            ).lines()
         ),
         Table(
             "AR: P@10 by share of test ratings kept",
@@ -162,7 +162,7 @@ def figure_4(lab: Lab, dataset_name: str) -> list[Block]:
             beside(shares.filter(pl.col("design") == ONE), "kept", "system"),
         ),
         Picture(
-            charts.lines(
+            Chart(
                 targets,
                 "targets",
                 "value",
@@ -172,7 +172,7 @@ def figure_4(lab: Lab, dataset_name: str) -> list[Block]:
                 up="P@10",
                 log_x=True,
                 log_y=True,
-            )
+            ).lines()
         ),
         Table(
             "1R: P@10 by size of target sets",
@@ -184,21 +184,21 @@ def figure_4(lab: Lab, dataset_name: str) -> list[Block]:
 
 def figure_5(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw simulated popularity, precision over its skew, and the data's own distribution."""
-    curves = lab.table(cumulated, dataset_name)
+    curves = lab.table(cumulated_shares, dataset_name)
     table = lab.table(simulated, dataset_name).filter(pl.col("metric") == P)
     one = table.filter(pl.col("design") == ONE)
     flat = one.filter(pl.col("alpha") == 0).select(
         "system", pl.col("value").alias("ours"), pl.col("random").alias("expected of chance")
     )
     printed = [PRINTED_SIMULATED.get((name, 0.0), "") for name in flat["system"]]
-    top = lab.table(counted, dataset_name).filter(pl.col("what").str.contains("most liked"))[
+    top = lab.table(counts, dataset_name).filter(pl.col("what").str.contains("most liked"))[
         "value"
     ][0]
     simulated_only = pl.col("of").str.starts_with("α")
     across, up = "share of items, the most popular first", "share of ratings"
     return [
         Picture(
-            charts.lines(
+            Chart(
                 curves.filter(simulated_only),
                 "items",
                 "share",
@@ -206,10 +206,10 @@ def figure_5(lab: Lab, dataset_name: str) -> list[Block]:
                 title="Simulated popularity: what the first items hold",
                 across=across,
                 up=up,
-            )
+            ).lines()
         ),
         Picture(
-            charts.lines(
+            Chart(
                 table,
                 "alpha",
                 "value",
@@ -219,7 +219,7 @@ def figure_5(lab: Lab, dataset_name: str) -> list[Block]:
                 across="skew α",
                 up="P@10",
                 columns=2,
-            )
+            ).lines()
         ),
         Table("1R: P@10 by α", beside(one, "alpha", "system")),
         Table(
@@ -227,14 +227,14 @@ def figure_5(lab: Lab, dataset_name: str) -> list[Block]:
         ),
         Table("AR: P@10 by α", beside(table.filter(pl.col("design") == AR), "alpha", "system")),
         Picture(
-            charts.lines(
+            Chart(
                 curves.filter(~simulated_only),
                 "items",
                 "share",
                 title=f"Liked ratings of {dataset_name}: what the first items hold",
                 across=across,
                 up=up,
-            )
+            ).lines()
         ),
         Words(f"The most liked item is liked by {100 * top:.1f} % of users here. {TREC}"),
     ]
@@ -245,7 +245,8 @@ def figure_6(lab: Lab, dataset_name: str) -> list[Block]:
     return [
         Picture(diagnose_split(folds(lab, dataset_name)[0]).figure(scale="log"), "A random split."),
         Picture(
-            diagnose_split(uniform(lab, dataset_name)[0]).figure(scale="log"), "A uniform test."
+            diagnose_split(uniform_splits(lab, dataset_name)[0]).figure(scale="log"),
+            "A uniform test.",
         ),
     ]
 
@@ -253,14 +254,14 @@ def figure_6(lab: Lab, dataset_name: str) -> list[Block]:
 def figure_7(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw the share of positive ratings over popularity."""
     table = lab.table(ratio_by_popularity, dataset_name)
-    figure = charts.lines(
+    figure = Chart(
         table,
         "segment",
         "ratio",
         title="Positive ratings by popularity",
         across="segments of items, the most popular first",
         up="mean of |PR(i)| / |R(i)|",
-    )
+    ).lines()
     tenths = table.with_columns(tenth=(pl.col("segment") - 1) * 10 // table.height + 1)
     grid = tenths.group_by("tenth", maintain_order=True).agg(
         pl.col("items").sum(), pl.col("ratings", "ratio").mean()
@@ -281,7 +282,7 @@ def figure_8(lab: Lab, dataset_name: str) -> list[Block]:
     blocks: list[Block] = []
     for metric in (P, NDCG):
         shown = means(table.filter(pl.col("metric") == metric), "design", "system")
-        figure = charts.bars(
+        figure = Chart(
             shown,
             "system",
             "value",
@@ -291,7 +292,7 @@ def figure_8(lab: Lab, dataset_name: str) -> list[Block]:
             high="high",
             up=metric,
             columns=4,
-        )
+        ).bars()
         chance = shown.group_by("design", maintain_order=True).agg(pl.col("random").first())
         grid = beside(shown, "design", "system").join(chance, on="design", suffix=", expected")
         blocks += [Picture(figure), Table(f"{metric} by design and system", grid)]
@@ -314,7 +315,7 @@ def figure_9(lab: Lab, dataset_name: str) -> list[Block]:
         if metric == BPREF:  # in 1R it says nothing: see the paper's section 7
             rows = rows.filter(pl.col("design") != ONE)
         shown = means(rows, "design", "system")
-        figure = charts.bars(
+        figure = Chart(
             shown,
             "system",
             "value",
@@ -323,7 +324,7 @@ def figure_9(lab: Lab, dataset_name: str) -> list[Block]:
             low="low",
             high="high",
             up=metric,
-        )
+        ).bars()
         blocks += [Picture(figure), Table(metric, beside(shown, "system", "design"))]
     return blocks
 

@@ -51,7 +51,7 @@ FOLDS = 5
 OTHERS = 99
 """Non-relevant items of a 1R target set: |T| = 100."""
 SHARES = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""How much of the test part is kept, along the curves over sparsity."""
+"""Shares of the test part along the curves over sparsity."""
 SMALLEST, LARGEST = 100, 1000
 """Sizes of target sets along the curves."""
 STEEPEST = 2.0
@@ -61,10 +61,10 @@ BOUNDED = ("pLSA", "kNN")
 """The systems of Fig. 3."""
 
 
-# What everything else is made of
+# Splits, systems and scores
 
 
-def rule(lab: Lab, dataset_name: str) -> Relevance:
+def relevance(lab: Lab, dataset_name: str) -> Relevance:
     """Return what is liked; the gain is the rating, as in section 6.3."""
     return Relevance(
         liked=lab.threshold(dataset_name, paper=LIKED.get(dataset_name, 5.0)), gain="liked-only"
@@ -84,7 +84,7 @@ def folds(lab: Lab, dataset_name: str) -> list[Split]:
     return lab.cached("random splits", dataset_name, make)
 
 
-def uniform(lab: Lab, dataset_name: str) -> list[Split]:
+def uniform_splits(lab: Lab, dataset_name: str) -> list[Split]:
     """Return the splits with equally many test ratings per item, rounded as in the paper."""
 
     def make() -> list[Split]:
@@ -101,7 +101,7 @@ def uniform_test(lab: Lab) -> Uniform:
     return Uniform(SIGMA, EPSILON, "nearest", lab.amount("folds"))
 
 
-def headless(lab: Lab, dataset_name: str) -> list[Split]:
+def headless_splits(lab: Lab, dataset_name: str) -> list[Split]:
     """Return the random splits without the most popular tenth in the test part."""
     each = HeadRemoved(RandomSplit(folds=FOLDS), 0.1).each(lab.data(dataset_name).ratings, lab.seed)
     return list(islice(each, lab.amount("folds")))
@@ -112,12 +112,12 @@ def models(lab: Lab, dataset_name: str, kind: str, number: int, train: Ratings) 
 
     def make() -> dict[str, Model]:
         lab.progress(f"training {len(SYSTEMS)} systems ({dataset_name}, {kind} split {number + 1})")
-        return fitted(lab.seed, train, kind, number)
+        return fit_systems(lab.seed, train, kind, number)
 
     return lab.cached(f"models of {kind} split {number}", dataset_name, make)
 
 
-def fitted(seed: int, train: Ratings, *place: object) -> dict[str, Model]:
+def fit_systems(seed: int, train: Ratings, *place: object) -> dict[str, Model]:
     """Train the five systems."""
     return {
         name: one.fit(train, generator(seed, "bellogin2017", *place, name))
@@ -125,13 +125,13 @@ def fitted(seed: int, train: Ratings, *place: object) -> dict[str, Model]:
     }
 
 
-def laid(design: Targets, split: Split, liked: Relevance, seed: int) -> TargetLists:
-    """Lay a design over a split; what is short or missing stands in its facts."""
+def target_lists(design: Targets, split: Split, liked: Relevance, seed: int) -> TargetLists:
+    """Return the lists of a design on a split; its facts count short and missing ones."""
     with quietly():
         return design.lists(split, liked, seed=seed)
 
 
-def judged(
+def score_systems(
     lists: TargetLists,
     systems: Mapping[str, object],
     metrics: Sequence[str] = (P,),
@@ -143,7 +143,7 @@ def judged(
 
 
 def rows_of(scores: Scores, **place: object) -> Iterator[Row]:
-    """Give a row per system and metric: its mean, what chance expects, the best single list."""
+    """Yield a row per system and metric: its mean, the expectation of chance, its best list."""
     chance = scores.random()
     targets = int(scores.lists["targets"].sum())
     for system, means in scores.averages().items():
@@ -162,7 +162,7 @@ def rows_of(scores: Scores, **place: object) -> Iterator[Row]:
             }
 
 
-def shown(dataset_name: str) -> dict[str, Targets]:
+def fig_2_designs(dataset_name: str) -> dict[str, Targets]:
     """Return the configurations of Fig. 2."""
     if dataset_name == LASTFM:
         return {AR: TestItems(others=2500), ONE: OneRelevant(OTHERS)}

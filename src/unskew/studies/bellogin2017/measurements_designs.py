@@ -44,15 +44,15 @@ from unskew.studies.bellogin2017.measurements import (
     UAR_ALL,
     P,
     Row,
+    fig_2_designs,
     folds,
-    headless,
-    judged,
-    laid,
+    headless_splits,
     models,
+    relevance,
     rows_of,
-    rule,
-    shown,
-    uniform,
+    score_systems,
+    target_lists,
+    uniform_splits,
 )
 from unskew.studies.lab import Lab, UndefinedError, measurement
 from unskew.targets.designs import AllItems, OneRelevant, Percentiles, TestItems
@@ -66,8 +66,12 @@ def scores_of(lab: Lab, dataset_name: str, design: str, number: int) -> Scores:
 
     def make() -> Scores:
         split = folds(lab, dataset_name)[number]
-        lists = laid(shown(dataset_name)[design], split, rule(lab, dataset_name), lab.seed)
-        return judged(lists, models(lab, dataset_name, "random", number, split.train), METRICS)
+        lists = target_lists(
+            fig_2_designs(dataset_name)[design], split, relevance(lab, dataset_name), lab.seed
+        )
+        return score_systems(
+            lists, models(lab, dataset_name, "random", number, split.train), METRICS
+        )
 
     return lab.cached(f"scores {design} {number}", dataset_name, make)
 
@@ -77,7 +81,7 @@ def configurations(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure Figs. 2 and 9: a row per design, fold, system and metric."""
     rows: list[Row] = []
     for number in range(len(folds(lab, dataset_name))):
-        for design in shown(dataset_name):
+        for design in fig_2_designs(dataset_name):
             scores = scores_of(lab, dataset_name, design, number)
             rows += rows_of(scores, design=design, fold=number + 1)
     return pl.DataFrame(rows)
@@ -87,7 +91,7 @@ def configurations(lab: Lab, dataset_name: str) -> pl.DataFrame:
 def significance(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Compare all pairs of systems under each configuration of Fig. 2."""
     parts = []
-    for design in shown(dataset_name):
+    for design in fig_2_designs(dataset_name):
         each = [
             scores_of(lab, dataset_name, design, number)
             for number in range(len(folds(lab, dataset_name)))
@@ -102,7 +106,7 @@ def significance(lab: Lab, dataset_name: str) -> pl.DataFrame:
 def remedies(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure the random splits of Fig. 8: a row per design, fold, system and metric."""
     rows: list[Row] = []
-    cut = headless(lab, dataset_name)
+    cut = headless_splits(lab, dataset_name)
     for number, split in enumerate(folds(lab, dataset_name)):
         systems = models(lab, dataset_name, "random", number, split.train)
         for design, targets, part in (
@@ -110,9 +114,9 @@ def remedies(lab: Lab, dataset_name: str) -> pl.DataFrame:
             (PERCENTILES, Percentiles(OTHERS), split),
             (HEADLESS, OneRelevant(OTHERS), cut[number]),
         ):
-            lists = laid(targets, part, rule(lab, dataset_name), lab.seed)
+            lists = target_lists(targets, part, relevance(lab, dataset_name), lab.seed)
             short = int(lists.facts.get("short_lists", 0))
-            scores = judged(lists, systems, COMMON)
+            scores = score_systems(lists, systems, COMMON)
             rows += rows_of(scores, design=design, fold=number + 1, short=short)
     return pl.DataFrame(rows)
 
@@ -129,18 +133,18 @@ def uniform_designs(lab: Lab, dataset_name: str) -> pl.DataFrame:
     if dataset_name == LASTFM:
         designs = {U1R: OneRelevant(OTHERS)}
     rows: list[Row] = []
-    for number, split in enumerate(uniform(lab, dataset_name)):
+    for number, split in enumerate(uniform_splits(lab, dataset_name)):
         systems = models(lab, dataset_name, "uniform", number, split.train)
         for design, targets in designs.items():
-            lists = laid(targets, split, rule(lab, dataset_name), lab.seed)
-            rows += rows_of(judged(lists, systems, COMMON), design=design, fold=number + 1)
+            lists = target_lists(targets, split, relevance(lab, dataset_name), lab.seed)
+            rows += rows_of(score_systems(lists, systems, COMMON), design=design, fold=number + 1)
     return pl.DataFrame(rows)
 
 
 @measurement("systems with other thresholds of liking")
 def thresholds(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure Fig. 2 with the two nearest other ratings as the smallest liked one."""
-    threshold = rule(lab, dataset_name).threshold
+    threshold = relevance(lab, dataset_name).threshold
     known = np.unique(lab.data(dataset_name).ratings.value)[1:]
     others = sorted(
         (one for one in known.tolist() if one != threshold), key=lambda x: abs(x - threshold)
@@ -150,8 +154,10 @@ def thresholds(lab: Lab, dataset_name: str) -> pl.DataFrame:
     systems = models(lab, dataset_name, "random", 0, split.train)
     for liked in (threshold, *others):
         for design in (AR, ONE):
-            lists = laid(shown(dataset_name)[design], split, Relevance(liked=liked), lab.seed)
-            rows += rows_of(judged(lists, systems), design=design, liked=liked)
+            lists = target_lists(
+                fig_2_designs(dataset_name)[design], split, Relevance(liked=liked), lab.seed
+            )
+            rows += rows_of(score_systems(lists, systems), design=design, liked=liked)
     return pl.DataFrame(rows)
 
 
@@ -165,18 +171,20 @@ def one_item(lab: Lab, dataset_name: str) -> pl.DataFrame:
     split = folds(lab, dataset_name)[0]
     systems = models(lab, dataset_name, "random", 0, split.train)
     values = np.unique(split.test.value)
-    threshold = rule(lab, dataset_name).threshold
+    threshold = relevance(lab, dataset_name).threshold
     below = values[values < threshold]
     liked = float(below[-1]) if below.size > 1 else threshold
     rows: list[Row] = []
     for gain in ("liked-only", "binary"):
-        lists = laid(OneRelevant(OTHERS), split, Relevance(liked=liked, gain=gain), lab.seed)
-        scores = judged(lists, systems, (NDCG, NDCG_WHOLE, AP, RR))
+        lists = target_lists(
+            OneRelevant(OTHERS), split, Relevance(liked=liked, gain=gain), lab.seed
+        )
+        scores = score_systems(lists, systems, (NDCG, NDCG_WHOLE, AP, RR))
         rows += rows_of(scores, judgments=gain, least=None)
     positive = replace(split, test=split.test.take(split.test.value >= threshold))
-    lists = laid(OneRelevant(OTHERS), positive, rule(lab, dataset_name), lab.seed)
+    lists = target_lists(OneRelevant(OTHERS), positive, relevance(lab, dataset_name), lab.seed)
     for name, model in systems.items():
-        scores = judged(lists, {name: model}, (P, BPREF, INFAP))
+        scores = score_systems(lists, {name: model}, (P, BPREF, INFAP))
         ranked = np.diff(ranks_of(model, lists).start) > 0
         least = float(scores.values(name, BPREF)[ranked].min(initial=1.0))
         rows += rows_of(scores, judgments=LIKED_ONLY, least=least)
@@ -186,7 +194,7 @@ def one_item(lab: Lab, dataset_name: str) -> pl.DataFrame:
 # Curves: Figs. 3 and 4
 
 
-def thinned(split: Split, share: float, seed: int) -> Split:
+def subsampled(split: Split, share: float, seed: int) -> Split:
     """Return a split with a random share of its test ratings."""
     if share == 1:
         return split
@@ -217,11 +225,16 @@ def sparser(lab: Lab, dataset_name: str) -> pl.DataFrame:
     for number, split in enumerate(curve_folds(lab, dataset_name)):
         systems = models(lab, dataset_name, "random", number, split.train)
         for share in SHARES:
-            part = thinned(split, share, lab.seed)
+            part = subsampled(split, share, lab.seed)
             for design in (AR, ONE):
-                lists = laid(shown(dataset_name)[design], part, rule(lab, dataset_name), lab.seed)
+                lists = target_lists(
+                    fig_2_designs(dataset_name)[design],
+                    part,
+                    relevance(lab, dataset_name),
+                    lab.seed,
+                )
                 # Without liked items a normalised metric is undefined: such users drop out.
-                scores = judged(lists, systems, COMMON, undefined="skip")
+                scores = score_systems(lists, systems, COMMON, undefined="skip")
                 rows += rows_of(scores, design=design, kept=share, fold=number + 1)
     return pl.DataFrame(rows)
 
@@ -241,10 +254,13 @@ def sparser_fixed(lab: Lab, dataset_name: str) -> pl.DataFrame:
         tested = np.flatnonzero(item_counts(split.test)).astype(np.int32)
         names = split.test.items.raw(tested).to_list()
         design = OneRelevant(OTHERS, candidates=names, exact=True)
-        part = thinned(split, SHARES[0], lab.seed)
-        whole, few = (laid(design, one, rule(lab, dataset_name), lab.seed) for one in (split, part))
+        part = subsampled(split, SHARES[0], lab.seed)
+        whole, few = (
+            target_lists(design, one, relevance(lab, dataset_name), lab.seed)
+            for one in (split, part)
+        )
         kept = np.isin(_keys(whole), _keys(few))
-        every, some = judged(whole, systems), judged(few, systems)
+        every, some = score_systems(whole, systems), score_systems(few, systems)
         for system in systems:
             values = every.values(system, P)
             left = math.sqrt((1 - kept.mean()) / kept.sum()) * float(values[kept].std(ddof=1))
@@ -275,8 +291,10 @@ def larger(lab: Lab, dataset_name: str) -> pl.DataFrame:
     for number, split in enumerate(curve_folds(lab, dataset_name)):
         systems = models(lab, dataset_name, "random", number, split.train)
         for size in sizes(split):
-            lists = laid(OneRelevant(size - 1), split, rule(lab, dataset_name), lab.seed)
-            rows += rows_of(judged(lists, systems), targets=size, fold=number + 1)
+            lists = target_lists(
+                OneRelevant(size - 1), split, relevance(lab, dataset_name), lab.seed
+            )
+            rows += rows_of(score_systems(lists, systems), targets=size, fold=number + 1)
     return pl.DataFrame(rows)
 
 
@@ -287,18 +305,18 @@ def bounds(lab: Lab, dataset_name: str) -> pl.DataFrame:
     `one each` has one liked test item per user.
     """
     rows: list[Row] = []
-    liked = rule(lab, dataset_name)
+    liked = relevance(lab, dataset_name)
     for number, split in enumerate(curve_folds(lab, dataset_name)):
         systems = models(lab, dataset_name, "random", number, split.train)
-        points = [("kept", share, OTHERS, thinned(split, share, lab.seed)) for share in SHARES]
+        points = [("kept", share, OTHERS, subsampled(split, share, lab.seed)) for share in SHARES]
         points += [("targets", size, size - 1, split) for size in sizes(split)]
         points.append(("one each", 1, OTHERS, single(split, liked)))
         for along, at, others, part in points:
-            whole = laid(TestItems(others), part, liked, lab.seed)
-            same = laid(OneRelevant(others, fresh=False), part, liked, lab.seed)
+            whole = target_lists(TestItems(others), part, liked, lab.seed)
+            same = target_lists(OneRelevant(others, fresh=False), part, liked, lab.seed)
             for name in BOUNDED:
                 low, high = one_relevant_bounds(whole, ranks_of(systems[name], whole))
-                value = judged(same, {name: systems[name]}).averages()[name][P]
+                value = score_systems(same, {name: systems[name]}).averages()[name][P]
                 rows.append(
                     {
                         "along": along,

@@ -29,13 +29,13 @@ from unskew.studies.bellogin2017.measurements import (
     UAR,
     P,
     Row,
-    fitted,
+    fig_2_designs,
+    fit_systems,
     folds,
-    judged,
-    laid,
+    relevance,
     rows_of,
-    rule,
-    shown,
+    score_systems,
+    target_lists,
     uniform_test,
 )
 from unskew.studies.lab import Lab, measurement
@@ -63,24 +63,24 @@ def simulated_law(ratings: Ratings, alpha: float) -> PopularityLaw:
 @measurement("systems on data with simulated popularity")
 def simulated(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure Fig. 5, centre: as many users, items and ratings, values drawn independently."""
-    ratings, liked = lab.data(dataset_name).ratings, rule(lab, dataset_name)
+    ratings, liked = lab.data(dataset_name).ratings, relevance(lab, dataset_name)
     rows: list[Row] = []
     for alpha in skews(lab):
         law = simulated_law(ratings, alpha)
         world = World.like(ratings, liked.threshold, observation=[law, Always()], seed=lab.seed)
         (split,) = RandomSplit(test=SIGMA).split(world.ratings, lab.seed)
         lab.progress(f"training {len(SYSTEMS)} systems ({dataset_name}, α = {alpha:g})")
-        systems = fitted(lab.seed, split.train, "simulated", alpha)
+        systems = fit_systems(lab.seed, split.train, "simulated", alpha)
         for design in (ONE, AR):
-            lists = laid(shown(dataset_name)[design], split, liked, lab.seed)
-            rows += rows_of(judged(lists, systems, COMMON), design=design, alpha=alpha)
+            lists = target_lists(fig_2_designs(dataset_name)[design], split, liked, lab.seed)
+            rows += rows_of(score_systems(lists, systems, COMMON), design=design, alpha=alpha)
     return pl.DataFrame(rows)
 
 
 @measurement("uniform tests where every item is liked alike")
 def constant_ratio(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure UAR and U1R on the pairs of the data, each liked by the same coin (section 6.2)."""
-    liked = rule(lab, dataset_name)
+    liked = relevance(lab, dataset_name)
     world = World.like(
         lab.data(dataset_name).ratings, liked.threshold, observation="given", seed=lab.seed
     )
@@ -89,8 +89,8 @@ def constant_ratio(lab: Lab, dataset_name: str) -> pl.DataFrame:
     for number, split in enumerate(uniform_test(lab).split(world.ratings, lab.seed)):
         fit = {one.name: one.fit(split.train, lab.seed + number) for one in systems}
         for design, targets in ((UAR, TestItems()), (U1R, OneRelevant(OTHERS))):
-            lists = laid(targets, split, liked, lab.seed)
-            rows += rows_of(judged(lists, fit), design=design, fold=number + 1)
+            lists = target_lists(targets, split, liked, lab.seed)
+            rows += rows_of(score_systems(lists, fit), design=design, fold=number + 1)
     return pl.DataFrame(rows)
 
 
@@ -102,19 +102,19 @@ def positives(ratings: Ratings, liked: Relevance) -> I64:
     return item_counts(ratings.take(liked.is_liked(ratings.value)))
 
 
-def listed(facts: Iterable[tuple[str, float]]) -> pl.DataFrame:
+def fact_table(facts: Iterable[tuple[str, float]]) -> pl.DataFrame:
     """Return facts as a table: what, value."""
     return pl.DataFrame(list(facts), schema={"what": pl.String, "value": pl.Float64}, orient="row")
 
 
 @measurement("counts of ratings, users and items")
-def counted(lab: Lab, dataset_name: str) -> pl.DataFrame:
+def counts(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Count what the paper says of its data: a row per number."""
-    ratings, liked = lab.data(dataset_name).ratings, rule(lab, dataset_name)
+    ratings, liked = lab.data(dataset_name).ratings, relevance(lab, dataset_name)
     popular, good = item_counts(ratings), positives(ratings, liked)
     rated = popular > 0
     frame = pl.DataFrame({"popular": popular[rated], "ratio": good[rated] / popular[rated]})
-    return listed(
+    return fact_table(
         [
             ("ratings", len(ratings)),
             ("users", len(ratings.users)),
@@ -137,14 +137,14 @@ def counted(lab: Lab, dataset_name: str) -> pl.DataFrame:
 def percentiles(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Count the items of each of ten percentiles of popularity."""
     sizes = np.bincount(popularity_percentiles(lab.data(dataset_name).ratings, 10).stratum)
-    return listed((f"items of percentile {k + 1}", int(size)) for k, size in enumerate(sizes))
+    return fact_table((f"items of percentile {k + 1}", int(size)) for k, size in enumerate(sizes))
 
 
 @measurement("the law of popularity, fitted")
 def law(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Fit c1 + β (c2 + k)^-α to the ratings of items."""
     fit = fit_popularity_law(lab.data(dataset_name).ratings)
-    return listed([("c1", fit.c1), ("c2", fit.c2), ("alpha", fit.alpha), ("beta", fit.beta)])
+    return fact_table([("c1", fit.c1), ("c2", fit.c2), ("alpha", fit.alpha), ("beta", fit.beta)])
 
 
 @measurement("how many items and test ratings a uniform test takes")
@@ -157,7 +157,7 @@ def uniform_facts(lab: Lab, dataset_name: str) -> pl.DataFrame:
     }
     nearest, floor = each["nearest"], each["floor"]
     least = int(nearest["zeta_ratings"])
-    return listed(
+    return fact_table(
         [
             ("test items", nearest["items"]),
             ("test ratings per item", nearest["per_item"]),
@@ -172,7 +172,7 @@ def uniform_facts(lab: Lab, dataset_name: str) -> pl.DataFrame:
 @measurement("expected and observed precision of fixed rankings")
 def fixed_rankings(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure P@10 of rankings that are the same for all: expected exactly, by Eq. 3, observed."""
-    ratings, liked = lab.data(dataset_name).ratings, rule(lab, dataset_name)
+    ratings, liked = lab.data(dataset_name).ratings, relevance(lab, dataset_name)
     popular, good = item_counts(ratings).astype(np.float64), positives(ratings, liked)
     unrated = np.maximum(len(ratings.users) - popular, 1)
     rankings: dict[str, F64] = {
@@ -183,8 +183,8 @@ def fixed_rankings(lab: Lab, dataset_name: str) -> pl.DataFrame:
     }
     observed: dict[str, list[float]] = {name: [] for name in rankings}
     for split in folds(lab, dataset_name):
-        lists = laid(TestItems(), split, liked, lab.seed)
-        for name, means in judged(lists, rankings).averages().items():
+        lists = target_lists(TestItems(), split, liked, lab.seed)
+        for name, means in score_systems(lists, rankings).averages().items():
             observed[name].append(means[P].value)
     rows = []
     for name, score in rankings.items():
@@ -212,7 +212,12 @@ def chance(lab: Lab, dataset_name: str) -> pl.DataFrame:
     for number, split in enumerate(folds(lab, dataset_name)):
         for design in (AR, ONE):
             expected = sparsity(
-                laid(shown(dataset_name)[design], split, rule(lab, dataset_name), lab.seed)
+                target_lists(
+                    fig_2_designs(dataset_name)[design],
+                    split,
+                    relevance(lab, dataset_name),
+                    lab.seed,
+                )
             )
             rows.append(
                 {
@@ -232,7 +237,7 @@ def chance(lab: Lab, dataset_name: str) -> pl.DataFrame:
 def ratio_by_popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure Fig. 7: |PR(i)| / |R(i)|, averaged over segments of items, most popular first."""
     ratings = lab.data(dataset_name).ratings
-    popular, good = item_counts(ratings), positives(ratings, rule(lab, dataset_name))
+    popular, good = item_counts(ratings), positives(ratings, relevance(lab, dataset_name))
     order = by_popularity(popular)[: int(np.count_nonzero(popular))]
     segment = np.arange(order.size) * min(SEGMENTS, order.size) // max(order.size, 1) + 1
     frame = pl.DataFrame(
@@ -244,10 +249,10 @@ def ratio_by_popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
 
 
 @measurement("how few items hold most ratings")
-def cumulated(lab: Lab, dataset_name: str) -> pl.DataFrame:
+def cumulated_shares(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure Fig. 5, left and right: the share of ratings that the first items hold."""
     ratings = lab.data(dataset_name).ratings
-    held = {"liked ratings": positives(ratings, rule(lab, dataset_name)).astype(np.float64)}
+    held = {"liked ratings": positives(ratings, relevance(lab, dataset_name)).astype(np.float64)}
     for alpha in skews(lab):
         curve = simulated_law(ratings, alpha).curve(len(ratings.items), len(ratings))
         held[f"α = {alpha:g}"] = np.asarray(curve)
@@ -267,7 +272,7 @@ def cumulated(lab: Lab, dataset_name: str) -> pl.DataFrame:
 @measurement("weights of stratified recall")
 def weights(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Count the liked test items that nobody likes in training, and at all."""
-    liked = rule(lab, dataset_name)
+    liked = relevance(lab, dataset_name)
     rows: list[Row] = []
     for number, split in enumerate(folds(lab, dataset_name)):
         trained, tested = positives(split.train, liked), positives(split.test, liked)

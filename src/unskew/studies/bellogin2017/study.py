@@ -18,7 +18,7 @@ from unskew.worlds.worlds import world
 
 
 def stand_in(seed: int) -> Dataset:
-    """Make a small shop."""
+    """Return a small shop."""
     shop = world("shop", users=400, items=300, seed=seed)
     return replace(shop.dataset(), name=STAND_IN, random=None)
 

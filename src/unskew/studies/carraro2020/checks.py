@@ -22,11 +22,11 @@ from unskew.studies.carraro2020.measurements import (
     LEVEL,
     OTHERS,
     SHARES,
-    drawn,
     experiment,
     in_both,
     parts_of,
     posteriors,
+    sampled_sets,
     statistics,
     without_pairs_in_training,
 )
@@ -71,7 +71,7 @@ def of_means(
     unit: str = " points",
     more: Callable[[Means], str] | None = None,
 ) -> Check:
-    """Make a measure of a statistic of mean recall, by both rules for pairs in both parts.
+    """Return the check of a statistic of mean recall, by both rules for pairs in both parts.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def of_means(
     unit
         What follows its value.
     more
-        What else is said of the means.
+        What the note says of the means.
     """
 
     def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -323,7 +323,7 @@ def squared_weights(lab: Lab, _dataset_name: str) -> MeasuredValue:
 
 def half_size(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare the sizes of intervened sets with half the held-out ratings, rounded down."""
-    rows = lab.table(drawn, dataset_name).filter(pl.col("set") != "full")
+    rows = lab.table(sampled_sets, dataset_name).filter(pl.col("set") != "full")
     right = bool((rows["kept"] == rows["held_out"] // 2).all())
     first = rows.row(0, named=True)
     return MeasuredValue(right, note=f"{first['kept']:,} of {first['held_out']:,} ratings.")
@@ -389,7 +389,7 @@ def _of_users(users: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Ratings:
 
 
 def study_of(rows: pl.DataFrame) -> InterventionStudy:
-    """Return what was measured as the result that it was before it was a table."""
+    """Return the rows of an experiment as the result of `intervention_study`."""
     nothing = pl.DataFrame()
     return InterventionStudy(rows.drop("settings"), nothing, nothing, SYSTEMS, SETS, LEVEL)
 
@@ -564,7 +564,7 @@ def between_rules(first: Means, second: Means) -> float:
 
 def flattening(lab: Lab, dataset_name: str, name: str, of: str = "items") -> Interval:
     """Return the divergence from uniform of a test set as a multiple of the held-out ratings'."""
-    rows = lab.table(drawn, dataset_name).filter(set=name)
+    rows = lab.table(sampled_sets, dataset_name).filter(set=name)
     return _multiple(rows.select(f"{of}_kl_after", f"{of}_kl_before").rows())
 
 
@@ -573,7 +573,7 @@ def nearness_to_random(lab: Lab, dataset_name: str, name: str) -> Interval:
 
     REG is as large, so that what a small set adds to a distance is in both.
     """
-    rows = lab.table(drawn, dataset_name).sort("repetition")
+    rows = lab.table(sampled_sets, dataset_name).sort("repetition")
     distances = [rows.filter(set=one)["items_to_random"] for one in (name, "reg")]
     return _multiple(list(zip(*distances, strict=True)))
 

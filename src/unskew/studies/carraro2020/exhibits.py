@@ -13,10 +13,10 @@ from unskew.studies.carraro2020.checks import (
     study_of,
 )
 from unskew.studies.carraro2020.measurements import (
-    drawn,
     experiment,
     in_both,
     posteriors,
+    sampled_sets,
     statistics,
     without_pairs_in_training,
 )
@@ -174,7 +174,7 @@ def interventions(lab: Lab, dataset_name: str) -> list[Block]:
     """Show how far from equally frequent users and items are in every test set."""
     numbers = [f"{of}_{measure}_after" for of in ("items", "users") for measure in ("kl", "gini")]
     grid = (
-        lab.table(drawn, dataset_name)
+        lab.table(sampled_sets, dataset_name)
         .group_by("set", maintain_order=True)
         .agg(pl.col("kept").first().alias("ratings"), pl.col(numbers).mean())
         .rename({name: name.removesuffix("_after").replace("_", " ") for name in numbers})

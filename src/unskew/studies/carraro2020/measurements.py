@@ -1,4 +1,4 @@
-"""carraro2020: its experiment on data with a random part, and numbers about its outcome."""
+"""carraro2020: its experiment on data with a random part, and what interventions do."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _repeated(lab: Lab, dataset_name: str, overlap: str) -> pl.DataFrame:
 
 
 def _repetition(number: int, overlap: str) -> Measurement:
-    """Make one repetition a measurement: what was stopped goes on after the last one."""
+    """Return one repetition as a measurement: a stopped study goes on after the last one."""
 
     @measurement(f"repetition {number + 1} of the experiment, overlap={overlap}")
     def repetition(lab: Lab, dataset_name: str) -> pl.DataFrame:
@@ -173,7 +173,7 @@ def _systems(lab: Lab, liked: float) -> dict[str, tuple[Algorithm, Grid]]:
 
 
 @measurement("what interventions do to users and items", version=2)
-def drawn(lab: Lab, dataset_name: str) -> pl.DataFrame:
+def sampled_sets(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Measure the sizes of intervened sets, and how far from equally frequent users and items are.
 
     A row per repetition and test set: divergence from uniform (nats) and Gini index, in the

@@ -1,4 +1,4 @@
-"""What carraro2020 prints: its tables, and what follows from them by arithmetic."""
+"""carraro2020: the tables that the paper prints, and what follows from them by arithmetic."""
 
 from __future__ import annotations
 

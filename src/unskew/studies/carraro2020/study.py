@@ -16,7 +16,7 @@ from unskew.worlds.worlds import world
 
 
 def stand_in(seed: int) -> Dataset:
-    """Make a small shop of which some ratings are of randomly chosen items."""
+    """Return a small shop of which some ratings are of randomly chosen items."""
     shop = world("shop", users=150, items=100, seed=seed)
     return replace(shop.dataset(random=0.2), name=STAND_IN)
 

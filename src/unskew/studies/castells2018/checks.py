@@ -1,4 +1,4 @@
-"""castells2018: what was measured about each claim."""
+"""castells2018: a check per claim."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ONE_IN_A_THOUSAND = 3.2905
 """Standard errors of p = .001, both sides."""
 THREE_SIGMA = 3.0
 FAIR = 0.05
-"""How far from chance a trend of a fair design may be, as a share of it."""
+"""The distance from chance that a fair design may have, as a share of chance."""
 
 
 def liked_share(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -245,7 +245,7 @@ def not_the_average(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def random_split_rises(_lab: Lab, _dataset_name: str) -> MeasuredValue:
-    """Work Eqs. 2 and 3 through."""
+    """Return whether Eq. 3 follows from Eq. 2 and rises."""
     return MeasuredValue(
         formulas.random_split_rises(),
         note="It rises, but not in proportion, as ∝ in Eq. 3 could be read: faster.",
@@ -253,7 +253,7 @@ def random_split_rises(_lab: Lab, _dataset_name: str) -> MeasuredValue:
 
 
 def flat_test_both_ways(lab: Lab, _dataset_name: str) -> MeasuredValue:
-    """Work Eq. 4 through, and look at it in two worlds."""
+    """Return whether Eq. 4 holds exactly, and in two simulated worlds."""
     table = lab.table(worlds.flat_worlds)
     liking, item = table.iter_rows(named=True)
     right = liking["z"] < -THREE_SIGMA and item["z"] > THREE_SIGMA
@@ -273,7 +273,7 @@ def _overlaps(lab: Lab) -> dict[str, list[dict[str, float]]]:
 
 
 def overlap_goes_to_training(lab: Lab, _dataset_name: str) -> MeasuredValue:
-    """Tell whether popularity is favoured one way and at chance the other, at every density."""
+    """Return whether popularity is favoured one way and at chance the other, at every density."""
     overlaps = _overlaps(lab)
     free = [(one["ratio"] - 1) / one["error"] for one in overlaps["to-test"]]
     fair = [(one["ratio"] - 1) / one["error"] for one in overlaps["to-training"]]
@@ -320,7 +320,7 @@ def overlap_of_data(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def thinning_is_even(_lab: Lab, _dataset_name: str) -> MeasuredValue:
-    """Work the sampling of section 5.2.2 through."""
+    """Return whether the sampling of section 5.2.2 is fair, by exact fractions."""
     return MeasuredValue(formulas.thinning_is_even())
 
 
@@ -493,7 +493,7 @@ def items_are_not_enough(lab: Lab, _dataset_name: str) -> MeasuredValue:
 
 
 def all_items_and_test_targets(lab: Lab, _dataset_name: str) -> MeasuredValue:
-    """Tell whether test targets keep the order that the truth over all items has."""
+    """Return whether test targets keep the order that the truth over all items has."""
     toy = formulas.order_of_test_targets()
     (seen_a, true_a), (seen_b, true_b) = toy["a"], toy["b"]
     table = lab.table(worlds.targets_and_truth).filter(pl.col("targets") == "test")
@@ -540,7 +540,7 @@ def thinning_of_data(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def printed_precision(_lab: Lab, _dataset_name: str) -> MeasuredValue:
-    """Tell whether precision as printed is p(liked | recommended)."""
+    """Return whether precision as printed is p(liked | recommended)."""
     right, printed = formulas.printed_precision()
     return MeasuredValue(
         right == printed,

@@ -30,7 +30,7 @@ def chance_of_test(tested: Fraction, trained: Fraction) -> Fraction:
 
 
 def rises(values: Iterable[Fraction]) -> bool:
-    """Tell whether each value is larger than the one before.
+    """Return whether each value is larger than the one before.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def rises(values: Iterable[Fraction]) -> bool:
 
 
 def random_split_rises() -> bool:
-    """Tell whether Eq. 3 is what Eq. 2 gives, and rises with p(judged | liked, i)."""
+    """Return whether Eq. 3 is what Eq. 2 gives, and rises with p(judged | liked, i)."""
     for share in _GRID:
         exact = [chance_of_test(share * p, (1 - share) * p) for p in _GRID]
         printed = [share * p / (1 - (1 - share) * p) for p in _GRID]
@@ -65,7 +65,7 @@ def flat_test(judged: Fraction, judged_if_liked: Fraction, tested: Fraction) -> 
 
 
 def flat_test_both_ways() -> bool:
-    """Tell whether Eq. 4 orders items as printed, and turns round as the paper says."""
+    """Return whether Eq. 4 orders items as printed, and turns round as the paper says."""
     tested = Fraction(1, 24)
     pairs = [(q, p) for q in _GRID for p in _GRID]
     exact = {one: flat_test(*one, tested) for one in pairs}
@@ -76,7 +76,7 @@ def flat_test_both_ways() -> bool:
 
 
 def rises_alike(one: list[Fraction], other: list[Fraction]) -> bool:
-    """Tell whether two lists of values have the same order, ties included.
+    """Return whether two lists of values have the same order, ties included.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def rises_alike(one: list[Fraction], other: list[Fraction]) -> bool:
 
 
 def thinning_is_even() -> bool:
-    """Tell whether the sampling of section 5.2.2 is fair, and no larger one is.
+    """Return whether the sampling of section 5.2.2 is fair, and no larger one is.
 
     For every set of training shares: p(test | liked, not in training, i) is p (1-T) / (1-T p) for
     all items, no probability exceeds 1, and the item with the largest share keeps everything, so

@@ -22,7 +22,7 @@ from unskew.studies.castells2018.measurements import (
     null_slices,
     null_user_flat,
 )
-from unskew.studies.charts import bars, lines
+from unskew.studies.charts import Chart
 from unskew.studies.lab import Lab, Measurement
 from unskew.studies.paper import Exhibit
 
@@ -80,7 +80,7 @@ def figure_2(lab: Lab, dataset_name: str) -> list[Block]:
                 real = {"value": row["real"], "low": None, "high": None}
                 rows.append({**at, "data": "as they are", **real, "chance": row["real_random"]})
     frame = pl.DataFrame(rows, infer_schema_length=None)
-    figure = bars(
+    figure = Chart(
         frame,
         "system",
         "value",
@@ -91,7 +91,7 @@ def figure_2(lab: Lab, dataset_name: str) -> list[Block]:
         high="high",
         up=f"P@{CUTOFF}",
         notes=[f"{dataset_name}: relevance drawn anew, and as it is; whiskers: 95 % over repeats"],
-    )
+    ).bars()
     wide = frame.with_columns(pl.format("{}, {}", "design", "data").alias("design")).pivot(
         "system", index="design", values="value"
     )
@@ -102,7 +102,7 @@ def figure_2(lab: Lab, dataset_name: str) -> list[Block]:
 
 
 def null_ratios(lab: Lab, dataset_name: str) -> list[Block]:
-    """Set what each design makes of every system, in times of chance, side by side."""
+    """Show the score of every system under every design, as a multiple of chance."""
     parts = (null_random, null_flat, null_slices, null_bins, null_forced, null_user_flat)
     table, missing = _gathered(lab, dataset_name, parts)
     table = table.with_columns(
@@ -134,9 +134,9 @@ def null_ratios(lab: Lab, dataset_name: str) -> list[Block]:
 
 
 def factor_by_popularity(lab: Lab, dataset_name: str) -> list[Block]:
-    """Draw how likely targets are to be judged, by popularity."""
+    """Draw the chance of targets to be judged, by popularity."""
     frame = lab.table(factors, dataset_name)
-    figure = lines(
+    figure = Chart(
         frame,
         "tenth",
         "over mean",
@@ -145,7 +145,7 @@ def factor_by_popularity(lab: Lab, dataset_name: str) -> list[Block]:
         across="tenth of the items, most popular first",
         up="over the mean of all items",
         notes=[f"{dataset_name}; 1 everywhere if the design is fair to non-personalised systems"],
-    )
+    ).lines()
     return [Picture(figure)]
 
 
@@ -157,7 +157,7 @@ def overlap(lab: Lab, _dataset_name: str) -> list[Block]:
         (pl.col("ratio") - 1.96 * pl.col("error")).alias("low"),
         (pl.col("ratio") + 1.96 * pl.col("error")).alias("high"),
     )
-    figure = lines(
+    figure = Chart(
         frame,
         "test density",
         "ratio",
@@ -170,7 +170,7 @@ def overlap(lab: Lab, _dataset_name: str) -> list[Block]:
         across="density of the forced test",
         up="P@10 / chance",
         notes=["a world in which nobody has any taste; whiskers: 95 %"],
-    )
+    ).lines()
     return [Picture(figure), Table("Forced tests", frame.drop("low", "high"))]
 
 

@@ -73,7 +73,7 @@ def _systems(lab: Lab, dataset_name: str) -> dict[str, Algorithm]:
 
 
 def _lift(lab: Lab, dataset_name: str) -> float:
-    """Return by how much ratings are lifted: matrix factorisation takes them as weights."""
+    """Return what is added to ratings below 0: matrix factorisation takes ratings as weights."""
     least = float(lab.data(dataset_name).ratings.value.min(initial=0.0))
     return 1.0 - least if least < 0 else 0.0
 
@@ -115,7 +115,7 @@ def _simple(lab: Lab, dataset_name: str) -> Plan:
 
 
 def _null(lab: Lab, dataset_name: str, plans: Mapping[str, Plan], splits: int) -> pl.DataFrame:
-    """Run plans on the data as they are and with relevance drawn anew.
+    """Run plans on the data as they are and with relevance drawn at random.
 
     `lists` is how many lists are behind each value on null data.
     """
@@ -160,7 +160,7 @@ def _random_plan(lab: Lab, dataset_name: str) -> Plan:
 
 @measurement("lead of the average rating with test targets, on the data as they are")
 def average_lead(lab: Lab, dataset_name: str) -> pl.DataFrame:
-    """By how much the average rating leads each other system, with the interval over users."""
+    """Return the lead of the average rating over each other system, with its interval."""
     full = _random_plan(lab, dataset_name)
     # As the null experiment runs them, together: so that nothing is trained again.
     plan = replace(full, targets=(*full.designs, TestTargets("fill")))
@@ -334,7 +334,7 @@ def _z(table: pl.DataFrame, design: str, system: str) -> float:
 
 @measurement("popularity within bins")
 def bin_spread(lab: Lab, dataset_name: str) -> pl.DataFrame:
-    """How much liked training ratings per item vary, within each bin and over all items."""
+    """Return the variation of liked training ratings, within each bin and over all items."""
     rule = Relevance(liked=_liked(lab, dataset_name))
     split = Random(folds=lab.amount("folds")).split(_ratings(lab, dataset_name), lab.seed)[0]
     liked = item_counts(split.train.take(rule.is_liked(split.train.value)))
@@ -435,7 +435,7 @@ def overlap_factor(lab: Lab, dataset_name: str) -> pl.DataFrame:
     ).sort("rated", descending=True, maintain_order=True)
 
 
-def thinned(judgments: Ratings, liked: float, seed: int) -> pl.DataFrame:
+def thin_judgments(judgments: Ratings, liked: float, seed: int) -> pl.DataFrame:
     """Thin judgments as in section 5.2.2, with shares as counted and with smoothed ones.
 
     Parameters
@@ -466,4 +466,4 @@ def thinning(lab: Lab, dataset_name: str) -> pl.DataFrame:
     if "familiar" not in lab.data(dataset_name).ratings.tags:
         raise MissingDataError(f"{dataset_name}: needs a survey that says which items users knew")
     liked = lab.threshold(dataset_name, paper=LIKED if lab.is_other_data else None)
-    return thinned(lab.data(dataset_name).ratings, liked, lab.seed)
+    return thin_judgments(lab.data(dataset_name).ratings, liked, lab.seed)

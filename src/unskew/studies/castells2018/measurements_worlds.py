@@ -28,7 +28,7 @@ from unskew.splits.time import Temporal
 from unskew.splits.user import PerUser
 from unskew.stats.correlation import kendall
 from unskew.stats.distributions import share_interval
-from unskew.studies.castells2018.measurements import thinned
+from unskew.studies.castells2018.measurements import thin_judgments
 from unskew.studies.lab import Lab, measurement
 from unskew.targets.designs import AllItems, TestTargets
 from unskew.unbiased.ab_tests import ab_test
@@ -54,7 +54,7 @@ SPARSE = (0.2, 0.02, 0.005)
 TRENDY = 0.5
 
 
-def _named(liked: float) -> dict[str, Algorithm]:
+def _simple_systems(liked: float) -> dict[str, Algorithm]:
     names = ("random", "popularity", "positive popularity", "average rating")
     return dict(zip(names, simple_systems(liked), strict=True))
 
@@ -125,7 +125,7 @@ def splits_with_test_targets(lab: Lab, _dataset_name: str) -> pl.DataFrame:
         "temporal": Temporal(),
     }
     plan = published_designs(
-        _named(simulated.liked), ["random"], liked=simulated.liked, seed=lab.seed
+        _simple_systems(simulated.liked), ["random"], liked=simulated.liked, seed=lab.seed
     )
     one = replace(plan["random"], targets=TestTargets("fill"))
     repeats = lab.amount("repeats")
@@ -156,7 +156,7 @@ def recall_in_a_world(lab: Lab, _dataset_name: str) -> pl.DataFrame:
         "uniform": ForcedTest(simulated.random(0.3, seed=lab.seed)).split(held.train, lab.seed)[0],
         "random split": held,
     }
-    models = {name: one.fit(held.train) for name, one in _named(simulated.liked).items()}
+    models = {name: one.fit(held.train) for name, one in _simple_systems(simulated.liked).items()}
     hits, liked = _pooled(whole, models, simulated)
     rows = []
     for name, split in tests.items():
@@ -216,7 +216,7 @@ def targets_and_truth(lab: Lab, _dataset_name: str) -> pl.DataFrame:
         simulated = world(
             name, users=lab.amount("users") // 40, items=200, seed=lab.seed, density=0.2
         )
-        algorithms = _named(simulated.liked) | {"kNN": UserKNN(k=50)}
+        algorithms = _simple_systems(simulated.liked) | {"kNN": UserKNN(k=50)}
         plan = Plan(
             RandomSplit(test=0.2),
             [AllItems(), TestTargets("fill")],
@@ -242,10 +242,8 @@ def thinning_by_world(lab: Lab, _dataset_name: str) -> pl.DataFrame:
         simulated = world(name, users=users, items=items, seed=lab.seed, density=familiar / judged)
         drawn = simulated.random(judged / (users * items), seed=lab.seed)
         known = pl.Series(shared_rows(drawn, simulated.ratings))
-        thinned_shares = thinned(
-            replace(drawn, tags={"familiar": known}), simulated.liked, lab.seed
-        )
-        parts.append(thinned_shares.select(pl.lit(name).alias("world"), pl.all()))
+        shares = thin_judgments(replace(drawn, tags={"familiar": known}), simulated.liked, lab.seed)
+        parts.append(shares.select(pl.lit(name).alias("world"), pl.all()))
     return pl.concat(parts)
 
 
@@ -274,7 +272,7 @@ def forced_online(lab: Lab, _dataset_name: str) -> pl.DataFrame:
 
 
 def _tests(lab: Lab) -> OnlineTests:
-    """Do online tests with free clicks: as users like things, and as things are in fashion."""
+    """Run online tests with free clicks: by liking only, and by liking and fashion."""
     feedback = {"plain": Clicks(), "trendy": Clicks(engagement=TRENDY)}
 
     def done() -> OnlineTests:
@@ -295,13 +293,13 @@ def _tests(lab: Lab) -> OnlineTests:
 
 @measurement("online tests with free clicks")
 def online(lab: Lab, _dataset_name: str) -> pl.DataFrame:
-    """How many pairs of systems each kind of test tells right and wrong."""
+    """Return the number of pairs that each kind of test orders rightly and wrongly."""
     return _tests(lab).table()
 
 
 @measurement("online tests with free clicks that popularity wins wrongly")
 def wrong_wins(lab: Lab, _dataset_name: str) -> pl.DataFrame:
-    """How often popularity wins significantly against a truly better system, by kind of users."""
+    """Return how often popularity wins significantly against a truly better system."""
     tests = _tests(lab)
     first, second = (pl.col(side) == "popularity" for side in ("a", "b"))
     worse = (first & (pl.col("true") < 0)) | (second & (pl.col("true") > 0))

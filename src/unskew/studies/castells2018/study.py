@@ -13,7 +13,7 @@ from unskew.worlds.worlds import world
 
 
 def stand_in(seed: int) -> Dataset:
-    """Make a small shop."""
+    """Return a small shop."""
     shop = world("shop", users=300, items=200, seed=seed, density=0.2)
     return replace(shop.dataset(random=0.05), name=STAND_IN)
 

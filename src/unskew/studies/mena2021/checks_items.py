@@ -150,7 +150,7 @@ def popular_and_steep(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def depends_on_item(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether ratings are nearer to relevance independence, and liked items rated more."""
+    """Return whether ratings are nearer to relevance independence, and liked items rated more."""
     above = share(lab, dataset_name, "dependence/share_above")
     relevance = share(lab, dataset_name, "dependence/to_relevance_independence")
     item = share(lab, dataset_name, "dependence/to_item_independence")

@@ -35,12 +35,12 @@ from unskew.studies.mena2021.measurements import (
     PERSONAL,
     SIXTEEN,
     UNPOPULAR,
+    inverted_popularity,
     observed_part,
     random_part,
     scores,
     temporal,
     temporal_spread,
-    turned,
 )
 from unskew.studies.paper import Check, MeasuredValue
 
@@ -192,7 +192,7 @@ def turned_round(names: Sequence[str] = FIRST, least: float = 0.3) -> Check:
     """Return the measure of how far hits mislead and false positives are right (8.5)."""
 
     def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
-        table = lab.table(turned, dataset_name)
+        table = lab.table(inverted_popularity, dataset_name)
         hits, false = kept(table, names, 0), kept(table, names, 1)
         sides = [(one, -1, least) for one in hits.values()]
         sides += [(one, 1, least) for one in false.values()]
@@ -203,7 +203,7 @@ def turned_round(names: Sequence[str] = FIRST, least: float = 0.3) -> Check:
 
 def false_positives_better(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how much more of the true order false positives keep than hits do (τ less τ)."""
-    table = lab.table(turned, dataset_name)
+    table = lab.table(inverted_popularity, dataset_name)
     hits, false = kept(table, FIRST, 0), kept(table, FIRST, 1)
     note = "Here systems learn personal tastes, which keeps hits from turning all of it round."
 
@@ -232,7 +232,7 @@ def by_folds(
 
 
 def misled(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether GBPR, WBPR and SLIM seem the best and are among the worst."""
+    """Return whether GBPR, WBPR and SLIM seem the best and are among the worst."""
     best = ("GBPR", "WBPR", "SLIM")
 
     def tell(table: pl.DataFrame) -> MeasuredValue:
@@ -242,11 +242,11 @@ def misled(lab: Lab, dataset_name: str) -> MeasuredValue:
         text = f"places as observed {first}, from the end by the truth {last}"
         return MeasuredValue(max(first) <= 4 and max(last) <= 6, text=text)
 
-    return steady(lab.table(turned, dataset_name), tell)
+    return steady(lab.table(inverted_popularity, dataset_name), tell)
 
 
 def worse_than_random(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether of the personalised only SVD++, and hardly BPMF and RSGD, beat random."""
+    """Return whether of the personalised only SVD++, and hardly BPMF and RSGD, beat random."""
 
     def tell(table: pl.DataFrame) -> MeasuredValue:
         real = means(table, "true", "P@10")
@@ -256,7 +256,7 @@ def worse_than_random(lab: Lab, dataset_name: str) -> MeasuredValue:
             "SVD++" in above and set(above) <= {"SVD++", "BPMF", "RSGD"}, text=text
         )
 
-    return steady(lab.table(turned, dataset_name), tell)
+    return steady(lab.table(inverted_popularity, dataset_name), tell)
 
 
 def weak_in_time(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -272,7 +272,7 @@ def weak_in_time(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def _known_in_time(lab: Lab, dataset_name: str) -> str:
-    """Say how many test users a split in time leaves with training ratings."""
+    """Return the number of test users that a split in time leaves with training ratings."""
     (split,) = Temporal(test=0.2).split(observed_part(lab, dataset_name))
     tested = np.unique(split.test.user)
     known = np.isin(tested, split.train.user).sum()
@@ -280,7 +280,7 @@ def _known_in_time(lab: Lab, dataset_name: str) -> str:
 
 
 def corners_in_time(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether the average and chance are best by false positives and worst by hits."""
+    """Return whether the average and chance are best by false positives and worst by hits."""
     table = lab.table(temporal, dataset_name)
     best, worst, corner = [], [], []
     for hits, false in PAIRS.values():
@@ -338,7 +338,7 @@ def _by_both(
 
 
 def opposite_ends(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether what is optimal for one metric is worst, or nearly, for the other."""
+    """Return whether what is optimal for one metric is worst, or nearly, for the other."""
     five = (*PLAIN, BEST_P, BEST_ANTI)
 
     def tell(good: Means, bad: Means) -> MeasuredValue:
@@ -351,7 +351,7 @@ def opposite_ends(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def bound(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether the optimal rankings bound what looks at no user, each by its own metric."""
+    """Return whether the optimal rankings bound what looks at no user, each by its own metric."""
 
     def tell(good: Means, bad: Means) -> MeasuredValue:
         best, least = max(good[name] for name in PLAIN), min(bad[name] for name in PLAIN)
@@ -363,7 +363,7 @@ def bound(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def true_bound(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether the real optimal ranking bounds what looks at no user, by both metrics."""
+    """Return whether the real optimal ranking bounds what looks at no user, by both metrics."""
 
     def tell(good: Means, bad: Means) -> MeasuredValue:
         best, least = max(good[name] for name in PLAIN), min(bad[name] for name in PLAIN)
@@ -375,7 +375,7 @@ def true_bound(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def beats_optimal(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether a personalised system beats the optimal ranking where the paper says so."""
+    """Return whether a personalised system beats the optimal ranking where the paper says so."""
 
     def tell(good: Means, _bad: Means) -> MeasuredValue:
         best = max(PERSONAL, key=lambda name: good[name])
@@ -386,7 +386,7 @@ def beats_optimal(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def best_and_nearly_worst(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether WRMF is the best by precision and second worst by anti-precision."""
+    """Return whether WRMF is the best by precision and second worst by anti-precision."""
 
     def tell(good: Means, bad: Means) -> MeasuredValue:
         first, last = place(good, "WRMF", SIXTEEN), place(bad, "WRMF", SIXTEEN)
@@ -398,7 +398,7 @@ def best_and_nearly_worst(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def favours_unpopular(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether ranking by falling popularity is worse than chance, by rising is better."""
+    """Return whether ranking by falling popularity is worse than chance, by rising is better."""
     three = (UNPOPULAR, "Rnd", "Pop")
 
     def tell(good: Means, bad: Means) -> MeasuredValue:

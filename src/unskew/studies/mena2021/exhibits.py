@@ -10,7 +10,7 @@ from unskew.bias.optimal import optimal_rankings
 from unskew.report.charts import MOST_ROWS, Figure
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
-from unskew.studies.charts import bars, scatter
+from unskew.studies.charts import Chart
 from unskew.studies.lab import Lab, MissingDataError
 from unskew.studies.mena2021 import printed
 from unskew.studies.mena2021.checks import (
@@ -30,6 +30,7 @@ from unskew.studies.mena2021.measurements import (
     SIXTEEN,
     bias,
     folds,
+    inverted_popularity,
     items,
     observed_part,
     random_part,
@@ -38,7 +39,6 @@ from unskew.studies.mena2021.measurements import (
     steepness,
     temporal,
     threshold,
-    turned,
 )
 from unskew.studies.mena2021.measurements_lemmas import lemma_worlds, toys, truth_tables
 from unskew.studies.paper import STAND_IN, Exhibit
@@ -58,7 +58,7 @@ BPMF = "BPMF as published never learned, and is random here; as the text has it,
 # Systems
 
 
-def _drawn(
+def _scatter(
     table: pl.DataFrame,
     across: tuple[str, str],
     up: tuple[str, str],
@@ -72,17 +72,19 @@ def _drawn(
         {"system": names, "x": [x[name] for name in names], "y": [y[name] for name in names]}
     )
     labels = (f"{' '.join(side)}" for side in (across, up))
-    return Picture(_scattered(points, title, *labels))
+    return Picture(_point_chart(points, title, *labels))
 
 
-def _scattered(points: pl.DataFrame, title: str, across: str, up: str) -> Figure:
-    return scatter(points, "x", "y", title=title, label="system", across=across, up=up)
+def _point_chart(points: pl.DataFrame, title: str, across: str, up: str) -> Figure:
+    return Chart(
+        points, "x", "y", title=title, label="system", across=across, up=up, zero=False
+    ).points()
 
 
 def _beside(
     taus: Mapping[str, Tau], published: Mapping[str, float], words: Mapping[str, str]
 ) -> Table:
-    """Set τ beside what is printed."""
+    """Show τ beside the printed values."""
     frame = pl.DataFrame(
         [
             {
@@ -112,7 +114,7 @@ def _twins(
 ) -> list[Block]:
     """Draw metrics against their twins, and set τ beside the printed one."""
     pictures = [
-        _drawn(
+        _scatter(
             table,
             (judgments, sets[name][0]),
             (judgments, sets[name][1]),
@@ -148,7 +150,7 @@ def fig_1_released(lab: Lab, _dataset_name: str) -> Blocks:
         }
         table = released(lab).filter(pl.col("system").is_in(SIXTEEN))
         blocks += [
-            Picture(_scattered(table.select("system", x=x, y=y), f"{title}: {WORDS[name]}", x, y))
+            Picture(_point_chart(table.select("system", x=x, y=y), f"{title}: {WORDS[name]}", x, y))
             for name, (x, y) in columns.items()
         ]
         taus = [
@@ -211,7 +213,7 @@ def _observed_and_true(
         for name in names:
             metric = PAIRS[name][side]
             title = f"Observed and true {words[name]}"
-            blocks.append(_drawn(table, ("observed", metric), ("true", metric), title))
+            blocks.append(_scatter(table, ("observed", metric), ("true", metric), title))
         blocks.append(_beside(kept(table, names, side), published, words))
     return blocks
 
@@ -234,7 +236,7 @@ def fig_16(lab: Lab, dataset_name: str) -> Blocks:
     elif lab.is_other_data and STAND_IN not in lab.datasets:
         raise MissingDataError("a simulated world, which says nothing about your data")
     shown = (printed.TURNED_HITS, printed.TURNED_FALSE) if dataset_name == CM else ({}, {})
-    return _observed_and_true(lab.table(turned, dataset_name), FIRST, *shown)
+    return _observed_and_true(lab.table(inverted_popularity, dataset_name), FIRST, *shown)
 
 
 def fig_18(lab: Lab, dataset_name: str) -> Blocks:
@@ -248,7 +250,7 @@ def fig_18(lab: Lab, dataset_name: str) -> Blocks:
 
 
 def table_2(lab: Lab, dataset_name: str) -> Blocks:
-    """Set the sizes of the data beside those printed."""
+    """Show the sizes of the data beside the printed ones."""
     published = printed.SIZES.get(dataset_name, {})
     rows = [
         (what, published.get(what), number)
@@ -273,7 +275,7 @@ def fig_5(lab: Lab, dataset_name: str) -> Blocks:
 
 
 def _steepness(lab: Lab, dataset_name: str) -> list[Block]:
-    """Say where the printed share of pairs on which popularity is steeper than both may be from."""
+    """Explain the printed share of pairs on which popularity is steeper than both."""
     table = _percent(lab.table(steepness, dataset_name), ("both",))
     wide = table.pivot("popularity", index="ratings", values="both").with_columns(
         pl.col("ratings").str.replace("fold", "training part of fold ")
@@ -323,14 +325,14 @@ def fig_9(lab: Lab, dataset_name: str) -> Blocks:
             ("anti-P consistent", "anti-P"),
         )
     )
-    figure = bars(
+    figure = Chart(
         long,
         "case",
         "percent",
         by="of",
         up="item pairs (%)",
         title="Popularity and relevance: which metrics are consistent",
-    )
+    ).bars()
     published = {
         "observed P as the truth": 64.1,
         "observed anti-P as the truth": 42.1,
@@ -384,7 +386,7 @@ def fig_15(lab: Lab, dataset_name: str) -> Blocks:
     random_part(lab, dataset_name)
     table = lab.table(items, dataset_name).drop_nulls(["p_rel"]).head(MOST_ROWS)
     notes = [f"{table.height:,} items, liked from {threshold(lab, dataset_name):g}"]
-    figure = scatter(
+    figure = Chart(
         table,
         "p_train",
         "p_rel",
@@ -392,7 +394,8 @@ def fig_15(lab: Lab, dataset_name: str) -> Blocks:
         across="p(train|i)",
         up="p(rel|i)",
         notes=notes,
-    )
+        zero=False,
+    ).points()
     return [Picture(figure)]
 
 
@@ -400,7 +403,7 @@ def fig_15(lab: Lab, dataset_name: str) -> Blocks:
 
 
 def toy_figures(*places: str) -> Callable[[Lab, str], Blocks]:
-    """Return what sets the numbers of toys beside those printed."""
+    """Return the function that shows the numbers of toys beside the printed ones."""
 
     def draw(lab: Lab, _dataset_name: str) -> Blocks:
         table = lab.table(toys)

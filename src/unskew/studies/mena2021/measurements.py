@@ -1,4 +1,4 @@
-"""mena2021, what is measured: items and pairs of items, systems as observed and by the truth."""
+"""mena2021: items and pairs of items, systems as observed and by the truth."""
 
 from __future__ import annotations
 
@@ -147,12 +147,12 @@ def threshold(lab: Lab, dataset_name: str, rule: str = PUBLISHED) -> float:
 
 
 def is_survey(lab: Lab, dataset_name: str) -> bool:
-    """Tell whether random items were judged and a tag says which the user knew (CM100k)."""
+    """Return whether random items were judged and a tag says which the user knew (CM100k)."""
     return "familiar" in lab.data(dataset_name).ratings.tags
 
 
 def knows_truth(lab: Lab, dataset_name: str) -> bool:
-    """Tell whether there are judgments of random items."""
+    """Return whether there are judgments of random items."""
     return is_survey(lab, dataset_name) or lab.data(dataset_name).random is not None
 
 
@@ -397,7 +397,7 @@ def _means_of(scores_of_fold: Scores) -> Iterator[tuple[str, str, float]]:
 SKIPPED = ("nDCG", "MRR")
 """The metrics that leave out users without a list."""
 DRAWS = 500
-"""How often users are drawn for an interval."""
+"""The number of draws of users for an interval."""
 
 
 def _temporal_plan(lab: Lab, dataset_name: str, rule: str) -> Plan:
@@ -497,7 +497,7 @@ def _drawn_means(fold: Scores, metric: str, skip: bool, weights: F64) -> F64:
 
 
 @measurement("systems where popularity goes against relevance")
-def turned(lab: Lab, dataset_name: str) -> pl.DataFrame:
+def inverted_popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Deal the familiarity of items anew, most to what is liked least, and run again (8.5).
 
     On a survey. Without data: the built-in world `inverted`.

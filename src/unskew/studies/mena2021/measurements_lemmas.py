@@ -1,4 +1,4 @@
-"""mena2021, its theory: toy examples, truth tables of the lemmas, and worlds built for them."""
+"""mena2021: toy examples, truth tables of the lemmas, and worlds built for them."""
 
 from __future__ import annotations
 
@@ -359,7 +359,7 @@ def p_of_tau(tau: float, systems: int = 16) -> float:
 
 
 WORLDS = 5
-"""How many worlds of a kind are drawn."""
+"""The number of worlds of each kind."""
 
 
 def extent(lab: Lab, amount: str = "users") -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""mena2021, what its tables and figures print."""
+"""mena2021: the numbers that the paper prints."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from unskew.worlds.worlds import world
 
 
 def stand_in(seed: int) -> Dataset:
-    """Make a small shop, with ratings of random items."""
+    """Return a small shop, with ratings of random items."""
     shop = world("shop", users=150, items=120, ratings=2500, seed=seed)
     return replace(shop.dataset(random=0.1), name=STAND_IN)
 

@@ -1,4 +1,4 @@
-"""Facts of valcarce2018's data, split, systems and methods that need no comparison of metrics."""
+"""valcarce2018: checks of claims about its data, split, systems and tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ERRORS = {0.05: 0.001, 0.01: 0.00045}
 
 
 def table_2(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether users, items, ratings and density are as printed."""
+    """Return whether users, items, ratings and density are as printed."""
     row = lab.table(sizes, dataset_name).row(0, named=True)
     users, items, ratings, density, _ = TABLE_2[dataset_name]
     counts = (row["users"], row["items"], row["ratings"])
@@ -114,7 +114,7 @@ def significant_pairs(results: Results) -> MeasuredValue:
 
 
 def permutations_used(results: Results) -> MeasuredValue:
-    """Return the number of permutations that the spread of the p-values tells.
+    """Estimate the number of permutations from the spread of the p-values.
 
     Every pair was tested twice, as (a, b) and as (b, a), with other permutations: of B of them the
     two shares differ by a variance of 2 p (1 - p) / B. Metrics of one pair may share permutations,

@@ -1,4 +1,4 @@
-"""What valcarce2018 says of its results, asked of the released tables or of our own runs."""
+"""valcarce2018: checks of claims about metrics and cutoffs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from unskew.studies.valcarce2018.measurements import (
     DEPTH,
     ReleasedResults,
     Results,
-    apart,
     designs,
     gains,
     ideal,
@@ -27,6 +26,7 @@ from unskew.studies.valcarce2018.measurements import (
     powers,
     scores,
     sparsity,
+    unordered_pairs,
 )
 from unskew.studies.valcarce2018.printed import (
     CUTOFFS,
@@ -42,7 +42,7 @@ from unskew.studies.valcarce2018.printed import (
 
 
 class Source(TypedDict, total=False):
-    """Where numbers come from, by the names that `Measured` has for it."""
+    """The note and the kind of evidence of values that are partly printed ones."""
 
     note: str
     evidence_kind: str
@@ -74,12 +74,14 @@ def figure_5(name: str) -> Check:
 
 def least_of_ndcg(results: Results) -> MeasuredValue:
     """Return the smallest τ between cutoffs of nDCG."""
-    return _least(apart(results.taus(cutoffs("nDCG"))))
+    return _least(unordered_pairs(results.taus(cutoffs("nDCG"))))
 
 
 def least_of_cutoffs(results: Results) -> MeasuredValue:
     """Return the smallest τ between two cutoffs of a metric."""
-    smallest = {family: _least(apart(results.taus(cutoffs(family)))) for family in FAMILIES}
+    smallest = {
+        family: _least(unordered_pairs(results.taus(cutoffs(family)))) for family in FAMILIES
+    }
     least = min(smallest.values(), key=lambda one: one.value)
     text = "; ".join(f"{family} {one}" for family, one in smallest.items())
     return MeasuredValue(least.value, least.low, least.high, text=text)
@@ -88,7 +90,8 @@ def least_of_cutoffs(results: Results) -> MeasuredValue:
 def above_085(results: Results) -> MeasuredValue:
     """Return the share of τ between cutoffs above 0.85, of the metric with the smallest share."""
     shares = {
-        family: _share_above(apart(results.taus(cutoffs(family))), 0.85) for family in FAMILIES
+        family: _share_above(unordered_pairs(results.taus(cutoffs(family))), 0.85)
+        for family in FAMILIES
     }
     return MeasuredValue(min(shares.values()), text=_listed(shares))
 
@@ -97,7 +100,7 @@ def deep_above_09(several: Sequence[Results]) -> MeasuredValue:
     """Return the share of τ above 0.9 between cutoffs above 20, over metrics and data sets."""
     deep = [f"@{k}" for k in CUTOFFS if k > 20]
     pairs = [
-        apart(results.taus(cutoffs(family))).filter(
+        unordered_pairs(results.taus(cutoffs(family))).filter(
             pl.col("a").is_in(deep) & pl.col("b").is_in(deep)
         )
         for results in several
@@ -121,7 +124,7 @@ def taus_by_set(lab: Lab, names: Sequence[str]) -> tuple[dict[str, pl.DataFrame]
         except MissingDataError:
             taus = as_pairs(FIGURE_5[name], list(SEVEN))
             printed.append(SETS[name])
-        by_title[SETS[name]] = apart(taus)
+        by_title[SETS[name]] = unordered_pairs(taus)
     return by_title, _source(printed, "Fig. 5")
 
 
@@ -175,13 +178,15 @@ def mrr_outlier_of(names: Sequence[str]) -> Check:
 
 def map_and_ndcg(results: Results) -> MeasuredValue:
     """Return τ between MAP and nDCG."""
-    row = apart(results.taus(SEVEN)).filter((pl.col("a") == "MAP") & (pl.col("b") == "nDCG"))
+    row = unordered_pairs(results.taus(SEVEN)).filter(
+        (pl.col("a") == "MAP") & (pl.col("b") == "nDCG")
+    )
     return _measured(row.row(0, named=True))
 
 
 def mrr_is_the_outlier(results: Results) -> MeasuredValue:
-    """Tell whether MRR has the lowest mean τ with the other metrics."""
-    means = _mean_with_others(apart(results.taus(SEVEN)))
+    """Return whether MRR has the lowest mean τ with the other metrics."""
+    means = _mean_with_others(unordered_pairs(results.taus(SEVEN)))
     return MeasuredValue(_last(means) == "MRR", text=_listed(means, 3))
 
 
@@ -200,7 +205,7 @@ def deeper_under_popularity(results: Results) -> MeasuredValue:
 
 
 def both_deeper(lab: Lab, _dataset_name: str) -> MeasuredValue:
-    """Do the same on the released results of the two other data sets; return the smaller."""
+    """Return the smaller such correlation in the released results of the two other data sets."""
     correlations = [
         deeper_under_popularity(ReleasedResults(lab, name))
         for name in ("librarything", "beeradvocate")
@@ -227,7 +232,7 @@ def half_the_test_set(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def most_robust_to_sparsity(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether P and nDCG are the two metrics most robust to sparsity."""
+    """Return whether P and nDCG are the two metrics most robust to sparsity."""
     means = _sorted(mean_taus(lab.table(sparsity, dataset_name), SEVEN))
     first, second = list(means)[:2]
     note = f"{first} and {second} are the most robust."
@@ -245,7 +250,7 @@ def place_from_the_end(metric: str) -> Check:
 
 
 def p_best_mrr_worst(results: Results) -> MeasuredValue:
-    """Tell whether P is the most robust to popularity and MRR the least."""
+    """Return whether P is the most robust to popularity and MRR the least."""
     means = _sorted(mean_taus(results.popularity, SEVEN))
     order = list(means)
     right = order[0] == "P" and order[-1] == "MRR"
@@ -254,7 +259,7 @@ def p_best_mrr_worst(results: Results) -> MeasuredValue:
 
 
 def p_best_mrr_worst_overall(lab: Lab, _dataset_name: str) -> MeasuredValue:
-    """Tell the same of the mean over MovieLens 1M and LibraryThing.
+    """Return the same of the mean over MovieLens 1M and LibraryThing.
 
     The paper draws no conclusion from BeerAdvocate.
     """
@@ -268,7 +273,7 @@ def p_best_mrr_worst_overall(lab: Lab, _dataset_name: str) -> MeasuredValue:
 
 
 def collapse(results: Results) -> MeasuredValue:
-    """Tell whether τ is below 0.5 once 1 % of the items are gone, and below 0 later."""
+    """Return whether τ is below 0.5 once 1 % of the items are gone, and below 0 later."""
     part = results.popularity.filter(pl.col("metric").is_in(list(SEVEN.values())))
     first = part.filter((pl.col("share") - 0.99).abs() < 1e-9)["tau"]
     least = _number(part["tau"].min())
@@ -308,7 +313,7 @@ def deeper_power(results: Results) -> MeasuredValue:
 
 
 def deeper_power_everywhere(lab: Lab, _dataset_name: str) -> MeasuredValue:
-    """Do the same for four metrics on three data sets; return the largest ratio."""
+    """Return the largest such ratio, of four metrics on three data sets."""
     ratios = {
         f"{family} {SETS[name]}": _ratio(
             powers(ReleasedResults(lab, name).pvalues, cutoffs(family))
@@ -334,7 +339,7 @@ def power_by_set(lab: Lab) -> tuple[dict[str, dict[str, float]], Source]:
 
 
 def ndcg_then_p(lab: Lab, _dataset_name: str) -> MeasuredValue:
-    """Tell whether nDCG has the best mean place by DP over the data sets, and P the next."""
+    """Return whether nDCG has the best mean place by DP over the data sets, and P the next."""
     by_title, source = power_by_set(lab)
     places = {
         name: np.mean([_place(powers, name) for powers in by_title.values()]) for name in SEVEN
@@ -352,7 +357,7 @@ def bpref_among_the_worst(lab: Lab, _dataset_name: str) -> MeasuredValue:
 
 
 def ndcg_and_p_first(results: Results) -> MeasuredValue:
-    """Tell whether nDCG and P have the smallest DP."""
+    """Return whether nDCG and P have the smallest DP."""
     by_metric = _sorted(powers(results.pvalues, SEVEN), falling=False)
     right = set(list(by_metric)[:2]) == {"nDCG", "P"}
     hard = results.pvalues.sort("ndcg", descending=True).select("a", "b", "ndcg").head(3)
@@ -377,7 +382,7 @@ def _once(results: Results) -> str:
 
 
 def within_0_and_1(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Tell whether every value of every user, system and metric lies between 0 and 1."""
+    """Return whether every value of every user, system and metric lies between 0 and 1."""
     table = lab.table(scores, dataset_name)
     least, most = _number(table["least"].min()), _number(table["most"].max())
     right = least >= 0 and most <= 1 + 1e-9
@@ -496,7 +501,7 @@ def _listed(values: Mapping[str, float], digits: int = 2) -> str:
 
 
 def _source(titles: Sequence[str], place: str) -> Source:
-    """Return what to say of data sets of which only the printed values are at hand."""
+    """Return a note on the data sets of which only printed values are there."""
     if not titles:
         return {}
     return {"note": f"{' and '.join(titles)}: from {place} as printed.", "evidence_kind": PRINTED}

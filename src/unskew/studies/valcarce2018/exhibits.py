@@ -1,4 +1,4 @@
-"""Tables and figures of valcarce2018: from the released results, and from our runs."""
+"""valcarce2018: its tables and figures again, from released results and from our systems."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from unskew.report.charts import Figure
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
 from unskew.stats.discrimination import discriminative_power
-from unskew.studies import charts
+from unskew.studies.charts import Chart
 from unskew.studies.lab import Lab, MissingDataError
 from unskew.studies.paper import Exhibit
 from unskew.studies.valcarce2018.measurements import (
     OurResults,
     ReleasedResults,
     Results,
-    apart,
     needs_depth,
     powers,
     pvalues_file,
     results_file,
     sizes,
     sparsity,
+    unordered_pairs,
 )
 from unskew.studies.valcarce2018.printed import (
     FIGURE_1,
@@ -91,7 +91,7 @@ def _taus(
         parts.append(as_pairs(printed, list(columns)).with_columns(panel=pl.lit(PRINTED)))
     frame = pl.concat(parts)
     blocks: list[Block] = [
-        Picture(charts.matrix(frame, "a", "b", "tau", title=title, panel="panel", columns=1))
+        Picture(Chart(frame, "b", "a", title=title, panel="panel", columns=1).matrix("tau"))
     ]
     if printed is not None:
         both = taus.join(as_pairs(printed, list(columns)), on=["a", "b"], suffix="_printed")
@@ -99,7 +99,7 @@ def _taus(
         same = int((gap <= 0.005 + 1e-9).sum())
         blocks.append(Words(f"{same} of {both.height} values are as printed to two decimals."))
     if taus["low"].drop_nulls().len():
-        table = apart(taus).sort("tau").head(5)
+        table = unordered_pairs(taus).sort("tau").head(5)
         blocks.append(Table("The smallest τ, with intervals over users (95 %)", table))
     return blocks
 
@@ -115,7 +115,7 @@ def _curve(table: pl.DataFrame, columns: Mapping[str, str], title: str, across: 
     )
     order = pl.DataFrame({"metric": list(columns), "place": range(len(columns))})
     frame = frame.join(order, on="metric").sort("place", "removed").drop("place")
-    return charts.lines(
+    return Chart(
         frame,
         "removed",
         "tau",
@@ -124,7 +124,7 @@ def _curve(table: pl.DataFrame, columns: Mapping[str, str], title: str, across: 
         across=across,
         up="τ with the full test set",
         zero=False,
-    )
+    ).lines()
 
 
 def _robustness(
@@ -149,7 +149,7 @@ def _power(results: Results, columns: Mapping[str, str], title: str) -> list[Blo
     curves = power.curves()
     last = curves.filter(pl.col("p") >= CURVE)["rank"].max() or curves["rank"].max()
     curves = curves.filter(pl.col("rank") <= last)
-    figure = charts.lines(
+    figure = Chart(
         curves,
         "rank",
         "p",
@@ -158,7 +158,7 @@ def _power(results: Results, columns: Mapping[str, str], title: str) -> list[Blo
         up="p",
         across="pairs, the largest p first",
         notes=power.footer(),
-    )
+    ).lines()
     once = (
         discriminative_power(chosen).table().select("metric", pl.col("DP").alias("DP as defined"))
     )
@@ -239,14 +239,14 @@ def _released(letter: str, name: str) -> tuple[Exhibit, ...]:
             place=f"Fig. 8{letter}",
             title=f"discriminative power of metrics, {of}",
             shows=FIG_8,
-            draw=_on_released(lambda e: _power(e, SEVEN, "p-values by metric"), name),
+            draw=_on_released(lambda results: _power(results, SEVEN, "p-values by metric"), name),
             files=pvalues,
         ),
         Exhibit(
             place="Table 3",
             title=f"DP, {of}",
             shows=TAB_3,
-            draw=_on_released(lambda e: _table_3(e, "released p-values", name), name),
+            draw=_on_released(lambda results: _table_3(results, "released p-values", name), name),
             files=pvalues,
         ),
     )
@@ -286,7 +286,9 @@ EXHIBITS = (
         title="cutoffs of nDCG, released",
         shows=FIG_1,
         draw=_on_released(
-            lambda e: _taus(e, "released scores", NDCG, FIGURE_1, "τ between cutoffs of nDCG")
+            lambda results: _taus(
+                results, "released scores", NDCG, FIGURE_1, "τ between cutoffs of nDCG"
+            )
         ),
         files=RESULTS,
     ),
@@ -322,14 +324,16 @@ EXHIBITS = (
         place="Fig. 4",
         title="discriminative power of cutoffs, released",
         shows=FIG_4,
-        draw=_on_released(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG")),
+        draw=_on_released(lambda results: _power(results, NDCG, "p-values by cutoff of nDCG")),
         files=PVALUES,
     ),
     Exhibit(
         place="Fig. 4",
         title="discriminative power of cutoffs, our systems",
         shows=FIG_4,
-        draw=_on_ours(lambda e: _power(e, NDCG, "p-values by cutoff of nDCG"), deep=True),
+        draw=_on_ours(
+            lambda results: _power(results, NDCG, "p-values by cutoff of nDCG"), deep=True
+        ),
         data=DATA,
     ),
     *(one for letter, name in zip("abc", SETS, strict=True) for one in _released(letter, name)),
@@ -358,14 +362,14 @@ EXHIBITS = (
         place="Fig. 8",
         title="discriminative power of metrics, our systems",
         shows=FIG_8,
-        draw=_on_ours(lambda e: _power(e, SEVEN, "p-values by metric")),
+        draw=_on_ours(lambda results: _power(results, SEVEN, "p-values by metric")),
         data=DATA,
     ),
     Exhibit(
         place="Table 3",
         title="DP, our systems",
         shows=TAB_3,
-        draw=_on_ours(lambda own: _table_3(own, "our systems", own.dataset_name)),
+        draw=_on_ours(lambda ours: _table_3(ours, "our systems", ours.dataset_name)),
         data=DATA,
     ),
 )

@@ -32,10 +32,10 @@ from unskew.studies.valcarce2018.printed import COLUMNS, CUTOFFS, FAMILIES, SEVE
 from unskew.targets.designs import AllItems, OneRelevant, Targets, TestItems, TestTargets
 
 DEPTH = 100
-"""How many items each system recommends."""
+"""The number of items that each system recommends."""
 LIKED = 4.0
 AUTHORS = "valcarce_test"
-"""The tag of the authors' own split, where a file has it."""
+"""The tag of the authors' split, where a file has it."""
 DESIGNS: dict[str, Targets] = {
     "TestItems": TestItems(),
     "AllItems": AllItems(),
@@ -129,7 +129,7 @@ def pvalues_file(name: str) -> str:
 
 
 def split_of(lab: Lab, dataset_name: str) -> Split:
-    """Return the authors' split where the data tell it, else one of the same kind."""
+    """Return the authors' split where the data have it, else one of the same kind."""
 
     def make() -> Split:
         ratings = lab.data(dataset_name).ratings
@@ -140,7 +140,7 @@ def split_of(lab: Lab, dataset_name: str) -> Split:
 
 
 def authors_split(lab: Lab, dataset_name: str) -> Split:
-    """Return the authors' own split; MissingDataError where the data do not tell it."""
+    """Return the authors' split; MissingDataError where the data do not have it."""
     if AUTHORS not in lab.data(dataset_name).ratings.tags:
         raise MissingDataError(
             f"needs the authors' split: a column {AUTHORS} in the file of {dataset_name}"
@@ -164,7 +164,7 @@ def relevance(lab: Lab, dataset_name: str) -> Relevance:
 def runs(lab: Lab, dataset_name: str) -> dict[str, Run]:
     """Return what each system recommends: trained and ranked once, then from the store.
 
-    A system that cannot be trained on these data is left out, and the lab tells why.
+    A system that cannot be trained on these data is left out; the lab keeps the reason.
     """
     lists = {}
     for name in preset("valcarce2018"):
@@ -296,7 +296,7 @@ def correlations(lab: Lab, dataset_name: str) -> pl.DataFrame:
 
 @measurement("Figs. 2 and 6: robustness to sparsity")
 def sparsity(lab: Lab, dataset_name: str) -> pl.DataFrame:
-    """Take test ratings away at random; τ with the full test set, per metric and share."""
+    """Return test ratings away at random; τ with the full test set, per metric and share."""
     with quietly():
         result = robustness(
             split_of(lab, dataset_name).test,
@@ -312,7 +312,7 @@ def sparsity(lab: Lab, dataset_name: str) -> pl.DataFrame:
 
 @measurement("Figs. 3 and 7: robustness to popularity")
 def popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
-    """Take the most popular items out of the test set; τ with the full one."""
+    """Return the most popular items out of the test set; τ with the full one."""
     split = split_of(lab, dataset_name)
     with quietly():
         result = robustness(
@@ -388,7 +388,7 @@ def ideal(lab: Lab, dataset_name: str) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class OurResults:
-    """What our runs of the systems give on one data set."""
+    """The results of our systems on one data set."""
 
     lab: Lab
     dataset_name: str
@@ -421,11 +421,11 @@ class OurResults:
 Results = ReleasedResults | OurResults
 
 
-# What both kinds of evidence are asked
+# Parts that both kinds of results share
 
 
-def apart(taus: pl.DataFrame) -> pl.DataFrame:
-    """Return each unordered pair once, without those of a thing with itself."""
+def unordered_pairs(taus: pl.DataFrame) -> pl.DataFrame:
+    """Return each pair once, without those of a metric with itself."""
     names = taus["a"].unique(maintain_order=True).to_list()
     pairs = pl.DataFrame(list(combinations(names, 2)), schema=["a", "b"], orient="row")
     return pairs.join(taus, on=["a", "b"], maintain_order="left")
@@ -453,7 +453,7 @@ def powers(
 
 
 def needs_depth(lab: Lab, dataset_name: str) -> None:
-    """Refuse data whose lists are shorter than the cutoffs that are compared."""
+    """Raise an error if lists are shorter than the deepest cutoff."""
     longest = max(int(run.depth.max(initial=0)) for run in runs(lab, dataset_name).values())
     if longest < CUTOFFS[-1]:
         raise UndefinedError(

@@ -1,4 +1,4 @@
-"""Numbers that valcarce2018 prints, and the names of its metrics."""
+"""valcarce2018: the numbers that the paper prints, and the names of its metrics."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from unskew.worlds.worlds import world
 
 
 def stand_in(seed: int) -> Dataset:
-    """Make a small shop, with more items than a list holds."""
+    """Return a small shop, with more items than a list holds."""
     shop = world("shop", users=300, items=250, seed=seed)
     return Dataset(STAND_IN, shop.ratings, scale=shop.scale, liked=shop.liked)
 
