@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
-from unskew.data import readers
+from unskew.data import tables
 from unskew.data.ratings import Ids, write_trec
 from unskew.engine.files import write_table
 from unskew.engine.threads import map_blocks
@@ -214,10 +214,10 @@ def read_run(
     table = _table(source, format, isinstance(user, int) and isinstance(item, int))
     frame = table.frame
     names: dict[str, Any] = {
-        "user": table.need("user", readers.USER, user),
-        "item": table.need("item", readers.ITEM, item),
-        "rank": table.pick("rank", readers.RANK, rank),
-        "score": table.pick("score", readers.SCORE, score),
+        "user": table.need("user", tables.USER, user),
+        "item": table.need("item", tables.ITEM, item),
+        "rank": table.pick("rank", tables.RANK, rank),
+        "score": table.pick("score", tables.SCORE, score),
     }
     if frame.height == 0:
         raise DataError(f"{table.source}: there are no rows")
@@ -232,7 +232,7 @@ def read_run(
         )
     ranks = None if names["rank"] is None else _ranks(table, names["rank"])
     scores = (
-        None if names["score"] is None else readers.number_column(table, names["score"], "scores")
+        None if names["score"] is None else tables.number_column(table, names["score"], "scores")
     )
     notes = [
         f"{table.source}: {table.format}, {frame.height:,} rows; "
@@ -249,7 +249,7 @@ def read_run(
         lambda: Ids.group(frame[names["user"]], likely_users),
         lambda: Ids.number(frame[names["item"]], likely_items),
     ]
-    with readers.naming(table.source):
+    with tables.naming(table.source):
         (users, start, order), (items, i) = map_blocks(lambda do: do(), work, size=frame.height)
     values = None if scores is None else scores.cast(pl.Float64).to_numpy()
     rough = _Rows(users, items, start, i, ranks, values)
@@ -403,9 +403,9 @@ def are_ranks(column: pl.Series) -> bool:
     return not len(column) or max(map(abs, ends)) < _TOO_LARGE
 
 
-def _ranks(table: readers.Table, name: str) -> I64:
+def _ranks(table: tables.Table, name: str) -> I64:
     """Return a rank column as whole numbers; refuse what is none."""
-    column = readers.number_column(table, name, "ranks")
+    column = tables.number_column(table, name, "ranks")
     if column.dtype.is_integer() and not column.null_count() and are_ranks(column):
         return (column if column.dtype == pl.Int64 else column.cast(pl.Int64)).to_numpy()
     values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
@@ -423,7 +423,7 @@ def _ranks(table: readers.Table, name: str) -> I64:
 
 
 def _without_nan(
-    table: readers.Table, frame: pl.DataFrame, scores: pl.Series, ranks: I64 | None, nan: str
+    table: tables.Table, frame: pl.DataFrame, scores: pl.Series, ranks: I64 | None, nan: str
 ) -> tuple[pl.DataFrame, pl.Series, I64 | None, list[str]]:
     """Refuse, or drop, rows whose score is NaN or missing."""
     floats = scores.cast(pl.Float64)
@@ -443,7 +443,7 @@ def _without_nan(
     return frame.filter(keep), floats.filter(keep), kept, [note]
 
 
-def _explode(table: readers.Table, names: dict[str, Any]) -> tuple[pl.DataFrame, dict[str, Any]]:
+def _explode(table: tables.Table, names: dict[str, Any]) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Turn a row per user with a list of items into a row per item."""
     nested = [
         name
@@ -462,11 +462,11 @@ def _explode(table: readers.Table, names: dict[str, Any]) -> tuple[pl.DataFrame,
     return frame, {**names, "rank": None, "score": score}
 
 
-def _table(source: object, kind: str | None, by_number: bool) -> readers.Table:
+def _table(source: object, kind: str | None, by_number: bool) -> tables.Table:
     """Read a run's rows; mappings from user to list become rows too."""
     if isinstance(source, Mapping) and not _is_columns(source):
         return _from_lists(source)
-    table = readers.read_table(source, format=kind)
+    table = tables.read_table(source, format=kind)
     if table.format == "trec":
         if table.frame.width != 6:
             raise DataError(
@@ -482,19 +482,17 @@ def _table(source: object, kind: str | None, by_number: bool) -> readers.Table:
             if table.frame.width == 3
             else ("user", "item", "rank", "score")
         )
-        return readers.name_columns(table, names)
+        return tables.name_columns(table, names)
     return table
 
 
 def _is_columns(source: Mapping[Any, Any]) -> bool:
     """Tell a mapping of columns from a mapping of users: columns have the names of columns."""
-    names = [readers.plain_name(str(name)) for name in source]
-    return any(name in readers.USER for name in names) and any(
-        name in readers.ITEM for name in names
-    )
+    names = [tables.plain_name(str(name)) for name in source]
+    return any(name in tables.USER for name in names) and any(name in tables.ITEM for name in names)
 
 
-def _from_lists(source: Mapping[Any, Any]) -> readers.Table:
+def _from_lists(source: Mapping[Any, Any]) -> tables.Table:
     scored = [isinstance(items, Mapping) for items in source.values()]
     if any(scored) != all(scored):
         raise DataError("lists must all be of one kind: items in order, or items with scores")
@@ -510,12 +508,12 @@ def _from_lists(source: Mapping[Any, Any]) -> readers.Table:
     name = "score" if scored and all(scored) else "rank"
     frame = pl.DataFrame(
         [
-            readers.as_column("user", user),
-            readers.as_column("item", item),
-            readers.as_column(name, third),
+            tables.as_column("user", user),
+            tables.as_column("item", item),
+            tables.as_column(name, third),
         ]
     )
-    return readers.Table(frame, "lists", format="mapping")
+    return tables.Table(frame, "lists", format="mapping")
 
 
 def system_name(path: str | os.PathLike[str]) -> str:

@@ -24,9 +24,10 @@ from shared import ROOT
 from shared.real_data import real_data
 from unskew.cli import app
 from unskew.data import catalog, download, released
-from unskew.data.catalog import DATASETS, get, load
+from unskew.data.catalog import get, load
 from unskew.data.collection import read_qrels
 from unskew.data.dataset import Dataset
+from unskew.data.entries import DATASETS
 from unskew.data.formats import OVERLAP, Parts
 from unskew.data.overview import summary
 from unskew.data.readers import read_ratings

@@ -13,7 +13,7 @@ from shared import ROOT
 from unskew.auditing.citations import PAPERS
 from unskew.cli import app
 from unskew.data import released
-from unskew.data.catalog import DATASETS
+from unskew.data.entries import DATASETS
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.report.document import Words
 from unskew.report.tables import Table

@@ -107,7 +107,7 @@ def command(
 
 def _groups(by: str) -> Any:
     """Return the name of what strata go by, or the table of groups in a file."""
-    from unskew.data.readers import read_table
+    from unskew.data.tables import read_table
     from unskew.unbiased.divisions import BY
 
     if by in BY:

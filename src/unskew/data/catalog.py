@@ -2,353 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
 from unskew.checks import checked
-from unskew.data import download, formats, released
+from unskew.data import download, released
 from unskew.data.dataset import Dataset
+from unskew.data.entries import DATASETS, Entry, keywords
 from unskew.data.formats import Parts
 from unskew.data.ratings import Ratings
-from unskew.data.readers import read_ratings, read_table
+from unskew.data.readers import read_ratings
+from unskew.data.tables import read_table
 from unskew.engine.files import temporary_folder
 from unskew.errors import DataError, SettingError, Spelling, UnknownName, unknown_name
 
 VARIABLE = "UNSKEW_DATA"
 # Options that are about both parts, whichever files they come from.
 RULES = ("overlap", "common")
-
-GROUPLENS = "research use; no redistribution, no commercial use without permission (GroupLens)"
-KUAISHOU = "CC BY-SA 4.0"
-_MOVIELENS = "https://files.grouplens.org/datasets/movielens"
-_KUAIRAND = "https://zenodo.org/records/10439422"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A named data set."""
-
-    name: str
-    title: str
-    published: str
-    """Users x items x ratings, as its authors give them."""
-    licence: str
-    address: str
-    """The official page."""
-    reader: Callable[..., Parts]
-    files: tuple[str, ...]
-    """The files that must be there: patterns, `|` between alternatives."""
-    scale: tuple[float, float] | None = None
-    liked: float | None = None
-    """The smallest rating that is liked, as the papers take it; None where they do not say."""
-    random: str = ""
-    """Its part of randomly chosen items."""
-    rules: tuple[str, ...] = ()
-    """Which of the rules about both parts apply."""
-    archive: str | None = None
-    """What is downloaded; None where a person has to ask for it or to convert it."""
-    size: int | None = None
-    """Bytes of the archive; None = not known."""
-    checksum: str | None = None
-    """As officially published; None = not known."""
-    folders: tuple[str, ...] = ()
-    """Further names under which its folder may lie in the data folder."""
-    by_hand: str = ""
-    """What to do where nothing can be downloaded."""
-
-    @property
-    def size_of_ratings(self) -> tuple[int | None, int | None, int | None]:
-        """Users, items and ratings, as its authors count them; None where they give no number."""
-        words = (re.sub(r"[^\d.]", "", part.split("(")[0]) for part in self.published.split(" x "))
-        users, items, ratings = (int(word) if word.isdigit() else None for word in words)
-        return users, items, ratings
-
-    @property
-    def source(self) -> str:
-        """Where and how to get it, and its licence."""
-        how = self.by_hand if self.archive is None else f"unskew data get {self.name}"
-        return f"from {self.address} ({how}); licence: {self.licence}"
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The options that `load` takes for it."""
-        return (*_keywords(self.reader), *self.rules)
-
-
-def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
-    parameters = inspect.signature(function).parameters.values()
-    return tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY)
-
-
-def _movielens(
-    name: str,
-    title: str,
-    published: str,
-    *,
-    file: str = "ratings.csv",
-    low: float = 0.5,
-    **more: Any,
-) -> Entry:
-    return Entry(
-        name,
-        f"MovieLens {title}",
-        published,
-        GROUPLENS,
-        "https://grouplens.org/datasets/movielens",
-        formats.movielens,
-        (file,),
-        (low, 5.0),
-        4.0,
-        archive=f"{_MOVIELENS}/{name}.zip",
-        **more,
-    )
-
-
-_ENTRIES = (
-    _movielens(
-        "ml-100k",
-        "100K",
-        "943 x 1,682 x 100,000",
-        file="u.data",
-        low=1.0,
-        checksum="md5:0e33842e24a9c977be4e0107933c0723",
-    ),
-    _movielens(
-        "ml-1m",
-        "1M",
-        "6,040 x 3,706 x 1,000,209",
-        file="ratings.dat",
-        low=1.0,
-        checksum="md5:c4d9eecfca2ab87c1945afe126590906",
-    ),
-    _movielens(
-        "ml-10m",
-        "10M",
-        "71,567 x 10,681 x 10,000,054",
-        file="ratings.dat",
-        size=65_566_137,
-        checksum="md5:ce571fd55effeba0271552578f2648bd",
-        folders=("ml-10M100K",),
-    ),
-    _movielens(
-        "ml-20m",
-        "20M",
-        "138,493 x 27,278 x 20,000,263",
-        size=198_702_078,
-        checksum="md5:cd245b17a1ae2cc31bb14903e1204af3",
-    ),
-    _movielens(
-        "ml-25m",
-        "25M",
-        "162,541 x 62,423 x 25,000,095",
-        size=261_978_986,
-        checksum="md5:6b51fb2759a8657d3bfcbfc42b592ada",
-    ),
-    _movielens(
-        "ml-32m",
-        "32M",
-        "200,948 x 87,585 x 32,000,204",
-        size=238_950_008,
-        checksum="md5:d472be332d4daa821edc399621853b57",
-    ),
-    _movielens("ml-latest-small", "latest small (changes over time)", "610 x 9,742 x 100,836"),
-    Entry(
-        "netflix",
-        "Netflix Prize",
-        "480,189 x 17,770 x 100,480,507",
-        "research use; no redistribution, no commercial use (Netflix)",
-        "https://www.netflixprize.com",
-        formats.netflix,
-        ("combined_data_*.txt|mv_*.txt",),
-        (1.0, 5.0),
-        4.0,
-        folders=("netflix-prize-data", "training_set"),
-        by_hand="Netflix offers the data no longer: who has them puts combined_data_1.txt to "
-        "combined_data_4.txt (or the files mv_*.txt) there",
-    ),
-    Entry(
-        "coat",
-        "Coat Shopping",
-        "290 x 300 x 6,960",
-        "not stated; cite its authors",
-        "https://www.cs.cornell.edu/~schnabts/mnar/",
-        formats.coat,
-        ("train.ascii", "test.ascii"),
-        (1.0, 5.0),
-        4.0,
-        random="4,640",
-        rules=("overlap",),
-        archive="https://www.cs.cornell.edu/~schnabts/mnar/coat.zip",
-    ),
-    Entry(
-        "yahoo-r3",
-        "Yahoo! R3 (Webscope)",
-        "15,400 x 1,000 x 311,704",
-        "approved non-commercial research after a signed agreement; no redistribution (Yahoo!)",
-        "https://webscope.sandbox.yahoo.com/catalog.php?datatype=r",
-        formats.yahoo_r3,
-        ("ydata-ymusic-rating-study-v1_0-train.txt", "ydata-ymusic-rating-study-v1_0-test.txt"),
-        (1.0, 5.0),
-        4.0,
-        random="54,000",
-        rules=("overlap", "common"),
-        folders=("Webscope_R3",),
-        by_hand="ask for 'R3' with the form on that page, then put "
-        "ydata-ymusic-rating-study-v1_0-train.txt and …-test.txt there",
-    ),
-    Entry(
-        "cm100k",
-        "CM100k (crowd-sourced music)",
-        "1,054 x 1,084 x 103,584",
-        "not stated; cite its authors",
-        "https://github.com/ir-uam/SIGIR2018",
-        formats.cm100k,
-        ("ratings.txt|data.txt",),
-        (1.0, 4.0),
-        3.0,
-        random="all",
-        rules=("overlap",),
-        by_hand="download datasets/cm100k/data.txt of its repository and put it there",
-    ),
-    Entry(
-        "kuairec",
-        "KuaiRec 2.0",
-        "7,176 x 10,728 x 12,530,806",
-        KUAISHOU,
-        "https://kuairec.com",
-        formats.kuairec,
-        ("big_matrix.csv", "small_matrix.csv"),
-        None,
-        2.0,
-        random="4,676,570",
-        rules=("overlap",),
-        archive="https://zenodo.org/records/18164998/files/KuaiRec.zip",
-        size=431_964_858,
-        checksum="md5:261550d472c48eff4990fb13c0e5bcf7",
-        folders=("KuaiRec 2.0", "KuaiRec"),
-    ),
-    Entry(
-        "kuairand-pure",
-        "KuaiRand-Pure",
-        "27,285 x 7,551 x 1,436,609",
-        KUAISHOU,
-        "https://kuairand.com",
-        formats.kuairand,
-        ("log_standard_*.csv", "log_random_*.csv"),
-        (0.0, 1.0),
-        1.0,
-        random="1,186,059",
-        rules=("overlap",),
-        archive=f"{_KUAIRAND}/files/KuaiRand-Pure.tar.gz",
-        checksum="md5:0820331067a3784d9691136f772b35a7",
-        folders=("KuaiRand-Pure",),
-    ),
-    Entry(
-        "kuairand-1k",
-        "KuaiRand-1K",
-        "1,000 x 4,369,953 x 11,713,045",
-        KUAISHOU,
-        "https://kuairand.com",
-        formats.kuairand,
-        ("log_standard_*.csv", "log_random_*.csv"),
-        (0.0, 1.0),
-        1.0,
-        random="43,028",
-        rules=("overlap",),
-        archive=f"{_KUAIRAND}/files/KuaiRand-1K.tar.gz",
-        size=1_135_436_720,
-        checksum="md5:6b0b9c8222d67fcd4c676218edca3f1f",
-        folders=("KuaiRand-1K",),
-    ),
-    Entry(
-        "lastfm-1k",
-        "Last.fm 1K (plays, with times)",
-        "992 x 176,948 x 19,150,868 plays",
-        "non-commercial use, with permission of Last.fm",
-        "http://ocelma.net/MusicRecommendationDataset/lastfm-1K.html",
-        formats.lastfm_1k,
-        ("userid-timestamp-artid-artname-traid-traname.tsv",),
-        None,
-        3.0,
-        archive="https://mtg.upf.edu/static/datasets/last.fm/lastfm-dataset-1K.tar.gz",
-        folders=("lastfm-dataset-1K",),
-    ),
-    Entry(
-        "librarything",
-        "LibraryThing",
-        "7,279 x 37,232 x 749,401",
-        "not stated; cite its authors",
-        "http://www.macle.nl/tud/LT",
-        formats.librarything,
-        ("UI2.txt|reviews.txt",),
-        (0.5, 5.0),
-        4.0,
-        folders=("LT", "lthing_data"),
-        by_hand="download it on that page and put its UI2.txt there",
-    ),
-    Entry(
-        "beeradvocate",
-        "BeerAdvocate",
-        "33,388 x 66,055 x 1,586,614 reviews",
-        "not stated; research use, cite its authors",
-        "https://cseweb.ucsd.edu/~jmcauley/datasets.html#multi_aspect",
-        formats.beeradvocate,
-        (
-            "beeradvocate.json.gz|beeradvocate.json|beeradvocate.txt.gz|beeradvocate.txt|"
-            "beer_reviews.csv",
-        ),
-        (0.0, 5.0),
-        4.0,
-        archive="https://mcauleylab.ucsd.edu/public_datasets/data/beer/beeradvocate.json.gz",
-    ),
-    Entry(
-        "jester",
-        "Jester, dataset 1",
-        "73,421 x 100 x 4.1 million",
-        "research use with citation (Goldberg et al.)",
-        "https://eigentaste.berkeley.edu/dataset/",
-        formats.jester,
-        ("jester-data-*.csv",),
-        (-10.0, 10.0),
-        by_hand="its files are Excel files: download them on that page and save each as CSV, "
-        "without a header line, as jester-data-1.csv, jester-data-2.csv, jester-data-3.csv",
-    ),
-    Entry(
-        "jester-2",
-        "Jester, dataset 2",
-        "59,132 x 150 x 1.7 million",
-        "research use with citation (Goldberg et al.)",
-        "https://eigentaste.berkeley.edu/dataset/archive/",
-        formats.jester2,
-        ("jester_ratings.dat",),
-        (-10.0, 10.0),
-        archive="https://eigentaste.berkeley.edu/dataset/jester_dataset_2.zip",
-        folders=("jester_dataset_2",),
-    ),
-    Entry(
-        "open-bandit",
-        "Open Bandit (logged feedback)",
-        "no users x 80 items x 26 million rows",
-        "CC BY 4.0",
-        "https://research.zozo.com/data.html",
-        formats.open_bandit,
-        ("bts/*/*.csv", "random/*/*.csv"),
-        (0.0, 1.0),
-        1.0,
-        random="the log of the random policy",
-        archive="https://research.zozo.com/data_release/open_bandit_dataset.zip",
-        size=412_931_917,
-        folders=("open_bandit_dataset", "obd"),
-    ),
-)
-DATASETS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
@@ -477,7 +152,7 @@ def _own(source: object, data_dir: object, options: dict[str, Any]) -> Dataset:
         raise SettingError(
             Spelling("data_dir", "--data-dir"), f" is for named data sets, and {source!r} is none"
         )
-    _check_options("a file", options, _keywords(read_ratings))
+    _check_options("a file", options, keywords(read_ratings))
     ratings = read_ratings(source, **options)
     name = Path(str(source)).name if isinstance(source, str | os.PathLike) else "ratings"
     return Dataset(name, ratings, notes=ratings.notes)

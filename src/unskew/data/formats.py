@@ -17,7 +17,9 @@ import polars as pl
 from unskew.arrays import F64, Mask
 from unskew.checks import choose
 from unskew.data.ratings import Ratings, under_one_numbering
-from unskew.data.readers import microseconds, naming, read_ratings
+from unskew.data.readers import read_ratings
+from unskew.data.tables import naming
+from unskew.data.times import microseconds
 from unskew.engine.files import InputFile, reading
 from unskew.errors import DataError
 

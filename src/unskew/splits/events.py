@@ -14,7 +14,7 @@ import polars as pl
 
 from unskew.arrays import I64
 from unskew.checks import checked
-from unskew.data import readers
+from unskew.data import tables, times
 from unskew.data.ratings import Ids, Ratings, id_column, under_one_numbering, value_column
 from unskew.errors import SettingError
 from unskew.settings import choice, declare, share
@@ -82,18 +82,18 @@ def read_events(
         stamps = time_of(source, "an event log")
         columns = source.users.raw(source.user), source.items.raw(source.item)
         return _in_order(*columns, pl.Series(source.value), stamps, source.notes)
-    table = readers.read_table(source, format=format)
+    table = tables.read_table(source, format=format)
     if not table.header and not (isinstance(user, int) and isinstance(item, int)):
-        table = readers.name_columns(table, ("user", "item", "rating"), extra=True)
+        table = tables.name_columns(table, ("user", "item", "rating"), extra=True)
     names = [
-        table.need("user", readers.USER, user),
-        table.need("item", readers.ITEM, item),
-        table.need("time", readers.TIME, time),
+        table.need("user", tables.USER, user),
+        table.need("item", tables.ITEM, item),
+        table.need("time", tables.TIME, time),
     ]
-    worth = table.pick("rating", readers.RATING, rating, taken=names)
-    value = None if worth is None else readers.number_column(table, worth, "values")
-    stamps, unit = readers.time_column(table, names[2])
-    with readers.naming(table.source):
+    worth = table.pick("rating", tables.RATING, rating, taken=names)
+    value = None if worth is None else tables.number_column(table, worth, "values")
+    stamps, unit = times.time_column(table, names[2])
+    with tables.naming(table.source):
         users, items = (id_column(table.frame[name]) for name in names[:2])
         values = pl.Series("value", value_column(value, table.frame.height))
     roles = ("user", "item", "time", "value")

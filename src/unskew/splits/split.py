@@ -13,7 +13,7 @@ import polars as pl
 from unskew.arrays import I64, Mask
 from unskew.checks import check_fields, choose
 from unskew.data.ratings import Ratings
-from unskew.data.readers import column_hint
+from unskew.data.tables import column_hint
 from unskew.engine.rng import DrawKeyed
 from unskew.errors import DataError, SettingError, Spelling
 

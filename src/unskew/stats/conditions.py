@@ -13,7 +13,7 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import choose
 from unskew.data.ratings import Ids
-from unskew.data.readers import Table, number_column, plain_name
+from unskew.data.tables import Table, number_column, plain_name
 from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError

@@ -12,7 +12,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.checks import check_share, checked, choose
-from unskew.data.readers import read_table
+from unskew.data.tables import read_table
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result

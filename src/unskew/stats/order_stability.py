@@ -13,7 +13,7 @@ import polars as pl
 from unskew.arrays import F64, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ids
-from unskew.data.readers import number_column, read_table
+from unskew.data.tables import number_column, read_table
 from unskew.errors import DataError
 from unskew.report.charts import GREY, VERMILION, Figure, as_figure
 from unskew.report.result import Result

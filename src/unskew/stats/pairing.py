@@ -17,7 +17,7 @@ import polars as pl
 from unskew.arrays import F64, Mask
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ids
-from unskew.data.readers import Table, read_table
+from unskew.data.tables import Table, read_table
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name
 from unskew.evaluation.scores import Scores, notes_of
 from unskew.metrics.names import Metric, parse

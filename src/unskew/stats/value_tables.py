@@ -10,7 +10,7 @@ import polars as pl
 
 from unskew.arrays import F64, I64
 from unskew.data.ratings import Ids
-from unskew.data.readers import USER, Table, number_column, plain_name
+from unskew.data.tables import USER, Table, number_column, plain_name
 from unskew.errors import DataError
 from unskew.evaluation.scores import COUNTS
 

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import polars as pl
 
 from unskew.data import released
-from unskew.data.catalog import DATASETS, data_folder, is_there, load
+from unskew.data.catalog import data_folder, is_there, load
 from unskew.data.dataset import Dataset
+from unskew.data.entries import DATASETS
 from unskew.engine.files import temporary_folder
 from unskew.engine.store import Store, key_of
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name

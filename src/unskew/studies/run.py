@@ -15,8 +15,9 @@ import polars as pl
 
 from unskew.checks import checked, choose
 from unskew.data import released
-from unskew.data.catalog import DATASETS, data_folder, is_there, load
+from unskew.data.catalog import data_folder, is_there, load
 from unskew.data.dataset import Dataset
+from unskew.data.entries import DATASETS
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.engine.versions import versions

@@ -13,8 +13,8 @@ import polars as pl
 from unskew.arrays import I32, I64, frozen
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.readers import Table, number_column, read_table
 from unskew.data.relevance import Relevance
+from unskew.data.tables import Table, number_column, read_table
 from unskew.engine.files import replacing_folder, write_table
 from unskew.engine.versions import versions
 from unskew.errors import DataError

@@ -12,7 +12,7 @@ import polars as pl
 from unskew.arrays import F64, I32, I64, frozen
 from unskew.checks import checked
 from unskew.data.ratings import Ids
-from unskew.data.readers import read_table
+from unskew.data.tables import read_table
 from unskew.errors import DataError
 from unskew.unbiased.propensities import LEAST
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, I64
 from unskew.checks import is_number
-from unskew.data.readers import ITEM, USER, read_table
+from unskew.data.tables import ITEM, USER, read_table
 from unskew.errors import DataError
 from unskew.judging.rank import tile_users
 from unskew.unbiased.chance_models import ChanceModel, Evidence

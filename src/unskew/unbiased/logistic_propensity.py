@@ -11,7 +11,7 @@ import polars as pl
 from unskew.arrays import F64, I32
 from unskew.checks import choose
 from unskew.data.ratings import Ids
-from unskew.data.readers import read_table
+from unskew.data.tables import read_table
 from unskew.engine.rng import draw
 from unskew.errors import DataError
 from unskew.judging.rank import tile_users

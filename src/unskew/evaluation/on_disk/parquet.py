@@ -15,7 +15,7 @@ import polars as pl
 
 from unskew.arrays import frozen
 from unskew.checks import choose
-from unskew.data import readers
+from unskew.data import readers, tables
 from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings
 from unskew.engine.files import reading
 from unskew.errors import DataError, SettingError, Spelling
@@ -240,10 +240,10 @@ def judgments_source(given: object, names: Mapping[str, str | int], reading: Rea
     """Look at the files of the judgments."""
     files = find_files("judgments", given)
     table = _table(files[0])
-    user = table.need("user", readers.USER, names.get("user"))
-    item = table.need("item", readers.ITEM, names.get("item"))
+    user = table.need("user", tables.USER, names.get("user"))
+    item = table.need("item", tables.ITEM, names.get("item"))
     taken = {column for role, column in (("user", user), ("item", item)) if role in names}
-    rating = table.pick("rating", readers.RATING, names.get("rating"), taken)
+    rating = table.pick("rating", tables.RATING, names.get("rating"), taken)
     columns = {"user": user, "item": item, "rating": rating}
     return _source("judgments", False, files, columns, reading)
 
@@ -254,8 +254,8 @@ def run_source(
     """Look at the files of a system's lists."""
     files = find_files(name, given)
     table = _table(files[0])
-    rank = table.pick("rank", readers.RANK, names.get("rank"))
-    score = table.pick("score", readers.SCORE, names.get("score"))
+    rank = table.pick("rank", tables.RANK, names.get("rank"))
+    score = table.pick("score", tables.SCORE, names.get("score"))
     by = reading.by
     if by is None:
         by = "score" if rank is None else "rank"
@@ -264,16 +264,16 @@ def run_source(
             f"{name}: there is no {by} column for ", Spelling(f"by={by!r}", f"--by {by}")
         )
     columns = {
-        "user": table.need("user", readers.USER, names.get("user")),
-        "item": table.need("item", readers.ITEM, names.get("item")),
+        "user": table.need("user", tables.USER, names.get("user")),
+        "item": table.need("item", tables.ITEM, names.get("item")),
         by: rank if by == "rank" else score,
     }
     return _source(name, True, files, columns, reading)
 
 
-def _table(path: str) -> readers.Table:
+def _table(path: str) -> tables.Table:
     """Return a file's columns, without rows."""
-    return readers.Table(pl.DataFrame(schema=_schema(path)), Path(path).name, format="parquet")
+    return tables.Table(pl.DataFrame(schema=_schema(path)), Path(path).name, format="parquet")
 
 
 def _schema(path: str) -> dict[str, Any]:

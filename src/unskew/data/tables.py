@@ -1,0 +1,476 @@
+"""Tables from files, frames and arrays, whatever they hold; columns are known by common names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.checks import choose
+from unskew.data.ratings import CANONICAL_INTEGER
+from unskew.engine.files import InputFile, reading
+from unskew.engine.threads import check_fork
+from unskew.errors import DataError, Spelling
+
+# Names that mean one thing in the data sets of this field, most telling first; compared in lower
+# case without spaces, dashes, underscores and RecBole's ":token" endings.
+USER = (
+    "user",
+    "userid",
+    "uid",
+    "users",
+    "userindex",
+    "useridx",
+    "query",
+    "queryid",
+    "qid",
+    "customer",
+    "customerid",
+    "reviewer",
+    "reviewerid",
+    "profile",
+    "profileid",
+    "visitor",
+    "visitorid",
+    "session",
+    "sessionid",
+    "u",
+)
+ITEM = (
+    "item",
+    "itemid",
+    "iid",
+    "items",
+    "itemindex",
+    "itemidx",
+    "movie",
+    "movieid",
+    "doc",
+    "docid",
+    "docno",
+    "product",
+    "productid",
+    "asin",
+    "isbn",
+    "book",
+    "bookid",
+    "artist",
+    "artistid",
+    "song",
+    "songid",
+    "track",
+    "trackid",
+    "video",
+    "videoid",
+    "beer",
+    "beerid",
+    "business",
+    "businessid",
+    "joke",
+    "jokeid",
+    "i",
+)
+RATING = (
+    "rating",
+    "ratings",
+    "value",
+    "score",
+    "count",
+    "stars",
+    "relevance",
+    "rel",
+    "label",
+    "grade",
+    "weight",
+    "plays",
+    "playcount",
+    "preference",
+    "r",
+)
+TIME = ("timestamp", "time", "ts", "date", "datetime", "unixtime", "unixreviewtime", "t")
+RANK = ("rank", "ranking", "position", "pos")
+SCORE = (
+    "score",
+    "scores",
+    "prediction",
+    "pred",
+    "predicted",
+    "similarity",
+    "sim",
+    "rating",
+    "value",
+)
+
+FORMATS = ("csv", "tsv", "::", "parquet", "trec")
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it was read, with what was assumed on the way."""
+
+    frame: pl.DataFrame
+    source: str
+    header: bool = True
+    format: str = "frame"
+    notes: tuple[str, ...] = ()
+    """What was left out."""
+
+    def pick(
+        self,
+        what: str,
+        names: Sequence[str],
+        given: str | int | None,
+        taken: Collection[str | None] = (),
+    ) -> str | None:
+        """Return the column that holds `what`: the one given, or the first that is so named.
+
+        What is `taken` for something else is not guessed.
+        """
+        columns = self.frame.columns
+        if isinstance(given, int):
+            if not 0 <= given < len(columns):
+                raise DataError(
+                    f"{self.source}: {what} column {given} does not exist; there are "
+                    f"{len(columns)} columns, numbered from 0"
+                )
+            return columns[given]
+        if given is not None:
+            if given not in columns:
+                raise DataError(
+                    f"{self.source}: no column {given!r} for {what}; the columns are: "
+                    f"{', '.join(columns)}"
+                )
+            return given
+        plain = {plain_name(column): column for column in reversed(columns) if column not in taken}
+        return next((plain[name] for name in names if name in plain), None)
+
+    def need(self, what: str, names: Sequence[str], given: str | int | None) -> str:
+        """Return the column that holds `what`, or say how to name it."""
+        column = self.pick(what, names, given)
+        if column is None:
+            raise DataError(
+                f"{self.source}: no {what} column found among: {', '.join(self.frame.columns)} "
+                f"(its first line, if it is a file); name it with ",
+                column_hint(what),
+            )
+        return column
+
+
+def column_hint(what: str, name: object = "…") -> Spelling:
+    """Return how a column is named, in Python and on the command line."""
+    each = f"{what}={name}"
+    return Spelling(each, f"--columns {each}, or FILE:{each} for one file alone")
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """Let errors about columns say which file or table they are in."""
+    try:
+        yield
+    except DataError as problem:
+        problem.args = (f"{source}: ", *problem.args)
+        raise
+
+
+def plain_name(name: str) -> str:
+    """Return a column's name as it is compared: lower case, without blanks, dashes, endings."""
+    return re.sub(r"[\s_\-]", "", name.split(":")[0]).lower()
+
+
+def read_table(source: object, *, format: str | None = None) -> Table:  # noqa: A002
+    """Read any supported source into a table of raw columns."""
+    check_fork()
+    if format is not None:
+        choose("format", format, FORMATS)
+    if isinstance(source, str | os.PathLike):
+        return _read_file(Path(source), format)
+    if isinstance(source, pl.LazyFrame):
+        return Table(source.collect(), "frame")
+    if isinstance(source, pl.DataFrame):
+        return Table(source, "frame")
+    if type(source).__module__.split(".")[0] == "pandas":
+        return Table(_from_pandas(source), "frame")
+    if hasattr(source, "__arrow_c_stream__"):
+        return Table(pl.DataFrame(source), "frame")
+    if hasattr(source, "fetch_arrow_table"):  # a duckdb result
+        return Table(pl.DataFrame(source.fetch_arrow_table()), "frame")
+    if isinstance(source, Mapping):
+        for name, column in source.items():
+            if isinstance(column, str) or not hasattr(column, "__len__"):
+                raise DataError(
+                    f"column {str(name)!r}: expected an array or a list, got {column!r}"
+                )
+        lengths = {str(name): len(column) for name, column in source.items()}
+        if len(set(lengths.values())) > 1:
+            raise DataError(f"columns differ in length: {lengths}")
+        columns = [as_column(str(name), values) for name, values in source.items()]
+        return Table(pl.DataFrame(columns), "arrays", format="arrays")
+    raise DataError(
+        f"cannot read {type(source).__name__}: give a path, a polars, pandas, pyarrow or duckdb "
+        f"table, or a mapping of column names to arrays"
+    )
+
+
+def as_column(name: str, values: Any, *, text: bool = False) -> pl.Series:
+    """Make a column of a sequence; refuse one that mixes kinds, such as numbers and text."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        values = values.astype("datetime64[us]")  # polars knows no seconds
+    try:
+        return pl.Series(name, values, dtype=pl.String if text else None)
+    except (TypeError, pl.exceptions.PolarsError):
+        kinds = {type(value) for value in values if value is not None}
+        if all(issubclass(kind, Real) for kind in kinds):  # 4 and 3.5
+            return pl.Series(name, [None if v is None else float(v) for v in values])
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise DataError(
+            f"column {name!r} mixes values of several kinds ({names}); make them all numbers or "
+            f"all text"
+        ) from None
+
+
+def _from_pandas(frame: Any) -> pl.DataFrame:
+    """Take a pandas frame column by column: without pyarrow, pandas cannot speak Arrow."""
+    if not hasattr(frame, "columns"):
+        raise DataError(f"expected a pandas DataFrame, got a {type(frame).__name__}")
+    return pl.DataFrame([_from_pandas_column(str(name), frame[name]) for name in frame.columns])
+
+
+def _from_pandas_column(name: str, column: Any) -> pl.Series:
+    if hasattr(column, "__arrow_c_stream__") and str(column.dtype) in ("str", "string"):
+        try:
+            return pl.Series(name, column)
+        except ImportError:  # no pyarrow
+            pass
+    values = column.to_numpy()
+    if values.dtype != object:
+        return as_column(name, values)
+    cells = values.copy()
+    cells[column.isna().to_numpy()] = None
+    text = {type(cell) for cell in cells[:1000]} <= {str, type(None)}
+    return as_column(name, cells if text else cells.tolist(), text=text)
+
+
+def _read_file(path: Path, kind: str | None) -> Table:
+    file = InputFile.of(path)
+    with reading(path):
+        name = path.name.removesuffix(".gz")
+        if kind == "parquet" or (kind is None and _is_parquet(file, name)):
+            return Table(_read_parquet(file), path.name, format="parquet")
+        return _read_text(file, name, kind)
+
+
+def _is_parquet(file: InputFile, name: str) -> bool:
+    """Tell a Parquet file by its name, or by the mark at both of its ends."""
+    if name.endswith((".parquet", ".pq")):
+        return True
+    with file.raw() as raw:
+        if raw.read(4) != b"PAR1":
+            return False
+        raw.seek(-4, os.SEEK_END)
+        return raw.read() == b"PAR1"
+
+
+def _read_parquet(file: InputFile) -> pl.DataFrame:
+    try:
+        source = file.path if file.content is None else io.BytesIO(file.content)
+        return pl.read_parquet(source, glob=False, hive_partitioning=False)
+    except (pl.exceptions.PolarsError, OSError) as problem:
+        raise DataError(f"{file.path}: not a readable Parquet file ({problem})") from None
+
+
+def _read_text(file: InputFile, name: str, kind: str | None) -> Table:
+    lines = _first_lines(file)
+    if not lines:
+        raise DataError(f"{file.path}: the file is empty")
+    if kind is None:
+        kind = _guess_format(name, lines)
+    source = file.path.name
+    if kind == "trec":
+        return _without_empty_end(Table(_read_spaced(file), source, header=False, format="trec"))
+    separator = {"tsv": "\t", "::": "\x1f", "csv": _csv_separator(lines[0])}[kind]
+    if kind == "::":
+        fields = lines[0].split("::")
+        data: Any = _rewrite(file, lambda block: block.replace(b"::", b"\x1f"))
+    else:
+        fields = _fields(file.path, lines[0], separator)
+        data = file.whole()
+    header = not any(_is_number(field) for field in fields)
+    frame = _parse(data, file.path, separator, header, quote=kind != "::")
+    label = {"csv": "comma-separated", "tsv": "tab-separated", "::": "::-separated"}[kind]
+    if kind == "csv" and separator != ",":
+        label = f"{separator!r}-separated"
+    return _without_empty_end(Table(frame, source, header, label))
+
+
+def _fields(path: Path, line: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=separator, strict=True))
+    except csv.Error as problem:
+        if "end of data" in str(problem):
+            raise DataError(
+                f"{path}: a quotation mark is left open in the first line: {line[:80]!r}"
+            ) from None
+        return line.split(separator)
+
+
+def _without_empty_end(table: Table) -> Table:
+    """Leave out the empty lines that many programs write at the end of a file."""
+    frame = table.frame
+    last = frame.height
+    while last and all(cell is None or cell == "" for cell in frame.row(last - 1)):
+        last -= 1
+    empty = frame.height - last
+    if not empty:
+        return table
+    note = f"{table.source}: {empty:,} empty line{'s' * (empty > 1)} at the end left out"
+    columns = [_typed(column) if column.dtype == pl.String else column for column in frame[:last]]
+    return replace(table, frame=pl.DataFrame(columns), notes=(*table.notes, note))
+
+
+def _first_lines(file: InputFile) -> list[str]:
+    with file.open() as opened:
+        text = opened.read(1 << 16)
+    if b"\x00" in text:
+        raise DataError(
+            f"{file.path}: this is not a text file, and not a whole Parquet file either"
+        )
+    lines = text.decode("utf-8-sig", errors="replace").splitlines()
+    return [line for line in lines if line.strip()][:100]
+
+
+def _guess_format(name: str, lines: list[str]) -> str:
+    if name.endswith((".trec", ".qrel", ".qrels", ".run")):
+        return "trec"
+    if "::" in lines[0]:
+        return "::"
+    words = [line.split() for line in lines]
+    if all(len(row) == 4 and row[1] in ("0", "Q0") for row in words):
+        return "trec"
+    if all(len(row) == 6 and row[1].upper() in ("Q0", "0") for row in words):
+        return "trec"
+    return "tsv" if "\t" in lines[0] else "csv"
+
+
+def _csv_separator(line: str) -> str:
+    counts = {mark: line.count(mark) for mark in (",", ";", "|", " ")}
+    best = max(counts, key=lambda mark: counts[mark])
+    return "," if counts[","] or not counts[best] else best
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _rewrite(file: InputFile, change: Callable[[bytes], bytes]) -> io.BytesIO:
+    """Rewrite a text file block by block into the one-byte separators that polars reads."""
+    out = io.BytesIO()
+    with file.open() as opened:
+        while lines := opened.readlines(_BLOCK):
+            block = b"".join(lines)
+            out.write(change(block if out.tell() else block.removeprefix(b"\xef\xbb\xbf")))
+    out.seek(0)
+    return out
+
+
+def _read_spaced(file: InputFile) -> pl.DataFrame:
+    """Read whitespace-separated columns, as TREC files have them."""
+
+    def squeeze(block: bytes) -> bytes:
+        lines = re.sub(rb"[ \t\r]+\n", b"\n", block)
+        lines = re.sub(rb"(?m)^[ \t]+", b"", lines)
+        return re.sub(rb"[ \t]+", b"\t", lines)
+
+    return _parse(_rewrite(file, squeeze), file.path, "\t", header=False, quote=False)
+
+
+def _parse(source: Any, path: Path, separator: str, header: bool, quote: bool) -> pl.DataFrame:
+    """Read all columns as text, then make numbers of those that are numbers throughout.
+
+    Ids become integers only when each is a canonical decimal: `007` stays text.
+    """
+    try:
+        frame = pl.read_csv(
+            source,
+            separator=separator,
+            has_header=header,
+            infer_schema=False,
+            quote_char='"' if quote else None,
+            new_columns=None,
+            glob=False,
+        )
+    except pl.exceptions.NoDataError:
+        raise DataError(f"{path}: the file is empty") from None
+    except pl.exceptions.PolarsError as problem:
+        first = str(problem).partition("\n")[0]
+        open_quote = "; is a quotation mark left open?" if '`"' in first else ""
+        raise DataError(f"{path}: cannot be read as a table: {first}{open_quote}") from None
+    columns = []
+    for column in frame.iter_columns():
+        text = column.str.strip_chars() if column.dtype == pl.String else column
+        columns.append(_typed(text))
+    return pl.DataFrame(columns)
+
+
+def _typed(text: pl.Series) -> pl.Series:
+    sample = text.head(100).drop_nulls()
+    if not bool(sample.str.contains(CANONICAL_INTEGER).all()) or not len(sample):
+        return text
+    whole = text.cast(pl.Int64, strict=False)
+    if whole.null_count() > text.null_count() or not bool((whole.cast(pl.String) == text).all()):
+        return text
+    # As in the pattern, which saw the first rows only: at most 18 digits.
+    return whole if bool(whole.is_between(-(10**18), 10**18, closed="none").all()) else text
+
+
+def name_columns(table: Table, names: Sequence[str], *, extra: bool = False) -> Table:
+    """Name the columns of a file without a header line by their place.
+
+    With `extra` there may be one more column, which is not given a meaning.
+    """
+    width, most = table.frame.width, len(names) + extra
+    if width < 2 or width > most:
+        raise DataError(
+            f"{table.source}: no header line and {width} columns, first row "
+            f"{table.frame.row(0) if table.frame.height else ()}; expected 2 to {most} "
+            f"({', '.join(names)}{', another' * extra}); add a header line or give column numbers "
+            f"such as ",
+            Spelling("user=0", "--columns user=0,item=1"),
+        )
+    places = [*names, f"column_{len(names)}"]
+    frame = table.frame.rename(dict(zip(table.frame.columns, places, strict=False)))
+    return replace(table, frame=frame, format=f"{table.format} without header")
+
+
+def number_column(table: Table, name: str, what: str) -> pl.Series:
+    """Return a column as numbers, or say which rows are not numbers."""
+    column = table.frame[name]
+    if column.dtype != pl.String:
+        if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+            raise DataError(
+                f"{table.source}: {what} in column {name!r} must be numbers, got {column.dtype}"
+            )
+        return column
+    floats = column.cast(pl.Float64, strict=False)
+    bad = floats.is_null() & column.is_not_null()
+    if bad.any():
+        row = int(bad.arg_true()[0])
+        raise DataError(
+            f"{table.source}: {int(bad.sum()):,} {what} in column {name!r} are not numbers, the "
+            f"first in row {row + 1}: {column[row]!r}"
+        )
+    return floats

@@ -1,0 +1,106 @@
+"""Time stamps: ISO text, dates, or numbers whose size tells their unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, I64
+from unskew.data.tables import Table, naming
+from unskew.errors import DataError
+
+# Units of time stamps: the name, microseconds in one, and the numbers that are told by their size.
+# Seconds since 1970 stay below 1e11 until the year 5138; below 1e8 a number fits any unit.
+UNITS = (
+    ("seconds", 1e6, 1e8, 1e11),
+    ("milliseconds", 1e3, 1e11, 1e14),
+    ("microseconds", 1.0, 1e14, 1e17),
+    ("nanoseconds", 1e-3, 1e17, 1e20),
+)
+_LATEST = 1e17  # microseconds
+
+
+def time_column(table: Table, name: str) -> tuple[I64, str]:
+    """Return time stamps as microseconds since 1970, and in words what they were taken for.
+
+    Numbers are seconds, milli-, micro- or nanoseconds by their size; text is ISO 8601.
+    """
+    column = table.frame[name]
+    if column.null_count():
+        row = int(column.is_null().arg_true()[0])
+        raise DataError(
+            f"{table.source}: {column.null_count():,} time stamps are missing in column {name!r}, "
+            f"the first in row {row + 1}"
+        )
+    with naming(f"{table.source}: column {name!r}"):
+        stamps, unit = _stamps(column)
+    days = stamps[[stamps.argmin(), stamps.argmax()]].astype("datetime64[us]").astype("M8[D]")
+    return stamps, f"{unit}, {days[0]} to {days[1]}"
+
+
+def _stamps(column: pl.Series) -> tuple[I64, str]:
+    kind = column.dtype
+    numbers = column
+    if kind == pl.String:
+        numbers = column.cast(pl.Float64, strict=False)
+        if numbers.null_count():
+            return _parsed(column), "ISO dates"
+    elif kind in (pl.Date, pl.Datetime):
+        factor = 86_400e6 if kind == pl.Date else {"ms": 1e3, "us": 1.0, "ns": 1e-3}[kind.time_unit]  # type: ignore[attr-defined]
+        physical = column.to_physical()
+        _refuse_distant(physical, physical.to_numpy() * factor)
+        moments = column.cast(pl.Datetime("us")).dt.timestamp("us").to_numpy()
+        return moments, "dates" if kind == pl.Date else "dates with time"
+    elif not kind.is_numeric():
+        raise DataError(f"time stamps must be numbers, ISO dates as text, or dates, got {kind}")
+    values = numbers.cast(pl.Float64).to_numpy()
+    unit, factor = _unit_of(column, values)
+    return microseconds(values, factor), f"{unit} since 1970"
+
+
+def _parsed(column: pl.Series) -> I64:
+    parsed = column.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+    if parsed.null_count():
+        row = int(parsed.is_null().arg_true()[0])
+        raise DataError(
+            f"{parsed.null_count():,} time stamps are neither numbers nor ISO dates, the first in "
+            f"row {row + 1}: {column[row]!r}"
+        )
+    return parsed.dt.timestamp("us").to_numpy()
+
+
+def _unit_of(column: pl.Series, values: F64) -> tuple[str, float]:
+    """Return the unit of time stamps and the microseconds in one; refuse several units at once."""
+    size = np.abs(values)
+    _refuse_distant(column, np.where(size < UNITS[-1][-1], 0.0, np.inf))
+    rows = {unit: np.flatnonzero((size >= low) & (size < high)) for unit, _, low, high in UNITS}
+    seen = {unit: at for unit, at in rows.items() if at.size}
+    if len(seen) > 1:
+        cases = [
+            f"{at.size:,} look like {unit} (the first is row {at[0] + 1:,}: {column[int(at[0])]})"
+            for unit, at in seen.items()
+        ]
+        raise DataError(
+            f"the time stamps are in several units: {' and '.join(cases)}; write all in one unit"
+        )
+    factors = {unit: factor for unit, factor, _, _ in UNITS}
+    unit = next(iter(seen), UNITS[0][0])
+    return unit, factors[unit]
+
+
+def _refuse_distant(column: pl.Series, moments: F64) -> None:
+    """Refuse time stamps (here in microseconds) that are NaN, infinite or far beyond any date."""
+    bad = ~(np.abs(moments) < _LATEST)
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(
+            f"{int(bad.sum()):,} time stamps are no dates before the year 5138, the first in row "
+            f"{row + 1}: {column[row]}"
+        )
+
+
+def microseconds(values: F64, factor: float) -> I64:
+    """Return times as whole microseconds; `factor` is the microseconds in one unit."""
+    moments = values * factor
+    _refuse_distant(pl.Series(values), moments)
+    return np.rint(moments).astype(np.int64)
