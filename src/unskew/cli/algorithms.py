@@ -31,9 +31,9 @@ def command(
     if name is None:
         rows = [(key, text.splitlines()[0], settings[key]) for key, text in texts.items()]
         outputs.print_list(("name", "what it is", "settings"), rows)
-        print("unskew algorithms NAME tells formula, settings and reference.")
+        outputs.say("unskew algorithms NAME tells formula, settings and reference.")
     elif name not in ALGORITHMS:
         raise unknown_name("algorithm", name, ALGORITHMS)
     else:
-        print(f"{name}: {texts[name]}")
-        print(f"\nDefaults: {settings[name] or 'no settings'}.")
+        outputs.say(f"{name}: {texts[name]}")
+        outputs.say(f"\nDefaults: {settings[name] or 'no settings'}.")

@@ -136,12 +136,12 @@ class _Screen(Console):
 
 def output() -> Console:
     """Return the console for results."""
-    return _Screen(width=None if sys.stdout.isatty() else _UNFOLDED, highlight=False)
+    return _Screen(width=None if sys.stdout.isatty() else _UNFOLDED, highlight=False, emoji=False)
 
 
 def messages() -> Console:
     """Return the console for what is not a result."""
-    return _Screen(stderr=True, highlight=False, soft_wrap=True)
+    return _Screen(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 @contextmanager

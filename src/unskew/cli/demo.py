@@ -54,8 +54,8 @@ def command(
     outputs.write_report(result, options, "unskew-report")
     if save is not None:
         _save(shop, save, seed)
-        print(f"The ratings are in {save}. Try:")
-        print(f"unskew audit {save / 'ratings.csv'} --random {save / 'random.csv'} --quick")
+        outputs.say(f"The ratings are in {save}. Try:")
+        outputs.say(f"unskew audit {save / 'ratings.csv'} --random {save / 'random.csv'} --quick")
 
 
 def _save(shop: World, folder: Path, seed: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from unskew.cli import formats, inputs, outputs
 from unskew.cli.bundles import bundle, option
@@ -24,6 +24,7 @@ from unskew.cli.sources import column_names, split_source
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
+    from unskew.evaluation.on_disk.files import FileScores
     from unskew.evaluation.scores import Scores
 
 LARGE = "Files larger than memory"
@@ -104,10 +105,13 @@ class ScoresOptions(TableOptions):
     ]
 
 
-def command(
-    judged: RequiredJudgedOptions,
-    items: ItemsFile,
-    lists: ListOptions,
+@bundle
+class EvaluateOptions:
+    """What is judged, and how."""
+
+    judged: RequiredJudgedOptions
+    items: ItemsFile
+    lists: ListOptions
     targets: Annotated[
         str | None,
         option(
@@ -115,10 +119,10 @@ def command(
             "What the systems ranked: all-items, test-items, train-items (less --train), "
             "test-targets; adds what chance would score.",
         ),
-    ],
-    average: AverageOptions,
-    large: LargeOptions,
-    compute: ComputeOptions,
+    ]
+    average: AverageOptions
+    large: LargeOptions
+    compute: ComputeOptions
     memory: Annotated[
         str | None,
         option(
@@ -126,9 +130,10 @@ def command(
             "Working memory: 512MiB unless given; with --on-disk 2GiB for everything. The numbers "
             "stay the same.",
         ),
-    ],
-    output: ScoresOptions,
-) -> None:
+    ]
+
+
+def command(options: EvaluateOptions, output: ScoresOptions) -> None:
     """Judge the ranked lists of any recommender against test ratings.
 
     [bold]Examples[/bold]
@@ -151,42 +156,49 @@ def command(
     Parquet files, and folders and patterns of them, need not fit into memory: the values of each
     user and the means go to that folder, and a stopped evaluation goes on when it is started again.
     """
+    if options.large.on_disk is not None:
+        _check_on_disk(options, output)
+        scores = _evaluate_on_disk(options, options.large.on_disk, output.quiet)
+        printout = outputs.Printout.of(scores.table(), digits=output.digits, footer=scores.footer())
+        outputs.deliver(printout, output)
+    else:
+        _check_in_memory(options)
+        _write(_evaluate_in_memory(options, output.quiet), output)
+
+
+def _check_in_memory(options: EvaluateOptions) -> None:
+    """Reject options and folders that need `--on-disk`."""
+    judged, large = options.judged, options.large
+    if large.by_user or large.cluster is not None:
+        raise SettingError("--by-user and --cluster go with --on-disk FOLDER")
+    sources = (str(judged.judgments), *inputs.named_runs(judged.run or []).values())
+    if any(Path(split_source(source)[0]).is_dir() for source in sources):
+        raise SettingError("folders of Parquet files need --on-disk FOLDER for what is written")
+
+
+def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
+    """Judge files that fit into memory."""
     from unskew.evaluation.evaluate import MEMORY, METRICS, evaluate
 
-    if large.on_disk is not None:
-        _check_on_disk(
-            {
-                "--train": judged.train,
-                "--items": items,
-                "--targets": targets,
-                "--save": output.save,
-                "--per-user": output.per_user,
-                "--gaps": None if lists.gaps == "close" else lists.gaps,
-            }
-        )
-        _evaluate_on_disk(large.on_disk, judged, lists, average, large, compute, memory, output)
-        return
-    _check_in_memory(judged, large)
     data = inputs.judge_files(
-        judged,
-        compute.seed,
-        items=items,
-        targets=targets,
-        duplicates=lists.repeated,
-        nan=lists.nan,
-        gaps=lists.gaps,
-        by=lists.by,
+        options.judged,
+        options.compute.seed,
+        items=options.items,
+        targets=options.targets,
+        duplicates=options.lists.repeated,
+        nan=options.lists.nan,
+        gaps=options.lists.gaps,
+        by=options.lists.by,
     )
-    with progress("judging", output.quiet) as move:
-        scores = evaluate(
+    with progress("judging", quiet) as move:
+        return evaluate(
             data,
-            inputs.metric_names(judged.metric) or METRICS,
-            threads=compute.threads,
-            memory=memory or MEMORY,
+            inputs.metric_names(options.judged.metric) or METRICS,
+            threads=options.compute.threads,
+            memory=options.memory or MEMORY,
             progress=move,
-            **vars(average),
+            **vars(options.average),
         )
-    _write(scores, output)
 
 
 def _write(scores: Scores, output: ScoresOptions) -> None:
@@ -205,40 +217,30 @@ def _write(scores: Scores, output: ScoresOptions) -> None:
     outputs.deliver(printout, output)
 
 
-def _check_in_memory(judged: RequiredJudgedOptions, large: LargeOptions) -> None:
-    """Reject options and folders that need `--on-disk`."""
-    if large.by_user or large.cluster is not None:
-        raise SettingError("--by-user and --cluster go with --on-disk FOLDER")
-    sources = (str(judged.judgments), *inputs.named_runs(judged.run or []).values())
-    if any(Path(split_source(source)[0]).is_dir() for source in sources):
-        raise SettingError("folders of Parquet files need --on-disk FOLDER for what is written")
-
-
-def _check_on_disk(given: dict[str, object]) -> None:
+def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
     """Reject options that files larger than memory do not take."""
-    for name, value in given.items():
-        if value is not None:
-            raise SettingError(
-                f"{name} does not go with --on-disk: files are judged by parts of the users, and "
-                f"what is written goes to that folder"
-            )
+    refused = inputs.given(
+        train=options.judged.train,
+        items=options.items,
+        targets=options.targets,
+        save=output.save,
+        per_user=output.per_user,
+        gaps=None if options.lists.gaps == "close" else options.lists.gaps,
+    )
+    for name in refused:
+        raise SettingError(
+            f"--{name.replace('_', '-')} does not go with --on-disk: files are judged by parts of "
+            f"the users, and what is written goes to that folder"
+        )
 
 
-def _evaluate_on_disk(
-    folder: Path,
-    judged: RequiredJudgedOptions,
-    lists: ListOptions,
-    average: AverageOptions,
-    large: LargeOptions,
-    compute: ComputeOptions,
-    memory: str | None,
-    output: ScoresOptions,
-) -> None:
+def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> FileScores:
     """Judge files larger than memory."""
     from unskew.evaluation.evaluate import METRICS
     from unskew.evaluation.on_disk.files import evaluate_files
     from unskew.evaluation.on_disk.parquet import source_name
 
+    judged, compute = options.judged, options.compute
     runs = inputs.named_runs(judged.run or [], source_name)
     for source in (str(judged.judgments), *runs.values()):
         if split_source(source)[1]:
@@ -246,28 +248,25 @@ def _evaluate_on_disk(
                 f"{source}: columns of one file do not go with --on-disk; name them for all files "
                 f"with --columns"
             )
-    settings: dict[str, Any] = {} if memory is None else {"memory": memory}
-    with progress("judging", output.quiet) as move:
-        scores = evaluate_files(
+    with progress("judging", quiet) as move:
+        return evaluate_files(
             judged.judgments,
             runs,
             inputs.metric_names(judged.metric) or METRICS,
             output=folder,
             columns=column_names(judged.files.columns),
             duplicates=judged.files.duplicates,
-            repeated=lists.repeated,
-            nan=lists.nan,
-            by=lists.by,
+            repeated=options.lists.repeated,
+            nan=options.lists.nan,
+            by=options.lists.by,
             ties=judged.ties,
             depth=judged.depth,
             seed=compute.seed,
             workers=compute.threads,
-            by_user=large.by_user,
-            cluster=large.cluster,
+            by_user=options.large.by_user,
+            cluster=options.large.cluster,
             progress=move,
-            **vars(average),
+            **vars(options.average),
             **inputs.relevance_settings(judged.relevance),
-            **settings,
+            **inputs.given(memory=options.memory),
         )
-    printout = outputs.Printout.of(scores.table(), digits=output.digits, footer=scores.footer())
-    outputs.deliver(printout, output)

@@ -86,9 +86,9 @@ def command(
     drawn = design.sample(*parts, seed) if weights is None else design.weigh(*parts, weights, seed)
     save_intervened(drawn, output.output, sources=sources, force=output.force)
     if not output.quiet:
-        print(drawn)
+        outputs.say(str(drawn))
         if weights is None:
-            print(f"  {looks_random(drawn.ratings)}")
+            outputs.say(f"  {looks_random(drawn.ratings)}")
         outputs.say(f"written to {output.output}", dim=True)
 
 

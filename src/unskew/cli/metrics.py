@@ -30,8 +30,8 @@ def command(
             f"{key}={param.default}" + (f" ({'|'.join(param.words)})" if param.words else "")
             for key, param in definition.params.items()
         )
-        print(f"{metric}: {inspect.cleandoc(definition.compute.__doc__ or '')}")
-        print(f"Settings: {settings or 'none'}. Better: {metric.better}.")
+        outputs.say(f"{metric}: {inspect.cleandoc(definition.compute.__doc__ or '')}")
+        outputs.say(f"Settings: {settings or 'none'}. Better: {metric.better}.")
         return
     also: dict[str, list[str]] = {}
     for alias, target in aliases().items():
@@ -41,5 +41,7 @@ def command(
         for key, metric in REGISTRY.items()
     ]
     outputs.print_list(("name", "what it is", "settings", "also called"), rows)
-    print("Write anti- before a name for its twin of bad recommendations, condensed- to drop")
-    print("unjudged items first, @k for a cutoff: anti-P@10, condensed-nDCG@10, SR(gamma=1)@10.")
+    outputs.say("Write anti- before a name for its twin of bad recommendations, condensed- to drop")
+    outputs.say(
+        "unjudged items first, @k for a cutoff: anti-P@10, condensed-nDCG@10, SR(gamma=1)@10."
+    )

@@ -307,12 +307,12 @@ def _show(card: dict[str, Any]) -> None:
     from unskew.splits.diagnose import SplitAudit
 
     first, *others = card["splits"]
-    print(SplitAudit(**first["audit"]))
+    outputs.say(str(SplitAudit(**first["audit"])))
     facts = {key: fact for key, fact in first["facts"].items() if key not in first["audit"]}
-    print("  facts  " + ", ".join(f"{key} {_fact(fact)}" for key, fact in facts.items()))
+    outputs.say("  facts  " + ", ".join(f"{key} {_fact(fact)}" for key, fact in facts.items()))
     for entry in others:
         sizes = ", ".join(f"{file} {rows:,}" for file, rows in entry["files"].items())
-        print(f"{entry['label']}: {sizes}")
+        outputs.say(f"{entry['label']}: {sizes}")
 
 
 def _fact(fact: Any) -> str:

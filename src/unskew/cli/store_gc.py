@@ -6,10 +6,9 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-from unskew.cli import inputs
+from unskew.cli import inputs, outputs
 from unskew.cli.bundles import option
 from unskew.cli.options import INPUT, PlanData, StoreArgument
-from unskew.cli.outputs import counted
 
 
 def command(
@@ -33,4 +32,6 @@ def command(
     keep = None if plan is None else keys_of(*inputs.read_plan_and_data(plan, data))
     start = time.perf_counter()
     removed = store.gc(keep)
-    print(f"removed {counted(removed, 'file')} in {time.perf_counter() - start:.1f} s")
+    outputs.say(
+        f"removed {outputs.counted(removed, 'file')} in {time.perf_counter() - start:.1f} s"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unskew.cli import inputs
+from unskew.cli import inputs, outputs
 from unskew.cli.options import StoreArgument
 
 
@@ -17,4 +17,4 @@ def command(folder: StoreArgument) -> None:
         card = entry.card
         design = card.get("label") or card.get("study", "")
         system = card.get("system") or card.get("measurement") or "lists"
-        print(f"{entry.key[:12]}  {entry.size:>10,}  {design}  {system}")
+        outputs.say(f"{entry.key[:12]}  {entry.size:>10,}  {design}  {system}")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from unskew.cli import inputs
+from unskew.cli import inputs, outputs
 from unskew.cli.options import StoreArgument
-from unskew.cli.outputs import counted
 
 
 def command(folder: StoreArgument) -> None:
@@ -19,10 +18,9 @@ def command(folder: StoreArgument) -> None:
     store = inputs.open_store(folder)
     problems = store.verify()
     for line in problems:
-        print(line)
+        outputs.say(line)
     results = sum(1 for _ in store.entries())
-    print(
-        f"{counted(results, 'result is', 'results are')} whole, {counted(len(problems), 'problem')}"
-    )
+    whole = outputs.counted(results, "result is", "results are")
+    outputs.say(f"{whole} whole, {outputs.counted(len(problems), 'problem')}")
     if problems:
         raise typer.Exit(1)

@@ -92,14 +92,14 @@ def command(
         )
     if output.quiet:
         return
-    print(chosen)
+    outputs.say(str(chosen))
     for what, value in chosen.summary().items():
-        print(f"  {what:16} {f'{value:,}' if isinstance(value, int) else f'{value:.4f}'}")
+        outputs.say(f"  {what:16} {f'{value:,}' if isinstance(value, int) else f'{value:.4f}'}")
     if card is not None:
         pairs = sum(rows for file, rows in card["files"].items() if file.startswith("truth/"))
         sampled = card["files"].get(f"random.{output.format}", 0)
-        print(f"  {'random sample':16} {sampled:,}")
-        print(f"  {'truth':16} {pairs:,} pairs")
+        outputs.say(f"  {'random sample':16} {sampled:,}")
+        outputs.say(f"  {'truth':16} {pairs:,} pairs")
         outputs.say(f"written to {output.output}", dim=True)
 
 
