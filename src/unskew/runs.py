@@ -40,7 +40,7 @@ class Run:
     item: I32
     score: F64 | None = None
     notes: tuple[str, ...] = ()
-    made_for: object = None
+    ranked_for: object = None
     """The target lists that it ranks, where it was made for some."""
 
     @classmethod

@@ -19,7 +19,7 @@ from unskew import DataError, Plan
 from unskew.data.stored import data_key, put_ratings, stored_ratings
 from unskew.engine.execute import execute
 from unskew.engine.files import is_abandoned, replacing
-from unskew.engine.store import MARK, Store, StoreError, key_of
+from unskew.engine.store import MARK, Store, StoreError, digest_of
 
 TABLE = pl.DataFrame({"depth": [1, 2, 3], "P@5": [0.5, float("nan"), 0.0]})
 KEY = "ab" * 20
@@ -451,10 +451,10 @@ def test_a_run_on_damaged_ratings_says_what_to_do(tmp_path):
 
 
 def test_keys():
-    assert key_of({"a": 1, "b": [2.5, None]}) == key_of({"b": [2.5, None], "a": np.int64(1)})
-    assert key_of({"a": 1}) != key_of({"a": "1"})
+    assert digest_of({"a": 1, "b": [2.5, None]}) == digest_of({"b": [2.5, None], "a": np.int64(1)})
+    assert digest_of({"a": 1}) != digest_of({"a": "1"})
     with pytest.raises(DataError, match="cannot be part of a key"):
-        key_of({"a": object()})
+        digest_of({"a": object()})
     assert data_key(world(seed=1)) != data_key(world(seed=2))
 
 
@@ -526,7 +526,7 @@ def test_commands_on_what_is_no_store(tmp_path, call, command):
 
 def nothing(task):
     store, number = task
-    key = key_of({"number": number})
+    key = digest_of({"number": number})
     store.put(key, TABLE, {"number": number})
     return key
 

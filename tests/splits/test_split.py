@@ -776,7 +776,7 @@ def test_audit_by_hand():
     assert result.duplicates == 0
     assert result.train_popularity == (3 * 3 + 1) / 4
     assert result.test_popularity == (0 + 1 + 3) / 3
-    assert result.before_own_train == 1 / 3  # 15 < 20; 35 > 30; user 3 has no training
+    assert result.before_user_train == 1 / 3  # 15 < 20; 35 > 30; user 3 has no training
     assert result.before_any_train == 1
     assert "3 in training, 3 in test; 1 cold, 1 untested, 0 lost" in str(result)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from unskew.checks import choose
 from unskew.data.relevance import Relevance
-from unskew.engine.store import key_of
+from unskew.engine.store import digest_of
 from unskew.errors import SettingError
 from unskew.experiment.plan import Plan, PlanView
 from unskew.recommend.model import Algorithm
@@ -150,7 +150,7 @@ def plans_of(designs: Iterable[AuditDesign], shared: Plan) -> dict[Plan, list[Au
     for one in designs:
         changed = one.view.intervention is not None
         key = {"split": one.split.describe(), "changed": changed, "by": one.view.judgments}
-        groups.setdefault(key_of(key), []).append(one)
+        groups.setdefault(digest_of(key), []).append(one)
     plans = {}
     for members in groups.values():
         changes = [one.view.intervention for one in members if one.view.intervention is not None]
@@ -159,9 +159,11 @@ def plans_of(designs: Iterable[AuditDesign], shared: Plan) -> dict[Plan, list[Au
             split=members[0].split,
             judgments=members[0].view.judgments,
             targets=tuple(
-                {key_of(one.view.targets.describe()): one.view.targets for one in members}.values()
+                {
+                    digest_of(one.view.targets.describe()): one.view.targets for one in members
+                }.values()
             ),
-            interventions=tuple({key_of(one.describe()): one for one in changes}.values()),
+            interventions=tuple({digest_of(one.describe()): one for one in changes}.values()),
         )
         plans[plan] = members
     return plans

@@ -18,7 +18,7 @@ from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance, as_relevance
 from unskew.engine.rng import generator
 from unskew.engine.rng import key_of as seed_of
-from unskew.engine.store import key_of
+from unskew.engine.store import digest_of
 from unskew.errors import DataError, SettingError
 from unskew.experiment.plan import Plan
 from unskew.recommend.als import PZT
@@ -387,7 +387,7 @@ def _tuned(
     train = validation.train
 
     def fit(one: Algorithm) -> Model:
-        return one.fit(train, generator(seed, "fit", name, key_of(one.draw_key)))
+        return one.fit(train, generator(seed, "fit", name, digest_of(one.draw_key)))
 
     if len(tried) == 1:
         return fit(tried[0]), {}

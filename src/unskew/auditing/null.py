@@ -15,7 +15,7 @@ from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.engine.rng import key_of as seed_of
-from unskew.engine.store import key_of
+from unskew.engine.store import digest_of
 from unskew.errors import SettingError
 from unskew.experiment.execution import run_plan
 from unskew.experiment.plan import Plan
@@ -329,7 +329,7 @@ def _together(plan: Plan | Mapping[str, Plan], liked: float | None) -> list[_Gro
         if liked is not None:
             member = replace(one, relevance=replace(one.relevance, liked=liked, above=None))
         told = {key: value for key, value in member.describe().items() if key != "targets"}
-        groups.setdefault(key_of(told), {})[str(name)] = member
+        groups.setdefault(digest_of(told), {})[str(name)] = member
     made = []
     for members in groups.values():
         first = next(iter(members.values()))

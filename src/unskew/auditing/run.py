@@ -54,7 +54,7 @@ from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.data.stored import data_key
 from unskew.engine.files import temporary_folder
-from unskew.engine.store import Store, key_of
+from unskew.engine.store import Store, digest_of
 from unskew.engine.versions import versions
 from unskew.errors import SettingError, UnskewError, quietly
 from unskew.evaluation.scores import Scores
@@ -562,7 +562,7 @@ class RatingsAudit:
 
 
 def _split_key(design: AuditDesign) -> str:
-    return key_of(design.split.describe())
+    return digest_of(design.split.describe())
 
 
 def _split_audits(

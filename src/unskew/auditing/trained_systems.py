@@ -12,7 +12,7 @@ import polars as pl
 
 from unskew.arrays import frozen
 from unskew.auditing import truth_sources
-from unskew.engine.store import Store, key_of
+from unskew.engine.store import Store, digest_of
 from unskew.engine.versions import versions
 from unskew.evaluation.scores import Scores, system_of
 from unskew.experiment.plan import Plan
@@ -46,7 +46,7 @@ class TrainedSystem:
     @cached_property
     def model(self) -> Model:
         """The model that the designs judged: the same stream of chance."""
-        protocol = key_of({"split": self.splitter.draw_key})
+        protocol = digest_of({"split": self.splitter.draw_key})
         models = truth_sources.fit_all(
             {self.label: self.system}, self.split.train, self.plan.seed, protocol, 0
         )
@@ -71,7 +71,7 @@ class TrainedSystem:
         """Return a table from the store, or make and keep it."""
         if not is_storable(self.plan, self.label):
             return make()
-        key, store = key_of(facts), self.store
+        key, store = digest_of(facts), self.store
         if store.has(key):
             return store.get(key)[0]
         table = make()

@@ -14,7 +14,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.engine.rng import generator
-from unskew.engine.store import key_of
+from unskew.engine.store import digest_of
 from unskew.errors import DataError, SettingError, quietly
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores, System
@@ -200,7 +200,7 @@ def fit_all(
 ) -> dict[str, Model]:
     """Train every system on one split, each from its own stream of chance."""
     return {
-        label: one.fit(train, generator(seed, "fit", *key, key_of(one.draw_key)))
+        label: one.fit(train, generator(seed, "fit", *key, digest_of(one.draw_key)))
         for label, one in systems.items()
     }
 

@@ -396,8 +396,8 @@ def making(folder: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def install(address: str, folder: Path, check: Callable[[Path], Any], **how: Any) -> Receipt:
-    """Download (see `fetch` for `how`) and unpack into a folder that appears when all is right.
+def install(address: str, folder: Path, check: Callable[[Path], Any], **options: Any) -> Receipt:
+    """Download (see `fetch` for `options`) and unpack into a folder that appears when all is right.
 
     Its file `download.json` records what arrived and what of it was checked.
 
@@ -414,7 +414,7 @@ def install(address: str, folder: Path, check: Callable[[Path], Any], **how: Any
         raise DataError(f"{folder}: exists already; remove it first, or choose another folder")
     with making(folder) as part:
         file = part / PurePosixPath(urlsplit(address).path).name
-        receipt = fetch(address, file, **how)
+        receipt = fetch(address, file, **options)
         whole = False
         if is_archive(file):
             inside = part / ".unpacked"

@@ -510,11 +510,11 @@ def _lines(path: Path, names: Sequence[str], separator: str, *, quote: bool = Tr
     )
 
 
-def _read(path: Path, text: bytes | None = None, **how: Any) -> pl.DataFrame:
+def _read(path: Path, text: bytes | None = None, **options: Any) -> pl.DataFrame:
     """Read a file, or its text as it was changed."""
     with reading(path):
         source = InputFile.of(path).whole() if text is None else text
-        frame = pl.read_csv(source, glob=False, **how)
+        frame = pl.read_csv(source, glob=False, **options)
     if not frame.height:
         raise DataError(f"{path}: there are no rows")
     return frame

@@ -41,9 +41,9 @@ def training_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, {"fastmath": {"reassoc", "contract", "nsz"}})
 
 
-def is_compiled(made: Callable[..., Any]) -> bool:
+def is_compiled(function: Callable[..., Any]) -> bool:
     """Tell whether a kernel has been compiled on this machine, or cannot be kept there at all."""
-    dispatcher = cast("Any", made)
+    dispatcher = cast("Any", function)
     folder, function = dispatcher.stats.cache_path, dispatcher.py_func
     if folder is None:
         return True

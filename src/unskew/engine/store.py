@@ -317,7 +317,7 @@ class _Writing:
         )
 
 
-def key_of(parts: Mapping[str, Any]) -> str:
+def digest_of(parts: Mapping[str, Any]) -> str:
     """Return the key of everything that determines a result."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True, default=_refuse)
     return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()

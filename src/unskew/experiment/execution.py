@@ -20,7 +20,7 @@ from unskew.data.stored import put_ratings
 from unskew.engine.cluster import connect
 from unskew.engine.execute import Outcomes, execute
 from unskew.engine.files import temporary_folder
-from unskew.engine.store import Store, key_of
+from unskew.engine.store import Store, digest_of
 from unskew.errors import DataError, SettingError
 from unskew.experiment.cluster import over_plan
 from unskew.experiment.collection import StoredResults
@@ -248,7 +248,7 @@ def tasks_of(
                 fold=fold,
                 system=system,
                 todo=tuple((n, key) for n, key in enumerate(keys) if fresh or not store.has(key)),
-                key=key_of({"task": keys}),
+                key=digest_of({"task": keys}),
                 into=scratch if fresh else None,
             )
             tasks.append(task)

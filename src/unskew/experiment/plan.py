@@ -13,7 +13,7 @@ import numpy as np
 from unskew.checks import as_count, choose
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
-from unskew.engine.store import key_of
+from unskew.engine.store import digest_of
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import METRICS
 from unskew.evaluation.scores import UNDEFINED, USERS
@@ -158,7 +158,7 @@ class Plan:
     @cached_property
     def key(self) -> str:
         """A key of everything the plan says."""
-        return key_of(self.describe())
+        return digest_of(self.describe())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.key == other.key

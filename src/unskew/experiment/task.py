@@ -13,7 +13,7 @@ import polars as pl
 from unskew.data.ratings import Ratings
 from unskew.data.stored import stored_ratings
 from unskew.engine.rng import DrawKeyed, generator
-from unskew.engine.store import Store, key_of
+from unskew.engine.store import Store, digest_of
 from unskew.engine.threads import resolve
 from unskew.engine.versions import versions
 from unskew.errors import SettingError, quietly
@@ -96,7 +96,7 @@ def result_key(
         parts |= {"what": "lists", "draws": plan.draws}
     else:
         parts |= {"system": plan.systems[system].describe(), "ties": plan.ties}
-    return key_of(parts)
+    return digest_of(parts)
 
 
 def card_of(
@@ -152,8 +152,8 @@ def perform(task: Task) -> list[str]:
         model = None
         if task.system is not None:
             one = task.plan.systems[task.system]
-            split_key = key_of({"split": task.plan.splits[task.split].draw_key})
-            rng = generator(task.plan.seed, "fit", split_key, task.fold, key_of(one.draw_key))
+            split_key = digest_of({"split": task.plan.splits[task.split].draw_key})
+            rng = generator(task.plan.seed, "fit", split_key, task.fold, digest_of(one.draw_key))
             model = one.fit(split.train, rng)
         for number, key in task.todo:
             lists = _lists(task.store, task.data, task.plan, task.split, task.fold, number)

@@ -185,7 +185,7 @@ def match_targets(
         depth=depth,
         limit=scan,
     )
-    if run.made_for is not lists:
+    if run.ranked_for is not lists:
         _check_targets(name, matched, lists)
     return matched
 

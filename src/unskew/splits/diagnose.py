@@ -51,7 +51,7 @@ class SplitAudit(Result):
     train_gini: float
     """Gini index of training ratings over all items."""
     test_gini: float
-    before_own_train: float | None
+    before_user_train: float | None
     """Share of test ratings that are earlier than their user's last training rating."""
     before_any_train: float | None
     """Share of test ratings that are earlier than the last training rating of anyone."""
@@ -112,7 +112,7 @@ class SplitAudit(Result):
                 f"  popularity  mean training ratings of an item: {self.train_popularity:,.1f} per "
                 f"training rating, {self.test_popularity:,.1f} per test rating; Gini "
                 f"{self.train_gini:.3f} and {self.test_gini:.3f}",
-                f"  test before training  of the same user: {late(self.before_own_train)}, of "
+                f"  test before training  of the same user: {late(self.before_user_train)}, of "
                 f"anyone: {late(self.before_any_train)}",
                 f"  pairs in both parts  {self.duplicates:,}",
             ]
@@ -143,7 +143,7 @@ def diagnose_split(split: Split) -> SplitAudit:
         test_popularity=_mean(popularity, tested),
         train_gini=gini(popularity),
         test_gini=gini(tested),
-        before_own_train=own,
+        before_user_train=own,
         before_any_train=anyone,
         per_item=(frozen(popularity), frozen(tested)),
     )

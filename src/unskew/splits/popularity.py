@@ -235,22 +235,22 @@ class HeadRemoved(Splitter):
     def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split, one per fold of the one to start from."""
         part = as_share("share", self.share)
-        for made in self.of.each(ratings, seed):
-            counts = item_counts(made.train)
+        for split in self.of.each(ratings, seed):
+            counts = item_counts(split.train)
             if self.counts == "all":
-                counts = counts + item_counts(made.test)
-            yield self._cut(made, counts, head(counts, part, self.by))
+                counts = counts + item_counts(split.test)
+            yield self._cut(split, counts, head(counts, part, self.by))
 
-    def _cut(self, made: Split, counts: I64, in_head: Mask) -> Split:
+    def _cut(self, split: Split, counts: I64, in_head: Mask) -> Split:
         """Take the head, or the tail, out of everything that judges."""
 
         def left(ratings: Ratings) -> Ratings:
             return ratings.take(in_head[ratings.item] == (self.keep == "head"))
 
-        test = left(made.test)
-        removed = len(made.test) - len(test)
+        test = left(split.test)
+        removed = len(split.test) - len(test)
         facts = {
-            **{key: fact for key, fact in made.facts.items() if key not in SIZES},
+            **{key: fact for key, fact in split.facts.items() if key not in SIZES},
             "head_items": int(np.count_nonzero(in_head)),
             "head_share_of_ratings": int(counts[in_head].sum()) / int(counts.sum()),
             "removed_from_test": removed,
@@ -259,16 +259,16 @@ class HeadRemoved(Splitter):
             f"the head is {facts['head_items']:,} of {np.count_nonzero(counts):,} items: take "
             f"another share of it, or a larger test part"
         )
-        label = None if made.label == self.of.name else made.label
+        label = None if split.label == self.of.name else split.label
         return assemble(
             self,
-            made.train,
+            split.train,
             test,
             label,
             hint=hint,
             facts=facts,
-            left_out=made.facts["left_out"] + removed,
-            judgments={name: left(part) for name, part in made.judgments.items()},
+            left_out=split.facts["left_out"] + removed,
+            judgments={name: left(part) for name, part in split.judgments.items()},
         )
 
 

@@ -25,7 +25,7 @@ from unskew.splits.interventions import Intervened
 from unskew.splits.registry import protocol
 from unskew.splits.split import Split, Splitter
 
-FORMAT = 1
+FORMAT = 2
 CARD = "card.json"
 
 
@@ -137,9 +137,9 @@ def _loaded(home: Path, card: Mapping[str, Any]) -> Iterator[Split]:
     for entry in card["splits"]:
         names = [Path(file).stem for file in entry["files"]]
         parts = [_read(home / entry["folder"] / file) for file in entry["files"]]
-        found = dict(zip(names, under_one_numbering(*parts), strict=True))
-        train, test = found.pop("train"), found.pop("test")
-        yield Split(train, test, entry["label"], entry["facts"], design, found)
+        sets = dict(zip(names, under_one_numbering(*parts), strict=True))
+        train, test = sets.pop("train"), sets.pop("test")
+        yield Split(train, test, entry["label"], entry["facts"], design, sets)
 
 
 def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -290,10 +290,10 @@ def _data_of(data: Ratings | Events) -> dict[str, Any]:
     }
 
 
-def _check_same(what: str, wanted: str, found: str) -> None:
-    if wanted != found:
+def _check_same(what: str, wanted: str, fingerprint: str) -> None:
+    if wanted != fingerprint:
         raise DataError(
-            f"{what} are not those of the card (fingerprint {found}, the card says {wanted})"
+            f"{what} are not those of the card (fingerprint {fingerprint}, the card says {wanted})"
         )
 
 

@@ -18,7 +18,7 @@ from unskew.data.catalog import data_folder, is_there, load
 from unskew.data.dataset import Dataset
 from unskew.data.entries import DATASETS
 from unskew.engine.files import temporary_folder
-from unskew.engine.store import Store, key_of
+from unskew.engine.store import Store, digest_of
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name
 from unskew.experiment.execution import run_plan
 from unskew.experiment.plan import STAGES, Plan
@@ -214,7 +214,7 @@ class Lab:
 
     def _key(self, measurement: Measurement, dataset_name: str, used: Sequence[str] | None) -> str:
         """Return the key of a table for our amounts; without `used`, that of their names."""
-        return key_of(
+        return digest_of(
             {
                 "kind": "study" if used is not None else "amounts of a study",
                 "study": measurement.study,

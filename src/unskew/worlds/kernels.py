@@ -146,7 +146,7 @@ def observe_tile(
     Q: F64,
     coin_key: np.uint64,
     count: I32,
-    found: I32,
+    drawn: I32,
     in_round: I8,
 ) -> tuple[int, int]:
     """Draw which pairs are rated: discovered in one of the rounds, and then rated.
@@ -177,7 +177,7 @@ def observe_tile(
                         chance = chance_of(odds_of(u, i, user, item, P, Q))
                         liked = 1 if unit(second(coin, i)) < chance else 0
                     if draw < discovery * (if_liked if liked else if_not):
-                        found[at] = i
+                        drawn[at] = i
                         in_round[at] = r
                         at += 1
                         break
@@ -252,7 +252,7 @@ def weigh_tile(
 
 @kernel
 def sample_tile(
-    users: I32, items: int, key: np.uint64, share: float, count: I32, found: I32
+    users: I32, items: int, key: np.uint64, share: float, count: I32, drawn: I32
 ) -> Any:
     """Draw every pair with the same probability; return how many there are."""
     at = 0
@@ -261,7 +261,7 @@ def sample_tile(
         begin = at
         for i in range(items):
             if unit(second(state, i)) < share:
-                found[at] = i
+                drawn[at] = i
                 at += 1
         count[row] = at - begin
     return at

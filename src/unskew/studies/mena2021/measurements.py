@@ -17,7 +17,7 @@ from unskew.bias.describe import BiasReport, describe_bias, pearson
 from unskew.bias.steepness import dense_ranks
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, levels
-from unskew.engine.store import key_of
+from unskew.engine.store import digest_of
 from unskew.evaluation.scores import Scores
 from unskew.experiment.execution import run_plan
 from unskew.experiment.plan import Custom, Plan
@@ -123,7 +123,7 @@ def systems(liked: float, random: Ratings | None = None) -> dict[str, Algorithm]
     """
     algorithms: dict[str, Algorithm] = {}
     for name, short in NAMES.items():
-        version = key_of({**preset("mena2021")[name].algorithm.draw_key, "levels": liked})
+        version = digest_of({**preset("mena2021")[name].algorithm.draw_key, "levels": liked})
         label = LEARNED if short == "BPMF" else short
         algorithms[label] = Custom(label, partial(learned, name, liked), version=version)
     algorithms["BPMF"] = Custom("BPMF", never_learned, version=1)

@@ -11,7 +11,7 @@ import polars as pl
 
 from unskew.data.overview import summary
 from unskew.data.relevance import Relevance
-from unskew.engine.store import key_of
+from unskew.engine.store import digest_of
 from unskew.errors import SettingError, UnskewError, quietly
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
@@ -205,7 +205,7 @@ def _trained(lab: Lab, dataset_name: str, name: str, chosen: Chosen) -> dict[str
         "stages": dict(STAGES),
         "relevance": rule.describe(),
     }
-    keys = {part: key_of({**identity, "part": part}) for part in ("lists", "designs")}
+    keys = {part: digest_of({**identity, "part": part}) for part in ("lists", "designs")}
     if all(map(lab.store.has, keys.values())):
         return keys
     lab.progress(f"training {name} ({dataset_name})")
