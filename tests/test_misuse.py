@@ -114,7 +114,7 @@ def calls():
         ["P@5"],
     )
     judged = {"judgments": split.test, "train": split.train, "liked": 4}
-    listed, made = {**judged, "runs": runs}, {**judged, "systems": runs}
+    listed = {**judged, "runs": runs}
     shown = {
         "world": world,
         "systems": [us.recommend.Popularity(), us.recommend.Random()],
@@ -148,7 +148,7 @@ def calls():
             "designs": ["as-given"],
         },
         "splits.diagnose_split": {"split": split},
-        "unbiased.bounds": {**made, "metrics": ["P@5"]},
+        "unbiased.bounds": {**listed, "metrics": ["P@5"]},
         "auditing.published_designs": {},
         "stats.correct": {"p": [0.1, 0.2]},
         "compare": {"scores": scores, "permutations": 10, "resamples": 5},
@@ -161,7 +161,7 @@ def calls():
         },
         "bias.describe_bias": of,
         "stats.discriminative_power": {"pvalues": us.compare(scores, permutations=10)},
-        "estimate": {**made, "metrics": ["P@5"], "resamples": 3},
+        "estimate": {**listed, "metrics": ["P@5"], "resamples": 3},
         "evaluate": {**listed, "metrics": ["P@5"]},
         "unbiased.expected_metrics": {"true_ranks": [1, 2, 3], "items": 20, "sizes": [5]},
         "evaluation.expected_precision": of,
@@ -170,7 +170,7 @@ def calls():
         "unbiased.interleave": shown,
         "bias.item_pairs": of,
         "splits.judgment_bins": {"train": ratings, "relevance": rule},
-        "unbiased.judgments_needed": made,
+        "unbiased.judgments_needed": listed,
         "stats.kendall": orders,
         "data.levels": of,
         "load": {"source": ratings},
@@ -204,7 +204,8 @@ def calls():
         "splits.popularity_percentiles": {"ratings": ratings},
         "stats.power": {"scores": scores, "permutations": 10, "samples": 5},
         "unbiased.propensity": {"train": split.train, "test": split.test},
-        "unbiased.propensity_strata": made,
+        "unbiased.propensity_strata": listed,
+        "judge": listed,
         "rank": {"model": models["a"], "lists": lists, "depth": 5},
         "judging.ranks_of": {"model": models["a"], "lists": lists},
         "metrics.parse": {"text": "P@5"},
@@ -234,12 +235,12 @@ def calls():
         "stats.sample_size": {"scores": scores},
         "unbiased.sampled_metrics": {"ranks": [1, 2, 3], "items": 20, "n": 5, "bootstrap": 3},
         "stats.score_table": {"scores": two},
-        "unbiased.sensitivity": {**made, "resamples": 3},
+        "unbiased.sensitivity": {**listed, "resamples": 3},
         "evaluation.sparsity": {"lists": lists},
         "splits.sparsity_sample": {"test": split.test, "share": 0.5},
         "stats.stability": {"table": table},
         "unbiased.strata": {**listed, "metrics": ["P@5"], "bootstrap": 3, "m": 2},
-        "unbiased.stratified_recall": made,
+        "unbiased.stratified_recall": listed,
         "study": {"name": "nonsense"},
         "data.summary": {"data": ratings},
         "stats.swap_rate": {"scores": scores, "samples": 5},
@@ -396,7 +397,9 @@ def test_papers_can_be_named(calls):
 def test_names_that_do_not_exist_are_errors_of_python(calls):
     with pytest.raises(TypeError, match="likd"):
         us.evaluate(**calls["evaluate"], likd=4)
-    with pytest.raises(TypeError, match="runs"):
+    with pytest.raises(TypeError, match="likd"):
+        us.stats.robustness(**calls["evaluate"], likd=4)
+    with pytest.raises(us.SettingError, match="runs are missing"):
         us.evaluate(calls["evaluate"]["judgments"])
 
 

@@ -212,56 +212,27 @@ def _report(
     progress: Progress | None,
 ) -> StrataReport:
     wanted, settings = case.wanted, case.settings
-    shape = (len(wanted), len(whole.systems), len(parts.names))
-    value, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
-    lists = np.zeros(shape, np.int64)
+    tables = _Tables.empty((len(wanted), len(whole.systems), len(parts.names)))
     described, notes = [], [*case.notes, *parts.notes]
     drawn: list[F64] = []
     for t, name in enumerate(parts.names):
         inside, part = _measure(case, whole, parts, t)
         described.append(_describe(case.judged, parts, t))
-        means = inside.averages()
-        for s, system in enumerate(whole.systems):
-            for at, label in enumerate(wanted):
-                value[at, s, t] = means[system][label].value
-                lists[at, s, t] = means[system][label].users
-        if not lists[:, :, t].any():
-            value[:, :, t] = np.nan
+        if not tables.fill(t, inside, part, settings):
             notes.append(f"stratum {name}: nobody has a judgment in it, so it has no value")
-        elif settings.bootstrap:
-            low[:, :, t], high[:, :, t] = percentile_interval(
-                _drawn(inside, settings), settings.level
-            )
-        split = part.averages()
-        for s, system in enumerate(whole.systems):
-            contribution[:, s, t] = [split[system][label].value for label in wanted]
         if settings.bootstrap:
             drawn.append(_drawn(part, settings))
         if progress is not None:
             progress(t + 1, len(parts.names))
     for at, (label, metric) in enumerate(wanted.items()):
         if not _splits(metric) and parts.of != "users":
-            contribution[at] = np.nan
+            tables.contribution[at] = np.nan
             notes.append(f"{label} is no sum over hits: it has no contributions")
-    score = np.array(
-        [[whole.averages()[s][label].value for s in whole.systems] for label in wanted]
-    )
-    share = _divided(contribution, score[:, :, None])
-    heads = np.full((*shape[:2], 3), np.nan)
+    means = whole.averages()
+    score = np.array([[means[s][label].value for s in whole.systems] for label in wanted])
+    share_low, share_high, heads = _share_intervals(tables.contribution, drawn, head, settings)
     if head:
-        heads[..., 0] = _divided(contribution[..., :head].sum(axis=-1), score)
-    share_low, share_high = np.full(shape, np.nan), np.full(shape, np.nan)
-    if settings.bootstrap:
-        of_draws = np.stack(drawn, axis=-1)  # draws x metrics x systems x strata
-        of_draws = _divided(of_draws, of_draws.sum(axis=-1, keepdims=True))
-        share_low, share_high = percentile_interval(of_draws, settings.level)
-        heads[..., 1], heads[..., 2] = percentile_interval(
-            of_draws[..., :head].sum(axis=-1), settings.level
-        )
-        for ends in (share_low, share_high, heads):
-            ends[np.isnan(contribution).all(axis=-1)] = np.nan
-    if not head:
-        heads[:] = np.nan
+        heads[..., 0] = _divided(tables.contribution[..., :head].sum(axis=-1), score)
     return StrataReport(
         by=parts.by,
         of=parts.of,
@@ -269,12 +240,12 @@ def _report(
         systems=tuple(whole.systems),
         metrics=tuple(wanted),
         whole=whole,
-        value=value,
-        low=low,
-        high=high,
-        lists=lists,
-        contribution=contribution,
-        share=share,
+        value=tables.value,
+        low=tables.low,
+        high=tables.high,
+        lists=tables.lists,
+        contribution=tables.contribution,
+        share=_divided(tables.contribution, score[:, :, None]),
         share_low=share_low,
         share_high=share_high,
         head=head,
@@ -283,6 +254,59 @@ def _report(
         bootstrap=settings.bootstrap,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """Arrays of metrics x systems x strata, filled stratum by stratum."""
+
+    value: F64
+    low: F64
+    high: F64
+    contribution: F64
+    lists: I64
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...]) -> _Tables:
+        """Return arrays that hold nothing yet."""
+        value, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
+        return cls(value, low, high, contribution, lists=np.zeros(shape, np.int64))
+
+    def fill(self, t: int, inside: Scores, part: Scores, settings: _Settings) -> bool:
+        """Write what a stratum has; tell whether anybody is averaged in it."""
+        means, split = inside.averages(), part.averages()
+        for s, system in enumerate(inside.systems):
+            for at, label in enumerate(inside.labels):
+                self.value[at, s, t] = means[system][label].value
+                self.lists[at, s, t] = means[system][label].users
+                self.contribution[at, s, t] = split[system][label].value
+        if not self.lists[:, :, t].any():
+            self.value[:, :, t] = np.nan
+            return False
+        if settings.bootstrap:
+            self.low[:, :, t], self.high[:, :, t] = percentile_interval(
+                _drawn(inside, settings), settings.level
+            )
+        return True
+
+
+def _share_intervals(
+    contribution: F64, drawn: list[F64], head: int, settings: _Settings
+) -> tuple[F64, F64, F64]:
+    """Return the ends of each share's interval, and of the head's in places 1 and 2 of three."""
+    low, high = np.full(contribution.shape, np.nan), np.full(contribution.shape, np.nan)
+    heads = np.full((*contribution.shape[:2], 3), np.nan)
+    if settings.bootstrap:
+        of_draws = np.stack(drawn, axis=-1)  # draws x metrics x systems x strata
+        of_draws = _divided(of_draws, of_draws.sum(axis=-1, keepdims=True))
+        low, high = percentile_interval(of_draws, settings.level)
+        if head:
+            heads[..., 1], heads[..., 2] = percentile_interval(
+                of_draws[..., :head].sum(axis=-1), settings.level
+            )
+        for ends in (low, high, heads):
+            ends[np.isnan(contribution).all(axis=-1)] = np.nan
+    return low, high, heads
 
 
 def _describe(judged: Judged, parts: Division, t: int) -> Stratum:

@@ -184,14 +184,14 @@ class FileScores(Result):
         for system, label, *facts in table.iter_rows():
             means.setdefault(system, {})[label] = FileEstimate(*facts)
         return cls(
-            home,
-            means,
-            content["users"],
-            content["undefined"],
-            content["relevance"],
-            tuple(content["notes"]),
-            content["card"],
-            digests,
+            folder=home,
+            estimates=means,
+            users=content["users"],
+            undefined=content["undefined"],
+            relevance=content["relevance"],
+            notes=tuple(content["notes"]),
+            card=content["card"],
+            digests=digests,
         )
 
 
@@ -341,18 +341,18 @@ def evaluate_files(
             hands.count = max(1, min(hands.count, (memory_bytes(memory) - OWN) // (LEAST + held)))
         share = _share(memory, hands, (tests, *systems))
         job = Job(
-            tests,
-            systems,
-            labels,
-            rule,
-            users,
-            undefined,
-            depth,
-            0,
-            common_kind((tests, *systems), "user"),
-            common_kind((tests, *systems), "item"),
-            str(Path(output).resolve()),
-            share,
+            judgments=tests,
+            runs=systems,
+            labels=labels,
+            relevance=rule,
+            users=users,
+            undefined=undefined,
+            depth=depth,
+            parts=0,
+            user_kind=common_kind((tests, *systems), "user"),
+            item_kind=common_kind((tests, *systems), "item"),
+            output=str(Path(output).resolve()),
+            budget=share,
         )
         work = Work.open(job, by_user, hands)
         if work.is_finished:
@@ -469,7 +469,14 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
     }
     rule = str(job.relevance)
     scores = FileScores(
-        work.home, means, job.users, job.undefined, rule, all_notes, _card(work.facts), work.digests
+        folder=work.home,
+        estimates=means,
+        users=job.users,
+        undefined=job.undefined,
+        relevance=rule,
+        notes=all_notes,
+        card=_card(work.facts),
+        digests=work.digests,
     )
     write_table(scores.table(), work.home / MEANS, "parquet")
     content = {
