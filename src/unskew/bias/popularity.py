@@ -1,4 +1,4 @@
-"""How many users rated and liked each item: the counts that everything in this package needs."""
+"""`ItemCounts`: how many users rated and liked each item, and the probabilities that follow."""
 
 from __future__ import annotations
 
@@ -352,13 +352,13 @@ def _of_world(
     rated = item_counts(seen)
     good = np.bincount(seen.item[seen.value >= least], minlength=rated.size)
     return ItemCounts(
-        world.items,
-        frozen(asked),
-        frozen(rated.astype(np.int64)),
-        frozen(good.astype(np.int64)),
-        frozen(asked - rated),
-        frozen(relevant - good),
-        (f"the truth is known: {world}",),
+        items=world.items,
+        users=frozen(asked),
+        rated=frozen(rated.astype(np.int64)),
+        liked=frozen(good.astype(np.int64)),
+        asked=frozen(asked - rated),
+        asked_liked=frozen(relevant - good),
+        notes=(f"the truth is known: {world}",),
     )
 
 

@@ -24,8 +24,6 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 
-"""Python's integers, which have no largest."""
-
 MOST_GROUPS = 200_000
 """Different items up to which all pairs are looked at; beyond, a random sample of pairs."""
 SAMPLE = 10_000_000

@@ -116,9 +116,9 @@ def read_log(
         "propensity": table.need("propensity", PROPENSITY, propensity),
     }
     for name, usual, given in (("position", POSITION, position), ("round", ROUND, round)):
-        found = table.pick(name, usual, given, tuple(columns.values()))
-        if found is not None:
-            columns[name] = found
+        column = table.pick(name, usual, given, tuple(columns.values()))
+        if column is not None:
+            columns[name] = column
     notes = []
     ids, code = Ids.number(frame[columns["action"]])
     if actions is not None:
@@ -139,15 +139,15 @@ def read_log(
         _as_numbers(column) for column in frame.iter_columns() if column.name not in used
     )
     return BanditLog(
-        ids,
-        places,
-        frozen(code),
-        frozen(place),
-        frozen(earned),
-        frozen(chance),
-        frozen(rounds),
-        context,
-        tuple(notes),
+        actions=ids,
+        positions=places,
+        action=frozen(code),
+        position=frozen(place),
+        reward=frozen(earned),
+        propensity=frozen(chance),
+        round=frozen(rounds),
+        context=context,
+        notes=tuple(notes),
     )
 
 

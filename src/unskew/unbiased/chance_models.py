@@ -19,7 +19,7 @@ STEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class RatingEvidence:
     """What there is, under one numbering; parts that were not given are empty."""
 
     test: Ratings

@@ -16,10 +16,10 @@ from unskew.checks import is_number
 from unskew.data.tables import ITEM, USER, read_table
 from unskew.errors import DataError
 from unskew.judging.rank import tile_users
-from unskew.unbiased.chance_models import ChanceModel, Evidence
+from unskew.unbiased.chance_models import ChanceModel, RatingEvidence
 
 
-def given_model(source: object, evidence: Evidence) -> ChanceModel:
+def given_model(source: object, evidence: RatingEvidence) -> ChanceModel:
     """Take probabilities as they are: by item, by pair, or from a function of users."""
     if callable(source) and not isinstance(source, Mapping):
         of = _by_tile(source, evidence)
@@ -113,7 +113,9 @@ def _is_column(value: object) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, str)
 
 
-def _by_tile(function: Callable[[I32], F64], evidence: Evidence) -> Callable[[I32, I32, F64], F64]:
+def _by_tile(
+    function: Callable[[I32], F64], evidence: RatingEvidence
+) -> Callable[[I32, I32, F64], F64]:
     """Look pairs up in what a function of user numbers returns, a tile of users at a time."""
 
     def of(user: I32, item: I32, value: F64) -> F64:  # noqa: ARG001

@@ -15,14 +15,14 @@ from unskew.data.tables import read_table
 from unskew.engine.rng import draw
 from unskew.errors import DataError
 from unskew.judging.rank import tile_users
-from unskew.unbiased.chance_models import STEPS, ChanceModel, Evidence, from_0_up
+from unskew.unbiased.chance_models import STEPS, ChanceModel, RatingEvidence, from_0_up
 
 MOST_PAIRS = 100_000_000
 """Pairs of users and items that a logistic regression looks at; beyond, some of the users."""
 
 
 def logistic_model(
-    evidence: Evidence, features: Mapping[str, object] | None, ridge: float, seed: int
+    evidence: RatingEvidence, features: Mapping[str, object] | None, ridge: float, seed: int
 ) -> ChanceModel:
     """Model logit p(rated | u, i) = b + x_u·β + x_i·γ, fitted by Newton's steps over all pairs."""
     ridge = from_0_up("ridge", ridge)
@@ -56,7 +56,7 @@ def logistic_model(
     return ChanceModel("logistic", of, facts, True, tuple(notes))
 
 
-def _some_users(evidence: Evidence, seed: int) -> I32:
+def _some_users(evidence: RatingEvidence, seed: int) -> I32:
     """Return the users to fit on: all, unless there are too many pairs."""
     most = max(MOST_PAIRS // max(evidence.items, 1), 1)
     everyone = np.arange(evidence.users, dtype=np.int32)
@@ -66,7 +66,7 @@ def _some_users(evidence: Evidence, seed: int) -> I32:
     return np.sort(everyone[order[:most]])
 
 
-def _newton(users: F64, items: F64, evidence: Evidence, chosen: I32, ridge: float) -> F64:
+def _newton(users: F64, items: F64, evidence: RatingEvidence, chosen: I32, ridge: float) -> F64:
     """Return the coefficients: sums over users x items, a tile of users at a time."""
     rated = [part.take(np.isin(part.user, chosen)) for part in (evidence.train, evidence.test)]
     by_user = sum(np.bincount(part.user, minlength=len(users)) for part in rated)
@@ -82,10 +82,10 @@ def _newton(users: F64, items: F64, evidence: Evidence, chosen: I32, ridge: floa
     step = tile_users(len(items))
     for _ in range(STEPS):
         slope, curve = sums - penalty * beta, np.diag(penalty)
-        column, own = items @ beta[1 + a :], beta[0] + users @ beta[1 : 1 + a]
+        column, row_part = items @ beta[1 + a :], beta[0] + users @ beta[1 : 1 + a]
         for low in range(0, chosen.size, step):
             mine = chosen[low : low + step]
-            p = 1.0 / (1.0 + np.exp(-(own[mine][:, None] + column[None, :])))
+            p = 1.0 / (1.0 + np.exp(-(row_part[mine][:, None] + column[None, :])))
             w = p * (1 - p)
             x, row, down = users[mine], w.sum(axis=1), w.sum(axis=0)
             slope -= np.concatenate([[p.sum()], x.T @ p.sum(axis=1), items.T @ p.sum(axis=0)])
@@ -111,8 +111,8 @@ def _features(name: str, table: object, ids: Ids) -> F64:
     if frame.width < 2 or not frame.height:
         raise DataError(f"features of {name}: an id column and at least one feature are needed")
     codes = ids.codes(frame.to_series(0))
-    found = codes >= 0
-    if not found.any():
+    rated_rows = codes >= 0
+    if not rated_rows.any():
         raise DataError(f"features of {name}: none of the ids in {frame.columns[0]!r} is rated")
     columns: list[F64] = []
     for series in frame.iter_columns():
@@ -128,7 +128,7 @@ def _features(name: str, table: object, ids: Ids) -> F64:
             ]
         for part in parts:
             column = np.full(len(ids), np.nan)
-            column[codes[found]] = part[found]
+            column[codes[rated_rows]] = part[rated_rows]
             columns.append(np.where(np.isnan(column), np.nanmean(part), column))
     return _standard(np.column_stack(columns)) if columns else np.zeros((len(ids), 0))
 

@@ -139,7 +139,7 @@ def online_tests(
         label, repeat = list(there)[number // repeats], number % repeats
         drawn_seed = key_of(there[label].seed, "online", seed, repeat) % (1 << 31)
         drawn = replace(there[label], seed=drawn_seed)
-        trial = _Trial(drawn, named, k, drawn_seed, systems)
+        trial = _OnlineTrial(drawn, named, k, drawn_seed, systems)
         key = {"world": label, "repeat": repeat}
         for test in (trial.online(users, chosen, sizes), trial.offline(ways)):
             rows += [{**key, **row} for row in test]
@@ -153,7 +153,7 @@ def online_tests(
 
 
 @dataclass(frozen=True, eq=False)
-class _Trial:
+class _OnlineTrial:
     """All tests in one drawn world."""
 
     world: World

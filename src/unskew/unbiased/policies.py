@@ -48,14 +48,14 @@ class ActionFunction:
 
     def rows(self, lo: int, hi: int) -> F64:
         """Return rows lo..hi x actions."""
-        found = np.asarray(self.function(self.log.frame(lo, hi)), np.float64)
+        result = np.asarray(self.function(self.log.frame(lo, hi)), np.float64)
         shape = (hi - lo, len(self.log.actions))
-        if found.shape != shape:
+        if result.shape != shape:
             raise DataError(
-                f"{self.name} gave an array of shape {found.shape} for {hi - lo} rows; expected a "
+                f"{self.name} gave an array of shape {result.shape} for {hi - lo} rows; expected a "
                 f"row each and a column for each of {shape[1]} actions: {shape}"
             )
-        return found
+        return result
 
 
 def per_action(log: BanditLog, name: str, given: Policy) -> ActionTable | ActionFunction:
@@ -114,8 +114,8 @@ def _from_table(log: BanditLog, name: str, table: pl.DataFrame) -> F64:
 class RewardMeans:
     """The reward model: mean reward of an action at a position, drawn to the position's mean.
 
-    Fitted once per fold, on the rows of all other folds, so that no row's own reward is in what is
-    predicted for it.
+    Fitted once per fold, on the rows of all other folds, so that the reward of a row
+    has no part in what is predicted for it.
     """
 
     log: BanditLog
@@ -141,8 +141,8 @@ class RewardMeans:
         )
         mean = np.where(rows > 0, sums / np.maximum(rows, 1), overall)
         with np.errstate(invalid="ignore"):
-            own = (total + prior * mean) / (count + prior)
-        return cls(log, fold, np.where(count + prior > 0, own, mean))
+            shrunk = (total + prior * mean) / (count + prior)
+        return cls(log, fold, np.where(count + prior > 0, shrunk, mean))
 
     def rows(self, lo: int, hi: int) -> F64:
         """Return rows lo..hi x actions."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -220,24 +220,35 @@ def policy_value(
         model = per_action(log, "rewards", rewards)
     elif modelled:
         model = RewardMeans.fit(log, folds, prior, seed)
-    weight, direct, own, outside = _walk(log, target, model, threads)
+    rows = _evaluate_rows(log, target, model, threads)
     clipped = 0
     if clip is not None:
-        clipped = int(np.count_nonzero(weight > clip))
-        weight = np.minimum(weight, clip)
-    tops, bottoms = _parts(log, weight, direct, own, estimators)
-    return _estimate(
-        log,
-        tops,
-        bottoms,
-        weight,
-        outside,
-        clipped,
-        tuple(estimators),
-        bootstrap,
-        level,
-        seed,
-        threads,
+        clipped = int(np.count_nonzero(rows.weight > clip))
+        rows = replace(rows, weight=np.minimum(rows.weight, clip))
+    top, bottom = _sums_by_round(log, rows, estimators)
+    value, error = _ratio_of_sums(top, bottom)
+    reach = NormalDist().inv_cdf((1 + level) / 2) * error
+    low, high = _bootstrap_interval(top, bottom, bootstrap, level, seed, threads)
+    total, squares = math.fsum(rows.weight), math.fsum(rows.weight**2)
+    return PolicyValue(
+        estimators=tuple(estimators),
+        value=value,
+        error=error,
+        low=value - reach,
+        high=value + reach,
+        bootstrap_low=low,
+        bootstrap_high=high,
+        logged=log.mean,
+        rows=len(log),
+        rounds=len(top),
+        effective=total**2 / squares if squares else 0.0,
+        mean_weight=total / len(log),
+        largest_weight=float(rows.weight.max()),
+        unsupported=rows.unsupported,
+        clipped=clipped,
+        level=level,
+        bootstrap=bootstrap,
+        notes=(*log.notes, *_warnings(rows, value, total, clipped)),
     )
 
 
@@ -253,18 +264,29 @@ def _check_settings(
     check_share("level", level)
 
 
-def _walk(
+@dataclass(frozen=True, eq=False)
+class _RowValues:
+    """What each row of the log tells of the policy."""
+
+    weight: F64
+    """π(a|x) / p of the logged action."""
+    direct: F64
+    """The modelled reward of the policy."""
+    modelled: F64
+    """The modelled reward of the logged action."""
+    unsupported: float
+    """The share of the policy on actions that the log never shows at that position."""
+
+
+def _evaluate_rows(
     log: BanditLog,
     policy: ActionTable | ActionFunction,
     model: ActionTable | ActionFunction | RewardMeans | None,
     threads: int | None,
-) -> tuple[F64, F64, F64, float]:
-    """Go through the log block by block: weights, modelled values, own rewards as modelled.
-
-    Also the share of the policy on actions that the log never shows at that position.
-    """
+) -> _RowValues:
+    """Go through the log block by block."""
     rows, actions = len(log), len(log.actions)
-    weight, direct, own = np.empty(rows), np.zeros(rows), np.zeros(rows)
+    weight, direct, modelled = np.empty(rows), np.zeros(rows), np.zeros(rows)
     cell = log.position.astype(np.int64) * actions + log.action
     shown = np.bincount(cell, minlength=len(log.positions) * actions).reshape(-1, actions) > 0
     step = max(_CELLS // actions, 1)
@@ -272,7 +294,7 @@ def _walk(
     def one(lo: int) -> float:
         hi = min(lo + step, rows)
         chance = policy.rows(lo, hi)
-        _must_be_chances(chance, lo)
+        _check_chances(chance, lo)
         at = np.arange(hi - lo), log.action[lo:hi]
         weight[lo:hi] = chance[at] / log.propensity[lo:hi]
         if model is not None:
@@ -281,14 +303,14 @@ def _walk(
                 row = lo + int(np.argmax(np.isnan(guess).any(axis=1)))
                 raise DataError(f"rewards: row {row} has no number (NaN) for some action")
             direct[lo:hi] = np.einsum("ra,ra->r", chance, guess)
-            own[lo:hi] = guess[at]
+            modelled[lo:hi] = guess[at]
         return float(np.where(shown[log.position[lo:hi]], 0.0, chance).sum())
 
     outside = map_blocks(one, range(0, rows, step), threads, size=rows * actions)
-    return weight, direct, own, math.fsum(outside) / rows
+    return _RowValues(weight, direct, modelled, math.fsum(outside) / rows)
 
 
-def _must_be_chances(chance: F64, first: int) -> None:
+def _check_chances(chance: F64, first: int) -> None:
     total = chance.sum(axis=1)
     wrong = ~((chance >= 0).all(axis=1) & (np.abs(total - 1) <= 1e-6))
     if wrong.any():
@@ -300,99 +322,60 @@ def _must_be_chances(chance: F64, first: int) -> None:
         )
 
 
-def _parts(
-    log: BanditLog, weight: F64, direct: F64, own: F64, estimators: Sequence[str]
-) -> tuple[F64, F64]:
-    """Return what each row adds to the top and the bottom of each estimate, row by row."""
-    ones = np.ones(len(log))
+def _sums_by_round(log: BanditLog, rows: _RowValues, estimators: Sequence[str]) -> tuple[F64, F64]:
+    """Return what each round adds to the top and the bottom of each estimate."""
+    ones, weighted = np.ones(len(log)), rows.weight * log.reward
     both = {
-        "ips": (weight * log.reward, ones),
-        "snips": (weight * log.reward, weight),
-        "dm": (direct, ones),
-        "dr": (direct + weight * (log.reward - own), ones),
+        "ips": (weighted, ones),
+        "snips": (weighted, rows.weight),
+        "dm": (rows.direct, ones),
+        "dr": (rows.direct + rows.weight * (log.reward - rows.modelled), ones),
     }
-    tops, bottoms = zip(*(both[name] for name in estimators), strict=True)
-    return np.stack(tops, axis=1), np.stack(bottoms, axis=1)
-
-
-def _estimate(
-    log: BanditLog,
-    tops: F64,
-    bottoms: F64,
-    weight: F64,
-    outside: float,
-    clipped: int,
-    estimators: tuple[str, ...],
-    bootstrap: int,
-    level: float,
-    seed: int,
-    threads: int | None,
-) -> PolicyValue:
-    """Divide sums over rounds; intervals by the delta method and over draws of rounds."""
-    columns = len(estimators)
     rounds = int(log.round.max()) + 1
-    top, bottom = (
-        np.stack([_by_round(log, part[:, c], rounds) for c in range(columns)], axis=1)
-        for part in (tops, bottoms)
-    )
-    value = np.array([math.fsum(top[:, c]) for c in range(columns)])
-    scale = np.array([math.fsum(bottom[:, c]) for c in range(columns)])
-    notes = list(log.notes)
+
+    def summed(at: int) -> F64:
+        columns = [np.bincount(log.round, both[name][at], rounds) for name in estimators]
+        return np.stack(columns, axis=1).astype(np.float64)
+
+    return summed(0), summed(1)
+
+
+def _ratio_of_sums(top: F64, bottom: F64) -> tuple[F64, F64]:
+    """Return the estimates and, by the delta method, their standard errors."""
+    rounds = len(top)
+    totals, scale = (np.array([math.fsum(column) for column in part.T]) for part in (top, bottom))
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = value / scale
+        value = totals / scale
+        if rounds < 2:
+            return value, np.full(value.size, np.nan)
+        # Of a ratio of sums: each round's residual, relative to the mean of the bottom.
+        rest = (top - value * bottom) / (scale / rounds)
+    return value, np.sqrt((rest**2).sum(axis=0) / (rounds - 1) / rounds)
+
+
+def _warnings(rows: _RowValues, value: F64, total: float, clipped: int) -> list[str]:
+    """Return how far the estimates cannot be trusted."""
+    notes = []
     if np.isnan(value).any():
         notes.append("snips: every weight is 0: the policy never does what the log shows")
-    error = np.full(columns, np.nan)
-    if rounds > 1:
-        # Of a ratio of sums: each round's residual, relative to the mean of the bottom.
-        with np.errstate(invalid="ignore", divide="ignore"):
-            rest = (top - value * bottom) / (scale / rounds)
-        error = np.sqrt((rest**2).sum(axis=0) / (rounds - 1) / rounds)
-    reach = NormalDist().inv_cdf((1 + level) / 2) * error
-    low, high = _drawn(top, bottom, bootstrap, level, seed, threads)
-    if outside > 1e-9:
+    if rows.unsupported > 1e-9:
         notes.append(
-            f"{100 * outside:.3g} % of the policy goes to actions that the log never shows at "
-            f"that position: ips misses what they earn, and a reward model guesses"
+            f"{100 * rows.unsupported:.3g} % of the policy goes to actions that the log never "
+            f"shows at that position: ips misses what they earn, and a reward model guesses"
         )
     if clipped:
         notes.append(f"{clipped:,} weights were clipped: estimates are biased")
-    squares = math.fsum(weight**2)
-    total = math.fsum(weight)
-    off = total / len(log) - 1
-    if not clipped and abs(off) > 4.5 * float(weight.std()) / math.sqrt(len(log)) + 1e-6:
+    count = rows.weight.size
+    off = total / count - 1
+    if not clipped and abs(off) > 4.5 * float(rows.weight.std()) / math.sqrt(count) + 1e-6:
         notes.append(
             f"the mean weight is {1 + off:.3f} and not 1: the propensities are not those of the "
             f"log, or the policy does what the log never shows; ips and dr are off"
         )
-    return PolicyValue(
-        estimators,
-        value,
-        error,
-        value - reach,
-        value + reach,
-        low,
-        high,
-        log.mean,
-        len(log),
-        rounds,
-        total**2 / squares if squares else 0.0,
-        total / len(log),
-        float(weight.max()),
-        outside,
-        clipped,
-        level,
-        bootstrap,
-        tuple(notes),
-    )
+    return notes
 
 
-def _by_round(log: BanditLog, part: F64, rounds: int) -> F64:
-    total: F64 = np.bincount(log.round, part, rounds).astype(np.float64)
-    return total
-
-
-def _drawn(
+def _bootstrap_interval(
     top: F64, bottom: F64, bootstrap: int, level: float, seed: int, threads: int | None
 ) -> tuple[F64, F64]:
     """Return percentiles of the estimates over draws of rounds, with replacement."""

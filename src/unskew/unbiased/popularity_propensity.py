@@ -12,14 +12,14 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
 from unskew.runs import read_run
-from unskew.unbiased.chance_models import STEPS, ChanceModel, Evidence, from_0_up
+from unskew.unbiased.chance_models import STEPS, ChanceModel, RatingEvidence, from_0_up
 
 MOST_EXPONENT = 30
 """Of popularity; in data it lies near 1, and far larger ones are beyond all numbers."""
 
 
 def popularity_model(
-    evidence: Evidence, exponent: float | None, shown: object, rule: Relevance | None
+    evidence: RatingEvidence, exponent: float | None, shown: object, rule: Relevance | None
 ) -> ChanceModel:
     """Model p(rated | i) = c n(i)^exponent."""
     counts = evidence.counts()
@@ -61,7 +61,7 @@ def popularity_model(
     return ChanceModel("popularity", of, facts, known, tuple(notes), liked_only=not known)
 
 
-def _fitted_popularity(evidence: Evidence, counts: F64, rule: Relevance) -> ChanceModel:
+def _fitted_popularity(evidence: RatingEvidence, counts: F64, rule: Relevance) -> ChanceModel:
     """Model p(rated | liked or not, i) = c n(i)^exponent, both fitted for each of the two."""
     notes = ["exponent and scale fitted from randomly chosen items: p(rated | liked or not, item)"]
     liked, facts = _fit_power(evidence, counts, rule, True)
@@ -85,16 +85,16 @@ def _at_most_1(p: F64, notes: list[str]) -> F64:
     return np.minimum(p, 1.0)
 
 
-def _shown_gamma(evidence: Evidence, shown: object, counts: F64) -> float:
+def _shown_gamma(evidence: RatingEvidence, shown: object, counts: F64) -> float:
     """Fit how often items are shown as a power of how often they are rated, by least squares."""
     run = read_run(shown)
     items, (ours, theirs) = Ids.union(evidence.test.items, run.items)
     times = np.zeros(len(items))
     listed = run.item[run.item >= 0]
     times[theirs] = np.bincount(listed, minlength=len(run.items))
-    own = times[ours]
-    both = (own > 0) & (counts > 0)
-    x, y = np.log(counts[both]), np.log(own[both])
+    shown_times = times[ours]
+    both = (shown_times > 0) & (counts > 0)
+    x, y = np.log(counts[both]), np.log(shown_times[both])
     if x.size < 2 or np.ptp(x) == 0:
         raise DataError(
             f"shown: {x.size} items are both shown and rated, not enough to fit an exponent; give "
@@ -105,7 +105,7 @@ def _shown_gamma(evidence: Evidence, shown: object, counts: F64) -> float:
 
 
 def _fit_power(
-    evidence: Evidence, counts: F64, rule: Relevance, liked: bool
+    evidence: RatingEvidence, counts: F64, rule: Relevance, liked: bool
 ) -> tuple[F64, dict[str, float]]:
     """Fit c and the exponent from the liked (or disliked) ratings and random ratings of each item.
 
@@ -153,7 +153,7 @@ def _counts(ratings: Ratings, rule: Relevance, liked: bool) -> F64:
     return np.bincount(ratings.item[mine], minlength=len(ratings.items)).astype(np.float64)
 
 
-def naive_bayes_model(evidence: Evidence, alpha: float) -> ChanceModel:
+def naive_bayes_model(evidence: RatingEvidence, alpha: float) -> ChanceModel:
     """Model p(rated | rating r) = p(r | rated) p(rated) / p(r)."""
     if not len(evidence.random):
         raise SettingError(

@@ -33,7 +33,7 @@ from unskew.report.result import Result
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import shared_rows
 from unskew.stats.distributions import wilson
-from unskew.unbiased.chance_models import ChanceModel, Evidence
+from unskew.unbiased.chance_models import ChanceModel, RatingEvidence
 from unskew.unbiased.given_propensity import given_model
 from unskew.unbiased.logistic_propensity import logistic_model
 from unskew.unbiased.popularity_propensity import naive_bayes_model, popularity_model
@@ -41,6 +41,8 @@ from unskew.unbiased.popularity_propensity import naive_bayes_model, popularity_
 METHODS = ("popularity", "naive-bayes", "logistic")
 
 
+GIVEN = "given"
+"""The method where propensities are given, in any form."""
 OF = ("observed", "test")
 
 
@@ -223,21 +225,11 @@ def propensity(
     >>> p.round(4).to_list()
     [0.6, 0.1429]
     """
-    tests = read_ratings(test)
-    if not len(tests):
-        raise DataError("there are no test judgments to weigh")
-    nothing = tests.take(np.zeros(0, np.int64))
-    trained = nothing if train is None else read_ratings(train)
-    chosen = nothing if random is None else read_ratings(random)
-    tests, trained, chosen = under_one_numbering(tests, trained, chosen)
-    evidence = Evidence(tests, trained, chosen)
+    evidence = _evidence(train, test, random)
     share = _share(test_share, evidence)
-    notes: list[str] = []
-    given = not isinstance(method, str) or method not in METHODS
-    if given and isinstance(method, str) and not Path(method).exists():
-        choose("method", method, METHODS)  # says what is nearest
+    name = _method_name(method)
     _refuse_idle(
-        str(method) if not given else "given",
+        name,
         {
             "random": random,
             "shown": shown,
@@ -251,43 +243,70 @@ def propensity(
         },
     )
     model: ChanceModel
-    if given:
+    if name == GIVEN:
         model = given_model(method, evidence)
-    elif method == "popularity":
+    elif name == "popularity":
         rule = None if random is None else _rule(evidence, liked, relevance)
         model = popularity_model(evidence, exponent, shown, rule)
-    elif method == "naive-bayes":
+    elif name == "naive-bayes":
         model = naive_bayes_model(evidence, 1.0 if alpha is None else alpha)
     else:
         model = logistic_model(evidence, features, 1.0 if ridge is None else ridge, seed)
-    notes += model.notes
+    as_is = name == GIVEN and choose("of", of or "test", OF) == "test"
+    return _weighed(model, evidence, share, as_is)
+
+
+def _evidence(train: object, test: object, random: object) -> RatingEvidence:
+    """Read all ratings, under one numbering."""
+    tests = read_ratings(test)
+    if not len(tests):
+        raise DataError("there are no test judgments to weigh")
+    nothing = tests.take(np.zeros(0, np.int64))
+    trained = nothing if train is None else read_ratings(train)
+    chosen = nothing if random is None else read_ratings(random)
+    return RatingEvidence(*under_one_numbering(tests, trained, chosen))
+
+
+def _method_name(method: object) -> str:
+    """Return one of `METHODS`, or `given` for propensities in any other form."""
+    if not isinstance(method, str):
+        return GIVEN
+    if method not in METHODS and Path(method).exists():
+        return GIVEN
+    return choose("method", method, METHODS)  # says what is nearest
+
+
+def _weighed(
+    model: ChanceModel, evidence: RatingEvidence, share: float | F64, as_is: bool
+) -> Propensity:
+    """Return the chance of each test judgment: outside training, or as the model gives it."""
+    tests = evidence.test
+    notes = list(model.notes)
     observed = model.of(tests.user, tests.item, tests.value)
     _check(observed, tests, model)
-    as_is = given and choose("of", of or "test", OF) == "test"
     value = observed if as_is else _outside_training(observed, tests, share)
     _check(value, tests, model)
-    calibration = None if as_is or not len(chosen) else _calibrate(model, evidence, notes)
-    facts = dict(model.facts)
-    if len(chosen):
-        facts["random ratings"] = len(chosen)
+    facts, calibration = dict(model.facts), None
+    if len(evidence.random):
+        facts["random ratings"] = len(evidence.random)
+        calibration = None if as_is else _calibrate(model, evidence, notes)
     if not as_is:
-        facts["test share"] = "by item" if isinstance(share, np.ndarray) else float(share)
-    told = "items" if isinstance(share, np.ndarray) else float(share)
+        facts["test share"] = "by item" if isinstance(share, np.ndarray) else share
     return Propensity(
-        frozen(value),
-        tests,
-        model.name,
-        frozen(observed),
-        told,
-        model.known,
-        model.liked_only,
-        facts,
-        calibration,
-        tuple(notes),
+        value=frozen(value),
+        test=tests,
+        method=model.name,
+        observed=frozen(observed),
+        share="items" if isinstance(share, np.ndarray) else share,
+        known=model.known,
+        liked_only=model.liked_only,
+        facts=facts,
+        calibration=calibration,
+        notes=tuple(notes),
     )
 
 
-def _share(given: float | str | None, evidence: Evidence) -> float | F64:
+def _share(given: float | str | None, evidence: RatingEvidence) -> float | F64:
     """Return σ: one number, or one per item."""
     if given == "items":
         tested, both = item_counts(evidence.test), evidence.counts()
@@ -347,11 +366,15 @@ def _check(p: F64, tests: Ratings, model: ChanceModel) -> None:
     )
 
 
-def _rule(evidence: Evidence, liked: float | None, relevance: Relevance | str | None) -> Relevance:
+def _rule(
+    evidence: RatingEvidence, liked: float | None, relevance: Relevance | str | None
+) -> Relevance:
     return relevance_for(evidence.test, liked, None, "rating", "levels", relevance)[0]
 
 
-def _calibrate(model: ChanceModel, evidence: Evidence, notes: list[str]) -> pl.DataFrame | None:
+def _calibrate(
+    model: ChanceModel, evidence: RatingEvidence, notes: list[str]
+) -> pl.DataFrame | None:
     """Compare predicted chances with the share that was rated, among randomly chosen pairs."""
     chosen = evidence.random
     rated = shared_rows(chosen, evidence.train) | shared_rows(chosen, evidence.test)

@@ -49,15 +49,15 @@ class StratifiedRecall(Result):
 
     def flips(self) -> list[tuple[str, str, float, float]]:
         """Return the pairs that change order: (better before, better after, last γ, first γ)."""
-        found = []
+        flips = []
         for a, b in combinations(range(len(self.systems)), 2):
             gap = self.values[a] - self.values[b]
             for at, (left, right) in enumerate(pairwise(gap.tolist())):
                 if left * right < 0:
                     one, other = (a, b) if left > 0 else (b, a)
                     names = self.systems[one], self.systems[other]
-                    found.append((*names, self.gammas[at], self.gammas[at + 1]))
-        return found
+                    flips.append((*names, self.gammas[at], self.gammas[at + 1]))
+        return flips
 
     def figure(self) -> Figure:
         """Draw each system's stratified recall over β."""
@@ -73,8 +73,8 @@ class StratifiedRecall(Result):
         return as_figure(line, "Stratified recall", self.footer()[:1], rows)
 
     def _explanation(self) -> list[str]:
-        how = "mean over users" if self.mean == "users" else "ratio of sums over users"
-        lines = [f"stratified recall@{self.cutoff}, {how}; gamma 0 is recall"]
+        mean = "mean over users" if self.mean == "users" else "ratio of sums over users"
+        lines = [f"stratified recall@{self.cutoff}, {mean}; gamma 0 is recall"]
         for before, after, low, high in self.flips():
             lines.append(f"{after} overtakes {before} between γ = {low:g} and {high:g}")
         return lines
@@ -130,8 +130,8 @@ def stratified_recall(
     >>> from unskew.unbiased.recall_sweep import stratified_recall
     >>> test = {"user": [1, 2, 3, 3], "item": ["a", "a", "a", "b"], "rating": [5, 5, 5, 5]}
     >>> runs = {"x": {u: ["a"] for u in (1, 2, 3)}, "y": {u: ["b"] for u in (1, 2, 3)}}
-    >>> made = stratified_recall(test, runs, 1, [0, 1], mean="ratio", liked=4)
-    >>> made.values.round(3).tolist()
+    >>> sweep = stratified_recall(test, runs, 1, [0, 1], mean="ratio", liked=4)
+    >>> sweep.values.round(3).tolist()
     [[0.75, 0.634], [0.25, 0.366]]
     """
     runs, cutoff = second_argument(judgments, runs, cutoff, 10)
@@ -145,5 +145,10 @@ def stratified_recall(
     means = scores.means()
     values = np.array([[means[name][label] for label in labels] for name in scores.systems])
     return StratifiedRecall(
-        int(cutoff), tuple(steps), tuple(scores.systems), values, mean, scores.notes
+        cutoff=int(cutoff),
+        gammas=tuple(steps),
+        systems=tuple(scores.systems),
+        values=values,
+        mean=mean,
+        notes=scores.notes,
     )

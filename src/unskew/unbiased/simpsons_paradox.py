@@ -107,13 +107,13 @@ class PropensityStrata(Result):
     def paradoxes(self) -> list[tuple[str, str]]:
         """Return the pairs (a, b) with a better in every stratum and b better on the whole."""
         sign = -1.0 if self.better == "lower" else 1.0
-        found = []
+        pairs = []
         for one, other in combinations(self.systems, 2):
             for a, b in ((one, other), (other, one)):
                 within = all(sign * (s.values[a] - s.values[b]) > 0 for s in self.strata)
                 if within and sign * (self.overall[b] - self.overall[a]) > 0:
-                    found.append((a, b))
-        return found
+                    pairs.append((a, b))
+        return pairs
 
     def figure(self) -> Figure:
         """Draw each system's value in each stratum and on the whole."""
@@ -200,8 +200,9 @@ def propensity_strata(
     >>> from unskew.unbiased.simpsons_paradox import propensity_strata
     >>> test = {"user": [1, 1, 2], "item": ["hit", "rare", "hit"], "rating": [5, 5, 5]}
     >>> runs = {"x": {1: ["hit"], 2: ["hit"]}, "y": {1: ["rare"], 2: ["rare"]}}
-    >>> found = propensity_strata(test, runs, "P@1", liked=4, propensity={"hit": 0.9, "rare": 0.1})
-    >>> [one.values for one in found.strata]
+    >>> chances = {"hit": 0.9, "rare": 0.1}
+    >>> result = propensity_strata(test, runs, "P@1", liked=4, propensity=chances)
+    >>> [one.values for one in result.strata]
     [{'x': 0.0, 'y': 1.0}, {'x': 1.0, 'y': 0.0}]
     """
     as_count("strata", strata, least=2)
@@ -238,16 +239,22 @@ def propensity_strata(
         values, users = measure(mine)
         parts.append(
             PropensityStratum(
-                float(chance[mine].min()),
-                float(chance[mine].max()),
-                int(mine.sum()),
-                int((judged.view.liked[mine] > 0).sum()),
-                users,
-                values,
+                low=float(chance[mine].min()),
+                high=float(chance[mine].max()),
+                judgments=int(mine.sum()),
+                liked=int((judged.view.liked[mine] > 0).sum()),
+                users=users,
+                values=values,
             )
         )
     return PropensityStrata(
-        metric, tuple(judged.systems), every, tuple(parts), wanted.better, truth, tuple(notes)
+        metric=metric,
+        systems=tuple(judged.systems),
+        overall=every,
+        strata=tuple(parts),
+        better=wanted.better,
+        truth=truth,
+        notes=tuple(notes),
     )
 
 

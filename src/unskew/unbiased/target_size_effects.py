@@ -15,7 +15,7 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked
 from unskew.data.relevance import Relevance
-from unskew.engine.progress import Progress
+from unskew.engine.progress import Progress, Steps
 from unskew.errors import DataError, quietly
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
@@ -30,6 +30,7 @@ from unskew.stats.discrimination import discriminative_power
 from unskew.stats.significance import compare
 from unskew.stats.user_draws import at_least_two, percentile_interval
 from unskew.targets.designs import Targets
+from unskew.targets.lists import TargetLists
 from unskew.unbiased.sampled import BOOTSTRAP, LEVEL, null
 from unskew.unbiased.sampled_expectations import SIZES
 
@@ -214,65 +215,61 @@ def target_sizes(
     numbers = [as_count("sizes", size, least=0) for size in sizes]
     design = Targets(fixed="judged") if targets is None else targets
     fitted = {name: as_model(model, split.train) for name, model in models.items()}
-    several: list[int | str] = [*numbers, "all"]
-    found: dict[str, Scores] = {}
+    scores: dict[str, Scores] = {}
     notes: list[str] = []
-    for at, size in enumerate(several):
+    steps = Steps(len(numbers) + 1, progress)
+    several: list[int | str] = [*numbers, "all"]
+    for size in several:
         lists = replace(design, others=size).lists(split, relevance, liked=liked, seed=seed)
         with quietly():
-            scores = evaluate(lists, fitted, metric, threads=threads, draws=1)
-        found[str(size)] = scores
-        notes += [f"{size} others: {note}" for note in lists.notes]
-        cutoff = next(iter(scores.metrics.values())).whole_cutoff
-        short = int(np.count_nonzero(lists.size[scores.lists["test"].to_numpy() > 0] < cutoff))
-        if short and cutoff < WHOLE:
-            notes.append(f"{size} others: {short:,} lists hold fewer targets than the cutoff")
-        if progress is not None:
-            progress(at + 1, len(several))
-    label = next(iter(found.values())).order[0]
+            scores[str(size)] = evaluate(lists, fitted, metric, threads=threads, draws=1)
+        notes += [f"{size} others: {note}" for note in _notes(lists, scores[str(size)])]
+        steps.advance()
+    label = next(iter(scores.values())).order[0]
+    test_settings = {"test": test, "permutations": permutations, "seed": seed, "threads": threads}
     power = pl.concat(
         discriminative_power(
-            compare(
-                scores,
-                label,
-                test=test,
-                permutations=permutations,
-                correction=None,
-                seed=seed,
-                threads=threads,
-            ),
+            compare(one, label, correction=None, **test_settings),  # type: ignore[arg-type]
             alpha=alpha,
         ).table()
-        for scores in found.values()
+        for one in scores.values()
     )
-    conditions, more = conditions_of(found, label)
+    conditions, more = conditions_of(scores, label)
     notes += more
     values = np.array([one.means for one in conditions])
     against = _truth(truth, label, conditions[0].systems, conditions[0].sign)
     taus = [_tau_to(values, values[-1])]
-    taus.append(np.full(len(several), np.nan) if against is None else _tau_to(values, against))
+    taus.append(np.full(len(scores), np.nan) if against is None else _tau_to(values, against))
     ends = _tau_intervals(conditions, against, bootstrap, level, seed, threads)
     tau_full, tau_true = (
         np.stack([tau, low, high], axis=1) for tau, (low, high) in zip(taus, ends, strict=True)
     )
     ties = np.array([_ties(one.paired.complete(label)) for one in conditions])
     return TargetSizes(
-        label,
-        conditions[0].systems,
-        tuple(found),
-        conditions[0].sign * values,
-        ties,
-        power,
-        tau_full,
-        tau_true,
-        found,
-        len(conditions[0].paired),
-        test,
-        alpha,
-        level,
-        bootstrap,
-        tuple(dict.fromkeys(notes)),
+        metric=label,
+        systems=conditions[0].systems,
+        sizes=tuple(scores),
+        mean=conditions[0].sign * values,
+        ties=ties,
+        power=power,
+        tau_full=tau_full,
+        tau_true=tau_true,
+        scores=scores,
+        users=len(conditions[0].paired),
+        test=test,
+        alpha=alpha,
+        level=level,
+        bootstrap=bootstrap,
+        notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _notes(lists: TargetLists, scores: Scores) -> list[str]:
+    """Return the notes of the lists, and how many of them are shorter than the cutoff."""
+    cutoff = next(iter(scores.metrics.values())).whole_cutoff
+    short = int(np.count_nonzero(lists.size[scores.lists["test"].to_numpy() > 0] < cutoff))
+    more = [f"{short:,} lists hold fewer targets than the cutoff"]
+    return [*lists.notes, *(more if short and cutoff < WHOLE else [])]
 
 
 def _truth(
