@@ -17,7 +17,6 @@ PENDING = {
     "evaluation",
     "judging",
     "report",
-    "unbiased",
 }
 LONGEST_MODULE = 600
 """In lines."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from unskew.checks import as_count, as_share, checked, choose, portion
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance, as_relevance
+from unskew.engine.progress import Progress
 from unskew.engine.rng import generator
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.store import digest_of
@@ -40,7 +41,6 @@ TRUE = "true"
 LEVEL = 0.95
 METRICS = ("Recall@10", "P@10", "AP(per=min)@10", "nDCG@10")
 Grid = Mapping[str, Sequence[Any]]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
 from typing import Any
@@ -14,6 +14,7 @@ import polars as pl
 from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
+from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.store import digest_of
 from unskew.errors import SettingError
@@ -45,7 +46,6 @@ NUMBERS = (
     "share_low",
     "share_high",
 )
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)

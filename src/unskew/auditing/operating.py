@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -16,6 +16,7 @@ from unskew.auditing import truth_sources
 from unskew.auditing.true_scores import applied, design_name
 from unskew.checks import as_count, checked
 from unskew.data.relevance import Relevance
+from unskew.engine.progress import Progress
 from unskew.engine.rng import draw
 from unskew.engine.rng import key_of as seed_of
 from unskew.errors import SettingError
@@ -30,8 +31,6 @@ from unskew.stats.distributions import mean_interval, student_t_sf
 from unskew.stats.pairing import paired
 from unskew.worlds.nulls import redraw, uniform
 from unskew.worlds.worlds import World, world
-
-Progress = Callable[[int, int], None]
 
 ALPHA = 0.05
 LEVEL = 0.95

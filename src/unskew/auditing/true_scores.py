@@ -7,7 +7,7 @@ trained once per split and judged twice: as the protocol does it, and by the tru
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -18,6 +18,7 @@ import polars as pl
 
 from unskew.auditing import truth_sources
 from unskew.checks import checked, choose
+from unskew.engine.progress import Progress
 from unskew.evaluation.scores import UNDEFINED, Mean, Scores
 from unskew.experiment.plan import Plan, PlanView
 from unskew.metrics.names import parse
@@ -28,7 +29,6 @@ from unskew.stats.order_agreement import BOOTSTRAP, agreement
 from unskew.targets.designs import Targets
 
 LEVEL = 0.95
-Progress = Callable[[int, int], None]
 TAUS = ("tau", "p", "low", "high", "without_low", "without_high")
 
 

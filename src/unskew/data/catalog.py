@@ -19,6 +19,7 @@ from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.tables import read_table
 from unskew.engine.files import temporary_folder
+from unskew.engine.progress import Progress
 from unskew.errors import DataError, SettingError, Spelling, UnknownName, unknown_name
 
 VARIABLE = "UNSKEW_DATA"
@@ -323,7 +324,7 @@ def get(
     name: str,
     data_dir: str | os.PathLike[str] | None = None,
     *,
-    progress: download.Progress | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Download a named data set into the data folder, unless it is there; return its folder.
 

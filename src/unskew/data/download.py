@@ -29,9 +29,8 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from unskew.engine.files import replacing
+from unskew.engine.progress import Progress
 from unskew.errors import DataError, SettingError
-
-Progress = Callable[[int, int], None]
 
 TRIES = 3
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2")

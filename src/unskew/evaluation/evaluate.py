@@ -10,12 +10,13 @@ from typing import Any
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
+from unskew.engine.progress import Progress
 from unskew.engine.threads import resolve
 from unskew.engine.versions import versions
 from unskew.errors import SettingError
 from unskew.evaluation.chance import DRAWS, chance_scores
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
-from unskew.evaluation.scoring import Progress, list_columns, prepare, remarks, score
+from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.judging.judged import Judged, as_judged, second_argument
 from unskew.metrics.names import Metric, parse
 from unskew.targets.designs import Targets

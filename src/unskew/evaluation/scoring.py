@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64, frozen
+from unskew.engine.progress import Progress
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.one_relevant import check_exact, expected_values
@@ -20,8 +21,6 @@ from unskew.metrics.block import Block, Walk, ratio
 from unskew.metrics.names import Metric
 from unskew.metrics.settings import Params
 from unskew.runs import Run
-
-Progress = Callable[[int, int], None]
 
 
 def prepare(judged: Judged, wanted: Mapping[str, Metric], threads: int | None = None) -> Judged:

@@ -106,7 +106,7 @@ def run_plan(
             if workers > 1:
                 _must_travel(plan)
             do = partial(execute, perform, workers=workers)
-        run = _Run(
+        run = _PlanRun(
             ratings=ratings,
             plan=plan,
             store=opened,
@@ -145,7 +145,7 @@ def _must_travel(plan: Plan) -> None:
 
 
 @dataclass(eq=False)
-class _Run:
+class _PlanRun:
     """A plan that is being carried out."""
 
     ratings: Ratings

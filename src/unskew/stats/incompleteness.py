@@ -14,12 +14,13 @@ import numpy as np
 
 from unskew.arrays import F64, frozen
 from unskew.checks import as_count, as_share, checked, choose, portion
+from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes
 from unskew.evaluation.scores import UNDEFINED, USERS
-from unskew.evaluation.scoring import Progress, prepare
+from unskew.evaluation.scoring import prepare
 from unskew.judging.judged import Judged, as_judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.metrics.names import Metric

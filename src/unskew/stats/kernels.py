@@ -124,17 +124,17 @@ def count_extreme(
     """
     block = sums.shape[1]
     for h in range(one.size):
-        a, b, middle, limit, found = sums[one[h]], sums[other[h]], centre[h], threshold[h], 0
+        a, b, middle, limit, extreme = sums[one[h]], sums[other[h]], centre[h], threshold[h], 0
         if side[h] == 0:
             for p in range(block):
-                found += np.abs(a[p] - b[p] - middle) >= limit
+                extreme += np.abs(a[p] - b[p] - middle) >= limit
         elif side[h] > 0:
             for p in range(block):
-                found += a[p] - b[p] - middle >= limit
+                extreme += a[p] - b[p] - middle >= limit
         else:
             for p in range(block):
-                found += middle - (a[p] - b[p]) >= limit
-        counts[h] += found
+                extreme += middle - (a[p] - b[p]) >= limit
+        counts[h] += extreme
 
 
 @kernel
@@ -148,7 +148,7 @@ def count_step_down(
     block = sums.shape[1]
     top[:] = -np.inf
     for h in range(one.size - 1, -1, -1):
-        a, b, factor, limit, found = sums[one[h]], sums[other[h]], scale[h], threshold[h], 0
+        a, b, factor, limit, extreme = sums[one[h]], sums[other[h]], scale[h], threshold[h], 0
         if side[h] == 0:
             for p in range(block):
                 top[p] = max(top[p], np.abs(a[p] - b[p]) * factor)
@@ -159,8 +159,8 @@ def count_step_down(
             for p in range(block):
                 top[p] = max(top[p], (b[p] - a[p]) * factor)
         for p in range(block):
-            found += top[p] >= limit
-        counts[h] += found
+            extreme += top[p] >= limit
+        counts[h] += extreme
 
 
 @kernel

@@ -233,7 +233,7 @@ def add_lists(
     averaged, else 1; `bucket` gives a rank's column.
     """
     columns = cutoffs.size
-    found = np.zeros(columns)
+    hits_here = np.zeros(columns)
     gained = np.zeros(columns)
     by_cutoff = want[9] or want[10]
     for row in range(start.size - 1):
@@ -258,7 +258,7 @@ def add_lists(
                 out[7, c] += worth
             gained[c] += worth
             if label[j] == LIKED:
-                found[c] += 1.0
+                hits_here[c] += 1.0
                 out[0, c] += 1.0
                 out[1, c] += each
                 if want[2]:
@@ -288,9 +288,9 @@ def add_lists(
         if met < columns:
             seen, total = 0.0, 0.0
             for c in range(met, columns):
-                seen += found[c]
+                seen += hits_here[c]
                 total += gained[c]
-                found[c] = 0.0
+                hits_here[c] = 0.0
                 gained[c] = 0.0
                 if by_cutoff:
                     out[9, c] += total * inverse[c, row]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, U8, Mask, frozen
+from unskew.engine.progress import Progress, Steps
 from unskew.engine.threads import map_blocks
 from unskew.evaluation.scores import Scores
-from unskew.evaluation.scoring import Progress, list_columns, score
+from unskew.evaluation.scoring import list_columns, score
 from unskew.judging.judged import Judged
 from unskew.judging.shape import Hits, Matched, View
 from unskew.metrics.block import log_discount
@@ -80,19 +81,6 @@ class Tally:
         return mean
 
 
-class _Steps:
-    """Counts what is done."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self.total, self.progress, self.done = total, progress, 0
-
-    def one(self) -> None:
-        """Another step is done."""
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, self.total)
-
-
 def means_of_tests(
     judged: Judged,
     wanted: Mapping[str, Metric],
@@ -111,7 +99,7 @@ def means_of_tests(
     views = sorted({metric.anti for metric in quick.values()})
     size = _lists_per_block(judged, settings)
     blocks = range(0, len(judged.basis.lists), size)
-    steps = _Steps(len(draws) * (len(blocks) + bool(slow)), progress)
+    steps = Steps(len(draws) * (len(blocks) + bool(slow)), progress)
     want = np.zeros(SUMS, np.uint8)
     want[[slot for slot in slots.values() if slot is not None]] = 1
     tally = _empty_tally(shape, len(judged.systems), len(views), cutoffs.size)
@@ -121,7 +109,7 @@ def means_of_tests(
         def add(draw: SmallerTest, block: _Block = block) -> None:
             for level, sample, keep in draw.keeps(block.start, block.first, block.last):
                 block.add(keep, tally, level, sample)
-            steps.one()
+            steps.advance()
 
         map_blocks(add, draws, settings.threads)
     means = np.empty((*shape, len(wanted), len(judged.systems)))
@@ -138,7 +126,7 @@ def means_of_tests(
         def measure(draw: SmallerTest) -> None:
             for level, sample, keep in draw.keeps(start, 0, total):
                 means[level, sample, rows] = _general(judged, slow, settings, keep.view(np.bool_))
-            steps.one()
+            steps.advance()
 
         map_blocks(measure, draws, settings.threads)
     return means, tally

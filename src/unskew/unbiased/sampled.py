@@ -8,7 +8,7 @@ trade-off.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from unskew.arrays import F64, I64
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
@@ -44,8 +45,6 @@ from unskew.unbiased.sampled_ranks import (
     ranks_by_system,
     whole_numbers,
 )
-
-Progress = Callable[[int, int], None]
 
 BOOTSTRAP, LEVEL = 1_000, 0.95
 

@@ -11,7 +11,7 @@ hypergeometric, as in the lists of `OneRelevant`; with replacement, as in the pa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,6 @@ from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.one_relevant import of_rank, value_at
 from unskew.metrics.names import Metric
 
-Progress = Callable[[int, int], None]
 Metrics = str | Metric | Iterable[str | Metric]
 
 METRICS = ("Recall@10", "nDCG@10", "AP")

@@ -18,12 +18,13 @@ import polars as pl
 
 from unskew.arrays import F64, I64, Mask
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
-from unskew.evaluation.scoring import Progress, list_columns, prepare, remarks, score
+from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.judging.judged import Judged, as_judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.judging.shape import BLOCK, LIKED, Basis, Matched, Scratch

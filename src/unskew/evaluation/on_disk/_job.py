@@ -18,6 +18,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.engine.files import read_sealed, write_sealed
+from unskew.engine.progress import Progress
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError, SettingError, UnskewError
 from unskew.evaluation.evaluate import labelled
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from unskew.engine.execute import Outcome
 
-Progress = Callable[[int, int], None]
 
 FORMAT = 2
 # How many times its size in a file's columns a row takes while it is worked on: measured.

@@ -16,11 +16,12 @@ from unskew.checks import checked, choose
 from unskew.data.ratings import DUPLICATES, Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
+from unskew.engine.progress import Progress
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError, Spelling, unknown_name
 from unskew.evaluation.evaluate import METRICS, labelled, memory_bytes
 from unskew.evaluation.on_disk import parquet
-from unskew.evaluation.on_disk._job import FORMAT, Progress, Work, Workers
+from unskew.evaluation.on_disk._job import FORMAT, Work, Workers
 from unskew.evaluation.on_disk.parquet import Reading, Source, common_kind, scan
 from unskew.evaluation.on_disk.parts import UNIT, Job
 from unskew.evaluation.on_disk.remarks import file_notes, meet, remarks
