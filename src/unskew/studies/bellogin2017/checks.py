@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
@@ -81,9 +81,9 @@ def above_chance(rows: pl.DataFrame) -> tuple[float, float, float]:
     return ratio(value, expected), ratio(value - reach, expected), ratio(value + reach, expected)
 
 
-def counting(table: Measurement, what: str) -> Callable[[Lab, str], MeasuredValue]:
-    """Return the check that reads one number of a table of facts."""
-    return lambda lab, dataset_name: MeasuredValue(fact(lab.table(table, dataset_name), what))
+def counting(lab: Lab, dataset_name: str, *, table: Measurement, what: str) -> MeasuredValue:
+    """Return one number of a table of facts."""
+    return MeasuredValue(fact(lab.table(table, dataset_name), what))
 
 
 def curve(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import polars as pl
 
@@ -127,19 +125,15 @@ def _along_skew(
     }
 
 
-def grows_with_skew(design: str) -> Callable[[Lab, str], MeasuredValue]:
-    """Return the check whether popularity's P@10 rises with α."""
-
-    def check(lab: Lab, dataset_name: str) -> MeasuredValue:
-        x, y = _along_skew(lab, dataset_name, design)[POPULAR]
-        listing = ", ".join(f"{value:.4f}" for value in y)
-        return MeasuredValue(
-            kendall(x, y),
-            text=f"τ = {kendall(x, y):.2f}",
-            note=f"For α = {x[0]:g} to {x[-1]:g}: {listing}.",
-        )
-
-    return check
+def grows_with_skew(lab: Lab, dataset_name: str, *, design: str) -> MeasuredValue:
+    """Return whether popularity's P@10 rises with α."""
+    x, y = _along_skew(lab, dataset_name, design)[POPULAR]
+    listing = ", ".join(f"{value:.4f}" for value in y)
+    return MeasuredValue(
+        kendall(x, y),
+        text=f"τ = {kendall(x, y):.2f}",
+        note=f"For α = {x[0]:g} to {x[-1]:g}: {listing}.",
+    )
 
 
 def grows_by_all_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -469,18 +463,14 @@ def implicit_bpref(lab: Lab, dataset_name: str) -> MeasuredValue:
     return MeasuredValue(right, note=f"bpref: {listed(bpref, 3)}. infAP: {listed(inferred, 3)}.")
 
 
-def stratified_place(system: str) -> Callable[[Lab, str], MeasuredValue]:
-    """Return the check that takes a system's place by stratified recall in AR."""
-
-    def check(lab: Lab, dataset_name: str) -> MeasuredValue:
-        values, before = _ar(lab, dataset_name, STRATIFIED), _ar(lab, dataset_name, P)
-        return MeasuredValue(
-            place(values, system),
-            text=f"{place(values, system)} (by P@10: {place(before, system)})",
-            note=f"{listed(values)}.",
-        )
-
-    return check
+def stratified_place(lab: Lab, dataset_name: str, *, system: str) -> MeasuredValue:
+    """Return a system's place by stratified recall in AR."""
+    values, before = _ar(lab, dataset_name, STRATIFIED), _ar(lab, dataset_name, P)
+    return MeasuredValue(
+        place(values, system),
+        text=f"{place(values, system)} (by P@10: {place(before, system)})",
+        note=f"{listed(values)}.",
+    )
 
 
 def inferred_keeps_bias(lab: Lab, dataset_name: str) -> MeasuredValue:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from unskew.studies import rules
 from unskew.studies.bellogin2017 import checks as tables
 from unskew.studies.bellogin2017 import checks_popularity as checks
@@ -27,7 +29,7 @@ CLAIMS = (
         statement="With σ = ε = 0.2 a uniform test of MovieLens 1M has 1,703 items.",
         published="1,703",
         evidence=measured(
-            check=tables.counting(uniform_facts, "test items"),
+            check=partial(tables.counting, table=uniform_facts, what="test items"),
             rule=rules.exactly(1703),
             why=EXACT,
             data=ML,
@@ -78,7 +80,7 @@ CLAIMS = (
         published="a figure",
         question="Does popularity's 1R precision rise with simulated skew?",
         evidence=measured(
-            check=checks.grows_with_skew(ONE),
+            check=partial(checks.grows_with_skew, design=ONE),
             rule=rules.exactly(1),
             why="it rises at every step",
             data=ML,
@@ -280,7 +282,7 @@ CLAIMS = (
         published="second",
         question="Is popularity among the two best systems by stratified recall?",
         evidence=measured(
-            check=checks.stratified_place(tables.POPULAR),
+            check=partial(checks.stratified_place, system=tables.POPULAR),
             rule=rules.at_most(2).open(),
             why=ORDINAL,
             data=ML,
@@ -340,7 +342,7 @@ CLAIMS = (
         published="the same",
         question="Does popularity's AR precision rise with simulated skew?",
         evidence=measured(
-            check=checks.grows_with_skew(AR),
+            check=partial(checks.grows_with_skew, design=AR),
             rule=rules.exactly(1),
             why="it rises at every step",
             data=ML,
@@ -451,7 +453,7 @@ CLAIMS = (
         statement="In AR on Last.fm stratified recall with γ = 1 puts random first.",
         published="first",
         evidence=measured(
-            check=checks.stratified_place(tables.RANDOM),
+            check=partial(checks.stratified_place, system=tables.RANDOM),
             rule=rules.exactly(1).open(),
             why=ORDINAL,
             data=LFM,

@@ -53,7 +53,6 @@ from unskew.studies.carraro2020.printed import (
 )
 from unskew.studies.lab import Lab, UndefinedError
 from unskew.studies.paper import (
-    Check,
     MeasuredValue,
 )
 from unskew.worlds.worlds import world
@@ -67,11 +66,14 @@ Interval = tuple[float, float | None, float | None]
 
 
 def of_means(
+    lab: Lab,
+    dataset_name: str,
+    *,
     statistic: Callable[[Means], float],
     unit: str = " points",
     more: Callable[[Means], str] | None = None,
-) -> Check:
-    """Return the check of a statistic of mean recall, by both rules for pairs in both parts.
+) -> MeasuredValue:
+    """Return a statistic of mean recall, by both rules for pairs in both parts.
 
     Parameters
     ----------
@@ -82,15 +84,11 @@ def of_means(
     more
         What the note says of the means.
     """
-
-    def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
-        each = by_repetition(lab.table(experiment, dataset_name))
-        value, low, high = over_repetitions(statistic, each)
-        notes = [more(mean_of(each))] if more is not None else []
-        note = " ".join([*notes, _other_rule(lab, dataset_name, statistic, unit)]).strip()
-        return MeasuredValue(value, low, high, text=f"{_signed(value)}{unit}", note=note)
-
-    return measure
+    each = by_repetition(lab.table(experiment, dataset_name))
+    value, low, high = over_repetitions(statistic, each)
+    notes = [more(mean_of(each))] if more is not None else []
+    note = " ".join([*notes, _other_rule(lab, dataset_name, statistic, unit)]).strip()
+    return MeasuredValue(value, low, high, text=f"{_signed(value)}{unit}", note=note)
 
 
 def _other_rule(lab: Lab, dataset_name: str, statistic: Callable[[Means], float], unit: str) -> str:

@@ -61,7 +61,7 @@ CLAIMS = (
         published="up to 9 points",
         question="Does half of the held-out ratings say the same as all?",
         evidence=measured(
-            check=checks.of_means(checks.reg_to_full),
+            check=partial(checks.of_means, statistic=checks.reg_to_full),
             rule=rules.at_most(10),
             why=f"10 points, as the printed cells differ by up to 9; {JACKKNIFE}",
             data=BOTH,
@@ -139,7 +139,9 @@ CLAIMS = (
         published="leads by 12 points",
         question="Is WTD the nearest to the truth for the non-personalised systems?",
         evidence=measured(
-            check=checks.of_means(lambda means: checks.least_lead(means, "wtd", IMPERSONAL)),
+            check=partial(
+                checks.of_means, statistic=lambda means: checks.least_lead(means, "wtd", IMPERSONAL)
+            ),
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(COAT,),
@@ -152,7 +154,9 @@ CLAIMS = (
         published="leads by 21 points",
         question="Is WTD_H the nearest to the truth for the personalised systems?",
         evidence=measured(
-            check=checks.of_means(lambda means: checks.least_lead(means, "wtd-h", PERSONAL)),
+            check=partial(
+                checks.of_means, statistic=lambda means: checks.least_lead(means, "wtd-h", PERSONAL)
+            ),
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(COAT,),
@@ -165,7 +169,11 @@ CLAIMS = (
         published="−49 % at the most",
         question="Does every test set under-estimate AvgRating?",
         evidence=measured(
-            check=checks.of_means(lambda means: checks.largest_error(means, "AvgRating"), " %"),
+            check=partial(
+                checks.of_means,
+                statistic=lambda means: checks.largest_error(means, "AvgRating"),
+                unit=" %",
+            ),
             rule=rules.below(0),
             why=f"sign; {JACKKNIFE}",
             data=(R3,),
@@ -178,7 +186,7 @@ CLAIMS = (
         published="2 points apart",
         question="Are SKEW, WTD and WTD_H equally good for AvgRating?",
         evidence=measured(
-            check=checks.of_means(checks.spread_of_sizes),
+            check=partial(checks.of_means, statistic=checks.spread_of_sizes),
             rule=rules.at_most(10),
             why=f"10 points: ratios of noisy means; {JACKKNIFE}",
             data=(R3,),
@@ -191,7 +199,10 @@ CLAIMS = (
         published="leads by 54 points",
         question="Is SKEW the nearest to the truth for PosPop?",
         evidence=measured(
-            check=checks.of_means(lambda means: checks.least_lead(means, "skew", ["PosPop"])),
+            check=partial(
+                checks.of_means,
+                statistic=lambda means: checks.least_lead(means, "skew", ["PosPop"]),
+            ),
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
@@ -205,7 +216,7 @@ CLAIMS = (
         published="lead by 11 points",
         question="Are WTD and WTD_H nearer to the truth than SKEW for the personalised systems?",
         evidence=measured(
-            check=checks.of_means(checks.lead_over_skew),
+            check=partial(checks.of_means, statistic=checks.lead_over_skew),
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
@@ -220,7 +231,7 @@ CLAIMS = (
         question="Is WTD nearer than WTD_H for PosPop, UB_KNN and IB_KNN, and farther for MF and "
         "AvgRating?",
         evidence=measured(
-            check=checks.of_means(checks.wtd_or_hypothesised),
+            check=partial(checks.of_means, statistic=checks.wtd_or_hypothesised),
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
@@ -287,7 +298,7 @@ CLAIMS = (
             "WTD / WTD_H; what counts is the smallest gain",
         )
         + measured(
-            check=checks.of_means(checks.gain_in_error),
+            check=partial(checks.of_means, statistic=checks.gain_in_error),
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=BOTH,
@@ -389,7 +400,9 @@ CLAIMS = (
         published="43 %",
         question="Is WTD_H at most around 50 % off the truth for every system but MF?",
         evidence=measured(
-            check=checks.of_means(checks.balance, " %", checks.errors_of_wtd_h),
+            check=partial(
+                checks.of_means, statistic=checks.balance, unit=" %", more=checks.errors_of_wtd_h
+            ),
             rule=rules.at_most(60).open(),
             why="60 for 'around 50'; sizes depend on settings of the systems that are not "
             f"published; {JACKKNIFE}",
@@ -404,7 +417,7 @@ CLAIMS = (
         published="lead by 26 points",
         question="Are SKEW, WTD and WTD_H nearer to AvgRating's truth than FULL, REG?",
         evidence=measured(
-            check=checks.of_means(checks.lead_over_baselines),
+            check=partial(checks.of_means, statistic=checks.lead_over_baselines),
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
@@ -418,7 +431,7 @@ CLAIMS = (
         published=".2",
         question="Do SKEW, WTD and WTD_H order the systems more as the truth does than FULL?",
         evidence=measured(
-            check=checks.of_means(checks.gain_in_tau, ""),
+            check=partial(checks.of_means, statistic=checks.gain_in_tau, unit=""),
             rule=rules.above(0),
             why="the least τ of the three beyond that of FULL; with five systems even τ = .8 may "
             f"be chance (p = .083); {JACKKNIFE}",

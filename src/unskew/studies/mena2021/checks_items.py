@@ -19,7 +19,7 @@ from unskew.studies.mena2021.measurements import (
     sizes,
     steepness,
 )
-from unskew.studies.paper import Check, MeasuredValue
+from unskew.studies.paper import MeasuredValue
 
 CASES = ("agree, steeper", "agree, not steeper", "disagree, steeper", "disagree, not steeper")
 
@@ -33,14 +33,10 @@ def same_sizes(lab: Lab, dataset_name: str) -> MeasuredValue:
     )
 
 
-def percent(what: str, note: str = "") -> Check:
-    """Return the measure of a share of item pairs; `note`, of the paper's data, may name it."""
-
-    def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
-        value = 100 * share(lab, dataset_name, what)
-        return MeasuredValue(value, note="" if lab.is_other_data else note.format(value=value))
-
-    return measure
+def percent(lab: Lab, dataset_name: str, *, what: str, note: str = "") -> MeasuredValue:
+    """Return a share of item pairs; `note`, of the paper's data, may name it."""
+    value = 100 * share(lab, dataset_name, what)
+    return MeasuredValue(value, note="" if lab.is_other_data else note.format(value=value))
 
 
 def steeper_than_both(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -77,25 +73,21 @@ def related(lab: Lab, dataset_name: str) -> MeasuredValue:
     return MeasuredValue(value, low, high)
 
 
-def plain(what: str) -> Check:
-    """Return the measure of a number of the item pairs."""
-    return lambda lab, dataset_name: MeasuredValue(share(lab, dataset_name, what))
+def plain(lab: Lab, dataset_name: str, *, what: str) -> MeasuredValue:
+    """Return a number of the item pairs."""
+    return MeasuredValue(share(lab, dataset_name, what))
 
 
-def four_cases(prefix: str) -> Check:
-    """Return the measure of the four cases: how far they are from those printed.
+def four_cases(lab: Lab, dataset_name: str, *, prefix: str) -> MeasuredValue:
+    """Return the four cases: how far they are from those printed.
 
     On other data: whether the first one is the most frequent.
     """
-
-    def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
-        shares = [100 * share(lab, dataset_name, f"{prefix}cases/{case}") for case in CASES]
-        text = " / ".join(number(one, 2) for one in shares) + " %"
-        if lab.is_other_data:
-            return MeasuredValue(shares[0] == max(shares), text=text)
-        return MeasuredValue(furthest(shares, printed.CASES[dataset_name]), text=text)
-
-    return measure
+    shares = [100 * share(lab, dataset_name, f"{prefix}cases/{case}") for case in CASES]
+    text = " / ".join(number(one, 2) for one in shares) + " %"
+    if lab.is_other_data:
+        return MeasuredValue(shares[0] == max(shares), text=text)
+    return MeasuredValue(furthest(shares, printed.CASES[dataset_name]), text=text)
 
 
 def cases_add_up(lab: Lab, dataset_name: str) -> MeasuredValue:

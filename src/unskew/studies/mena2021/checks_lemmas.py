@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
@@ -18,7 +20,7 @@ from unskew.studies.mena2021.measurements_lemmas import (
     toys,
     truth_tables,
 )
-from unskew.studies.paper import Check, MeasuredValue
+from unskew.studies.paper import MeasuredValue
 
 
 def least_significant(_lab: Lab, _dataset_name: str) -> MeasuredValue:
@@ -35,15 +37,11 @@ def truth_tables_hold(lab: Lab, _dataset_name: str) -> MeasuredValue:
     return MeasuredValue(least, text=f"all {table.height} rows" if least == 1 else "")
 
 
-def toy_numbers(*places: str) -> Check:
-    """Return the measure of the largest distance of a toy's number from the printed one."""
-
-    def measure(lab: Lab, _dataset_name: str) -> MeasuredValue:
-        table = lab.table(toys).filter(pl.col("place").str.slice(0, 6).is_in(places))
-        far = float((table["printed"] - table["found"]).abs().to_numpy().max())
-        return MeasuredValue(far, text=f"{table.height} numbers, at most {far:.4f} apart")
-
-    return measure
+def toy_numbers(lab: Lab, _dataset_name: str, *, places: Sequence[str]) -> MeasuredValue:
+    """Return the largest distance of a toy's number from the printed one."""
+    table = lab.table(toys).filter(pl.col("place").str.slice(0, 6).is_in(places))
+    far = float((table["printed"] - table["found"]).abs().to_numpy().max())
+    return MeasuredValue(far, text=f"{table.height} numbers, at most {far:.4f} apart")
 
 
 def rates_alike(_lab: Lab, _dataset_name: str) -> MeasuredValue:

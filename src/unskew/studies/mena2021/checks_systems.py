@@ -29,7 +29,6 @@ from unskew.studies.mena2021.checks import (
 from unskew.studies.mena2021.measurements import (
     BEST_ANTI,
     BEST_P,
-    BEST_TRUE,
     CONDENSED,
     PAIRS,
     PERSONAL,
@@ -42,7 +41,7 @@ from unskew.studies.mena2021.measurements import (
     temporal,
     temporal_spread,
 )
-from unskew.studies.paper import Check, MeasuredValue
+from unskew.studies.paper import MeasuredValue
 
 MEANT = "As defined: BPMF learns, which in the paper it never did"
 PLAIN = ("Pop", "Avg", "Rnd")
@@ -124,81 +123,68 @@ def _extreme(taus: Mapping[str, Tau], dataset_name: str, sign: int) -> MeasuredV
     )
 
 
-def twins_disagree(names: Sequence[str] = FIRST) -> Check:
-    """Return the measure of the least τ of metrics and their twins, as observed."""
-    return lambda lab, dataset_name: _extreme(
-        twins(_truthless(lab, dataset_name), names), dataset_name, -1
-    )
+def twins_disagree(lab: Lab, dataset_name: str, *, names: Sequence[str] = FIRST) -> MeasuredValue:
+    """Return the least τ of metrics and their twins, as observed."""
+    return _extreme(twins(_scores(lab, dataset_name), names), dataset_name, -1)
 
 
-def twins_agree(names: Sequence[str] = FIRST) -> Check:
-    """Return the measure of the largest τ of metrics and their twins, by the truth."""
-    return lambda lab, dataset_name: _extreme(
-        twins(_truthful(lab, dataset_name), names, "true"), dataset_name, 1
-    )
+def twins_agree(lab: Lab, dataset_name: str, *, names: Sequence[str] = FIRST) -> MeasuredValue:
+    """Return the largest τ of metrics and their twins, by the truth."""
+    return _extreme(twins(_scores(lab, dataset_name, "true"), names, "true"), dataset_name, 1)
 
 
 def hits_kept(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the least τ of precision and recall as observed and by the truth."""
-    return _extreme(kept(_truthful(lab, dataset_name), FIRST, 0), dataset_name, -1)
+    return _extreme(kept(_scores(lab, dataset_name, "true"), FIRST, 0), dataset_name, -1)
 
 
 def false_turned(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the largest τ of anti-precision and fallout as observed and by the truth."""
-    return _extreme(kept(_truthful(lab, dataset_name), FIRST, 1), dataset_name, 1)
+    return _extreme(kept(_scores(lab, dataset_name, "true"), FIRST, 1), dataset_name, 1)
 
 
 def more_metrics(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return by how much nDCG and MRR keep the true order and their twins turn it round."""
-    table = _truthful(lab, dataset_name)
+    table = _scores(lab, dataset_name, "true")
     hits, false = kept(table, MORE, 0), kept(table, MORE, 1)
     least = 0.0 if lab.is_other_data else KEPT
     sides = [(one, 1, least) for one in hits.values()] + [(one, -1, 0.0) for one in false.values()]
     return beyond(sides, f"{listed(hits)}; twins: {listed(false)}")
 
 
-def condensed_and_full(names: Sequence[str], least: float) -> Check:
-    """Return the measure of how far twins agree on condensed and disagree on full rankings.
+def condensed_and_full(
+    lab: Lab, dataset_name: str, *, names: Sequence[str], least: float
+) -> MeasuredValue:
+    """Return how far twins agree on condensed and disagree on full rankings.
 
     Of the paper's data condensed rankings are those of Fig. 1, which has MovieLens only.
     """
-
-    def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
-        table = _truthless(lab, dataset_name)
-        short, full = twins(table, names, sets=CONDENSED), twins(table, names)
-        sides = [(one, 1, least) for one in full.values()]
-        text = f"full: {listed(full)}"
-        if not lab.is_other_data and dataset_name != "ml-1m":
-            note = (
-                f"On condensed rankings, of which the paper shows MovieLens only: {listed(short)}."
-            )
-            return beyond(sides, text, note)
-        sides += [(one, -1, least) for one in short.values()]
-        return beyond(sides, f"condensed: {listed(short)}; {text}")
-
-    return measure
+    table = _scores(lab, dataset_name)
+    short, full = twins(table, names, sets=CONDENSED), twins(table, names)
+    sides = [(one, 1, least) for one in full.values()]
+    text = f"full: {listed(full)}"
+    if not lab.is_other_data and dataset_name != "ml-1m":
+        note = f"On condensed rankings, of which the paper shows MovieLens only: {listed(short)}."
+        return beyond(sides, text, note)
+    sides += [(one, -1, least) for one in short.values()]
+    return beyond(sides, f"condensed: {listed(short)}; {text}")
 
 
-def _truthless(lab: Lab, dataset_name: str) -> pl.DataFrame:
+def _scores(lab: Lab, dataset_name: str, judgments: str = "observed") -> pl.DataFrame:
+    if judgments == "true":
+        random_part(lab, dataset_name)  # raises the error that names what is missing
     return lab.table(scores, dataset_name)
 
 
-def _truthful(lab: Lab, dataset_name: str) -> pl.DataFrame:
-    random_part(lab, dataset_name)  # says what is missing
-    return lab.table(scores, dataset_name)
-
-
-def turned_round(names: Sequence[str] = FIRST, least: float = 0.3) -> Check:
-    """Return the measure of how far hits mislead and false positives are right (8.5)."""
-
-    def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
-        table = lab.table(inverted_popularity, dataset_name)
-        hits, false = kept(table, names, 0), kept(table, names, 1)
-        sides = [(one, -1, least) for one in hits.values()]
-        sides += [(one, 1, least) for one in false.values()]
-        return beyond(sides, f"{listed(hits)}; twins: {listed(false)}")
-
-    return measure
+def turned_round(
+    lab: Lab, dataset_name: str, *, names: Sequence[str] = FIRST, least: float = 0.3
+) -> MeasuredValue:
+    """Return how far hits mislead and false positives are right (8.5)."""
+    table = lab.table(inverted_popularity, dataset_name)
+    hits, false = kept(table, names, 0), kept(table, names, 1)
+    sides = [(one, -1, least) for one in hits.values()]
+    sides += [(one, 1, least) for one in false.values()]
+    return beyond(sides, f"{listed(hits)}; twins: {listed(false)}")
 
 
 def false_positives_better(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -298,7 +284,7 @@ def corners_in_time(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 def complementary(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how far condensed precision and anti-precision are from adding up to 1."""
-    hits, false = (means(_truthless(lab, dataset_name), "observed", one) for one in CONDENSED["P"])
+    hits, false = (means(_scores(lab, dataset_name), "observed", one) for one in CONDENSED["P"])
     far = max(abs(hits[name] + false[name] - 1) for name in hits if not math.isnan(hits[name]))
     return MeasuredValue(far, text=f"{far:.1e}")
 
@@ -306,8 +292,7 @@ def complementary(lab: Lab, dataset_name: str) -> MeasuredValue:
 def with_residual(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how far precision, anti-precision and the unjudged share are from adding up to 1."""
     parts = [
-        means(_truthless(lab, dataset_name), "observed", one)
-        for one in (*PAIRS["P"], "Residual@10")
+        means(_scores(lab, dataset_name), "observed", one) for one in (*PAIRS["P"], "Residual@10")
     ]
     short = [1 - sum(part[name] for part in parts) for name in SIXTEEN]
     far = max(abs(one) for one in short)
@@ -317,7 +302,7 @@ def with_residual(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 def near_optimal(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return popularity's precision in percent of that of the optimal ranking."""
-    table = _truthless(lab, dataset_name)
+    table = _scores(lab, dataset_name)
 
     def ratio(part: pl.DataFrame) -> float:
         precision = means(part, "observed", "P@10")
@@ -347,31 +332,25 @@ def opposite_ends(lab: Lab, dataset_name: str) -> MeasuredValue:
         text = f"number {last} and {high} from the end of five; of all eighteen {overall}"
         return MeasuredValue(last == 1 and high <= 2, text=text)
 
-    return _by_both(_truthless(lab, dataset_name), tell)
+    return _by_both(_scores(lab, dataset_name), tell)
 
 
-def bound(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Return whether the optimal rankings bound what looks at no user, each by its own metric."""
-
-    def tell(good: Means, bad: Means) -> MeasuredValue:
-        best, least = max(good[name] for name in PLAIN), min(bad[name] for name in PLAIN)
-        p, anti = good[BEST_P], bad[BEST_ANTI]
-        text = f"P {p:.4f} against {best:.4f}, anti-P {anti:.4f} against {least:.4f}"
-        return MeasuredValue(p >= best and anti <= least, text=text)
-
-    return _by_both(_truthless(lab, dataset_name), tell)
-
-
-def true_bound(lab: Lab, dataset_name: str) -> MeasuredValue:
-    """Return whether the real optimal ranking bounds what looks at no user, by both metrics."""
+def bound(
+    lab: Lab,
+    dataset_name: str,
+    *,
+    judgments: str = "observed",
+    optimal: tuple[str, str] = (BEST_P, BEST_ANTI),
+) -> MeasuredValue:
+    """Return whether optimal rankings bound what looks at no user, by precision and its twin."""
 
     def tell(good: Means, bad: Means) -> MeasuredValue:
         best, least = max(good[name] for name in PLAIN), min(bad[name] for name in PLAIN)
-        p, anti = good[BEST_TRUE], bad[BEST_TRUE]
+        p, anti = good[optimal[0]], bad[optimal[1]]
         text = f"P {p:.4f} against {best:.4f}, anti-P {anti:.4f} against {least:.4f}"
         return MeasuredValue(p >= best and anti <= least, text=text)
 
-    return _by_both(_truthful(lab, dataset_name), tell, "true")
+    return _by_both(_scores(lab, dataset_name, judgments), tell, judgments)
 
 
 def beats_optimal(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -382,7 +361,7 @@ def beats_optimal(lab: Lab, dataset_name: str) -> MeasuredValue:
         text = f"{best} {good[best]:.4f} against {good[BEST_P]:.4f}"
         return MeasuredValue((good[best] > good[BEST_P]) == (dataset_name == "yahoo-r3"), text=text)
 
-    return _by_both(_truthless(lab, dataset_name), tell)
+    return _by_both(_scores(lab, dataset_name), tell)
 
 
 def best_and_nearly_worst(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -394,7 +373,7 @@ def best_and_nearly_worst(lab: Lab, dataset_name: str) -> MeasuredValue:
             first == 1 and last == 2, text=f"number {first}, and {last} from the end"
         )
 
-    return _by_both(_truthless(lab, dataset_name), tell)
+    return _by_both(_scores(lab, dataset_name), tell)
 
 
 def favours_unpopular(lab: Lab, dataset_name: str) -> MeasuredValue:
@@ -406,27 +385,23 @@ def favours_unpopular(lab: Lab, dataset_name: str) -> MeasuredValue:
         text = f"anti-P {[round(bad[n], 4) for n in three]}, P {[round(good[n], 4) for n in three]}"
         return MeasuredValue(right, text=text)
 
-    return _by_both(_truthless(lab, dataset_name), tell)
+    return _by_both(_scores(lab, dataset_name), tell)
 
 
-def coverage(judgments: str, published: Mapping[str, float]) -> Check:
-    """Return the measure of the share of judged items, in percent of the printed share."""
+def coverage(
+    lab: Lab, dataset_name: str, *, judgments: str, published: Mapping[str, float]
+) -> MeasuredValue:
+    """Return the share of judged items, in percent of the printed share."""
+    table = _scores(lab, dataset_name, judgments)
 
-    def measure(lab: Lab, dataset_name: str) -> MeasuredValue:
-        table = (
-            _truthful(lab, dataset_name) if judgments == "true" else _truthless(lab, dataset_name)
-        )
+    def ratio(part: pl.DataFrame) -> float:
+        judged = _judged(*(means(part, judgments, one) for one in PAIRS["P"]))
+        return 100 * 100 * judged / published[dataset_name]
 
-        def ratio(part: pl.DataFrame) -> float:
-            judged = _judged(*(means(part, judgments, one) for one in PAIRS["P"]))
-            return 100 * 100 * judged / published[dataset_name]
-
-        value, low, high = by_folds(table, ratio)
-        share = published[dataset_name]
-        text = f"{value * share / 100:.2f} % against {share:.2f} %: {value:.1f} % of it"
-        return MeasuredValue(value, low, high, text=text)
-
-    return measure
+    value, low, high = by_folds(table, ratio)
+    share = published[dataset_name]
+    text = f"{value * share / 100:.2f} % against {share:.2f} %: {value:.1f} % of it"
+    return MeasuredValue(value, low, high, text=text)
 
 
 def _judged(good: Mapping[str, float], bad: Mapping[str, float]) -> float:
@@ -437,7 +412,7 @@ def _judged(good: Mapping[str, float], bad: Mapping[str, float]) -> float:
 def simple_means(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how far precisions of what looks at no user are from those released."""
     theirs = dict(released(lab).select("system", "precision").rows())
-    ours = means(_truthless(lab, dataset_name), "observed", "P@10")
+    ours = means(_scores(lab, dataset_name), "observed", "P@10")
     text = ", ".join(f"{name} {ours[name]:.4f} ({theirs[name]:.4f})" for name in PLAIN)
     return MeasuredValue(max(abs(ours[name] - theirs[name]) for name in PLAIN), text=text)
 
@@ -445,7 +420,7 @@ def simple_means(lab: Lab, dataset_name: str) -> MeasuredValue:
 def same_order(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return τ of our precisions of the personalised systems and those released."""
     theirs = dict(released(lab).select("system", "precision").rows())
-    table = _truthless(lab, dataset_name)
+    table = _scores(lab, dataset_name)
     ours = means(table, "observed", "P@10")
     names = [name for name in PERSONAL if name != "BPMF"]
 
@@ -463,7 +438,7 @@ def same_order(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 def judged_or_liked(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return how much more precision follows being judged than being liked (τ less τ)."""
-    table = _truthless(lab, dataset_name)
+    table = _scores(lab, dataset_name)
     good, bad = (means(table, "observed", one) for one in PAIRS["P"])
     pairs = margins({name: (good[name], bad[name]) for name in SIXTEEN})
     judged, liked = pairs.tau("P", "judged"), pairs.tau("P", "liked")

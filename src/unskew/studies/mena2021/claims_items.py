@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from unskew.studies import rules
 from unskew.studies.mena2021 import checks_items as checks
 from unskew.studies.mena2021.claims import (
@@ -38,8 +40,10 @@ CLAIMS = (
         published="82.4 %",
         question="Do the best orders for precision and anti-precision disagree on most item pairs?",
         evidence=measured(
-            check=checks.percent(
-                "disagree", "On all ratings, ties apart; on 80 % of them 81.96 %."
+            check=partial(
+                checks.percent,
+                what="disagree",
+                note="On all ratings, ties apart; on 80 % of them 81.96 %.",
             ),
             rule=rules.near(82.4, 0.2),
             why=ROUNDED,
@@ -56,7 +60,7 @@ CLAIMS = (
         question="Is it the most frequent case that popularity and rating agree and popularity is "
         "the steeper?",
         evidence=measured(
-            check=checks.four_cases(""),
+            check=partial(checks.four_cases, prefix=""),
             rule=within(0.1),
             why=f"{ROUNDED}; ties count as disagreement",
             data=(ML,),
@@ -88,7 +92,9 @@ CLAIMS = (
         "ties.",
         published="a proof",
         question="Does Lemma 1 hold on every item pair?",
-        evidence=algebra(check=checks.plain("lemma1"), rule=rules.exactly(1), why=LOGIC, data=ALL),
+        evidence=algebra(
+            check=partial(checks.plain, what="lemma1"), rule=rules.exactly(1), why=LOGIC, data=ALL
+        ),
     ),
     Claim(
         key="3-10",
@@ -97,7 +103,7 @@ CLAIMS = (
         published="opposing trend",
         question="Do the best orders for precision and anti-precision oppose each other?",
         evidence=measured(
-            check=checks.plain("tau"),
+            check=partial(checks.plain, what="tau"),
             rule=rules.below(0),
             why="the sign: our copy of the figure does not show the value",
             data=(ML,),
@@ -126,7 +132,7 @@ CLAIMS = (
         question="Is it the most frequent case that popularity and relevance agree and popularity "
         "is the steeper?",
         evidence=measured(
-            check=checks.four_cases("truth/"),
+            check=partial(checks.four_cases, prefix="truth/"),
             rule=within(0.1),
             why=f"{ROUNDED}; ties count as disagreement",
             data=(CM,),
@@ -141,9 +147,10 @@ CLAIMS = (
         published="64.1 %",
         question="Is observed precision right about most item pairs?",
         evidence=measured(
-            check=checks.percent(
-                "truth/consistent/P",
-                "By exact fractions; floating point splits some ties and gives 64.18 %.",
+            check=partial(
+                checks.percent,
+                what="truth/consistent/P",
+                note="By exact fractions; floating point splits some ties and gives 64.18 %.",
             ),
             rule=rules.near(64.1, 0.1),
             why=ROUNDED,
@@ -158,9 +165,10 @@ CLAIMS = (
         published="42.1 %",
         question="Is observed anti-precision wrong about most item pairs?",
         evidence=measured(
-            check=checks.percent(
-                "truth/consistent/anti-P",
-                "{value:.1f} % is right; the authors' own notebook has 45.3 %.",
+            check=partial(
+                checks.percent,
+                what="truth/consistent/anti-P",
+                note="{value:.1f} % is right; the authors' own notebook has 45.3 %.",
             ),
             rule=rules.near(42.1, 0.1),
             why=ROUNDED,
@@ -191,7 +199,7 @@ CLAIMS = (
         published="18.3 %",
         question="Is it a minority of item pairs about which both metrics are right?",
         evidence=measured(
-            check=checks.percent("truth/lemma2"),
+            check=partial(checks.percent, what="truth/lemma2"),
             rule=rules.near(18.3, 0.2),
             why=f"{ROUNDED}; ties may count otherwise",
             data=(CM,),
@@ -248,7 +256,10 @@ CLAIMS = (
         published="identical",
         question="Do real precision and anti-precision have the same best order?",
         evidence=algebra(
-            check=checks.plain("truth/real orders"), rule=rules.exactly(1), why=LOGIC, data=KNOWN
+            check=partial(checks.plain, what="truth/real orders"),
+            rule=rules.exactly(1),
+            why=LOGIC,
+            data=KNOWN,
         ),
     ),
     Claim(

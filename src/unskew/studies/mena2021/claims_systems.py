@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from unskew.studies import rules
 from unskew.studies.mena2021 import checks_systems as checks
 from unskew.studies.mena2021.claims import (
@@ -20,6 +22,7 @@ from unskew.studies.mena2021.claims import (
     each,
     within,
 )
+from unskew.studies.mena2021.measurements import BEST_TRUE
 from unskew.studies.mena2021.printed import COVERAGE, TRUE_COVERAGE
 from unskew.studies.paper import NOTE, Claim, algebra, measured, released
 
@@ -41,7 +44,7 @@ CLAIMS = (
         question="Do twins agree on condensed rankings and disagree on full ones?",
         evidence=released(check=checks.fig_1, rule=within(0.005), why=RELEASED, files=TABLE)
         + measured(
-            check=checks.condensed_and_full(("P", "Recall"), 0.4),
+            check=partial(checks.condensed_and_full, names=("P", "Recall"), least=0.4),
             rule=each("τ below −.4 and above .4"),
             why=OWN,
             data=(ML,),
@@ -73,7 +76,7 @@ CLAIMS = (
         published="ML-1M 0.62, 0.73; Yahoo! 0.80, 0.83; CM100k 0.65, 0.65",
         question="Do metrics of hits and of false positives disagree about systems?",
         evidence=measured(
-            check=checks.twins_disagree(),
+            check=checks.twins_disagree,
             rule=rules.above(0.3),
             why=OWN,
             data=ALL,
@@ -93,7 +96,7 @@ CLAIMS = (
             files=TABLE,
         )
         + measured(
-            check=checks.coverage("observed", COVERAGE),
+            check=partial(checks.coverage, judgments="observed", published=COVERAGE),
             rule=rules.near(100, 10).open(),
             why=f"in percent of the printed share. {OWN}",
             data=ALL,
@@ -161,7 +164,7 @@ CLAIMS = (
         published="Yahoo! −0.77, −0.80; CM100k −0.90, −0.72",
         question="By random judgments, do metrics of hits and of false positives agree?",
         evidence=measured(
-            check=checks.twins_agree(),
+            check=checks.twins_agree,
             rule=rules.below(-0.5),
             why=OWN,
             data=KNOWN,
@@ -175,7 +178,7 @@ CLAIMS = (
         "unbiased test data.",
         published="1.23 % / 1.83 %",
         evidence=measured(
-            check=checks.coverage("true", TRUE_COVERAGE),
+            check=partial(checks.coverage, judgments="true", published=TRUE_COVERAGE),
             rule=rules.near(100, 10).open(),
             why=f"in percent of the printed share. {OWN}",
             data=KNOWN,
@@ -211,7 +214,7 @@ CLAIMS = (
         "true order of systems round, and anti-precision and fallout keep it.",
         published="−0.47, −0.52; 0.91, 0.90",
         evidence=measured(
-            check=checks.turned_round(),
+            check=checks.turned_round,
             rule=each("τ below −.3 and above .3"),
             why=f"{OWN}; familiarity is dealt anew once",
             data=(CM,),
@@ -365,7 +368,10 @@ CLAIMS = (
         question="Do nDCG and MRR agree with their twins on condensed rankings and disagree on "
         "full ones?",
         evidence=measured(
-            check=checks.condensed_and_full(("nDCG", "MRR"), 0.0), rule=SIGNS, why=OWN, data=ALL
+            check=partial(checks.condensed_and_full, names=("nDCG", "MRR"), least=0.0),
+            rule=SIGNS,
+            why=OWN,
+            data=ALL,
         ),
     ),
     Claim(
@@ -376,7 +382,7 @@ CLAIMS = (
         published="equivalent",
         question="By random judgments, do nDCG and MRR agree with their twins?",
         evidence=measured(
-            check=checks.twins_agree(("nDCG", "MRR")),
+            check=partial(checks.twins_agree, names=("nDCG", "MRR")),
             rule=rules.below(0),
             why=f"the signs. {OWN}",
             data=KNOWN,
@@ -389,7 +395,7 @@ CLAIMS = (
         "round and their twins keep it (as in Fig. 16).",
         published="equivalent",
         evidence=measured(
-            check=checks.turned_round(("nDCG", "MRR"), 0.0),
+            check=partial(checks.turned_round, names=("nDCG", "MRR"), least=0.0),
             rule=SIGNS,
             why=f"{OWN}; familiarity is dealt anew once",
             data=(CM,),
@@ -444,7 +450,7 @@ CLAIMS = (
         published="bounds",
         question="Does the best true order bound popularity, average and random?",
         evidence=measured(
-            check=checks.true_bound,
+            check=partial(checks.bound, judgments="true", optimal=(BEST_TRUE, BEST_TRUE)),
             rule=rules.true().open(),
             why=f"optimal in expectation: a sample may turn close values round; {FOLDS}",
             data=KNOWN,

@@ -10,7 +10,7 @@ import polars as pl
 from unskew.evaluation.evaluate import evaluate
 from unskew.stats.discrimination import discriminative_power
 from unskew.studies.lab import Lab
-from unskew.studies.paper import Check, MeasuredValue
+from unskew.studies.paper import MeasuredValue
 from unskew.studies.valcarce2018.measurements import (
     DEPTH,
     OurResults,
@@ -90,15 +90,11 @@ def places_moved(lab: Lab, dataset_name: str) -> MeasuredValue:
     )
 
 
-def best_by_ndcg(system: str, name: str) -> Check:
-    """Return the measure of whether a system has the best nDCG in released results."""
-
-    def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
-        means = ReleasedResults(lab, name).means.sort("ndcg", descending=True)
-        first, value = means.select("system", "ndcg").row(0)
-        return MeasuredValue(first == system, text=f"{first} {value:.4f}")
-
-    return check
+def best_by_ndcg(lab: Lab, _dataset_name: str, *, system: str, name: str) -> MeasuredValue:
+    """Return whether a system has the best nDCG in released results."""
+    means = ReleasedResults(lab, name).means.sort("ndcg", descending=True)
+    first, value = means.select("system", "ndcg").row(0)
+    return MeasuredValue(first == system, text=f"{first} {value:.4f}")
 
 
 def significant_pairs(results: Results) -> MeasuredValue:

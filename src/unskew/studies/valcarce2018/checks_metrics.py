@@ -128,52 +128,42 @@ def taus_by_set(lab: Lab, names: Sequence[str]) -> tuple[dict[str, pl.DataFrame]
     return by_title, _source(printed, "Fig. 5")
 
 
-def least_tau(name: str) -> Check:
-    """Return the measure of the smallest τ between two of the seven metrics."""
-
-    def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
-        by_title, source = taus_by_set(lab, [name])
-        least = _least(by_title[SETS[name]])
-        return MeasuredValue(least.value, text=str(least), **source)
-
-    return check
+def least_tau(lab: Lab, _dataset_name: str, *, name: str) -> MeasuredValue:
+    """Return the smallest τ between two of the seven metrics."""
+    by_title, source = taus_by_set(lab, [name])
+    least = _least(by_title[SETS[name]])
+    return MeasuredValue(least.value, text=str(least), **source)
 
 
-def below_08(names: Sequence[str]) -> Check:
-    """Return the measure of how many pairs of metrics have τ below 0.8, in the set with fewest."""
-
-    def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
-        by_title, source = taus_by_set(lab, names)
-        counts = {title: float((taus["tau"] < 0.8).sum()) for title, taus in by_title.items()}
-        return MeasuredValue(min(counts.values()), text=_listed(counts, 0), **source)
-
-    return check
+def below_08(lab: Lab, _dataset_name: str, *, names: Sequence[str]) -> MeasuredValue:
+    """Return how many pairs of metrics have τ below 0.8, in the set with fewest."""
+    by_title, source = taus_by_set(lab, names)
+    counts = {title: float((taus["tau"] < 0.8).sum()) for title, taus in by_title.items()}
+    return MeasuredValue(min(counts.values()), text=_listed(counts, 0), **source)
 
 
-def tau_between(a: str, b: str, names: Sequence[str], worst: Callable[..., float]) -> Check:
-    """Return the measure of τ between two metrics, in the worst of some data sets."""
+def tau_between(
+    lab: Lab,
+    _dataset_name: str,
+    *,
+    a: str,
+    b: str,
+    names: Sequence[str],
+    worst: Callable[..., float],
+) -> MeasuredValue:
+    """Return τ between two metrics, in the worst of some data sets."""
+    by_title, source = taus_by_set(lab, names)
+    both = (pl.col("a") == a) & (pl.col("b") == b)
+    values = {title: float(taus.filter(both)["tau"][0]) for title, taus in by_title.items()}
+    return MeasuredValue(worst(values.values()), text=_listed(values), **source)
 
-    def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
-        by_title, source = taus_by_set(lab, names)
-        both = (pl.col("a") == a) & (pl.col("b") == b)
-        values = {title: float(taus.filter(both)["tau"][0]) for title, taus in by_title.items()}
-        return MeasuredValue(worst(values.values()), text=_listed(values), **source)
 
-    return check
-
-
-def mrr_outlier_of(names: Sequence[str]) -> Check:
-    """Return the measure of whether MRR has the lowest mean τ with the others in every set."""
-
-    def check(lab: Lab, _dataset_name: str) -> MeasuredValue:
-        by_title, source = taus_by_set(lab, names)
-        means = {title: _mean_with_others(taus) for title, taus in by_title.items()}
-        text = "; ".join(f"{title}: {_listed(values, 3)}" for title, values in means.items())
-        return MeasuredValue(
-            all(_last(one) == "MRR" for one in means.values()), text=text, **source
-        )
-
-    return check
+def mrr_outlier_of(lab: Lab, _dataset_name: str, *, names: Sequence[str]) -> MeasuredValue:
+    """Return whether MRR has the lowest mean τ with the others in every set."""
+    by_title, source = taus_by_set(lab, names)
+    means = {title: _mean_with_others(taus) for title, taus in by_title.items()}
+    text = "; ".join(f"{title}: {_listed(values, 3)}" for title, values in means.items())
+    return MeasuredValue(all(_last(one) == "MRR" for one in means.values()), text=text, **source)
 
 
 def map_and_ndcg(results: Results) -> MeasuredValue:
@@ -239,14 +229,10 @@ def most_robust_to_sparsity(lab: Lab, dataset_name: str) -> MeasuredValue:
     return MeasuredValue({first, second} == {"P", "nDCG"}, text=_listed(means, 3), note=note)
 
 
-def place_from_the_end(metric: str) -> Check:
-    """Return the measure of a metric's place by robustness to sparsity; 1 is the least robust."""
-
-    def check(lab: Lab, dataset_name: str) -> MeasuredValue:
-        means = _sorted(mean_taus(lab.table(sparsity, dataset_name), SEVEN), falling=False)
-        return MeasuredValue(1 + list(means).index(metric), text=_listed(means, 3))
-
-    return check
+def place_from_the_end(lab: Lab, dataset_name: str, *, metric: str) -> MeasuredValue:
+    """Return a metric's place by robustness to sparsity; 1 is the least robust."""
+    means = _sorted(mean_taus(lab.table(sparsity, dataset_name), SEVEN), falling=False)
+    return MeasuredValue(1 + list(means).index(metric), text=_listed(means, 3))
 
 
 def p_best_mrr_worst(results: Results) -> MeasuredValue:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from unskew.studies import rules
 from unskew.studies.paper import AMBIGUOUS, Claim, algebra, measured, released
 from unskew.studies.valcarce2018 import checks_methods as checks
@@ -120,7 +122,10 @@ CLAIMS = (
         statement="SLIM has the best nDCG on MovieLens 1M.",
         published="0.4555",
         evidence=released(
-            check=checks.best_by_ndcg("SLIM", ML), rule=rules.true(), why=ORDINAL, files=RESULTS
+            check=partial(checks.best_by_ndcg, system="SLIM", name=ML),
+            rule=rules.true(),
+            why=ORDINAL,
+            files=RESULTS,
         ),
     ),
     Claim(
@@ -170,7 +175,7 @@ CLAIMS = (
         statement="SLIM has the best nDCG on LibraryThing.",
         published="0.364",
         evidence=released(
-            check=checks.best_by_ndcg("SLIM", LT),
+            check=partial(checks.best_by_ndcg, system="SLIM", name=LT),
             rule=rules.true(),
             why=ORDINAL,
             files=(results_file(LT),),
@@ -182,7 +187,7 @@ CLAIMS = (
         statement="BPRMF has the best nDCG on BeerAdvocate.",
         published="0.1574",
         evidence=released(
-            check=checks.best_by_ndcg("BPRMF", BA),
+            check=partial(checks.best_by_ndcg, system="BPRMF", name=BA),
             rule=rules.true(),
             why=ORDINAL,
             files=(results_file(BA),),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from unskew.studies import rules
 from unskew.studies.paper import NOTE, Claim, algebra, measured, released
 from unskew.studies.valcarce2018 import checks_metrics as checks
@@ -188,7 +190,7 @@ CLAIMS = (
         statement="On LibraryThing all correlations between metrics are above 0.9.",
         published="above 0.9",
         evidence=released(
-            check=checks.least_tau(LT),
+            check=partial(checks.least_tau, name=LT),
             rule=rules.above(0.9).open(),
             why="the paper prints 0.90 where the released values give a little less",
             files=(results_file(LT),),
@@ -201,7 +203,7 @@ CLAIMS = (
         "below 0.8.",
         published="some",
         evidence=released(
-            check=checks.below_08((ML, BA)),
+            check=partial(checks.below_08, names=(ML, BA)),
             rule=rules.at_least(1),
             why="counts of pairs",
             files=(results_file(ML), results_file(BA)),
@@ -214,7 +216,7 @@ CLAIMS = (
         published="0.96 / 0.99 / 0.97",
         question="Do MAP and nDCG order systems almost alike (τ of at least 0.9)?",
         evidence=released(
-            check=checks.tau_between("MAP", "nDCG", ALL, min),
+            check=partial(checks.tau_between, a="MAP", b="nDCG", names=ALL, worst=min),
             rule=rules.at_least(0.95),
             why="strongly is taken as 0.95 on all three data sets, well above the 0.9 that the "
             "paper calls almost equivalent",
@@ -233,7 +235,7 @@ CLAIMS = (
         statement="bpref is poorly correlated with MAP on BeerAdvocate.",
         published="0.78",
         evidence=released(
-            check=checks.tau_between("MAP", "bpref", (BA,), max),
+            check=partial(checks.tau_between, a="MAP", b="bpref", names=(BA,), worst=max),
             rule=rules.at_most(0.8),
             why="poorly is taken as the 0.8 that the paper names",
             files=(results_file(BA),),
@@ -246,7 +248,7 @@ CLAIMS = (
         published="lowest",
         question="Is MRR the metric that differs most from the others?",
         evidence=released(
-            check=checks.mrr_outlier_of((ML, LT)),
+            check=partial(checks.mrr_outlier_of, names=(ML, LT)),
             rule=rules.true(),
             why="the lowest mean τ with the others, on MovieLens 1M and on LibraryThing",
             files=(results_file(ML), results_file(LT)),
@@ -516,7 +518,7 @@ CLAIMS = (
         published="poor",
         question="Is bpref among the three metrics least robust to sparsity?",
         evidence=measured(
-            check=checks.place_from_the_end("bpref"),
+            check=partial(checks.place_from_the_end, metric="bpref"),
             rule=rules.at_most(3).open(),
             why="poor is taken as among the three of seven that the paper names (bpref, "
             f"infAP, MRR); the place from the end is judged; {OPEN}",
@@ -530,7 +532,7 @@ CLAIMS = (
         published="least robust",
         question="Is MRR the metric least robust to sparsity?",
         evidence=measured(
-            check=checks.place_from_the_end("MRR"),
+            check=partial(checks.place_from_the_end, metric="MRR"),
             rule=rules.at_most(1).open(),
             why=f"the place from the end by mean τ is judged; {OPEN}",
             data=ALL,
