@@ -155,18 +155,18 @@ def _part(name: str, part: Ratings, per_item: I64, liked: float | None) -> PartS
     times = [None, None] if part.time is None else [part.time.min(), part.time.max()]
     first, last = (None if at is None else _moment(int(at)) for at in times)
     return PartSummary(
-        name,
-        len(part),
-        users,
-        rated.size,
-        len(part) / (users * rated.size),
-        gini(rated),
-        float(part.value.min()),
-        float(part.value.max()),
-        float(part.value.mean()),
-        None if liked is None else float((part.value >= liked).mean()),
-        first,
-        last,
+        part=name,
+        ratings=len(part),
+        users=users,
+        items=rated.size,
+        density=len(part) / (users * rated.size),
+        gini=gini(rated),
+        lowest=float(part.value.min()),
+        highest=float(part.value.max()),
+        mean=float(part.value.mean()),
+        liked=None if liked is None else float((part.value >= liked).mean()),
+        first=first,
+        last=last,
     )
 
 

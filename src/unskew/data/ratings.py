@@ -468,7 +468,16 @@ class Ratings:
 
         def sort(low: int) -> int:
             high = min(low + _GROUPS_PER_TASK, groups)
-            return kernels.sort_items(start, self.item, self.value, low, high, item, value, order)
+            return kernels.sort_items(
+                start=start,
+                item=self.item,
+                value=self.value,
+                lo=low,
+                hi=high,
+                items=item,
+                values=value,
+                order=order,
+            )
 
         repeats = map_blocks(sort, range(0, groups, _GROUPS_PER_TASK), size=len(self))
         moved = self.take(order) if more else self

@@ -42,15 +42,15 @@ def stored_ratings(store: Store, key: str) -> Ratings:
         name.removeprefix("tag "): table[name] for name in table.columns if name.startswith("tag ")
     }
     ratings = Ratings(
-        Ids(frames["users"]["id"].alias("")),
-        Ids(frames["items"]["id"].alias("")),
-        frozen(table["user"].to_numpy()),
-        frozen(table["item"].to_numpy()),
-        frozen(table["value"].to_numpy()),
-        frozen(table["time"].to_numpy()) if "time" in table.columns else None,
-        tags,
-        facts["implicit"],
-        tuple(facts["notes"]),
+        users=Ids(frames["users"]["id"].alias("")),
+        items=Ids(frames["items"]["id"].alias("")),
+        user=frozen(table["user"].to_numpy()),
+        item=frozen(table["item"].to_numpy()),
+        value=frozen(table["value"].to_numpy()),
+        time=frozen(table["time"].to_numpy()) if "time" in table.columns else None,
+        tags=tags,
+        implicit=facts["implicit"],
+        notes=tuple(facts["notes"]),
     )
     if data_key(ratings) != key:
         raise StoreError(

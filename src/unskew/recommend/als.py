@@ -54,9 +54,7 @@ class Coordinates:
 
         def sweep(low: int) -> None:
             factor_kernels.coordinate_descent(
-                rows.start,
-                rows.column,
-                rows.value,
+                *rows.arrays,
                 wanted,
                 others,
                 gram,

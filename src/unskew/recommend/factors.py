@@ -197,7 +197,7 @@ class WRMF(Algorithm):
         X = X.copy()
 
         def solve(low: int) -> None:
-            given = rows.start, rows.column, rows.value, wanted, others, gram
+            given = *rows.arrays, wanted, others, gram
             if self.solver == "exact":
                 factor_kernels.least_squares(*given, low, X[low : low + ROWS])
             else:

@@ -30,9 +30,7 @@ def item_gram(R: Rows, purpose: str) -> F64:
     G = np.zeros((items, items))
 
     def fill(low: int) -> None:
-        linear_kernels.gram_rows(
-            start, order, row, R.start, R.column, R.value, low, G[low : low + ROWS]
-        )
+        linear_kernels.gram_rows(start, order, row, *R.arrays, low, G[low : low + ROWS])
 
     map_blocks(fill, range(0, items, ROWS), size=R.value.size * ROWS)
     mirror(G)

@@ -39,12 +39,8 @@ class Walk:
         def fill(some: I32, rows: slice) -> None:
             language_kernels.hits(
                 some,
-                out.start,
-                out.column,
-                out.value,
-                back.start,
-                back.column,
-                back.value,
+                *out.arrays,
+                *back.arrays,
                 self.steps,
                 score[rows],
             )

@@ -45,12 +45,8 @@ class Corated:
         result = np.empty((which.size, len(rows)))
         kernels.corated_rows(
             frozen(which),
-            rows.start,
-            rows.column,
-            rows.value,
-            inverted.start,
-            inverted.column,
-            inverted.value,
+            *rows.arrays,
+            *inverted.arrays,
             self.shrink,
             result,
         )
@@ -275,16 +271,16 @@ class LibRecSLIM(Algorithm):
             high = min(low + ROWS, R.columns)
             weight = np.empty(near.start[high] - near.start[low])
             kernels.penalised_columns(
-                G,
-                count,
-                near.start,
-                near.column,
-                float(self.l1),
-                float(self.l2),
-                float(self.tolerance),
-                low,
-                high,
-                weight,
+                G=G,
+                count=count,
+                start=near.start,
+                predictor=near.column,
+                l1=float(self.l1),
+                l2=float(self.l2),
+                tolerance=float(self.tolerance),
+                low=low,
+                high=high,
+                weight=weight,
             )
             return weight
 

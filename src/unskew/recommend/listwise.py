@@ -110,14 +110,14 @@ class Lists:
         def fill(low: int) -> None:
             high = min(low + BLOCK, len(P))
             kernels.list_losses(
-                low,
-                train.start,
-                train.item,
-                self.target,
-                P,
-                Q,
-                squashed[train.start[low] : train.start[high]],
-                each[low:high],
+                low=low,
+                start=train.start,
+                item=train.item,
+                target=self.target,
+                P=P,
+                Q=Q,
+                squashed=squashed[train.start[low] : train.start[high]],
+                loss=each[low:high],
             )
 
         map_blocks(fill, range(0, len(P), BLOCK), size=len(train))
@@ -134,12 +134,29 @@ class Lists:
         def of_users(low: int) -> None:
             high = min(low + BLOCK, len(P))
             kernels.user_slopes(
-                low, high, train.start, train.item, self.target, Q, squashed, slope, to_p
+                low=low,
+                high=high,
+                start=train.start,
+                item=train.item,
+                target=self.target,
+                Q=Q,
+                squashed=squashed,
+                slope=slope,
+                gradient=to_p,
             )
 
         def of_items(low: int) -> None:
             high = min(low + BLOCK, len(Q))
-            kernels.item_gradients(low, high, there, rater, order, slope, P, to_q)
+            kernels.item_gradients(
+                low=low,
+                high=high,
+                there=there,
+                rater=rater,
+                order=order,
+                slope=slope,
+                P=P,
+                gradient=to_q,
+            )
 
         map_blocks(of_users, range(0, len(P), BLOCK), size=len(train))
         map_blocks(of_items, range(0, len(Q), BLOCK), size=len(train))

@@ -327,17 +327,17 @@ class RankSGD(Algorithm):
         seed, weight = np.uint64(rng.integers(1 << 62)), popularity(train)
         for epoch in range(self.epochs):
             kernels.ranked_epoch(
-                seed,
-                epoch * len(train),
-                train.start,
-                train.user,
-                train.item,
-                train.value,
-                train.item,
-                weight,
-                P,
-                Q,
-                float(self.learning_rate),
+                seed=seed,
+                first=epoch * len(train),
+                start=train.start,
+                user=train.user,
+                item=train.item,
+                value=train.value,
+                pool=train.item,
+                weight=weight,
+                P=P,
+                Q=Q,
+                rate=float(self.learning_rate),
             )
         nothing: Tile = np.zeros(len(train.items))
         return learned(train, P, Q, 0.0, nothing, self.factors)

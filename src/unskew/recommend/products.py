@@ -48,12 +48,8 @@ def sums(
     def fill(some: I32, rows: slice) -> None:
         kernels.sparse_product(
             some,
-            first.start,
-            first.column,
-            first.value,
-            second.start,
-            second.column,
-            second.value,
+            *first.arrays,
+            *second.arrays,
             count_first,
             count_second,
             total[rows],
@@ -147,7 +143,7 @@ def _multiply(which: I32, rows: Rows, dense: F64, out: F64) -> None:
     from unskew.recommend import product_kernels as kernels
 
     def fill(some: I32, place: slice) -> None:
-        kernels.dense_product(some, rows.start, rows.column, rows.value, dense, out[place])
+        kernels.dense_product(some, *rows.arrays, dense, out[place])
 
     in_blocks(which, fill, rows.value.size * dense.shape[1])
 

@@ -58,18 +58,18 @@ def descend(
     P, Q = padded(P), padded(Q)
     for _ in range(epochs):
         sgd_kernels.rating_epoch(
-            frozen(rng.permutation(len(train))),
-            train.user,
-            train.item,
-            train.value,
-            mean,
-            biased,
-            P,
-            Q,
-            b,
-            c,
-            learning_rate,
-            regularisation,
+            order=frozen(rng.permutation(len(train))),
+            user=train.user,
+            item=train.item,
+            value=train.value,
+            mean=mean,
+            biased=biased,
+            P=P,
+            Q=Q,
+            b=b,
+            c=c,
+            rate=learning_rate,
+            penalty=regularisation,
         )
     return learned(train, P, Q, mean + b, c, factors)
 

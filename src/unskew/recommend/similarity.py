@@ -65,12 +65,8 @@ def nearest(
         f"ask for k of about {most(_BYTES * n):,} or less",
     )
     given = (
-        rows.start,
-        rows.column,
-        rows.value,
-        inverted.start,
-        inverted.column,
-        inverted.value,
+        *rows.arrays,
+        *inverted.arrays,
         frozen(length),
         frozen(length if other_length is None else other_length),
         frozen(np.empty(0) if toll is None else toll),
@@ -137,12 +133,8 @@ class Cosines:
         result = np.empty((which.size, len(rows)))
         kernels.cosine_rows(
             frozen(which),
-            rows.start,
-            rows.column,
-            rows.value,
-            inverted.start,
-            inverted.column,
-            inverted.value,
+            *rows.arrays,
+            *inverted.arrays,
             self.length,
             self.other_length,
             self.shrink,

@@ -25,6 +25,11 @@ class Rows:
         return self.start.size - 1
 
     @property
+    def arrays(self) -> tuple[I64, I32, F64]:
+        """Starts, columns and values, as kernels take them."""
+        return self.start, self.column, self.value
+
+    @property
     def row(self) -> I32:
         """The row of each entry."""
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.start))

@@ -49,19 +49,19 @@ class SVDpp(Algorithm):
         mean = float(train.value.mean())
         for _ in range(self.epochs):
             kernels.implicit_epoch(
-                train.start,
-                train.item,
-                train.value,
-                mean,
-                P,
-                Q,
-                Y,
-                b,
-                c,
-                float(self.learning_rate),
-                float(self.regularisation),
-                float(self.regularisation_bias),
-                float(self.regularisation_implicit),
+                start=train.start,
+                item=train.item,
+                value=train.value,
+                mean=mean,
+                P=P,
+                Q=Q,
+                Y=Y,
+                b=b,
+                c=c,
+                rate=float(self.learning_rate),
+                penalty=float(self.regularisation),
+                of_bias=float(self.regularisation_bias),
+                of_implicit=float(self.regularisation_implicit),
             )
         whole = np.empty_like(P)
         kernels.implicit_users(train.start, train.item, P, Y, whole)

@@ -54,16 +54,16 @@ class Shares:
 
         def users(first: int, last: int) -> None:
             topic_kernels.count_by_user(
-                first,
-                last,
-                train.start,
-                train.item,
-                self.value,
-                theta,
-                phi,
-                self.ratio,
-                by_user,
-                self.likelihood,
+                first=first,
+                last=last,
+                start=train.start,
+                item=train.item,
+                value=self.value,
+                theta=theta,
+                phi=phi,
+                ratio=self.ratio,
+                counts=by_user,
+                likelihood=self.likelihood,
             )
 
         def items(first: int, last: int) -> None:

@@ -381,17 +381,17 @@ def _free(asked: _Asked, pool: Pool, weight: I64, train: Ratings, tests: Ratings
 
     free = np.empty(asked.user.size, np.int64)
     kernels.count_others(
-        asked.user,
-        asked.stratum,
-        pool.cand_start,
-        pool.home,
-        frozen(weight),
-        train.start,
-        train.item,
-        tests.start,
-        tests.item,
-        fixed,
-        free,
+        user=asked.user,
+        stratum=asked.stratum,
+        cand_start=pool.cand_start,
+        home=pool.home,
+        weight=frozen(weight),
+        train_start=train.start,
+        train_item=train.item,
+        test_start=tests.start,
+        test_item=tests.item,
+        fixed=fixed,
+        count=free,
     )
     return frozen(free)
 
@@ -402,15 +402,15 @@ def _fixed_sizes(asked: _Asked, pool: Pool, train: Ratings, tests: Ratings, fixe
 
     sizes = np.empty(asked.user.size, np.int64)
     kernels.fixed_sizes(
-        asked.user,
-        asked.stratum,
-        pool.home,
-        train.start,
-        train.item,
-        tests.start,
-        tests.item,
-        fixed,
-        sizes,
+        user=asked.user,
+        stratum=asked.stratum,
+        home=pool.home,
+        train_start=train.start,
+        train_item=train.item,
+        test_start=tests.start,
+        test_item=tests.item,
+        fixed=fixed,
+        size=sizes,
     )
     return sizes
 
