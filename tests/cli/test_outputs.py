@@ -9,6 +9,7 @@ import pytest
 
 from shared.commands import COMMANDS, FOLDERS, LISTS, PLAN, RATINGS, REPORTS, TABLES, TRAIN
 from unskew.cli import formats, outputs
+from unskew.report import charts, writing
 from unskew.report.document import Document, Words
 
 
@@ -34,6 +35,12 @@ def test_every_command_with_an_output_is_walked():
         if any("-o" in option.opts for option in command.params)
     }
     assert with_output == {*TABLES, *FOLDERS, *REPORTS, *LISTS}
+
+
+def test_formats_are_those_that_reports_and_charts_write():
+    """Written again in the command line, which must not import charts to know them."""
+    assert formats.FIGURES == charts.FORMATS
+    assert tuple(dict.fromkeys(formats.REPORTS.values())) == writing.FORMATS
 
 
 def holds(path):
