@@ -39,7 +39,7 @@ from unskew.targets.designs import relevance_of
 from unskew.targets.lists import TargetLists
 
 DRAWS = 10
-"""Random orders that are averaged where there is none."""
+"""Random orders that are averaged for metrics whose definition has no chance value."""
 WHOLE_DRAWS = 2
 """The same for metrics of a whole run: all users enter each, so that few are enough."""
 
@@ -115,16 +115,16 @@ def _block(lists: TargetLists, judged: Basis, reachable: U8, depth: int | None) 
     hits = Hits(frozen(start), nothing, nothing, size)
     ranks = _full_ranks(lists, start, nothing, nothing)
     return ChanceBlock(
-        judged,
-        Ranked.over(ranks, None, judged.lists, lists.ids, lists.tests.items, depth),
-        hits,
-        0,
-        len(lists),
-        judged.view,
-        judged.liked,
-        judged.disliked,
-        lists.size,
-        Scratch(),
+        judged=judged,
+        matched=Ranked.over(ranks, None, judged.lists, lists.ids, lists.tests.items, depth),
+        hits=hits,
+        lo=0,
+        hi=len(lists),
+        view=judged.view,
+        liked=judged.liked,
+        disliked=judged.disliked,
+        targets=lists.size,
+        scratch=Scratch(),
         lists=lists,
         reachable=reachable.astype(np.float64),
         size=lists.size.astype(np.float64),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,19 +148,23 @@ class Block:
         """Meet the judgments of lists lo..hi of a system."""
         targets = judged.lists.targets
         return cls(
-            judged,
-            matched,
-            matched.hits(judged.judgments, lo, hi, scratch),
-            lo,
-            hi,
-            judged.view,
-            judged.liked[lo:hi],
-            judged.disliked[lo:hi],
-            None if targets is None else targets[lo:hi],
-            scratch,
+            judged=judged,
+            matched=matched,
+            hits=matched.hits(judged.judgments, lo, hi, scratch),
+            lo=lo,
+            hi=hi,
+            view=judged.view,
+            liked=judged.liked[lo:hi],
+            disliked=judged.disliked[lo:hi],
+            targets=None if targets is None else targets[lo:hi],
+            scratch=scratch,
             shared=shared,
             parts=parts,
         )
+
+    def changed(self, **changes: Any) -> Self:
+        """Return a block that differs in some fields and has computed nothing yet."""
+        return replace(self, _walks={}, _derived={}, **changes)
 
     def derive(self, anti: bool, condensed: bool) -> Block:
         """Return the block as an anti-metric or a condensed one sees it."""
@@ -173,38 +177,15 @@ class Block:
         return self._derived[key]
 
     def _condensed(self) -> Block:
-        return Block(
-            self.judged,
-            self.matched,
-            self.hits.condensed(self.view),
-            self.lo,
-            self.hi,
-            self.view,
-            self.liked,
-            self.disliked,
-            (self.liked + self.disliked).astype(np.int64),
-            self.scratch,
+        return self.changed(
+            hits=self.hits.condensed(self.view),
+            targets=(self.liked + self.disliked).astype(np.int64),
             is_condensed=True,
-            shared=self.shared,
-            parts=self.parts,
         )
 
     def _swapped(self) -> Block:
-        return Block(
-            self.judged,
-            self.matched,
-            self.hits,
-            self.lo,
-            self.hi,
-            self.view.anti,
-            self.disliked,
-            self.liked,
-            self.targets,
-            self.scratch,
-            True,
-            self.is_condensed,
-            self.shared,
-            self.parts,
+        return self.changed(
+            view=self.view.anti, liked=self.disliked, disliked=self.liked, is_anti=True
         )
 
     def room(self, name: str, *shape: int) -> F64:

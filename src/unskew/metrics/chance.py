@@ -30,30 +30,10 @@ class ChanceBlock(Block):
     size: F64 = field(kw_only=True)
     """How many items are put in order."""
 
-    def derive(self, anti: bool, condensed: bool) -> Block:
-        """Return the block as an anti-metric or a condensed one sees it."""
-        block = self
-        if condensed:
-            judged = self._sum(self.view.judged)
-            block = replace(
-                block,
-                size=judged,
-                hits=replace(self.hits, depth=judged.astype(np.int64)),
-                is_condensed=True,
-                _walks={},
-                _derived={},
-            )
-        if anti:
-            block = replace(
-                block,
-                view=block.view.anti,
-                liked=block.disliked,
-                disliked=block.liked,
-                is_anti=True,
-                _walks={},
-                _derived={},
-            )
-        return block
+    def _condensed(self) -> Block:
+        judged = self._sum(self.view.judged)
+        hits = replace(self.hits, depth=judged.astype(np.int64))
+        return self.changed(size=judged, hits=hits, is_condensed=True)
 
     def _sum(self, weight: F64) -> F64:
         """Sum a weight over the judged targets of each list."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -73,15 +73,8 @@ class Strata:
 
 def over_hits(portion: Portion) -> F64:
     """Split a numerator that is a sum over judged hits, each on its own."""
-    inside = replace(
-        portion.whole,
-        judged=portion.judged,
-        view=portion.view,
-        scratch=Scratch(),
-        shared={},
-        parts={},
-        _walks={},
-        _derived={},
+    inside = portion.whole.changed(
+        judged=portion.judged, view=portion.view, scratch=Scratch(), shared={}, parts={}
     )
     bottom = portion.value(portion.whole)[1]
     top = portion.value(inside)[0]

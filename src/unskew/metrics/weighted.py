@@ -142,7 +142,7 @@ class Columns:
 
 @dataclass(eq=False)
 class Seen:
-    """A block of lists as one estimand's twin sees it: hits weighted, sums remembered."""
+    """A block of lists whose judgments are weighted; sums are computed once."""
 
     block: Block
     columns: Columns
