@@ -97,7 +97,15 @@ def chance_scores(
             den[row] = bottom
     whole = {label: metric for label, metric in wanted.items() if metric.definition.of == "run"}
     simulated, bottoms, aggregates = _simulate(
-        lists, judged, reachable, open_, whole, depth, as_count("draws", draws), seed, threads
+        lists,
+        judged,
+        reachable,
+        wanted=open_,
+        whole=whole,
+        depth=depth,
+        draws=as_count("draws", draws),
+        seed=seed,
+        threads=threads,
     )
     for label, value in simulated.items():
         values[rows.index(label)] = value
