@@ -369,7 +369,9 @@ def test_released_results():
     for name in SETS:
         real_data(f"published/{results_file(name)}")
         real_data(f"published/{pvalues_file(name)}")
-    result = study(NAME, stand_in=True, data_dir=home, claims=list(OF_RELEASED))
+    result = study(
+        NAME, stand_in=True, data_dir=home, claims=list(OF_RELEASED), evidence=[RELEASED]
+    )
     got = verdicts(result, RELEASED)
     assert {key: one.verdict for key, one in got.items()} == OF_RELEASED
     value = {key: one.measured.value for key, one in got.items() if one.measured is not None}

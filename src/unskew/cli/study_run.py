@@ -61,6 +61,13 @@ class StudyOptions:
         ),
     ]
     claims: Annotated[str | None, option(MEASURE, "Only these claims, between commas.")]
+    evidence: Annotated[
+        str | None,
+        option(
+            MEASURE,
+            "Only these kinds of evidence, between commas: measured, released, printed, algebra.",
+        ),
+    ]
     liked: Liked
 
 
@@ -107,6 +114,7 @@ def command(
             quick=options.quick,
             amounts=_amounts(options.amount),
             claims=inputs.between_commas(options.claims),
+            evidence=inputs.between_commas(options.evidence),
             liked=options.liked,
             progress=move,
             **vars(stored),

@@ -58,6 +58,7 @@ def study(
     quick: bool | None = None,
     amounts: Mapping[str, int] | None = None,
     claims: Sequence[str] | None = None,
+    evidence: Sequence[str] | None = None,
     exhibits: bool = True,
     liked: float | None = None,
     seed: int = 0,
@@ -87,6 +88,9 @@ def study(
         Other numbers of repetitions, by name: `unskew study list NAME` shows the names.
     claims
         Check only these, by their keys; no exhibits are drawn then.
+    evidence
+        Check by these kinds of evidence only: `measured`, `released`, `printed`, `algebra`.
+        Claims without such evidence are left out, and no exhibits are drawn.
     exhibits
         Whether to draw the paper's tables and figures.
     liked
@@ -112,7 +116,7 @@ def study(
     is_other_data = not all(name in paper.data and name not in rejected for name in datasets)
     is_user_data = data is not None
     fast = (is_other_data and not is_user_data) if quick is None else quick
-    wanted = _wanted(paper, claims)
+    wanted = _wanted(paper, claims, evidence)
     state = _State(progress or (lambda _step, _done, _total: None))
     with open_lab(
         datasets,
@@ -128,12 +132,16 @@ def study(
         rejected=rejected,
     ) as lab:
         _check_scale(lab)
-        places = _places(paper, lab, is_user_data) if exhibits and claims is None else []
+        places = (
+            _places(paper, lab, is_user_data)
+            if exhibits and claims is None and evidence is None
+            else []
+        )
         state.total = len(wanted) + len(places)
         verdicts = []
         for claim in wanted:
-            for evidence in claim.evidence:
-                verdicts += _check(claim, evidence, lab, is_user_data)
+            for piece in claim.evidence:
+                verdicts += _check(claim, piece, lab, is_user_data)
             state.finish()
         pictures, left_out = [], {}
         for exhibit, dataset_name in places:
@@ -150,7 +158,8 @@ def study(
             exhibits=tuple(pictures),
             left_out=left_out,
             tables=dict(lab.tables),
-            card=_card(paper, lab) | {"command": _command(paper, lab, is_user_data, claims)},
+            card=_card(paper, lab)
+            | {"command": _command(paper, lab, is_user_data, claims, evidence)},
             is_other_data=is_other_data,
         )
 
@@ -213,14 +222,23 @@ def _user_dataset(
     return {loaded.name: loaded}, {loaded.name: problem} if problem else {}
 
 
-def _wanted(paper: Study, claims: Sequence[str] | None) -> list[Claim]:
-    if claims is None:
-        return list(paper.claims)
+def _wanted(
+    paper: Study, claims: Sequence[str] | None, evidence: Sequence[str] | None
+) -> list[Claim]:
+    """Return the claims that are asked for, with the evidence that is asked for."""
     known = {claim.key: claim for claim in paper.claims}
-    for key in claims:
+    for key in claims or ():
         if key not in known:
             raise unknown_name("claim", key, known)
-    return [claim for claim in paper.claims if claim.key in set(claims)]
+    wanted = [claim for claim in paper.claims if claims is None or claim.key in set(claims)]
+    if evidence is None:
+        return wanted
+    kinds = {choose("evidence", kind, EVIDENCE_KINDS) for kind in evidence}
+    parts = [
+        replace(claim, evidence=tuple(one for one in claim.evidence if one.kind in kinds))
+        for claim in wanted
+    ]
+    return [claim for claim in parts if claim.evidence]
 
 
 def _check(claim: Claim, evidence: Evidence, lab: Lab, is_user_data: bool) -> list[Verdict]:
@@ -320,7 +338,13 @@ def _card(paper: Study, lab: Lab) -> dict[str, Any]:
     }
 
 
-def _command(paper: Study, lab: Lab, is_user_data: bool, claims: Sequence[str] | None) -> str:
+def _command(
+    paper: Study,
+    lab: Lab,
+    is_user_data: bool,
+    claims: Sequence[str] | None,
+    evidence: Sequence[str] | None,
+) -> str:
     """Return the command that writes the same page."""
     words = ["unskew study run", paper.name]
     if is_user_data:
@@ -335,6 +359,7 @@ def _command(paper: Study, lab: Lab, is_user_data: bool, claims: Sequence[str] |
     for name, value in lab.amounts.items():
         words += [f"--amount {name}={value}"] if value != usual[name] else []
     words += ["--claims " + ",".join(claims)] if claims is not None else []
+    words += ["--evidence " + ",".join(evidence)] if evidence is not None else []
     words += [f"--liked {lab.liked:g}"] if lab.liked is not None else []
     return " ".join([*words, f"--seed {lab.seed}"])
 
