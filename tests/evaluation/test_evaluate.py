@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import unskew as us
 from unskew.data.ratings import Ids
 from unskew.evaluation.evaluate import memory_bytes
-from unskew.evaluation.scores import USERS, Scores, System, notes_of
+from unskew.evaluation.notes import notes_of
+from unskew.evaluation.scores import USERS, Scores, System
 from unskew.metrics.registry import REGISTRY
 
 TEST = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}

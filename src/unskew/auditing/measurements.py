@@ -17,7 +17,8 @@ from unskew.bias.describe import BiasReport
 from unskew.checks import choose
 from unskew.data.overview import Summary
 from unskew.data.relevance import Relevance
-from unskew.evaluation.scores import Scores, notes_of
+from unskew.evaluation.notes import notes_of
+from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.report.result import Result

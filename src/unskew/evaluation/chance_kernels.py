@@ -29,7 +29,13 @@ def reach(
 
 @kernel
 def random_ranks(
-    start: I64, reachable: U8, targets: I64, key: np.uint64, found: I64, rank: I32, judgment: I32
+    start: I64,
+    reachable: U8,
+    targets: I64,
+    key: np.uint64,
+    hit_start: I64,
+    rank: I32,
+    judgment: I32,
 ) -> int:
     """Put the judged targets of each list in random places: distinct ranks out of all targets."""
     widest = 0
@@ -38,7 +44,7 @@ def random_ranks(
     order = np.empty(widest, np.int64)
     taken = np.full(widest, -1, np.int64)
     hit = 0
-    found[0] = 0
+    hit_start[0] = 0
     for row in range(targets.size):
         state = first(key, row)
         begin, t, step = hit, targets[row], 0
@@ -64,7 +70,7 @@ def random_ranks(
             rank[hit], judgment[hit] = place + 1, j
             hit += 1
         sort_by(rank[begin:hit], judgment, begin, hit)
-        found[row + 1] = hit
+        hit_start[row + 1] = hit
     return hit
 
 

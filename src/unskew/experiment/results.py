@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from unskew.errors import SettingError
-from unskew.evaluation.scores import RANDOM, Scores, notes_of
+from unskew.evaluation.notes import notes_of
+from unskew.evaluation.scores import RANDOM, Scores
 from unskew.experiment.plan import Plan, PlanView
 from unskew.report.result import Result
 from unskew.report.tables import WIDE, Table

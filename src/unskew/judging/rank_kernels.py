@@ -424,7 +424,7 @@ def rank_lists(
     item: I32,
     score: F64,
     unscored: I64,
-    found_start: I64,
+    hit_start: I64,
     rank: I32,
     judgment: I32,
     scored: I64,
@@ -436,7 +436,7 @@ def rank_lists(
     value, more = np.empty(size), np.empty(size)
     name, names = np.empty(size, np.int32), np.empty(size, np.int32)
     hit = 0
-    found_start[0] = 0
+    hit_start[0] = 0
     for r in range(lo, hi):
         u = user[r]
         scores = tile[u - first_user]
@@ -464,5 +464,5 @@ def rank_lists(
                 if j < high and judged_item[j] == name[c]:
                     rank[hit], judgment[hit] = c + 1, j
                     hit += 1
-        found_start[r - lo + 1] = hit
+        hit_start[r - lo + 1] = hit
     return hit

@@ -19,7 +19,8 @@ from unskew.checks import checked, choose
 from unskew.data.ratings import Ids
 from unskew.data.tables import Table, read_table
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name
-from unskew.evaluation.scores import Scores, notes_of
+from unskew.evaluation.notes import notes_of
+from unskew.evaluation.scores import Scores
 from unskew.metrics.names import Metric, parse
 from unskew.stats.value_tables import UNNAMED, read_values
 
