@@ -21,7 +21,8 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, frozen
 from unskew.checks import choose
-from unskew.data.ratings import Ids, sort_groups
+from unskew.data.groups import sort_groups
+from unskew.data.ratings import Ids
 from unskew.engine.rng import draw
 
 TIES = ("id", "trec", "random", "input")

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
+from unskew.data.groups import GROUPS_PER_TASK, grouped_order
 from unskew.engine.files import write_table
 from unskew.engine.threads import check_fork, map_blocks
 from unskew.errors import DataError, Spelling
@@ -27,9 +27,6 @@ LARGEST = 1e100
 """Ratings beyond this are refused: squares and sums of many of them stay within floats."""
 # Beyond this not every whole number is a float, so ids that differ may have become the same.
 _WHOLE = 2.0**53
-
-# Rows per task when sorting: large enough to hide the call, small enough to share the work.
-_GROUPS_PER_TASK = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -467,7 +464,7 @@ class Ratings:
         groups = start.size - 1
 
         def sort(low: int) -> int:
-            high = min(low + _GROUPS_PER_TASK, groups)
+            high = min(low + GROUPS_PER_TASK, groups)
             return kernels.sort_items(
                 start=start,
                 item=self.item,
@@ -479,7 +476,7 @@ class Ratings:
                 order=order,
             )
 
-        repeats = map_blocks(sort, range(0, groups, _GROUPS_PER_TASK), size=len(self))
+        repeats = map_blocks(sort, range(0, groups, GROUPS_PER_TASK), size=len(self))
         moved = self.take(order) if more else self
         sorted_ = replace(moved, user=self.user, item=frozen(item), value=frozen(value))
         return sorted_, not any(repeats)
@@ -542,40 +539,6 @@ def recoded(codes: I32, table: I32) -> I32:
     result = np.empty(codes.size, np.int32)
     kernels.recode(frozen(codes), frozen(table), result)
     return result
-
-
-def grouped_order(group: I32, start: I64) -> I64:
-    """Return the rows group by group, in their input order inside each."""
-    from unskew.data import kernels
-
-    order = np.empty(group.size, np.int64)
-    kernels.group_order(frozen(group), frozen(start), order)
-    return order
-
-
-def sort_groups(start: I64, key: NDArray[Any], tie: I64) -> tuple[I64, int]:
-    """Return the order that sorts every group by (key, tie), and how many groups it changes.
-
-    Parameters
-    ----------
-    start
-        Where each group starts in `key`.
-    key
-        The sort key, group by group.
-    tie
-        What decides between equal keys; empty = their order as given.
-    """
-    from unskew.data import kernels
-
-    groups = start.size - 1
-    order = np.empty(key.size, np.int64)
-    blocks = range(0, groups, _GROUPS_PER_TASK)
-
-    def sort(low: int) -> int:
-        high = min(low + _GROUPS_PER_TASK, groups)
-        return kernels.sort_within(frozen(start), key, tie, low, high, order)
-
-    return order, sum(map_blocks(sort, blocks, size=key.size))
 
 
 def value_column(value: pl.Series | None, rows: int) -> F64:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
-from unskew.data.ratings import Ratings, grouped_order
+from unskew.data.groups import grouped_order
+from unskew.data.ratings import Ratings
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
-from unskew.data.ratings import Ratings, sort_groups
+from unskew.data.groups import sort_groups
+from unskew.data.ratings import Ratings
 from unskew.engine.rng import draw
 from unskew.engine.threads import map_blocks
 

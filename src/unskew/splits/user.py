@@ -11,7 +11,8 @@ import numpy as np
 
 from unskew.arrays import I64, Mask, frozen
 from unskew.checks import DEFAULT_TEST, as_share, portion
-from unskew.data.ratings import Ratings, sort_groups
+from unskew.data.groups import sort_groups
+from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
 from unskew.settings import choice, count, share
 from unskew.splits import draws

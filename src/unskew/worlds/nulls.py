@@ -12,7 +12,8 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, U64, Mask, frozen
 from unskew.checks import checked, choose
-from unskew.data.ratings import Ratings, grouped_order, sort_groups
+from unskew.data.groups import grouped_order, sort_groups
+from unskew.data.ratings import Ratings
 from unskew.engine.rng import draw
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, I64, frozen
 from unskew.data import distribution
-from unskew.data.ratings import grouped_order
+from unskew.data.groups import grouped_order
 from unskew.engine.rng import draw
 from unskew.engine.threads import map_blocks
 from unskew.worlds._truth import Drawn, Reach, Truth

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import I32, I64
-from unskew.data.ratings import grouped_order, id_column
+from unskew.data.groups import grouped_order
+from unskew.data.ratings import id_column
 from unskew.engine.files import replacing
 from unskew.errors import DataError
 from unskew.evaluation.on_disk.parquet import Source
