@@ -20,7 +20,7 @@ from unskew.report.document import Code, Document, Picture, Section, Words
 from unskew.report.page import as_html
 from unskew.report.tables import Table
 from unskew.report.text import escape_latex, escape_markdown, finite
-from unskew.report.writing import embedded, save_figures, save_report, written
+from unskew.report.writing import document_bytes, embedded, save_figures, save_report
 
 EVIL = "<script>alert(1)</script>\"'😀" + "x" * 200
 SMALL = {"repeats": 2, "permutations": 200}
@@ -174,7 +174,7 @@ def test_report_goes_by_the_ending(found, whole, tmp_path):
 
 
 def test_figures_go_to_a_folder(tmp_path):
-    text = written(document("x"), "markdown", tmp_path / "pictures", tmp_path).decode()
+    text = document_bytes(document("x"), "markdown", tmp_path / "pictures", tmp_path).decode()
     assert "(pictures/one-1.svg)" in text
     names = sorted(path.name for path in (tmp_path / "pictures").iterdir())
     assert names == ["one-1.png", "one-1.svg"]

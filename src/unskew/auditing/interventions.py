@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.arrays import F64
 from unskew.auditing import truth_sources
 from unskew.checks import as_count, as_share, checked, choose, portion
 from unskew.data.ratings import Ratings, under_one_numbering
@@ -269,10 +270,10 @@ def intervention_study(
     >>> from unskew.auditing.interventions import intervention_study
     >>> shop = us.world("shop", users=120, items=60, seed=1)
     >>> systems = {"pop": us.recommend.Popularity(), "avg": us.recommend.AverageRating()}
-    >>> found = intervention_study(
+    >>> result = intervention_study(
     ...     shop.ratings, shop.random(0.2), systems,
     ...     [us.splits.Full(), us.splits.Skew()], repetitions=2)
-    >>> found.table().height
+    >>> result.table().height
     4
     """
     rule = Relevance(above=3, gain="exponential") if relevance is None else as_relevance(relevance)
@@ -289,71 +290,110 @@ def intervention_study(
         raise SettingError(f"weights={weights} and validation={validation} leave nothing to judge")
     parts = [one if isinstance(one, Ratings) else read_ratings(one) for one in (mnar, mar)]
     biased, random = under_one_numbering(*parts)
-    # How a plan scores; its systems are not run.
-    how = Plan(
-        algorithms={name: one for name, (one, _) in named.items()},
-        relevance=rule,
-        metrics=tuple(metrics),
-        users=users,
-        seed=seed,
+    experiment = _Experiment(
+        biased=biased,
+        random=random,
+        systems=named,
+        interventions=dict(zip(labels, designs, strict=True)),
+        # How a plan scores; its systems are not run.
+        plan=Plan(
+            algorithms={name: one for name, (one, _) in named.items()},
+            relevance=rule,
+            metrics=tuple(metrics),
+            users=users,
+            seed=seed,
+        ),
+        held_out=held_out,
+        weights=weights,
+        validation=validation,
+        overlap=overlap,
     )
-    rows: list[dict[str, Any]] = []
-    chosen: list[dict[str, Any]] = []
-    facts: list[dict[str, Any]] = []
+    done = []
     for number in range(repetitions):
-        own = seed_of(seed, "interventions", number) % (1 << 31)
-        split = Random(test=held_out, exact=True).split(biased, own)[0]
-        learnt, valid, true = _parted(random, weights, validation, own)
-        train = split.train
-
-        def judged(tests: Ratings, train: Ratings = train) -> Split:
-            return Split(train, without_overlap(train, tests, overlap)[1])
-
-        models: dict[str, Model] = {}
-        for name, (algorithm, grid) in named.items():
-            models[name], told = _tuned(name, algorithm, grid, judged(valid), how, own)
-            if told:
-                chosen.append({"repetition": number, "system": name, **told})
-        sets = {TRUE: judged(true)}
-        for label, design in zip(labels, designs, strict=True):
-            drawn = design.sample(split.test, train, learnt, seed=own).ratings
-            sets[label] = Split(train, drawn)
-        for label, one in sets.items():
-            means = truth_sources.scores_on(AllItems().lists(one, rule), models, how).averages()
-            rows += [
-                {
-                    "repetition": number,
-                    "set": label,
-                    "system": system,
-                    "metric": metric,
-                    "value": mean.value,
-                }
-                for system, by_metric in means.items()
-                for metric, mean in by_metric.items()
-            ]
-        overlapping = len(true) - len(without_overlap(train, true, "to-training")[1])
-        facts.append(
-            {
-                "repetition": number,
-                "train": len(train),
-                "held_out": len(split.test),
-                "weights": len(learnt),
-                "validation": len(valid),
-                "truth": len(true),
-                "overlap": overlapping,
-            }
-        )
+        done.append(experiment.repeat(number))
         if progress is not None:
             progress(number + 1, repetitions)
+    chosen = [row for one in done for row in one.chosen]
     return InterventionStudy(
-        pl.DataFrame(rows),
+        pl.DataFrame([row for one in done for row in one.rows]),
         pl.DataFrame(chosen, infer_schema_length=None, strict=False),
-        pl.DataFrame(facts),
+        pl.DataFrame([one.facts for one in done]),
         tuple(named),
         tuple(labels),
         level,
         users,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Repetition:
+    """What one repetition gives: rows of three tables."""
+
+    rows: list[dict[str, object]]
+    """The mean of every system by every metric on every test set."""
+    chosen: list[dict[str, object]]
+    """The settings that validation chose."""
+    facts: dict[str, int]
+    """How many ratings each part holds."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Experiment:
+    """What all repetitions share."""
+
+    biased: Ratings
+    random: Ratings
+    systems: Mapping[str, tuple[Algorithm, Grid]]
+    interventions: Mapping[str, Design]
+    plan: Plan
+    held_out: float
+    weights: float
+    validation: float
+    overlap: str
+
+    def repeat(self, number: int) -> _Repetition:
+        """Part the ratings, train all systems, and score them on every test set."""
+        seed = seed_of(self.plan.seed, "interventions", number) % (1 << 31)
+        split = Random(test=self.held_out, exact=True).split(self.biased, seed)[0]
+        learnt, valid, true = _parted(self.random, self.weights, self.validation, seed)
+        train = split.train
+        models: dict[str, Model] = {}
+        chosen: list[dict[str, object]] = []
+        for name, (algorithm, grid) in self.systems.items():
+            judged = self._without_overlap(train, valid)
+            models[name], settings = _tuned(name, algorithm, grid, judged, self.plan, seed)
+            if settings:
+                chosen.append({"repetition": number, "system": name, **settings})
+        sets = {TRUE: self._without_overlap(train, true)}
+        for label, design in self.interventions.items():
+            sets[label] = Split(train, design.sample(split.test, train, learnt, seed=seed).ratings)
+        rows = [
+            {"repetition": number, "set": label, **row}
+            for label, one in sets.items()
+            for row in self._means(one, models)
+        ]
+        facts = {
+            "repetition": number,
+            "train": len(train),
+            "held_out": len(split.test),
+            "weights": len(learnt),
+            "validation": len(valid),
+            "truth": len(true),
+            "overlap": len(true) - len(without_overlap(train, true, "to-training")[1]),
+        }
+        return _Repetition(rows, chosen, facts)
+
+    def _without_overlap(self, train: Ratings, tests: Ratings) -> Split:
+        return Split(train, without_overlap(train, tests, self.overlap)[1])
+
+    def _means(self, split: Split, models: Mapping[str, Model]) -> list[dict[str, object]]:
+        lists = AllItems().lists(split, self.plan.relevance)
+        means = truth_sources.scores_on(lists, models, self.plan).averages()
+        return [
+            {"system": system, "metric": metric, "value": mean.value}
+            for system, by_metric in means.items()
+            for metric, mean in by_metric.items()
+        ]
 
 
 def _parted(
@@ -373,7 +413,7 @@ def _parted(
 
 
 def _tuned(
-    name: str, algorithm: Algorithm, grid: Grid, validation: Split, how: Plan, seed: int
+    name: str, algorithm: Algorithm, grid: Grid, validation: Split, plan: Plan, seed: int
 ) -> tuple[Model, dict[str, Any]]:
     """Train with the settings that are best on validation ratings; of equal ones the first."""
     for setting in grid:
@@ -391,8 +431,8 @@ def _tuned(
 
     if len(tried) == 1:
         return fit(tried[0]), {}
-    lists = AllItems().lists(validation, how.relevance)
-    first = replace(how, metrics=how.metrics[:1])
+    lists = AllItems().lists(validation, plan.relevance)
+    first = replace(plan, metrics=plan.metrics[:1])
     best, least = tried[0], -math.inf
     for one in tried:  # one at a time: models can be large
         score = truth_sources.scores_on(lists, {name: fit(one)}, first).averages()[name]
@@ -403,16 +443,16 @@ def _tuned(
     return fit(best), {**settings, "validation": least}
 
 
-def _relative(own: Any, true: Any, level: float) -> tuple[float | None, ...]:
+def _relative(observed: F64, true: F64, level: float) -> tuple[float | None, ...]:
     """Return the error of the mean in percent and its jackknife interval."""
     if not true.mean():
         return None, None, None
-    error = 100 * float(own.mean() / true.mean() - 1)
-    n = own.size
+    error = 100 * float(observed.mean() / true.mean() - 1)
+    n = observed.size
     rest_true = true.sum() - true
     if n == 1 or not rest_true.all():
         return error, None, None
-    left = 100 * ((own.sum() - own) / rest_true - 1)
+    left = 100 * ((observed.sum() - observed) / rest_true - 1)
     spread = math.sqrt((n - 1) / n * float(np.sum((left - left.mean()) ** 2)))
     half = student_t_quantile((1 + level) / 2, n - 1) * spread
     return error, error - half, error + half

@@ -69,8 +69,8 @@ class ForcedNull(Splitter):
         plain = FamiliarTraining(FAMILIAR, None)
         # Every item has as many judgments: their shares need no smoothing.
         thinned = FamiliarTraining(FAMILIAR, None, fair=True, liked=self.liked, smoothing=0.0)
-        for made in (thinned if self.fair else plain).each(judgments, seed):
-            yield replace(made, label=self.name)
+        for split in (thinned if self.fair else plain).each(judgments, seed):
+            yield replace(split, label=self.name)
 
 
 @dataclass(frozen=True)
@@ -111,15 +111,15 @@ class Slices(Splitter):
 
     def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the splits; a bin without training or test ratings makes none."""
-        for made in self.split_by.each(ratings, seed):
-            for part in self._bins(made).slices(made):
+        for split in self.split_by.each(ratings, seed):
+            for part in self._bins(split).slices(split):
                 if len(part.train) and len(part.test):
                     yield part
 
-    def _bins(self, made: Split) -> Strata:
+    def _bins(self, split: Split) -> Strata:
         if self.by == "judgments":
-            return judgment_bins(made.train, Relevance(liked=self.liked), self.m)
-        return percentiles(item_counts(made.train) + item_counts(made.test), self.m)
+            return judgment_bins(split.train, Relevance(liked=self.liked), self.m)
+        return percentiles(item_counts(split.train) + item_counts(split.test), self.m)
 
 
 DESIGNS = {

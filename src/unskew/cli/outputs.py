@@ -156,11 +156,11 @@ def report_kind(options: ReportOptions) -> str:
 
 def write_report(result: Any, options: ReportOptions, name: str) -> None:
     """Write a report to its file, `name` where none is given, or to standard output; say where."""
-    from unskew.report.writing import save_report, written
+    from unskew.report.writing import document_bytes, save_report
 
     path, figures, kind = options.output, options.figures, report_kind(options)
     if path is not None and str(path) == STANDARD_OUTPUT:
-        sys.stdout.write(written(result.document(), kind, figures).decode())
+        sys.stdout.write(document_bytes(result.document(), kind, figures).decode())
         return
     ending = next(ending for ending, of in REPORTS.items() if of == kind)
     target = path or Path(f"{name}{ending}")

@@ -185,10 +185,10 @@ def converter(spec: Mapping[str, Any]) -> tuple[ModuleType, str]:
 
 def _grammar(spec: Mapping[str, Any]) -> str:
     """Return the version of Vega-Lite a specification names, such as `6.4`."""
-    found = re.search(r"/v(\d+\.\d+)[^/]*\.json$", spec.get("$schema", ""))
-    if not found:
+    version = re.search(r"/v(\d+\.\d+)[^/]*\.json$", spec.get("$schema", ""))
+    if not version:
         raise SettingError("a figure's specification names its version of Vega-Lite in '$schema'")
-    return found[1]
+    return version[1]
 
 
 def script_json(value: object) -> str:
@@ -289,7 +289,7 @@ def split_counts(
     rows = [row for part, counts in parts.items() for row in _steps(part, counts[order], edges)]
     top = max(1.0, *(row["ratings"] for row in rows))
     chart = _stacked(rated) if scale == "linear" else _lines(rated, top)
-    return as_figure(chart, "Ratings per item", _told(label, parts, rated, edges), rows)
+    return as_figure(chart, "Ratings per item", _split_notes(label, parts, rated, edges), rows)
 
 
 def _stacked(items: int) -> alt.Chart:
@@ -359,8 +359,8 @@ def _decades(top: float) -> list[int]:
     return [0, *(step for step in steps if step <= top)]
 
 
-def _told(label: str, parts: Mapping[str, I64], rated: int, edges: I64) -> list[str]:
-    """Say what was drawn, and what was not."""
+def _split_notes(label: str, parts: Mapping[str, I64], rated: int, edges: I64) -> list[str]:
+    """Say what is drawn, and what is not."""
     sizes = " and ".join(f"{int(counts.sum()):,} {part}" for part, counts in parts.items())
     notes = [f"{label}: {sizes} ratings of {_number_of_items(rated)}"]
     widths = sorted(set(np.diff(edges).tolist()))

@@ -1,4 +1,4 @@
-"""`report`: an audit as a file."""
+"""`save_report`: an audit, a study or a document as a file."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ FORMATS = ("html", "markdown", "json")
 PICTURES = ("svg", "png")
 
 
-class Reported(Protocol):
-    """Something that can tell what it found as a document."""
+class HasDocument(Protocol):
+    """A result that is written as a document: an audit, a study."""
 
     def document(self) -> Document:
-        """Return it."""
+        """Return the document."""
 
 
 @checked
 def save_report(
-    found: Reported | Document,
+    report: HasDocument | Document,
     path: str | os.PathLike[str],
     *,
     format: str | None = None,  # noqa: A002
     figures: str | os.PathLike[str] | None = None,
     docs: str = DOCS,
 ) -> None:
-    """Write an audit as one file: a page that needs nothing else, Markdown, or JSON.
+    """Write a report as one file: a page that needs nothing else, Markdown, or JSON.
 
     Parameters
     ----------
-    found
-        What `audit` found, or a document.
+    report
+        A result that has a `document()`, such as those of `audit` and `study`, or a document.
     path
         The file. Its ending says what is written unless `format` does.
     format
@@ -67,7 +67,7 @@ def save_report(
     The answer.
     """
     target = Path(path)
-    document = found if isinstance(found, Document) else found.document()
+    document = report if isinstance(report, Document) else report.document()
     if format is None:
         ending = target.suffix.lower()
         if ending not in ENDINGS:
@@ -76,7 +76,7 @@ def save_report(
                 f"format={' or '.join(FORMATS)}"
             )
         format = ENDINGS[ending]  # noqa: A001
-    content = written(document, format, figures, target.parent, docs)
+    content = document_bytes(document, format, figures, target.parent, docs)
     with replacing(target) as part:
         part.write_bytes(content)
 
@@ -97,21 +97,21 @@ class Embedded:
 
 
 @checked
-def embedded(found: Reported | Document, height: int = 800) -> Embedded:
-    """Return a report that shows itself in a notebook, charts and all.
+def embedded(report: HasDocument | Document, height: int = 800) -> Embedded:
+    """Return a report that shows itself in a notebook, with its charts.
 
     Parameters
     ----------
-    found
-        What `audit` found, or a document.
+    report
+        A result that has a `document()`, such as those of `audit` and `study`, or a document.
     height
         Of the frame, in pixels.
     """
-    document = found if isinstance(found, Document) else found.document()
+    document = report if isinstance(report, Document) else report.document()
     return Embedded(as_html(document).decode(), as_count("height", height))
 
 
-def written(
+def document_bytes(
     document: Document,
     format: str,  # noqa: A002
     figures: str | os.PathLike[str] | None = None,
