@@ -257,7 +257,7 @@ def margins(scores: Scores | Values, k: int | None = None) -> Margins:
     if len(values) < 2:
         raise DataError(f"margins need at least two systems, got {len(values)}")
     for name, both in values.items():
-        _must_be_shares(name, both)
+        _check_shares(name, both)
     return Margins(values, k, notes)
 
 
@@ -294,7 +294,7 @@ def _users(scores: Scores) -> str:
     return f"{' or '.join(f'{count:,}' for count in counts)} lists"
 
 
-def _must_be_shares(name: str, both: tuple[float, float]) -> None:
+def _check_shares(name: str, both: tuple[float, float]) -> None:
     if len(both) != 2 or not all(math.isfinite(value) and value >= 0 for value in both):
         raise DataError(f"{name}: precision and anti-precision from 0 up are needed, got {both}")
     if sum(both) > 1 + 1e-9:

@@ -98,7 +98,7 @@ class Dependence:
 
 
 def dependence_of(counts: ItemCounts) -> Dependence:
-    """Tell what being rated depends on, from counts with random judgments.
+    """Measure what being rated depends on, from counts with random judgments.
 
     p(train|rel,i) = p(rel|train,i) p(train|i) / p(rel|i), by Bayes, which in a survey is the share
     of the users who like the item that knew it, as in the paper.

@@ -64,12 +64,12 @@ class ItemCounts(Result):
                     f"{name}: {counts.shape} numbers, but there are {len(self.items):,} items; "
                     f"give one for each"
                 )
-        self._must_not_exceed("liked", self.liked, "rated", self.rated)
-        self._must_not_exceed("rated", self.rated, "users", self.users)
+        self._check_at_most("liked", self.liked, "rated", self.rated)
+        self._check_at_most("rated", self.rated, "users", self.users)
         if self.asked is not None and self.asked_liked is not None:
-            self._must_not_exceed("asked_liked", self.asked_liked, "asked", self.asked)
+            self._check_at_most("asked_liked", self.asked_liked, "asked", self.asked)
 
-    def _must_not_exceed(self, part: str, few: I64, whole: str, many: I64) -> None:
+    def _check_at_most(self, part: str, few: I64, whole: str, many: I64) -> None:
         wrong = (few < 0) | (few > many)
         if wrong.any():
             at = int(np.argmax(wrong))
@@ -88,7 +88,7 @@ class ItemCounts(Result):
         relevant: ArrayLike | None = None,
         items: Sequence[object] | pl.Series | None = None,
     ) -> ItemCounts:
-        """Make counts of plain numbers, such as those of a world whose truth is known.
+        """Build counts from plain numbers, such as those of a world whose truth is known.
 
         Parameters
         ----------

@@ -45,7 +45,7 @@ def decrement_rate(a: float, b: float) -> float:
 
 
 def agree(f: tuple[float, float], g: tuple[float, float]) -> bool:
-    """Tell whether f and g, each given for two items, order them in the same way; ties do not.
+    """Return whether f and g, each given for two items, order them alike; ties do not.
 
     Examples
     --------

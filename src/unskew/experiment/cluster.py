@@ -138,7 +138,7 @@ def _probe(store: Store) -> Iterator[tuple[Path, str]]:
 
 
 def _is_seen(client: Client, path: Path, token: str) -> bool:
-    """Tell whether every worker reads the probe."""
+    """Return whether every worker reads the probe."""
     seen = client.run(_read, str(path), on_error="return")
     return all(text == token for text in seen.values())
 

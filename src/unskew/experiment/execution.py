@@ -104,7 +104,7 @@ def run_plan(
             do = partial(over_plan, client, shared=kept and scratch is None)
         else:
             if workers > 1:
-                _must_travel(plan)
+                _check_picklable(plan)
             do = partial(execute, perform, workers=workers)
         run = _PlanRun(
             ratings=ratings,
@@ -117,8 +117,8 @@ def run_plan(
         return run.carry_out(do, progress)
 
 
-def _must_travel(plan: Plan) -> None:
-    """Refuse functions that other processes cannot find: there they would fail, or hang."""
+def _check_picklable(plan: Plan) -> None:
+    """Raise an error for functions that other processes cannot import."""
     remedy = "define it at the top of a module that can be imported, or take one worker"
     functions: dict[str, tuple[object, object]] = {
         label: (one, one.function if isinstance(one, Custom) else None)

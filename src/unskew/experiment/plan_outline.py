@@ -68,7 +68,7 @@ def outline(
     store: str | os.PathLike[str] | None = None,
     estimate: bool = True,
 ) -> Outline:
-    """Tell what a plan will do on some ratings.
+    """Return what a plan will do on some ratings, without doing it.
 
     Parameters
     ----------

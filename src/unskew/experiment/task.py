@@ -131,7 +131,7 @@ def card_of(
 
 
 def is_storable(plan: Plan, system: str | None) -> bool:
-    """Tell whether a result may be taken from the store.
+    """Return whether a result may be taken from the store.
 
     Not where it depends on code of the user that has no version.
     """

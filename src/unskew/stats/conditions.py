@@ -46,7 +46,7 @@ def _table_of(scores: object) -> Table | None:
 def _from_table(
     table: Table, metrics: str | Sequence[str] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...], F64]:
-    """Take a table of means as it is."""
+    """Return systems, conditions and means of a table."""
     frame = table.frame
     if frame.width < 2 or not frame.height:
         raise DataError("a table of means needs the system in its first column, and values")
@@ -77,7 +77,7 @@ def _from_table(
         conditions.index(choose(what if turned else "column", name, conditions)) for name in wanted
     ]
     values = values[rows]
-    _must_be_known(values, wanted, systems)
+    _check_known(values, wanted, systems)
     return systems, wanted, values
 
 
@@ -88,14 +88,14 @@ def _means(table: Table, name: str) -> F64:
     return column.cast(pl.Float64).fill_null(math.nan).to_numpy()
 
 
-def _must_be_known(values: F64, named: Sequence[str], systems: Sequence[str]) -> None:
+def _check_known(values: F64, named: Sequence[str], systems: Sequence[str]) -> None:
     if np.isnan(values).any():
         at, system = (int(index[0]) for index in np.nonzero(np.isnan(values)))
         raise DataError(f"{named[at]}: {systems[system]} has no value (NaN): leave one of them out")
 
 
 def named_sources(scores: Mapping[Any, Any]) -> bool:
-    """Tell names of scores or of tables from the columns of one table."""
+    """Return whether a mapping holds several sources by name, and not the columns of one table."""
     return all(
         is_evaluated(one) or isinstance(one, Mapping) or hasattr(one, "columns")
         for one in scores.values()
@@ -105,7 +105,7 @@ def named_sources(scores: Mapping[Any, Any]) -> bool:
 def conditions_of(
     scores: Source | Mapping[str, Source], metrics: str | Sequence[str] | None
 ) -> tuple[list[Condition], list[str]]:
-    """Lay out the orders: sources x metrics."""
+    """Return the conditions to compare, sources x metrics, and notes."""
     named = scores if isinstance(scores, Mapping) and named_sources(scores) else {"": scores}
     if not named:
         raise SettingError("no scores are given")
@@ -135,7 +135,7 @@ def conditions_of(
             )
     aligned = [_in_order_of(one_order, first) for one_order in conditions]
     named_so = [one_order.name for one_order in aligned]
-    _must_be_known(np.array([one_order.means for one_order in aligned]), named_so, first)
+    _check_known(np.array([one_order.means for one_order in aligned]), named_so, first)
     return aligned, notes
 
 

@@ -17,7 +17,7 @@ from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.pairing import is_evaluated
-from unskew.stats.user_draws import at_least_two
+from unskew.stats.user_draws import check_two_systems
 from unskew.stats.value_tables import holds_values
 
 ALPHA, POWER = 0.05, 0.8
@@ -147,7 +147,7 @@ def discriminative_power(
     long = _long(_as_table(pvalues))
     names = tuple(long["metric"].unique(maintain_order=True).to_list())
     systems = pl.concat([long["a"], long["b"]]).unique(maintain_order=True).to_list()
-    at_least_two(systems)
+    check_two_systems(systems)
     pairs = {pair: at for at, pair in enumerate(combinations(systems, 2))}
     place = {name: at for at, name in enumerate(names)}
     p = np.full((2, len(pairs), len(names)), np.nan)

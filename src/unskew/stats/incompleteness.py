@@ -30,7 +30,7 @@ from unskew.stats.pairing import Source, paired
 from unskew.stats.robustness_result import Robustness
 from unskew.stats.smaller_tests import FullTest, SmallerTest, SparseTest, UnpopularTest
 from unskew.stats.sums_over_hits import Averaging, means_of_tests
-from unskew.stats.user_draws import at_least_two, chosen_metrics, reweighted
+from unskew.stats.user_draws import check_two_systems, chosen_metrics, reweighted
 
 TO = ("sparsity", "popularity")
 METRICS = ("P@10", "Recall@10", "AP@10", "nDCG@10", "RR@10", "bpref", "infAP(pool=all)")
@@ -127,7 +127,7 @@ def robustness(
         raise DataError("to='popularity' needs the training ratings: give train=…")
     if users == "with-train" and judged.train is None:
         raise SettingError("users='with-train' needs the training ratings: give train=…")
-    at_least_two(list(judged.systems))
+    check_two_systems(list(judged.systems))
     judged = prepare(judged, wanted)
     settings = Averaging(users, undefined, resolve(threads), memory_bytes(memory))
     count = as_count("samples", samples) if to == "sparsity" else 1
@@ -217,7 +217,7 @@ def user_robustness(
     from unskew.stats import rank_kernels as kernels
 
     both = paired(scores)
-    at_least_two(both.systems)
+    check_two_systems(both.systems)
     labels = chosen_metrics(both, metrics)
     levels = _levels(SHARES["users"] if shares is None else shares)
     count = as_count("samples", samples)

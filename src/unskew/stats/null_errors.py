@@ -20,7 +20,7 @@ from unskew.report.result import Result
 from unskew.stats.discrimination import ALPHA
 from unskew.stats.distributions import wilson
 from unskew.stats.pairing import Source, paired
-from unskew.stats.user_draws import at_least_two
+from unskew.stats.user_draws import check_two_systems
 
 Test = Callable[[F64], F64]
 """From paired differences (users x columns) to a two-sided p for each column."""
@@ -172,7 +172,7 @@ def type_one_error(
     Smucker et al. 2007; Urbano et al. 2019; Parapar et al. 2020; Ihemelandu & Ekstrand 2021.
     """
     both = paired(scores)
-    at_least_two(both.systems)
+    check_two_systems(both.systems)
     label = both.label(metric)
     nulls = [null] if isinstance(null, str) else list(dict.fromkeys(null))
     if not nulls:

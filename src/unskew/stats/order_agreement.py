@@ -27,7 +27,7 @@ from unskew.stats.conditions import (
     resampled,
 )
 from unskew.stats.correlation import FEW, kendall_test, rbo, rounded, tau_ap
-from unskew.stats.user_draws import at_least_two
+from unskew.stats.user_draws import check_two_systems
 from unskew.stats.value_tables import holds_values
 
 MEASURES = {
@@ -257,7 +257,7 @@ def agreement(
         systems = sources[0].systems
         named = tuple(one.name for one in sources)
         values = np.array([one.means for one in sources])
-    at_least_two(systems)
+    check_two_systems(systems)
     if len(named) < 2:
         raise SettingError(f"there is only one order ({named[0]}): give several metrics or designs")
     tau, p = _matrices(values, permutations, seed, threads)

@@ -18,7 +18,7 @@ from unskew.errors import DataError
 from unskew.report.charts import GREY, VERMILION, Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.pairing import known_metric
-from unskew.stats.user_draws import at_least_two
+from unskew.stats.user_draws import check_two_systems
 
 SYSTEM, REST = "system", "rest"
 
@@ -146,7 +146,7 @@ def stability(
     pvalues: object = None,
     alpha: float = 0.05,
 ) -> Stability:
-    """Tell which pairs of systems flip, how often and how surely, and which factor does it.
+    """Return which pairs of systems flip, how often and how surely, and by which factor.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def stability(
         )
     systems, places = Ids.number(rows[system].cast(pl.String))
     named = tuple(systems.values.to_list())
-    at_least_two(named)
+    check_two_systems(named)
     keys = rows.select(factors)
     conditions = keys.unique(maintain_order=True)
     row = _numbered(keys, conditions)

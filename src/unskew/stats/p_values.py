@@ -45,7 +45,7 @@ class TestSettings:
     progress: Progress | None
 
     def check(self) -> None:
-        """Refuse settings that do not exist or do not go together."""
+        """Raise an error for unknown settings, and for settings that exclude each other."""
         choose("test", self.test, TESTS)
         choose("alternative", self.alternative, ALTERNATIVES)
         choose("family", self.family, FAMILIES)

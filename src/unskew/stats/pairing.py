@@ -210,7 +210,7 @@ def paired(scores: Source, *, metric: str | None = None, better: str | None = No
 
 
 def is_evaluated(scores: object) -> bool:
-    """Tell scores, those of several folds, and what was paired from all else."""
+    """Return whether these are scores, scores of several folds, or paired values."""
     if isinstance(scores, Scores | Paired):
         return True
     return isinstance(scores, Sequence) and all(isinstance(one, Scores) for one in scores)

@@ -76,7 +76,7 @@ def power(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Power:
-    """Tell how well each metric tells the systems apart, and what the users at hand allow.
+    """Measure how well each metric tells the systems apart, and what the users at hand allow.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from unskew.errors import DataError, SettingError
 from unskew.report.result import Result
 from unskew.stats.discrimination import ALPHA, POWER
 from unskew.stats.pairing import Source, paired
-from unskew.stats.user_draws import at_least_two, chosen_metrics
+from unskew.stats.user_draws import check_two_systems, chosen_metrics
 
 MOST_USERS = 1 << 53
 """A difference that needs more users than this is one of rounding: no number would do."""
@@ -151,7 +151,7 @@ def sample_size(
     correction: str = "none",
     threads: int | None = None,
 ) -> SampleSize:
-    r"""Tell what difference these users can show, and how many users a difference needs.
+    r"""Return the smallest difference these users can show, and the users a difference needs.
 
     From the standard deviation s of the users' paired differences:
 
@@ -186,7 +186,7 @@ def sample_size(
     from unskew.stats.samples import all_pairs, sample
 
     both = paired(scores)
-    at_least_two(both.systems)
+    check_two_systems(both.systems)
     labels = chosen_metrics(both, metrics)
     check_power(power, alpha)
     choose("correction", correction, ("none", "bonferroni"))
@@ -222,7 +222,7 @@ def sample_size(
 
 
 def check_power(power: float, alpha: float) -> None:
-    """Refuse what no difference and no number of users can have."""
+    """Raise an error for a power that no number of users can give."""
     check_share("power", power)
     check_share("alpha", alpha)
     if power <= alpha:
@@ -233,6 +233,6 @@ def check_power(power: float, alpha: float) -> None:
 
 
 def check_difference(value: float) -> None:
-    """Refuse a difference that users cannot be counted for."""
+    """Raise an error for a difference that is not a finite number above 0."""
     if not is_number(value) or not 0 < value < math.inf:
         raise SettingError(f"difference must be a finite number above 0, got {value!r}")

@@ -17,7 +17,7 @@ from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.correlation import rounded
 from unskew.stats.pairing import Source, paired
-from unskew.stats.user_draws import at_least_two, chosen_metrics, reweighted
+from unskew.stats.user_draws import check_two_systems, chosen_metrics, reweighted
 
 SAMPLES = 1_000
 
@@ -166,7 +166,7 @@ def swap_rate(
     from unskew.stats import rank_kernels as kernels
 
     both = paired(scores)
-    at_least_two(both.systems)
+    check_two_systems(both.systems)
     labels = chosen_metrics(both, metrics)
     draws = as_count("samples", samples)
     as_count("bins", bins)

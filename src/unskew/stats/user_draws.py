@@ -82,8 +82,8 @@ def chosen_metrics(paired: Paired, metrics: str | Sequence[str] | None) -> list[
     return list(dict.fromkeys(paired.label(metric) for metric in several))
 
 
-def at_least_two(systems: Sequence[str]) -> None:
-    """Refuse what has no order."""
+def check_two_systems(systems: Sequence[str]) -> None:
+    """Raise an error if there are fewer than two systems to order."""
     if len(systems) < 2:
         named = f" ({systems[0]})" if systems else ""
         raise DataError(f"an order needs at least 2 systems, got {len(systems)}{named}")

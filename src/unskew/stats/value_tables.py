@@ -32,7 +32,7 @@ class Values:
 
 
 def holds_values(table: Table) -> bool:
-    """Tell whether a table has a column of users."""
+    """Return whether a table has a column of users."""
     return _user_column(table) is not None
 
 
@@ -93,7 +93,7 @@ def _wide(table: Table, user: str) -> Values:
     def named(at: int) -> str:
         return f"user {users.values[int(codes[at])]!r}"
 
-    _refuse_second(table, codes.astype(np.int64), named)
+    _check_unique(table, codes.astype(np.int64), named)
     values = np.empty((len(users), len(systems)))
     for column, name in enumerate(systems):
         values[codes, column] = _numbers(table, name, user)
@@ -186,13 +186,13 @@ def _check_cells(
     name: str,
     rows: I64 | None = None,
 ) -> None:
-    """Refuse a second value of one user and system, and a user without a value of some system."""
+    """Raise an error for a second value of a user and system, and for a missing one."""
 
     def named(at: int) -> str:
         user, system = divmod(int(cell[at]), len(systems))
         return f"{name}user {users.values[user]!r} and system {systems[system]!r}"
 
-    _refuse_second(table, cell, named, rows)
+    _check_unique(table, cell, named, rows)
     total = len(users) * len(systems)
     if cell.size < total:
         there = np.zeros(total, np.bool_)
@@ -205,7 +205,7 @@ def _check_cells(
         )
 
 
-def _refuse_second(
+def _check_unique(
     table: Table, cell: I64, named: Callable[[int], str], rows: I64 | None = None
 ) -> None:
     distinct, first = np.unique(cell, return_index=True)

@@ -20,7 +20,7 @@ from unskew.unbiased.chance_models import ChanceModel, RatingEvidence
 
 
 def given_model(source: object, evidence: RatingEvidence) -> ChanceModel:
-    """Take probabilities as they are: by item, by pair, or from a function of users."""
+    """Return a model of given probabilities: by item, by pair, or from a function of users."""
     if callable(source) and not isinstance(source, Mapping):
         of = _by_tile(source, evidence)
         return ChanceModel("given", of, {"by": "pair"}, cell=lambda user, item: "")  # noqa: ARG005
@@ -47,7 +47,7 @@ def given_model(source: object, evidence: RatingEvidence) -> ChanceModel:
     value = column.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
     source_name = "propensity" if table.source in ("arrays", "frame") else table.source
     lookup = _Lookup(key[rows], value[rows], rows, None if user is None else evidence.items)
-    lookup.refuse_two_values(source_name, table.frame.select(*([user] if user else []), item))
+    lookup.check_unique(source_name, table.frame.select(*([user] if user else []), item))
 
     def cell(user: int, item: int) -> str:
         at = int(lookup.places(np.array([user]), np.array([item]))[0])
@@ -85,8 +85,8 @@ class _Lookup:
         place = self.places(user, item)
         return np.where(place >= 0, self.value[place] if self.value.size else np.nan, np.nan)
 
-    def refuse_two_values(self, source: str, ids: pl.DataFrame) -> None:
-        """Refuse two rows that give one item, or one pair, different values."""
+    def check_unique(self, source: str, ids: pl.DataFrame) -> None:
+        """Raise an error if two rows give one item, or one pair, different values."""
         again = self.key[1:] == self.key[:-1]
         same = np.isclose(self.value[1:], self.value[:-1], rtol=0, atol=0, equal_nan=True)
         clash = np.flatnonzero(again & ~same)

@@ -23,7 +23,7 @@ from unskew.metrics.definition import missing
 from unskew.metrics.weighted import Columns, Linear
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
-from unskew.stats.user_draws import at_least_two
+from unskew.stats.user_draws import check_two_systems
 from unskew.unbiased.estimates import UNUSABLE
 from unskew.unbiased.judgment_weights import judge_for_estimates, weigh
 from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, ROWS, Averages, Scales
@@ -305,7 +305,7 @@ def sensitivity(
     judged, notes = judge_for_estimates(
         judgments, runs, {one.label: one}, seed=seed, threads=threads, **data
     )
-    at_least_two(list(judged.systems))
+    check_two_systems(list(judged.systems))
     source = weigh(judged, propensity, weights, random)
     notes += source.notes
     if model == "odds" and not source.known:

@@ -20,7 +20,7 @@ from unskew.judging.reading import DataOptions
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.sample_sizes import check_power
-from unskew.stats.user_draws import at_least_two
+from unskew.stats.user_draws import check_two_systems
 from unskew.unbiased.estimates import UNUSABLE, Estimate
 from unskew.unbiased.hidden_bias import linear_form
 from unskew.unbiased.judgment_weights import judge_for_estimates, weigh
@@ -167,7 +167,7 @@ def judgments_needed(
     wanted = {one.label: one, **precision}
     judged, _ = judge_for_estimates(judgments, runs, wanted, seed=seed, threads=threads, **data)
     names = list(judged.systems)
-    at_least_two(names)
+    check_two_systems(names)
     values: Mapping[tuple[str, str], Estimate] = {}
     if difference is None or liked_share is None:
         judged = _with_gain_1(judged)

@@ -137,13 +137,13 @@ _PAIRS = {
 
 
 def check_correction(correction: str | None) -> None:
-    """Refuse a correction that there is not."""
+    """Raise an error for an unknown correction."""
     if correction is not None:
         choose("correction", correction, CORRECTIONS)
 
 
 def winner_rule(count: int, level: float, correction: str | None) -> str:
-    """Say by which p winners are named."""
+    """Return the rule by which a winner is named, in words."""
     pairs = len(pairs_of(count))
     if pairs == 1:
         return f"winner: p < {1 - level:.3g}"

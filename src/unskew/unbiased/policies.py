@@ -59,7 +59,7 @@ class ActionFunction:
 
 
 def per_action(log: BanditLog, name: str, given: Policy) -> ActionTable | ActionFunction:
-    """Take numbers per action in any form."""
+    """Return numbers per action, given in any of the forms of `policy_value`."""
     actions, positions = len(log.actions), len(log.positions)
     if isinstance(given, str):
         choose(name, given, ("uniform",))

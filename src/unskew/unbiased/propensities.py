@@ -228,7 +228,7 @@ def propensity(
     evidence = _evidence(train, test, random)
     share = _share(test_share, evidence)
     name = _method_name(method)
-    _refuse_idle(
+    _check_unused(
         name,
         {
             "random": random,
@@ -325,8 +325,8 @@ def _outside_training(p: F64, tests: Ratings, share: float | F64) -> F64:
     return value
 
 
-def _refuse_idle(method: str, given: Mapping[str, object]) -> None:
-    """Refuse settings that the method would not look at."""
+def _check_unused(method: str, given: Mapping[str, object]) -> None:
+    """Raise an error for settings that the method does not use."""
     uses = {
         "popularity": ("random", "shown", "exponent", "liked", "relevance"),
         "naive-bayes": ("random", "alpha"),
@@ -344,7 +344,7 @@ def _refuse_idle(method: str, given: Mapping[str, object]) -> None:
 
 
 def _check(p: F64, tests: Ratings, model: ChanceModel) -> None:
-    """Refuse chances that are none, or so small that one judgment would outweigh all others."""
+    """Raise an error for propensities that are missing, above 1, or too small."""
     bad = ~((p >= LEAST) & (p <= 1))
     if not bad.any():
         return

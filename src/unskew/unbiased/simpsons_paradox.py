@@ -28,7 +28,7 @@ from unskew.metrics.names import Metric, parse
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.correlation import kendall
-from unskew.stats.user_draws import at_least_two
+from unskew.stats.user_draws import check_two_systems
 from unskew.unbiased.judgment_weights import judge_for_estimates, weigh
 from unskew.unbiased.weighted_metrics import Estimand
 
@@ -212,7 +212,7 @@ def propensity_strata(
         raise SettingError(f"{metric}: strata need a metric of judged hits with a value per user")
     named = {metric: Estimand(metric, wanted)}
     judged, notes = judge_for_estimates(judgments, runs, named, seed=seed, threads=threads, **data)
-    at_least_two(list(judged.systems))
+    check_two_systems(list(judged.systems))
     if truth is not None and set(truth) != set(judged.systems):
         raise DataError(
             f"truth must name the systems {', '.join(judged.systems)}, got "

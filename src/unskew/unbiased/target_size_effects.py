@@ -28,7 +28,7 @@ from unskew.stats.conditions import conditions_of, resampled
 from unskew.stats.correlation import kendall, rounded
 from unskew.stats.discrimination import discriminative_power
 from unskew.stats.significance import compare
-from unskew.stats.user_draws import at_least_two, percentile_interval
+from unskew.stats.user_draws import check_two_systems, percentile_interval
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
 from unskew.unbiased.sampled import BOOTSTRAP, LEVEL, null
@@ -208,7 +208,7 @@ def target_sizes(
     >>> target_sizes(split, models, "P@5", [0, 5], liked=1, test="t", bootstrap=0)
     TargetSizes(P@5, 2 systems, 0, 5, all)
     """
-    at_least_two(list(models))
+    check_two_systems(list(models))
     as_count("bootstrap", bootstrap, least=0)
     for name, share in (("level", level), ("alpha", alpha)):
         check_share(name, share)

@@ -191,7 +191,7 @@ def named_systems(systems: object) -> dict[str, object]:
 
 
 def check_systems(shown: TopLists, least: int, most: int | None = None) -> None:
-    """Refuse too few and too many systems."""
+    """Raise an error for too few or too many systems."""
     count = len(shown.systems)
     if count < least or (most is not None and count > most):
         wanted = f"exactly {least}" if least == most else f"at least {least}"
