@@ -66,6 +66,10 @@ AMOUNTS = {
 FILES = {"store", "folder", "path", "output", "figures", "data_dir", "workers"}
 """What would write, or start something: types alone are tried."""
 NOT_CALLED = {
+    "metrics.metric",
+    "testing.check_algorithm",
+    "testing.check_metric",
+    "testing.check_splitter",
     "report.embedded",
     "evaluation.evaluate_files",
     "auditing.intervention_study",
