@@ -2,8 +2,6 @@
 
 import ast
 
-import pytest
-
 from shared.public import public_names
 from shared.source import body_lines, layer, modules, trees
 
@@ -11,22 +9,16 @@ RIDDLES = {"found", "told", "made", "said", "own", "how"}
 """Words that name nothing: say `result`, `progress`, `settings`, `is_user_data` …"""
 CUPBOARDS = {"utils", "helpers", "manager", "base"}
 """Modules of this name hold what nobody found a place for."""
-# Packages that are not clean yet: remove yours when it is.
-PENDING = {
-}
 LONGEST_MODULE = 600
 """In lines."""
 LONGEST_BODY = 60
 """In lines, without signature and docstring."""
-PENDING_MODULES = {
-}
 # Functions that may be longer, and why.
 LONG = {
     "recommend.language_kernels.relevance_model_2": "one kernel: a pass over the neighbours",
     "stats.rank_kernels.add_lists": "one kernel: all metrics in one pass over a list",
     "targets.kernels.draw_lists": "one kernel: all designs in one pass over the lists",
 }
-PENDING_BODIES: set[str] = set()
 
 
 def given_names(tree):
@@ -54,8 +46,6 @@ def test_parameters_fields_and_modules_say_what_they_are():
     for module, tree in trees().items():
         for name in riddles([*module.split(".")[1:], *given_names(tree)]):
             wrong.setdefault(layer(module), []).append(f"{module}: {name}")
-    for package in PENDING:
-        wrong.pop(package, None)
     assert wrong == {}
 
 
@@ -82,7 +72,6 @@ def test_modules_are_short():
         name: lines
         for name, path in modules().items()
         if (lines := len(path.read_text().splitlines())) > LONGEST_MODULE
-        and layer(name) not in PENDING_MODULES
     }
     assert long == {}
 
@@ -94,16 +83,10 @@ def test_functions_are_short():
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and body_lines(node) > LONGEST_BODY
     }
-    pending = {name for name in long if name.split(".")[0] in PENDING_BODIES}
-    assert long - pending <= set(LONG), "split these, or say in LONG why not"
+    assert long <= set(LONG), "split these, or say in LONG why not"
     assert set(LONG) <= long, "these are short now: remove them from LONG"
     assert len(LONG) <= 12
 
 
 def test_few_names_stand_on_top():
     assert sum("." not in name for name in public_names()) <= 34
-
-
-@pytest.mark.parametrize("pending", [PENDING, PENDING_MODULES, PENDING_BODIES])
-def test_pending_packages_exist(pending):
-    assert pending <= {layer(name) for name in modules()}
