@@ -74,6 +74,17 @@ def test_files_that_pages_name_exist():
             assert list(ROOT.glob(pattern.rstrip("/"))), f"{page}: {path}"
 
 
+def test_walks_through_the_code_are_short():
+    text = (ROOT / "ARCHITECTURE.md").read_text().partition("## Follow one value")[2]
+    mean, audit = text.split("**A cell of an audit**")
+    for walk, most in ((mean, 12), (audit, 25)):
+        files = re.findall(r"\d+\. `([\w/]+\.py)`", walk)
+        assert f"{len(files)} files" in walk
+        assert 0 < len(files) <= most
+        named = re.findall(r"`([\w/]+\.py)`", walk)
+        assert [name for name in named if not (ROOT / "src" / "unskew" / name).exists()] == []
+
+
 def test_renamed_names_lead_somewhere():
     text = (DOCS / "renamed.md").read_text()
     names, modules = text.split("## Modules")
