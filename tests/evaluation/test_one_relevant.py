@@ -288,7 +288,7 @@ name = "popularity"
         ({"by": "popularity"}, "does not go with by='popularity': it is known for uniform"),
         ({"fresh": False}, "does not go with fresh=False: nothing is drawn"),
         ({"shortfall": "forgive"}, "does not go with shortfall='forgive'"),
-        ({"exact": "yes"}, "exact must be true or false, got 'yes'"),
+        ({"exact": "yes"}, "exact must be True or False, got 'yes'"),
     ],
 )
 def test_designs_that_have_no_expectation(settings, text):

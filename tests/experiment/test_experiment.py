@@ -93,7 +93,7 @@ def test_same_bits_in_two_processes(undisturbed, tmp_path):
 
 @pytest.mark.parametrize(("items", "lists"), [(3, 2), (50, 7)])
 def test_same_bits_in_any_block_size(undisturbed, tmp_path, monkeypatch, items, lists):
-    monkeypatch.setattr("unskew.targets.designs.BLOCK_ITEMS", items)
+    monkeypatch.setattr("unskew.targets.lists.BLOCK_ITEMS", items)
     monkeypatch.setattr("unskew.judging.shape.BLOCK", lists)
     monkeypatch.setattr("unskew.evaluation.scoring.BLOCK", lists)
     done = us.run_plan(WORLD, PLAN, store=tmp_path / "s")
