@@ -735,7 +735,7 @@ def test_percentiles_by_number_of_items():
     assert strata.stratum.tolist() == [0, 0, 1, 0, 1]  # 9, 5, 5 | 2, 1
     assert strata.facts["items"] == [3, 2]
     assert strata.facts["ratings"] == [19, 3]
-    with pytest.raises(SettingError, match="m=9 strata need as many items; there are 5"):
+    with pytest.raises(SettingError, match="9 strata need at least 9 items; there are 5"):
         popularity_percentiles(counted(5, 9, 1, 5, 2), m=9)
 
 

@@ -596,7 +596,7 @@ def test_data_that_does_not_fit():
         us.targets.OneRelevant(1).lists(split, liked=6)
     with pytest.raises(DataError, match=r"2 of the given candidates are unknown, the first: 77"):
         us.targets.Targets(candidates=[1, 77, 2, 78]).lists(split, liked=4)
-    with pytest.raises(SettingError, match="m=50 strata need as many items; there are 7"):
+    with pytest.raises(SettingError, match="50 strata need at least 50 items; there are 7"):
         us.targets.Percentiles(strata=50).lists(split, liked=4)
     with pytest.raises(UnknownName, match="unknown judgments 'truth'"):
         us.targets.AllItems().lists(split, liked=4, judgments="truth")

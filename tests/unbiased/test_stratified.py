@@ -339,7 +339,7 @@ def test_errors():
         strata(TEST, RUNS, "P@2", liked=4, by="activity")
     with pytest.raises(DataError, match="equal='judgments' goes by training"):
         strata(TEST, RUNS, "P@2", liked=4, equal="judgments", m=2)
-    with pytest.raises(SettingError, match="m=99 strata need as many items; there are 5"):
+    with pytest.raises(SettingError, match="99 strata need at least 99 items; there are 5"):
         small(m=99)
     with pytest.raises(SettingError, match="head=2 leaves nothing of 2 strata"):
         small(m=2, head=2)

@@ -126,11 +126,6 @@ def deliver(printout: Printout, options: PrintOptions) -> None:
         note(f"written to {options.output}")
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number and its noun: 1 user, 2 users; or noun and verb: 1 user is, 2 users are."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
-
-
 def note(line: str) -> None:
     """Print a line about the result on standard error."""
     messages().print(in_option_words(line), style="dim", markup=False)

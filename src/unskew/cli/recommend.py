@@ -18,6 +18,7 @@ from unskew.cli.options import (
 )
 from unskew.cli.sources import RATING_COLUMNS, file_columns
 from unskew.errors import SettingError
+from unskew.report.text import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -206,5 +207,5 @@ def _notes(run: Run, train: Ratings, users: pl.Series | None, source: Path | Non
         lines.append(f"{cold:,} of the {len(users):,} users in {source} have no training rating")
     empty = int((run.depth == 0).sum())
     if empty:
-        lines.append(f"{outputs.counted(empty, 'user has', 'users have')} no list")
+        lines.append(f"{counted(empty, 'user has', 'users have')} no list")
     return [*lines, *run.notes]

@@ -9,6 +9,7 @@ from typing import Annotated
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import option
 from unskew.cli.options import INPUT, PlanData, StoreArgument
+from unskew.report.text import counted
 
 
 def command(
@@ -32,6 +33,4 @@ def command(
     keep = None if plan is None else keys_of(*inputs.read_plan_and_data(plan, data))
     start = time.perf_counter()
     removed = store.gc(keep)
-    outputs.say(
-        f"removed {outputs.counted(removed, 'file')} in {time.perf_counter() - start:.1f} s"
-    )
+    outputs.say(f"removed {counted(removed, 'file')} in {time.perf_counter() - start:.1f} s")

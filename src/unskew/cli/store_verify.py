@@ -6,6 +6,7 @@ import typer
 
 from unskew.cli import inputs, outputs
 from unskew.cli.options import StoreArgument
+from unskew.report.text import counted
 
 
 def command(folder: StoreArgument) -> None:
@@ -20,7 +21,7 @@ def command(folder: StoreArgument) -> None:
     for line in problems:
         outputs.say(line)
     results = sum(1 for _ in store.entries())
-    whole = outputs.counted(results, "result is", "results are")
-    outputs.say(f"{whole} whole, {outputs.counted(len(problems), 'problem')}")
+    whole = counted(results, "result is", "results are")
+    outputs.say(f"{whole} whole, {counted(len(problems), 'problem')}")
     if problems:
         raise typer.Exit(1)

@@ -13,6 +13,7 @@ from unskew.evaluation.scores import RANDOM, Scores
 from unskew.experiment.plan import Plan, PlanView
 from unskew.report.result import Result
 from unskew.report.tables import WIDE, Table
+from unskew.report.text import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +124,7 @@ class Results(Result):
 
     def _explanation(self) -> list[str]:
         folds = len({(part.split, part.fold) for part in self.parts})
-        lines = [f"means over {folds} splits; {self.plan.users}; {self.plan.relevance}"]
+        lines = [f"means over {counted(folds, 'split')}; {self.plan.users}; {self.plan.relevance}"]
         if self.failures:
             lines.append(f"{len(self.failures)} tasks failed: {', '.join(self.failures)}")
         return lines

@@ -148,3 +148,8 @@ def escape_latex(text: str) -> str:
     # Two hyphens in a row would be joined to a dash: an empty group keeps them apart.
     apart = re.sub("-(?=-)", "-\u200b", visible(text, breaks=True))
     return "".join(_LATEX.get(mark, mark) for mark in apart)
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number and its noun: 1 user, 2 users; or noun and verb: 1 user is, 2 users are."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

@@ -98,7 +98,7 @@ def judgment_bins(train: Ratings, relevance: Relevance, m: int = 10) -> Strata:
 
 def _check(m: int, items: int) -> None:
     if as_count("m", m) > items:
-        raise SettingError(f"m={m} strata need as many items; there are {items:,}")
+        raise SettingError(f"{m:,} strata need at least {m:,} items; there are {items:,}")
 
 
 def _strata(stratum: I64, m: int, counts: I64, by: str) -> Strata:

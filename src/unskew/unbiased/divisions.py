@@ -114,7 +114,7 @@ def _by_quantity(of: str, by: str, quantity: F64, among: Mask, m: int) -> Divisi
     ranked = among & ~np.isnan(quantity)
     rows = np.flatnonzero(ranked)
     if m > rows.size:
-        raise SettingError(f"m={m} strata need as many {of}; there are {rows.size:,}")
+        raise SettingError(f"{m:,} strata need at least {m:,} {of}; there are {rows.size:,}")
     order = rows[np.argsort(-quantity[rows], kind="stable")]
     code = np.full(quantity.size, -1, np.int32)
     code[order] = np.arange(rows.size, dtype=np.int64) * m // rows.size
