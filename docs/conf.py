@@ -21,19 +21,26 @@ myst_heading_anchors = 3  # page.md#a-heading, as elsewhere on the web
 myst_links_external_new_tab = False
 
 
-def to_the_site(app: Any, name: str, source: list[str]) -> None:
-    """Point links that are right in the repository to the pages of the site.
+# Pages that lie outside this folder, by their names on the site.
+OUTSIDE = {
+    "readme": "README.md",
+    "architecture": "ARCHITECTURE.md",
+    "contributing": "CONTRIBUTING.md",
+}
 
-    The README is a page here, but lies outside this folder.
-    """
+
+def to_the_site(app: Any, name: str, source: list[str]) -> None:
+    """Point links that are right in the repository to the pages of the site."""
     del app
-    if name == "readme":
-        readme = (Path(__file__).parents[1] / "README.md").read_text()
+    text = source[0]
+    if name in OUTSIDE:
+        text = (Path(__file__).parents[1] / OUTSIDE[name]).read_text()
         # Its links start one folder further up; so do other files of the repository.
-        inside = re.sub(r"\]\((?!https?:|#|docs/)", "](../", readme)
-        source[0] = inside.replace("](docs/", "](")
-    else:
-        source[0] = source[0].replace("](../README.md", "](readme.md")
+        text = re.sub(r"\]\((?!https?:|#|docs/)", "](../", text).replace("](docs/", "](")
+    for page, file in OUTSIDE.items():
+        text = text.replace(f"](../{file}", f"]({page}.md")
+    # Repositories draw this language; the pages show its text.
+    source[0] = text.replace("```mermaid", "```text")
 
 
 def setup(app: Any) -> None:
