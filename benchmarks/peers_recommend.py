@@ -96,14 +96,17 @@ class Sitting:
         )
         return json.loads(done.stdout.strip().splitlines()[-1])
 
-    def timed(self, algorithm: us.Algorithm) -> tuple[float, Any]:
+    def timed(self, algorithm: us.recommend.Algorithm) -> tuple[float, Any]:
         """Learn from the training part; return the time and the model."""
         start = time.perf_counter()
         model = algorithm.fit(self.split.train)
         return time.perf_counter() - start, model
 
     def turns(
-        self, algorithm: us.Algorithm, peer: Callable[[], dict], first: float | None = None
+        self,
+        algorithm: us.recommend.Algorithm,
+        peer: Callable[[], dict],
+        first: float | None = None,
     ) -> tuple[float, float, Any]:
         """Let ours and the peer learn in turn; return both best times and our model.
 
@@ -127,7 +130,9 @@ class Sitting:
         return us.evaluate(self.split.test, {"it": run}, ["nDCG", "P@10"], liked=4).means()["it"]
 
 
-def by_ranking(sitting: Sitting, algorithm: us.Algorithm, job: str, **settings: Any) -> Result:
+def by_ranking(
+    sitting: Sitting, algorithm: us.recommend.Algorithm, job: str, **settings: Any
+) -> Result:
     """Race two recommenders with the same settings; both are judged by their rankings."""
     peer = partial(sitting.peer, "implicit", job, 1, **settings)
     ours, theirs, model = sitting.turns(algorithm, peer)

@@ -33,26 +33,18 @@ def published(home: Path) -> dict[str, tuple[float, float]]:
 
 def methods() -> dict[str, tuple[Algorithm, bool]]:
     """Return every method of the papers once, and whether it learns from levels (mena2021)."""
-    found: dict[str, tuple[Algorithm, bool]] = {}
-    for paper in (
-        us.recommend.preset("valcarce2018"),
-        us.recommend.preset("mena2021"),
-        us.recommend.preset("castells2018"),
-        us.recommend.preset("carraro2020"),
-        us.recommend.preset("bellogin2017"),
-    ):
-        for chosen in paper().values():
-            found.setdefault(
-                chosen.algorithm.name, (chosen.algorithm, paper is us.recommend.preset("mena2021"))
-            )
-    for one in (
+    every: dict[str, tuple[Algorithm, bool]] = {}
+    for paper in ("valcarce2018", "mena2021", "castells2018", "carraro2020", "bellogin2017"):
+        for chosen in us.recommend.preset(paper).values():
+            every.setdefault(chosen.algorithm.name, (chosen.algorithm, paper == "mena2021"))
+    for algorithm in (
         us.recommend.OptimalPrecision(),
         us.recommend.OptimalAntiPrecision(),
         us.recommend.GaussianPLSA(),
         us.recommend.EASE(),
     ):
-        found.setdefault(one.name, (one, False))
-    return found
+        every.setdefault(algorithm.name, (algorithm, False))
+    return every
 
 
 def train_all(split: us.Split, few: us.Ratings) -> None:
