@@ -1020,7 +1020,7 @@ MEASURE = (
     PEAK
     + """
 import sys
-from unskew.experiment import big
+from unskew.evaluation.on_disk import files as big
 big.evaluate_files(sys.argv[1] + "/judgments", sys.argv[1] + "/lists", "nDCG@10", liked=4,
                    output=sys.argv[2], memory=sys.argv[3], workers=int(sys.argv[4]))
 print(peak())
