@@ -129,6 +129,6 @@ def sweep(
     ]
     if len(plan.splits) * len(plan.designs) * len(plan.judgments) > 1:
         raise SettingError("a sweep takes a plan with one split, one design and one judgment set")
-    found = truth(data, replace(plan, interventions=varied), bootstrap=bootstrap, **settings)
+    result = truth(data, replace(plan, interventions=varied), bootstrap=bootstrap, **settings)
     points = tuple((one.kind, float(one.size), float(one.exponent)) for one in varied)  # type: ignore[attr-defined]
-    return Sweep(found, points)
+    return Sweep(result, points)

@@ -215,7 +215,7 @@ def null_experiment(
     ratings
         The data.
     plan
-        A plan, or several by name, such as those of `castells2018_designs`.
+        A plan, or several by name, such as those of `us.auditing.published_designs`.
     nulls
         `iid`, `within-user`, `within-item`, `clusters`; see `redraw`.
     repeats

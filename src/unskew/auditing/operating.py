@@ -107,10 +107,10 @@ class OperatingCharacteristics(Result):
                 "tau_low": low,
                 "tau_high": high,
             }
-            for strength, found in self.effects.filter(**own).group_by(
+            for strength, result in self.effects.filter(**own).group_by(
                 "strength", maintain_order=True
             ):
-                row[f"power {strength[0]:g}"] = found["found"].mean()
+                row[f"power {strength[0]:g}"] = result["found"].mean()
             rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -202,7 +202,7 @@ def operating_characteristics(
         A world, or several by name. None = three small ones: normal, inverted (what is less liked
         is more popular) and clustered (groups of users know groups of items).
     plan
-        A plan, or several by name, such as those of `castells2018_designs`.
+        A plan, or several by name, such as those of `us.auditing.published_designs`.
     strengths
         Of the planted systems: how much the truth counts beside noise from 0 to 1.
     repeats
@@ -247,9 +247,9 @@ def operating_characteristics(
         drawn = replace(there[label], seed=seed)
         for name, one in plans.items():
             trial = _Trial(label, repeat, name, drawn, replace(one, seed=seed), steps, alpha)
-            more, found = trial.outcome()
+            more, result = trial.outcome()
             rows += more
-            effects += found
+            effects += result
         if progress is not None:
             progress(number + 1, len(there) * repeats)
     return OperatingCharacteristics(
@@ -299,9 +299,9 @@ class _Trial:
                     "design": design,
                     "metric": metric,
                 }
-                row, found = self._judged(metric, nothing[design], parts, true[design])
+                row, result = self._judged(metric, nothing[design], parts, true[design])
                 rows.append({**key, **row})
-                effects += [{**key, **one} for one in found]
+                effects += [{**key, **one} for one in result]
         return rows, effects
 
     def _observed(
@@ -357,10 +357,10 @@ class _Trial:
         }
         effects = []
         planted = [(f"planted {strength:g}", NOISE) for strength in self.strengths]
-        found = differences(seen, metric, planted)
+        result = differences(seen, metric, planted)
         for at, strength in enumerate(self.strengths):
-            difference = sign * float(found.mean[at])
-            clear = bool(found.p[at] < self.alpha)
+            difference = sign * float(result.mean[at])
+            clear = bool(result.p[at] < self.alpha)
             effects.append(
                 {
                     "strength": strength,

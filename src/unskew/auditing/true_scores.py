@@ -187,7 +187,7 @@ class Truth(Result):
                 row: dict[str, Any] = {"design": design, "metric": metric}
                 means = own.select(f"observed{end}", f"true{end}").to_numpy()
                 if not np.isnan(means).any():
-                    found = (
+                    result = (
                         agreement(
                             both,
                             [metric],
@@ -198,7 +198,7 @@ class Truth(Result):
                         .pairs()
                         .row(0, named=True)
                     )
-                    row |= {key: found[key] for key in (*TAUS, "swaps")}
+                    row |= {key: result[key] for key in (*TAUS, "swaps")}
                 rows.append({**row, "mean_error": own[f"error{end}"].abs().mean()})
         texts = dict.fromkeys(("design", "metric"), pl.String)
         numbers = dict.fromkeys((*TAUS, "swaps", "mean_error"), pl.Float64)

@@ -329,8 +329,8 @@ def librarything(ratings: Files) -> Parts:
     frame = pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row")
     single = frame.unique(maintain_order=True)
     notes = (f"{path.name}: {frame.height:,} lines, one per tag, of {single.height:,} ratings",)
-    found = Ratings.of(single["user"], single["item"], single["rating"] / 2, duplicates="last")
-    return Parts(found, notes=tuple(notes))
+    result = Ratings.of(single["user"], single["item"], single["rating"] / 2, duplicates="last")
+    return Parts(result, notes=tuple(notes))
 
 
 def beeradvocate(reviews: Files, *, duplicates: str = "last") -> Parts:
@@ -430,8 +430,8 @@ def _of_reviews(path: Path, frame: pl.DataFrame, duplicates: str) -> Parts:
     number = item.cast(pl.Int64, strict=False)
     if not number.null_count():
         item = number
-    found = Ratings.of(whole["user"], item, whole["rating"], time, duplicates=duplicates)
-    return Parts(found, notes=tuple(notes))
+    result = Ratings.of(whole["user"], item, whole["rating"], time, duplicates=duplicates)
+    return Parts(result, notes=tuple(notes))
 
 
 def open_bandit(bts: Files, random: Files, *, campaign: str = "all") -> Parts:

@@ -145,8 +145,8 @@ class Ids:
         both, (mine, there) = Ids.union(self, other)
         back = np.full(len(both), -1, np.int32)
         back[mine] = np.arange(len(self), dtype=np.int32)
-        found: I32 = back[there[rows]]
-        return found
+        result: I32 = back[there[rows]]
+        return result
 
     def equals(self, other: Ids) -> bool:
         """Tell whether two numberings are the same."""
@@ -445,7 +445,7 @@ class Ratings:
                     "--duplicates first, last, mean, sum or max",
                 ),
                 "; an event log is split by time with ",
-                Spelling("read_events and EventSplit", "unskew split --protocol events"),
+                Spelling("read_events and splits.TemporalEvents", "unskew split --protocol events"),
             )
         return ready._merge(duplicates, count)
 

@@ -134,8 +134,8 @@ def over(client: Client, function: Callable[[T], Any], tasks: Iterable[T]) -> Ou
                 done.update(futures)
             if not waiting:
                 return
-            for future, found in _next(client, done):
-                yield Outcome(work[waiting.pop(future.key)], *found)
+            for future, result in _next(client, done):
+                yield Outcome(work[waiting.pop(future.key)], *result)
     finally:
         # On the way out of an error or an interrupt: nothing half-written is ever read, so that
         # running tasks may go on or die.
@@ -165,7 +165,7 @@ def _send(client: Client, token: str, parcel: bytes) -> Future:
 def _submit(client: Client, token: str, sent: Future, numbers: list[int]) -> list[Future]:
     if not numbers:
         return []
-    found: list[Future] = client.map(
+    result: list[Future] = client.map(
         _attempt_there,
         numbers,
         key=[(f"unskew-task-{token}", number) for number in numbers],
@@ -173,7 +173,7 @@ def _submit(client: Client, token: str, sent: Future, numbers: list[int]) -> lis
         expected=versions(),
         parcel=sent,
     )
-    return found
+    return result
 
 
 def _next(client: Client, done: Any) -> Iterator[tuple[Future, tuple[Any, str | None]]]:
@@ -194,14 +194,14 @@ def _next(client: Client, done: Any) -> Iterator[tuple[Future, tuple[Any, str | 
     if client.status != "running":
         raise _lost(client)
     try:  # all at once: one by one each would wait for its own message
-        found = client.gather(whole)
+        result = client.gather(whole)
     except UnskewError:  # of a task done again, because its worker took the result with it
         raise
     except (OSError, CancelledError) as problem:
         raise _lost(client) from problem
     except Exception as problem:
         raise ClusterError(f"results were lost on the way: {problem!r}; run again") from problem
-    yield from zip(whole, found, strict=True)
+    yield from zip(whole, result, strict=True)
     for future in batch:
         if status[future] == "error":
             yield future, (None, _failure(future))
@@ -356,12 +356,12 @@ def _unfit(worker: str, facts: dict[str, Any], expected: dict[str, str]) -> str 
 def _look_at_workers(client: Client) -> None:
     """Refuse a cluster with a worker that is not fit, before anything is sent."""
     try:
-        found = client.run(_facts, on_error="return")
+        result = client.run(_facts, on_error="return")
     except (OSError, ValueError, RuntimeError) as problem:
         raise ClusterError(
             f"the cluster {_address(client)} does not answer ({problem!r})"
         ) from problem
-    for worker, facts in found.items():
+    for worker, facts in result.items():
         if isinstance(facts, OSError):  # it is gone, or its connection: others do its tasks
             continue
         if isinstance(facts, BaseException):

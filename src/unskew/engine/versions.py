@@ -11,8 +11,8 @@ _STANDS_ON = ("numpy", "polars", "numba")
 
 def versions() -> dict[str, str]:
     """Return the versions of unskew, Python and what it stands on."""
-    found = {"unskew": _version("unskew"), "python": platform.python_version()}
-    return {**found, **{name: _version(name) for name in _STANDS_ON}}
+    result = {"unskew": _version("unskew"), "python": platform.python_version()}
+    return {**result, **{name: _version(name) for name in _STANDS_ON}}
 
 
 def show_versions() -> None:

@@ -446,9 +446,9 @@ class Scores(Result):
                 each = top / bottom
             if undefined == "zero":
                 each = np.where(bottom > 0, each, 0.0)
-            found = ~np.isnan(each)
-            mean = math.fsum(each[found]) / max(int(found.sum()), 1) if found.any() else math.nan
-            return Mean(mean, int(found.sum()), int(missing.sum()))
+            result = ~np.isnan(each)
+            mean = math.fsum(each[result]) / max(int(result.sum()), 1) if result.any() else math.nan
+            return Mean(mean, int(result.sum()), int(missing.sum()))
 
         return {label: one(row) for row, label in enumerate(self.labels)}
 
@@ -472,10 +472,10 @@ class Scores(Result):
         if metric in self.order:
             return metric
         wanted = parse(metric)
-        found = [label for label in self.order if self.metrics[label] == wanted]
-        if not found:
+        result = [label for label in self.order if self.metrics[label] == wanted]
+        if not result:
             raise unknown_name("metric of these scores", metric, self.order)
-        return found[0]
+        return result[0]
 
     def _system(self, system: str) -> str:
         if system not in self.systems:

@@ -71,11 +71,11 @@ class ListRankMF(Algorithm):
             step *= 2
             while True:
                 new_p, new_q = P - step * to_p, Q - step * to_q
-                found, at_new = lists.loss(new_p, new_q)
-                if found <= loss:
+                result, at_new = lists.loss(new_p, new_q)
+                if result <= loss:
                     break
                 step /= 2
-            P, Q, loss, squashed = new_p, new_q, found, at_new
+            P, Q, loss, squashed = new_p, new_q, result, at_new
         return learned(train, P, Q, 0.0, np.zeros(len(Q)), self.factors)
 
 

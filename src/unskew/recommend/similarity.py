@@ -80,13 +80,13 @@ def nearest(
         high = min(low + step, n)
         room = int(bound[low:high].sum())
         who, near = np.empty(room, np.int32), np.empty(room)
-        found = kernels.nearest_rows(low, high, *given, who, near)
-        end = int(found.sum())
-        return found, who[:end], near[:end]
+        result = kernels.nearest_rows(low, high, *given, who, near)
+        end = int(result.sum())
+        return result, who[:end], near[:end]
 
     parts = map_blocks(task, range(0, n, step), size=int(steps.sum()))
     start = np.zeros(n + 1, np.int64)
-    np.cumsum(np.concatenate([found for found, _, _ in parts]), out=start[1:])
+    np.cumsum(np.concatenate([result for result, _, _ in parts]), out=start[1:])
     who = np.concatenate([who for _, who, _ in parts])
     near = np.concatenate([near for _, _, near in parts])
     return Rows(frozen(start), frozen(who), frozen(near), n)

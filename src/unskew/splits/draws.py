@@ -78,12 +78,12 @@ def of_each_item(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
 
     key, item = keys(ratings, seed, stage), ratings.item
     limit = _likely_limit(np.bincount(item, minlength=size.size), size)
-    found = kernels.count_below(item, key, frozen(limit))
-    short = found < size
+    result = kernels.count_below(item, key, frozen(limit))
+    short = result < size
     if short.any():
         limit[short] = _HIGHEST
-        found = kernels.count_below(item, key, frozen(limit))
-    start = frozen(np.append(0, np.cumsum(found)))
+        result = kernels.count_below(item, key, frozen(limit))
+    start = frozen(np.append(0, np.cumsum(result)))
     row, below = kernels.rows_below(item, key, frozen(limit), start)
     order, _ = sort_groups(start, frozen(below), _no_ties())
     mark = np.zeros(len(ratings), np.uint8)

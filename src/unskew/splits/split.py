@@ -247,7 +247,7 @@ def time_of(ratings: Ratings, what: str) -> I64:
             f"{what} needs time stamps, and these ratings have none; name their column with ",
             column_hint("time"),
             ", or draw at random with ",
-            Spelling("RandomSplit or pick='random'", "--protocol random or --pick random"),
+            Spelling("splits.Random or pick='random'", "--protocol random or --pick random"),
         )
     return ratings.time
 

@@ -135,7 +135,7 @@ def hint_share(rated: I64) -> str:
     """Say which share would move at least one rating."""
     most = int(rated.max(initial=0))
     if most < 2:
-        return "no user has more than one rating: split across users, with RandomSplit"
+        return "no user has more than one rating: split across users, with splits.Random"
     least = math.ceil(10_000 / most) / 10_000  # rounded up, so that it can be typed as it stands
     return f"the user with most ratings has {most}: one of them is moved from test={least:g} up"
 
@@ -143,5 +143,5 @@ def hint_share(rated: I64) -> str:
 def _hint_number(rated: I64) -> str:
     most = int(rated.max(initial=0))
     if most < 2:
-        return "no user has more than one rating: split across users, with RandomSplit"
+        return "no user has more than one rating: split across users, with splits.Random"
     return f"the user with most ratings has {most}, so at most {most - 1} can be left out"

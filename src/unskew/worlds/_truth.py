@@ -69,8 +69,8 @@ class Reach:
         missed = 1 - seen
         for beta, weight in zip(self.beta[1:], self.weight[1:], strict=True):
             missed *= 1 - np.minimum(beta * (reach * weight), 1.0) * decision
-        found: F64 = 1 - missed
-        return found
+        result: F64 = 1 - missed
+        return result
 
 
 class Weighed(NamedTuple):
@@ -195,12 +195,12 @@ class Simulated:
         def one(users: I32) -> Drawn:
             room = users.size * self._odds[1].size
             count = np.empty(users.size, np.int32)
-            found, in_round = np.empty(room, np.int32), np.empty(room, np.int8)
+            result, in_round = np.empty(room, np.int32), np.empty(room, np.int8)
             size, clipped = kernels.observe_tile(
-                frozen(users), *arguments, *self._odds, self._keys[0], count, found, in_round
+                frozen(users), *arguments, *self._odds, self._keys[0], count, result, in_round
             )
             user = np.repeat(users, count)
-            return Drawn(user, found[:size].copy(), in_round[:size].copy(), clipped)
+            return Drawn(user, result[:size].copy(), in_round[:size].copy(), clipped)
 
         return _joined(map_blocks(one, blocks, size=self._size))
 
@@ -246,9 +246,9 @@ class Simulated:
 
         def one(users: I32) -> Drawn:
             count = np.empty(users.size, np.int32)
-            found = np.empty(users.size * items, np.int32)
-            size = kernels.sample_tile(frozen(users), items, key, share, count, found)
-            return Drawn(np.repeat(users, count), found[:size].copy(), np.zeros(size, np.int8), 0)
+            result = np.empty(users.size * items, np.int32)
+            size = kernels.sample_tile(frozen(users), items, key, share, count, result)
+            return Drawn(np.repeat(users, count), result[:size].copy(), np.zeros(size, np.int8), 0)
 
         return _joined(map_blocks(one, blocks, size=self._size))
 

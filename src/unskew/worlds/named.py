@@ -35,8 +35,8 @@ class NamedWorld(NamedTuple):
 
     def settings(self) -> dict[str, Any]:
         """Return its settings and their defaults."""
-        found = inspect.signature(self.parts).parameters
-        return {name: one.default for name, one in found.items()}
+        result = inspect.signature(self.parts).parameters
+        return {name: one.default for name, one in result.items()}
 
 
 def _shop(

@@ -302,8 +302,8 @@ class Stars(Part):
     def ladders(self) -> tuple[F64, F64, F64, F64]:
         """Return values and cumulated shares of the disliked, then those of the liked."""
         values, shares = np.array(self.values), np.array(self.shares)
-        found = []
+        result = []
         for side in ((values < self.liked) & (shares > 0), (values >= self.liked) & (shares > 0)):
             steps = np.cumsum(shares[side])
-            found += [values[side], steps / steps[-1]]
-        return found[0], found[1], found[2], found[3]
+            result += [values[side], steps / steps[-1]]
+        return result[0], result[1], result[2], result[3]

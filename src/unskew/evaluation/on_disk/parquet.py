@@ -136,7 +136,7 @@ class Source:
 
     def places(self, wanted: Mapping[str, object], most: int = 2) -> str:
         """Return where rows stand whose columns have these values, in words."""
-        found = []
+        result = []
         for number, path in enumerate(self.files):
             match = [
                 pl.col(self.columns[role]).cast(KIND[self.kinds[role]]) == value
@@ -146,10 +146,10 @@ class Source:
             ]
             rows = scan([path]).with_row_index("row").filter(*match).head(most)
             for row in rows.select("row").collect().to_series():
-                found.append(f"row {row + 1:,} of {self.files[number]}")
-            if len(found) >= most:
+                result.append(f"row {row + 1:,} of {self.files[number]}")
+            if len(result) >= most:
                 break
-        return " and ".join(found[:most])
+        return " and ".join(result[:most])
 
 
 def _is_plain(role: str, column: pl.Series) -> bool:
@@ -183,10 +183,10 @@ def find_files(what: str, given: object) -> tuple[str, ...]:
                 f"evaluate() takes tables"
             )
         with reading(one):
-            found = _found(Path(one))
-        if not found:
+            result = _found(Path(one))
+        if not result:
             raise DataError(f"{one}: no Parquet file here (names end in {' or '.join(ENDINGS)})")
-        files += (str(path.resolve()) for path in found)
+        files += (str(path.resolve()) for path in result)
     if len(set(files)) < len(files):
         raise DataError(f"{what}: the same file is meant twice")
     return tuple(files)
@@ -213,17 +213,17 @@ def _is_hidden(path: Path) -> bool:
 def named(runs: object) -> dict[str, object]:
     """Name all runs: by their keys, or after their files and folders."""
     if isinstance(runs, Mapping):
-        found = {str(name): source for name, source in runs.items()}
+        result = {str(name): source for name, source in runs.items()}
     else:
-        found = {}
+        result = {}
         for source in runs if isinstance(runs, list | tuple) else [runs]:
             name = source_name(source)
-            if name in found:
+            if name in result:
                 raise SettingError(f"two runs are named {name!r}; name them in a mapping")
-            found[name] = source
-    if not found:
+            result[name] = source
+    if not result:
         raise SettingError("no runs are given")
-    return found
+    return result
 
 
 def source_name(source: object) -> str:
