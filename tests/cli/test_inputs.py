@@ -233,7 +233,7 @@ def test_columns_that_no_file_has_are_refused(shop, call):
         (["-r", "sku.csv"], "name it with --columns item=…, or FILE:item=… for one file alone", ""),
         (["-j", "twice.csv"], "keep with --duplicates first, last, mean, sum or max", "'first'"),
         (["-j", "twice.csv"], "twice.csv: 1 user-item pairs stand more than once", "read_events"),
-        (["-j", "twice.csv"], "with unskew split --protocol events", "EventSplit"),
+        (["-j", "twice.csv"], "with unskew split --protocol events", "TemporalEvents"),
         (["-r", "again.csv"], "again.csv: 1 items stand twice", "duplicates="),
         (["-r", "again.csv"], "keep the best place of each with --repeated first", "'first'"),
         (["-r", "nan.csv"], "leave these items out with --nan drop", "nan='drop'"),
