@@ -1,0 +1,1 @@
+"""The self-test of the audit: worlds of which everything is known."""
