@@ -103,8 +103,8 @@ def test_slower_levels_do_no_less():
     for less, more in ((quick, default), (default, thorough)):
         assert more.algorithms[: len(less.algorithms)] == less.algorithms
         assert more != less
-        for field in ("folds", "repeats", "permutations", "bootstrap", "samples"):
-            assert (getattr(more, field) or 1) >= (getattr(less, field) or 1), field
+        for field in ("splits", "repeats", "permutations", "bootstrap", "samples"):
+            assert getattr(more, field) >= getattr(less, field), field
 
 
 def test_the_page_names_what_an_audit_runs():

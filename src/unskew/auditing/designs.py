@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from unskew.checks import choose
 from unskew.data.relevance import Relevance
@@ -46,8 +47,8 @@ class Level:
 
     name: str
     algorithms: tuple[str, ...]
-    folds: int | None
-    """Folds of the random split; one split with a fifth of the ratings if None."""
+    splits: int
+    """Random hold-outs of a fifth of the ratings, each drawn anew."""
     repeats: int
     """Of the null experiment."""
     permutations: int
@@ -58,9 +59,9 @@ class Level:
 
 
 LEVELS = {
-    "quick": Level("quick", FEW, None, 3, 10_000, 500, 10),
-    "default": Level("default", (*FEW, *MORE), None, 5, 100_000, 1_000, 25),
-    "thorough": Level("thorough", (*FEW, *MORE), 5, 5, 100_000, 1_000, 50),
+    "quick": Level("quick", FEW, 3, 3, 10_000, 500, 10),
+    "default": Level("default", (*FEW, *MORE), 5, 5, 100_000, 1_000, 25),
+    "thorough": Level("thorough", (*FEW, *MORE), 10, 5, 100_000, 1_000, 50),
 }
 
 DESIGNS = {
@@ -96,6 +97,13 @@ class AuditDesign:
     about: str
     split: Splitter
     view: PlanView
+    repeats: int = 1
+    """How often the data are split, each time with a seed of its own."""
+
+    @cached_property
+    def split_key(self) -> str:
+        """What designs on the same splits share."""
+        return digest_of({"split": self.split.describe(), "repeats": self.repeats})
 
 
 def designs_of_level(level: Level, designs: Sequence[str] | None = None) -> list[AuditDesign]:
@@ -104,15 +112,14 @@ def designs_of_level(level: Level, designs: Sequence[str] | None = None) -> list
         choose("design", name, DESIGNS)
     if designs is not None and not designs:
         raise SettingError(f"name at least one design: {', '.join(DESIGNS)}")
-    folds = level.folds
-    random = Random(test=0.2) if folds is None else Random(folds=folds)
+    random, uniform = Random(test=0.2), Uniform(test=0.2)
     one = OneRelevant(OTHERS, shortage="shorten")
     bins = Percentiles(OTHERS, shortage="shorten")
     protocols = {
         "all-items": (random, PlanView("test", None, AllItems())),
         "test-items": (random, PlanView("test", None, TestItems())),
         "1r": (random, PlanView("test", None, one)),
-        "u1r": (Uniform(test=0.2, repetitions=folds or 1), PlanView("test", None, one)),
+        "u1r": (uniform, PlanView("test", None, one)),
         "p1r": (random, PlanView("test", None, bins)),
         "test-targets": (random, PlanView("test", None, TestTargets("fill"))),
         "skew": (random, PlanView("test", Skew(), AllItems())),
@@ -120,7 +127,11 @@ def designs_of_level(level: Level, designs: Sequence[str] | None = None) -> list
         "temporal": (Temporal(test=0.2), PlanView("test", None, AllItems())),
     }
     chosen = tuple(dict.fromkeys(designs or DESIGNS))
-    return [AuditDesign(name, DESIGNS[name], *protocols[name]) for name in chosen]
+    once = {name for name, (split, _) in protocols.items() if isinstance(split, Temporal)}
+    return [
+        AuditDesign(name, DESIGNS[name], *protocols[name], 1 if name in once else level.splits)
+        for name in chosen
+    ]
 
 
 def designs_of_plan(plan: Plan) -> list[AuditDesign]:

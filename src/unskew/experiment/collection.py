@@ -25,6 +25,9 @@ from unskew.experiment.task import (
     wanted_metrics,
 )
 
+Stored = tuple[pl.DataFrame, dict[str, Any]]
+"""A table as it lies in a store, and its card."""
+
 
 def keys_of(plan: Plan, ratings: Ratings) -> set[str]:
     """Return the keys of all results of a plan."""
@@ -73,9 +76,7 @@ class StoredResults:
             )
         return Results(plan, tuple(parts), dict(failures))
 
-    def _get(
-        self, split: int, fold: int, view: PlanView, system: str | None
-    ) -> tuple[pl.DataFrame, dict[str, Any]] | None:
+    def _get(self, split: int, fold: int, view: PlanView, system: str | None) -> Stored | None:
         """Return a stored table and its card; None where its task failed."""
         plan = self.plan
         kept = self.scratch is None or is_storable(plan, system)
@@ -96,19 +97,12 @@ class StoredResults:
             ) from None
 
     def _scores(
-        self, split: int, fold: int, view: PlanView, shared: pl.DataFrame, card: Mapping[str, Any]
+        self, split: int, fold: int, view: PlanView, shared: pl.DataFrame, card: dict[str, Any]
     ) -> Scores | None:
         """Put the scores of one design together, of all systems whose tasks did not fail."""
         plan = self.plan
-        wanted = wanted_metrics(plan, view)
-        labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
-        systems, notes = {}, list(card["notes"])
-        for name in plan.systems:
-            result = self._get(split, fold, view, name)
-            if result is not None:
-                table, about = result
-                systems[name] = system_of(table, labels, about["aggregates"])
-                notes += [f"{name}: {note}" for note in about["notes"][plan.users]]
+        results = {name: self._get(split, fold, view, name) for name in plan.systems}
+        systems = {name: one for name, one in results.items() if one is not None}
         if not systems:
             return None
         content = {
@@ -121,31 +115,67 @@ class StoredResults:
             "systems": list(systems),
             "versions": card["versions"],
         }
-        return Scores(
-            labels=labels,
-            systems=systems,
-            user_ids=self.ratings.users,
-            lists=self._lists(shared, strata=bool(card["strata"])),
-            users=plan.users,
-            undefined=plan.undefined,
-            order=tuple(wanted),
-            make_card=partial(dict, content),
-            notes=tuple(dict.fromkeys(notes)),
-            relevance=str(plan.relevance),
-            over="strata" if card["strata"] else "lists",
-            chance=system_of(shared, labels, card["aggregates"]),
-            simulated=card["simulated"],
-        )
+        return scores_of(plan, view, self.ratings, (shared, card), systems, content)
 
-    def _lists(self, shared: pl.DataFrame, strata: bool) -> pl.DataFrame:
-        """Return what is known of each list, with the raw ids of anchors."""
-        facts = shared.select(pl.col("^list .*$")).rename(
-            lambda column: column.removeprefix("list ")
-        )
-        if not strata:
-            facts = facts.drop("stratum")
-        anchor = facts["anchor"]
-        facts = facts.drop("anchor")
-        if not (anchor >= 0).all():
-            return facts
-        return facts.with_columns(anchor=self.ratings.items.raw(anchor.to_numpy()))
+
+def scores_of(
+    plan: Plan,
+    view: PlanView,
+    ratings: Ratings,
+    lists: Stored,
+    systems: Mapping[str, Stored],
+    content: Mapping[str, Any],
+) -> Scores:
+    """Put the scores of one view of a split together.
+
+    Parameters
+    ----------
+    plan
+        Its metrics, relevance, and whom it averages over.
+    view
+        How the systems are judged.
+    ratings
+        Their ids.
+    lists
+        What all systems share, as `lists_result` gives it.
+    systems
+        What `system_result` gave of each.
+    content
+        The card.
+    """
+    shared, card = lists
+    wanted = wanted_metrics(plan, view)
+    labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
+    notes = list(card["notes"])
+    for name, (_, about) in systems.items():
+        notes += [f"{name}: {note}" for note in about["notes"][plan.users]]
+    return Scores(
+        labels=labels,
+        systems={
+            name: system_of(table, labels, about["aggregates"])
+            for name, (table, about) in systems.items()
+        },
+        user_ids=ratings.users,
+        lists=_lists(shared, ratings, strata=bool(card["strata"])),
+        users=plan.users,
+        undefined=plan.undefined,
+        order=tuple(wanted),
+        make_card=partial(dict, content),
+        notes=tuple(dict.fromkeys(notes)),
+        relevance=str(plan.relevance),
+        over="strata" if card["strata"] else "lists",
+        chance=system_of(shared, labels, card["aggregates"]),
+        simulated=card["simulated"],
+    )
+
+
+def _lists(shared: pl.DataFrame, ratings: Ratings, strata: bool) -> pl.DataFrame:
+    """Return what is known of each list, with the raw ids of anchors."""
+    facts = shared.select(pl.col("^list .*$")).rename(lambda column: column.removeprefix("list "))
+    if not strata:
+        facts = facts.drop("stratum")
+    anchor = facts["anchor"]
+    facts = facts.drop("anchor")
+    if not (anchor >= 0).all():
+        return facts
+    return facts.with_columns(anchor=ratings.items.raw(anchor.to_numpy()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -159,9 +159,9 @@ def perform(task: Task) -> list[str]:
             lists = _lists(task.store, task.data, task.plan, task.split, task.fold, number)
             wanted = wanted_metrics(task.plan, views[number])
             if model is None:
-                table, card = _lists_result(task.plan, lists, wanted)
+                table, card = lists_result(task.plan, lists, wanted)
             else:
-                table, card = _system_result(task.plan, lists, wanted, model)
+                table, card = system_result(task.plan, lists, wanted, model, USERS)
             view = views[number]
             card |= card_of(task.plan, task.data, task.split, task.fold, view, task.system)
             (task.into or task.store).put(key, table, {**card, "label": split.label})
@@ -205,23 +205,43 @@ def forget() -> None:
         kept.cache_clear()
 
 
-def _system_result(
-    plan: Plan, lists: TargetLists, wanted: Mapping[str, Metric], model: object
-) -> tuple[pl.DataFrame, dict[str, Any]]:
+def system_result(
+    plan: Plan,
+    lists: TargetLists,
+    wanted: Mapping[str, Metric],
+    model: object,
+    averaged: Sequence[str],
+) -> tuple[pl.DataFrame, Card]:
+    """Judge a model on target lists: its values list by list, and what is noted of them.
+
+    Parameters
+    ----------
+    plan
+        Its ties and seed.
+    lists
+        What is ranked.
+    wanted
+        Metrics by label.
+    model
+        What was trained.
+    averaged
+        Of `USERS`: whom means may be taken over; the notes depend on it, no value does.
+    """
     system = {"": model}
     ranked = Judged.of_lists(lists, system, ties=plan.ties, seed=plan.seed)  # type: ignore[arg-type]
     judged = prepare(ranked, wanted)
     scored = score(judged.basis, judged.matched, wanted, threads=resolve(None), budget=MEMORY)[""]
-    notes = {  # whom a plan averages over changes what is said, but no value of a list
+    notes = {
         users: [note.removeprefix(": ") for note in remarks(judged, wanted, users)]
-        for users in USERS
+        for users in averaged
     }
     return _table(scored, wanted), {"aggregates": finite(scored.aggregates), "notes": notes}
 
 
-def _lists_result(
+def lists_result(
     plan: Plan, lists: TargetLists, wanted: Mapping[str, Metric]
-) -> tuple[pl.DataFrame, dict[str, Any]]:
+) -> tuple[pl.DataFrame, Card]:
+    """Return what all systems share: the lists, and what chance scores on them."""
     chance, simulated = chance_scores(lists, wanted, draws=plan.draws, seed=plan.seed)
     known = list_columns(Judged.of_lists(lists, {})).select("liked", "disliked", "test", "train")
     facts = pl.DataFrame(

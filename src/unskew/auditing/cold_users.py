@@ -1,0 +1,139 @@
+"""Users without training ratings: what they are recommended, and scores without them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.arrays import F64, I32, Mask, Tile
+from unskew.data.ratings import Ratings
+from unskew.evaluation.scores import Scores, System
+from unskew.recommend.model import Model
+
+FALLBACK = (
+    "users without a training rating (cold users): a system that gives all items the same score, "
+    "or none, recommends the items with the most training ratings to them"
+)
+"""What is assumed wherever there are cold users."""
+
+
+@dataclass(frozen=True, eq=False)
+class WithFallback:
+    """A model that recommends by popularity to cold users whom it cannot tell anything of."""
+
+    model: Model
+    cold: Mask
+    """Which users have no training rating."""
+    popularity: F64
+    """Training ratings of each item."""
+
+    def score(self, users: I32) -> Tile:
+        """Return the model's scores; popularity for cold users whose scores order nothing."""
+        tile: NDArray[Any] = np.asarray(self.model.score(users))
+        rows = np.flatnonzero(self.cold[users])
+        if not rows.size or tile.shape != (users.size, self.popularity.size):
+            return tile
+        part: F64 = tile[rows].astype(np.float64)
+        blank = np.isnan(part)
+        lowest = np.where(blank, np.inf, part).min(axis=1)
+        highest = np.where(blank, -np.inf, part).max(axis=1)
+        tile = tile.copy()
+        tile[rows[~(lowest < highest)]] = self.popularity.astype(tile.dtype)
+        return tile
+
+
+def with_fallback(model: Model, train: Ratings) -> Model:
+    """Return a model that recommends to cold users too; itself where every user has ratings."""
+    cold = np.diff(train.start) == 0
+    if not cold.any():
+        return model
+    counts = np.bincount(train.item, minlength=len(train.items))
+    return WithFallback(model, cold, counts.astype(np.float64))
+
+
+def warm_lists(scores: Scores) -> Mask:
+    """Tell which lists belong to users with a training rating."""
+    warm: Mask = scores.lists["train"].to_numpy() > 0
+    return warm
+
+
+def of_lists(scores: Scores, keep: Mask) -> Scores:
+    """Return the scores of some lists; metrics of a whole run are left out."""
+    if keep.all():
+        return scores
+
+    def part(system: System) -> System:
+        den = {row: values[keep] for row, values in system.den.items()}
+        return System(system.values[:, keep], den, system.depth[keep])
+
+    return replace(
+        scores,
+        systems={name: part(one) for name, one in scores.systems.items()},
+        lists=scores.lists.filter(pl.Series(keep)),
+        order=tuple(label for label in scores.order if label in scores.labels),
+        chance=None if scores.chance is None else part(scores.chance),
+    )
+
+
+def cold_table(
+    scores: Mapping[str, Sequence[Scores]], warm: Mapping[str, Sequence[Mask]], metric: str
+) -> pl.DataFrame:
+    """Return a row per design and system: its mean on warm and on cold users.
+
+    Parameters
+    ----------
+    scores
+        By design: of each split.
+    warm
+        By design and split: which lists belong to users with a training rating.
+    metric
+        What is averaged.
+    """
+    rows = []
+    for design, parts in scores.items():
+        masks = warm[design]
+        everyone = sum(_users(part, np.ones_like(mask)) for part, mask in _pairs(parts, masks))
+        cold = sum(_users(part, ~mask) for part, mask in _pairs(parts, masks))
+        means = [
+            _means([of_lists(part, keep) for part, keep in _pairs(parts, keeps)], metric)
+            for keeps in (masks, [~mask for mask in masks])
+        ]
+        for system in parts[0].systems:
+            of_system = [one.get(system) for one in means]
+            rows.append((design, system, everyone, cold, cold / max(everyone, 1), *of_system))
+    schema = {
+        "design": pl.String,
+        "system": pl.String,
+        "users": pl.Int64,
+        "cold": pl.Int64,
+        "share": pl.Float64,
+        "on_warm": pl.Float64,
+        "on_cold": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _pairs(parts: Sequence[Scores], masks: Sequence[Mask]) -> list[tuple[Scores, Mask]]:
+    return list(zip(parts, masks, strict=True))
+
+
+def _users(part: Scores, keep: Mask) -> int:
+    """Count the users whom a mean is taken over, among some lists."""
+    tested = part.lists["test"].to_numpy() > 0
+    return int(np.unique(part.lists["user"].to_numpy()[tested & keep]).size)
+
+
+def _means(parts: Sequence[Scores], metric: str) -> dict[str, float]:
+    """Return the mean over splits of each system's mean; nothing where no split has such users."""
+    each = [part.mean(metric) for part in parts if part.lists.height]
+    values = {system: [one[system] for one in each] for system in parts[0].systems} if each else {}
+    return {
+        system: float(np.mean(of_system))
+        for system, of_system in values.items()
+        if not np.isnan(of_system).any()
+    }

@@ -1,0 +1,357 @@
+"""`Core`: the systems under every design and split; all that an audit's sentences rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import polars as pl
+
+from unskew.arrays import Mask
+from unskew.auditing import cold_users
+from unskew.auditing.analyses import Attempts
+from unskew.auditing.core_tasks import (
+    CoreJob,
+    CoreTask,
+    MemoryStore,
+    Place,
+    perform,
+    run_of,
+    true_scores_of,
+)
+from unskew.auditing.design_checks import LeftOut, left_out_designs
+from unskew.auditing.designs import AuditDesign
+from unskew.auditing.request import Progress
+from unskew.auditing.truth_sources import Source
+from unskew.data.ratings import Ratings
+from unskew.data.relevance import Relevance
+from unskew.data.stored import data_key
+from unskew.engine.execute import execute
+from unskew.engine.files import temporary_folder
+from unskew.engine.store import Store
+from unskew.errors import DataError, SettingError, UnskewError
+from unskew.evaluation.scores import Scores
+from unskew.experiment.collection import Stored, scores_of
+from unskew.experiment.plan import Plan
+from unskew.metrics.names import parse
+from unskew.runs import Run
+from unskew.splits.split import Split
+
+USUAL_CUTOFF = 10
+"""Where lists are looked at by what has no cutoff."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SplitLists:
+    """One split of the common design, and the lists of every system on it."""
+
+    split: Split
+    runs: Mapping[str, Run]
+    """By system: its best items among all that are no training items of the user."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Core:
+    """The systems under every design and split. Made by `run_core`."""
+
+    metric: str
+    """The metric that orders the systems."""
+    k: int
+    """Its cutoff, 10 if it has none."""
+    relevance: Relevance
+    systems: tuple[str, ...]
+    designs: Mapping[str, str]
+    """By name: what is done. Those that count, the common one first."""
+    scores: Mapping[str, tuple[Scores, ...]]
+    """By design: of each split."""
+    warm: Mapping[str, tuple[Mask, ...]]
+    """By design and split: which lists belong to users with a training rating."""
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    """Designs that were run and do not count."""
+    lists: tuple[SplitLists, ...] = ()
+    """A split of the common design each."""
+    implicit: bool = False
+    """Whether no rating is a dislike."""
+    true: Mapping[str, tuple[Scores, ...]] = field(default_factory=dict)
+    """By design and split: what the truth says, where it is known."""
+    seeds: tuple[int, ...] = ()
+    """Of each split of the common design."""
+
+    @property
+    def common(self) -> str:
+        """The design that most evaluations take: the first one."""
+        return next(iter(self.designs))
+
+    @property
+    def has_cold(self) -> bool:
+        """Whether some list belongs to a user without a training rating."""
+        return any(not mask.all() for masks in self.warm.values() for mask in masks)
+
+    @cached_property
+    def warm_scores(self) -> dict[str, tuple[Scores, ...]]:
+        """By design: the scores of each split without cold users. What systems are compared by."""
+        return {
+            design: tuple(
+                cold_users.of_lists(part, mask)
+                for part, mask in zip(parts, self.warm[design], strict=True)
+            )
+            for design, parts in self.scores.items()
+        }
+
+    def cold_table(self) -> pl.DataFrame:
+        """Return a row per design and system: its mean on warm and on cold users.
+
+        Columns: `users` and those that are `cold` (both summed over splits), the `share` of the
+        cold ones, and the mean of the metric `on_warm` and `on_cold` users, null without any.
+        """
+        return cold_users.cold_table(self.scores, self.warm, self.metric)
+
+
+def run_core(
+    ratings: Ratings,
+    plan: Plan,
+    designs: Sequence[AuditDesign],
+    *,
+    metric: str | None = None,
+    metrics: Sequence[str] | None = None,
+    tune: bool | Collection[str] = False,  # noqa: ARG001 - not yet
+    store: Store | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+    attempts: Attempts | None = None,
+    truth: Source | None = None,
+) -> Core:
+    """Train every system once per split, and judge it under every design.
+
+    Parameters
+    ----------
+    ratings
+        What is split.
+    plan
+        Systems, relevance, metrics and the seed; its splits and targets are not looked at.
+    designs
+        The designs, the common one first.
+    metric
+        What orders the systems: the plan's first metric unless given.
+    metrics
+        Compute these instead of the plan's.
+    tune
+        Whether systems are tuned on the training part of each split, or which of them.
+    store
+        Keeps what is finished; without one, nothing is written.
+    workers
+        Processes side by side; never changes a number.
+    progress
+        Called with the stage, how much is done, and of how much.
+    attempts
+        Takes the designs that these data do not allow; without it they raise an error.
+    truth
+        Where it is known: every model is judged by it too.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.auditing.core import run_core
+    >>> from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
+    >>> shop = us.world("shop", users=60, items=40, seed=3)
+    >>> plan = plan_of_level(LEVELS["quick"], us.Relevance(liked=4), ["random", "popularity"])
+    >>> designs = designs_of_level(LEVELS["quick"], ["all-items", "1r"])
+    >>> core = run_core(shop.ratings, plan, designs, metric="P@10")
+    >>> list(core.designs), len(core.scores["all-items"]), len(core.lists)
+    (['all-items', '1r'], 3, 3)
+    """
+    if not designs:
+        raise SettingError("name at least one design")
+    plan = plan if metrics is None else replace(plan, metrics=tuple(metrics))
+    order = str(plan.metrics[0]) if metric is None else metric
+    if order not in plan.metrics:
+        plan = replace(plan, metrics=(order, *plan.metrics))
+    with ExitStack() as stack:
+        scratch: Store | MemoryStore = MemoryStore()
+        if workers > 1:
+            scratch = Store.open(stack.enter_context(temporary_folder()))
+        job = CoreJob(
+            ratings=ratings,
+            data="" if store is None else data_key(ratings),
+            plan=plan,
+            designs=tuple(designs),
+            listed=designs[0].split_key,
+            truth=truth,
+            store=scratch if store is None else store,
+            scratch=scratch,
+        )
+        run = _CoreRun(job, workers, progress or (lambda _stage, _done, _total: None))
+        return run.carry_out(order, attempts)
+
+
+@dataclass(frozen=True, eq=False)
+class _CoreRun:
+    """A core while it runs."""
+
+    job: CoreJob
+    workers: int
+    progress: Progress
+
+    def carry_out(self, metric: str, attempts: Attempts | None) -> Core:
+        """Lay the lists, train and judge, put the results together."""
+        places = self._places(attempts)
+        job = self._possible(places, attempts)
+        places = {key: several for key, several in places.items() if _looked_at(job, key)}
+        tasks = [
+            CoreTask(job, place, system)
+            for several in places.values()
+            for place in several
+            for system in job.plan.systems
+        ]
+        self._do(tasks, "designs")
+        scores = {
+            one.name: tuple(self._scores(job, place, one) for place in places[one.split_key])
+            for one in job.designs
+        }
+        k = parse(metric).cutoff or USUAL_CUTOFF
+        left = left_out_designs(scores, metric, k)
+        counted = [one for one in job.designs if one.name not in left]
+        rule = job.plan.relevance
+        listed = places[job.listed]
+        return Core(
+            metric=metric,
+            k=k,
+            relevance=rule,
+            systems=tuple(job.plan.systems),
+            designs={one.name: one.about for one in counted},
+            scores={one.name: scores[one.name] for one in counted},
+            warm={
+                one.name: tuple(cold_users.warm_lists(part) for part in scores[one.name])
+                for one in counted
+            },
+            left_out=left,
+            lists=tuple(self._lists(job, place) for place in listed),
+            implicit=bool(rule.is_liked(job.ratings.value).all()),
+            true=self._true(job, counted, places),
+            seeds=tuple(job.plan_at(place).seed for place in listed),
+        )
+
+    def _places(self, attempts: Attempts | None) -> dict[str, list[Place]]:
+        """Return the splits of every way to split."""
+        job = self.job
+        places: dict[str, list[Place]] = {}
+        for design in job.designs:
+            key = design.split_key
+            if key in places:
+                continue
+            try:
+                if design.split.name == "temporal" and job.ratings.time is None:
+                    raise SettingError("needs time stamps")
+                folds = design.split.count(job.ratings, job.plan.seed)
+            except UnskewError as problem:
+                self._give_up(design.name, str(problem), attempts)
+                folds = 0
+            places[key] = [
+                Place(key, repeat, fold)
+                for repeat in range(design.repeats)
+                for fold in range(folds)
+            ]
+        return places
+
+    def _possible(
+        self, places: Mapping[str, Sequence[Place]], attempts: Attempts | None
+    ) -> CoreJob:
+        """Lay the lists of all designs; leave out designs that some split does not allow."""
+        job = self.job
+        problems = {one.name: "" for one in job.designs if not places[one.split_key]}
+        tasks = [CoreTask(job, place, None) for several in places.values() for place in several]
+        for why in self._do(tasks, "splits"):
+            problems |= {name: text for name, text in why.items() if name not in problems}
+        for name, text in problems.items():
+            if text:
+                self._give_up(name, text, attempts)
+        return replace(job, designs=tuple(d for d in job.designs if d.name not in problems))
+
+    def _give_up(self, design: str, why: str, attempts: Attempts | None) -> None:
+        """Note that a design is not possible; raise an error where it is the common one."""
+        if attempts is None or design == self.job.designs[0].name:
+            raise DataError(f"design {design}: {why}")
+        attempts.failures[f"design {design}"] = why
+
+    def _do(self, tasks: Sequence[CoreTask], stage: str) -> list[dict[str, str]]:
+        """Do the tasks that have something to do; return what each one gave."""
+        todo = [task for task in tasks if task.todo()]
+        done = len(tasks) - len(todo)
+        self.progress(stage, done, len(tasks))
+        results = []
+        with closing(execute(perform, todo, self.workers)) as outcomes:
+            for outcome in outcomes:
+                if outcome.failure is not None:
+                    raise _failed(outcome.task, outcome.failure)
+                results.append(outcome.result)
+                done += 1
+                self.progress(stage, done, len(tasks))
+        return results
+
+    def _scores(self, job: CoreJob, place: Place, design: AuditDesign) -> Scores:
+        """Return the scores of one design on one split."""
+        plan, what = job.plan_at(place), f"design {design.name}"
+
+        lists = _stored(job, place, None, what)
+        content = {
+            "plan": plan.describe(),
+            "data": job.data,
+            "fold": place.fold,
+            "repeat": place.repeat,
+            "view": design.view.describe(),
+            "lists": lists[1]["facts"],
+            "systems": list(plan.systems),
+            "versions": lists[1]["versions"],
+        }
+        systems = {name: _stored(job, place, name, what) for name in plan.systems}
+        return scores_of(plan, design.view, job.ratings, lists, systems, content)
+
+    def _lists(self, job: CoreJob, place: Place) -> SplitLists:
+        """Return the lists of every system on a split."""
+        lists = job.every_item(place)
+        runs = {
+            name: run_of(_stored(job, place, name, "run")[0], lists) for name in job.plan.systems
+        }
+        return SplitLists(split=job.split_at(place).split, runs=runs)
+
+    def _true(
+        self,
+        job: CoreJob,
+        designs: Sequence[AuditDesign],
+        places: Mapping[str, Sequence[Place]],
+    ) -> dict[str, tuple[Scores, ...]]:
+        """Return what the truth says of the models of every design, where it is known."""
+        if job.truth is None:
+            return {}
+        by_split = {
+            key: tuple(
+                true_scores_of(
+                    {name: _stored(job, place, name, "truth")[0] for name in job.plan.systems},
+                    job.plan_at(place),
+                    job.ratings,
+                )
+                for place in several
+            )
+            for key, several in places.items()
+        }
+        return {one.name: by_split[one.split_key] for one in designs}
+
+
+def _stored(job: CoreJob, place: Place, system: str | None, what: str) -> Stored:
+    """Return a result: of a design, the lists, or what the truth says."""
+    return job.where(system).get(CoreTask(job, place, system).keys[what])
+
+
+def _looked_at(job: CoreJob, key: str) -> bool:
+    return any(one.split_key == key for one in job.designs)
+
+
+def _failed(task: CoreTask, failure: str) -> DataError:
+    seed = task.job.plan_at(task.place).seed
+    if "\n" not in failure.strip():  # an error on purpose, not one of code
+        return DataError(f"{task.label} failed, with seed {seed}: {failure}")
+    return DataError(
+        f"{task.label} failed, with seed {seed}; what was finished is kept.\n{failure}"
+    )

@@ -1,0 +1,338 @@
+"""The tasks of an audit's core: one system on one split, trained once for all that looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.arrays import frozen
+from unskew.auditing import truth_sources
+from unskew.auditing.cold_users import with_fallback
+from unskew.auditing.designs import AuditDesign
+from unskew.data.ratings import Ratings
+from unskew.engine.rng import generator, key_of
+from unskew.engine.store import Store, digest_of
+from unskew.engine.threads import one_blas_thread
+from unskew.engine.versions import versions
+from unskew.errors import SettingError, UnskewError, quietly
+from unskew.evaluation.scores import Scores, system_of
+from unskew.experiment.collection import Stored
+from unskew.experiment.plan import STAGES, Plan
+from unskew.experiment.task import is_storable, lists_result, system_result, wanted_metrics
+from unskew.judging.rank import rank, tile_users
+from unskew.recommend.model import Algorithm, ByTable, Model
+from unskew.runs import Run
+from unskew.splits.split import Split
+from unskew.targets.designs import AllItems
+from unskew.targets.lists import TargetLists
+
+DEPTH = 100
+"""How deep the lists are that estimates, strata and robustness look at."""
+SEEDS = 1 << 31
+"""Seeds of repeats are below this."""
+CELLS = 1 << 22
+"""A model with at most so many scores (32 MiB) scores once for all designs."""
+ROWS = 1 << 22
+"""Splits are kept from task to task while they have at most so many ratings together."""
+
+
+def seed_of(seed: int, repeat: int) -> int:
+    """Return the seed of a repeat: that of the audit for the first one."""
+    return seed if repeat == 0 else key_of(seed, "audit/repeat", repeat) % SEEDS
+
+
+@dataclass(frozen=True)
+class Place:
+    """One split of an audit."""
+
+    splitter: str
+    """The key of its way to split."""
+    repeat: int
+    fold: int
+
+
+@dataclass
+class MemoryStore:
+    """Results of a run that keeps nothing: the part of `Store` that tasks need."""
+
+    results: dict[str, Stored] = field(default_factory=dict)
+
+    def put(self, key: str, table: pl.DataFrame, card: Mapping[str, Any]) -> None:
+        """Keep a result."""
+        self.results[key] = table, dict(card)
+
+    def get(self, key: str) -> Stored:
+        """Return a result."""
+        return self.results[key]
+
+    def has(self, key: str) -> bool:
+        """Tell whether a result is there."""
+        return key in self.results
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedSplit:
+    """A split, and the target lists that were laid over it so far."""
+
+    split: Split
+    lists: dict[str, TargetLists] = field(default_factory=dict)
+    """By design."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CoreJob:
+    """What all tasks share."""
+
+    ratings: Ratings
+    data: str
+    """The key of the ratings."""
+    plan: Plan
+    """Systems, metrics, relevance, ties; its seed is that of the first repeat."""
+    designs: tuple[AuditDesign, ...]
+    listed: str
+    """The key of the way to split whose lists are kept: that of the common design."""
+    truth: truth_sources.Source | None
+    store: Store | MemoryStore
+    scratch: Store | MemoryStore
+    """Where results go that must not be kept."""
+    placed: dict[Place, PlacedSplit] = field(default_factory=dict, repr=False)
+    """Splits that this process holds."""
+    plans: dict[Place, Plan] = field(default_factory=dict, repr=False)
+    """Plans of single splits, made at their first use."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "placed": {}, "plans": {}}
+
+    def plan_at(self, place: Place) -> Plan:
+        """Return the plan of a split."""
+        if place not in self.plans:
+            plan, design = self.plan, next(self.designs_at(place))
+            seed = seed_of(plan.seed, place.repeat)
+            self.plans[place] = replace(plan, split=design.split, seed=seed)
+        return self.plans[place]
+
+    def designs_at(self, place: Place) -> Iterator[AuditDesign]:
+        """Return the designs that judge on a split."""
+        return (one for one in self.designs if one.split_key == place.splitter)
+
+    def split_at(self, place: Place) -> PlacedSplit:
+        """Return a split, made at its first use; few are held at a time."""
+        if place not in self.placed:
+            plan = self.plan_at(place)
+            splits = plan.splits[0].each(self.ratings, plan.seed)
+            split = next((one for number, one in enumerate(splits) if number == place.fold), None)
+            if split is None:
+                raise SettingError(f"{plan.splits[0]!r} makes no split number {place.fold + 1}")
+            while self.placed and (len(self.placed) + 1) * len(self.ratings) > ROWS:
+                self.placed.pop(next(iter(self.placed)))
+            self.placed[place] = PlacedSplit(split)
+        return self.placed[place]
+
+    def lists_at(self, place: Place, design: AuditDesign) -> TargetLists:
+        """Return what systems rank under a design."""
+        placed = self.split_at(place)
+        if design.name not in placed.lists:
+            seed = seed_of(self.plan.seed, place.repeat)
+            judged = design.view.apply(placed.split, seed)
+            lists = design.view.targets.lists(judged, self.plan.relevance, seed=seed)
+            placed.lists[design.name] = lists
+        return placed.lists[design.name]
+
+    def every_item(self, place: Place) -> TargetLists:
+        """Return the lists of all items that are no training items of their user."""
+        for design in self.designs_at(place):
+            if design.view.intervention is None and design.view.targets == AllItems():
+                return self.lists_at(place, design)
+        split, seed = self.split_at(place).split, seed_of(self.plan.seed, place.repeat)
+        return AllItems().lists(split, self.plan.relevance, seed=seed)
+
+    def where(self, system: str | None) -> Store | MemoryStore:
+        """Return where the results of a system are."""
+        return self.store if is_storable(self.plan, system) else self.scratch
+
+
+@dataclass(frozen=True, eq=False)
+class CoreTask:
+    """One system on one split; without a system, the lists and what chance scores on them."""
+
+    job: CoreJob
+    place: Place
+    system: str | None
+
+    @property
+    def label(self) -> str:
+        """What it is, in words."""
+        design = next(self.job.designs_at(self.place))
+        number = self.place.repeat + self.place.fold + 1
+        return f"{self.system or 'lists'} on {design.split.title}, split {number}"
+
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        """Return the keys of all results: by design, and `run` and `truth`."""
+        job, place = self.job, self.place
+        plan = job.plan_at(place)
+        shared: dict[str, Any] = {
+            "stages": STAGES,
+            "data": job.data,
+            "split": plan.splits[0].describe(),
+            "fold": place.fold,
+            "seed": plan.seed,
+            "versions": versions(),
+        }
+        judged = {
+            "relevance": plan.relevance.describe(),
+            "metrics": {str(name): str(name) for name in plan.metrics},
+            "users": plan.users,
+        }
+        if self.system is None:
+            shared |= {"what": "core lists", "draws": plan.draws}
+        else:
+            one = plan.systems[self.system]
+            shared |= {"what": "core", "system": one.describe(), "ties": plan.ties}
+        keys = {
+            f"design {one.name}": digest_of({**shared, **judged, "view": one.view.describe()})
+            for one in job.designs_at(place)
+        }
+        if self.system is not None and place.splitter == job.listed:
+            keys["run"] = digest_of({**shared, "of": "run", "depth": DEPTH})
+        if self.system is not None and job.truth is not None:
+            of = {"name": job.truth.name, "data": _known(job.truth)}
+            keys["truth"] = digest_of({**shared, **judged, "of": of})
+        return keys
+
+    def todo(self) -> dict[str, str]:
+        """Return the keys of what is not there yet."""
+        store = self.job.where(self.system)
+        return {what: key for what, key in self.keys.items() if not store.has(key)}
+
+
+def perform(task: CoreTask) -> dict[str, str]:
+    """Do a task; return why designs are not possible on this split."""
+    with quietly():
+        return _lay(task) if task.system is None else _judge(task, task.system)
+
+
+def _lay(task: CoreTask) -> dict[str, str]:
+    """Lay the lists of every design, and work out what chance scores."""
+    job, place, problems = task.job, task.place, {}
+    plan, todo = job.plan_at(place), task.todo()
+    for design in job.designs_at(place):
+        key = todo.get(f"design {design.name}")
+        if key is None:
+            continue
+        try:
+            lists = job.lists_at(place, design)
+            table, card = lists_result(plan, lists, wanted_metrics(plan, design.view))
+        except UnskewError as problem:
+            problems[design.name] = str(problem)
+            continue
+        card |= {"label": task.label, "versions": versions()}
+        job.where(None).put(key, table, card)
+    return problems
+
+
+def _judge(task: CoreTask, label: str) -> dict[str, str]:
+    """Train a system, and judge it under every design."""
+    job, place, todo = task.job, task.place, task.todo()
+    store, plan = job.where(label), job.plan_at(place)
+    train = job.split_at(place).split.train
+    model = trained(plan, place.fold, plan.systems[label], train)
+    card = {"label": task.label, "system": label, "versions": versions()}
+    for design in job.designs_at(place):
+        key = todo.get(f"design {design.name}")
+        if key is not None:
+            wanted = wanted_metrics(plan, design.view)
+            lists = job.lists_at(place, design)
+            table, about = system_result(plan, lists, wanted, model, (plan.users,))
+            store.put(key, table, {**card, **about})
+    if "run" in todo:
+        store.put(todo["run"], _run_table(plan, job.every_item(place), model), card)
+    if "truth" in todo and job.truth is not None:
+        scores = job.truth.judge({label: model}, train, plan)
+        store.put(todo["truth"], _truth_table(scores, label), card)
+    return {}
+
+
+def trained(plan: Plan, fold: int, system: Algorithm, train: Ratings) -> Model:
+    """Train a system on a split, with the stream of chance that a plan gives it."""
+    split_key = digest_of({"split": plan.splits[0].draw_key})
+    rng = generator(plan.seed, "fit", split_key, fold, digest_of(system.draw_key))
+    return _scored_once(with_fallback(system.fit(train, rng), train), train)
+
+
+def _scored_once(model: Model, train: Ratings) -> Model:
+    """Return the scores of all users and items where they are few, else the model itself."""
+    users, items = len(train.users), len(train.items)
+    if users * items > CELLS:
+        return model
+    step = tile_users(items)  # products of other shapes have other bits
+    tiles: list[NDArray[Any]] = []
+    with one_blas_thread():
+        for low in range(0, users, step):
+            rows = np.arange(low, min(low + step, users), dtype=np.int32)
+            tile: NDArray[Any] = np.asarray(model.score(rows))
+            if tile.shape != (rows.size, items):
+                return model  # whoever ranks says what is wrong
+            tiles.append(tile)
+    table: NDArray[Any] = np.concatenate(tiles)
+    return ByTable(table)
+
+
+def _run_table(plan: Plan, lists: TargetLists, model: Model) -> pl.DataFrame:
+    run = rank(model, lists, DEPTH, ties=plan.ties, seed=plan.seed)
+    owner = np.repeat(np.arange(len(lists), dtype=np.int32), run.depth)
+    return pl.DataFrame({"list": owner, "item": run.item, "score": run.score})
+
+
+def run_of(table: pl.DataFrame, lists: TargetLists) -> Run:
+    """Return the best items of every user, as they were stored."""
+    held = np.bincount(table["list"].to_numpy(), minlength=len(lists))
+    return Run(
+        lists.ids,
+        lists.tests.items,
+        frozen(np.append(0, np.cumsum(held))),
+        frozen(table["item"].to_numpy()),
+        frozen(table["score"].to_numpy()),
+    )
+
+
+def _known(truth: truth_sources.Source) -> Any:
+    """Return what tells one truth from another."""
+    if isinstance(truth, truth_sources.Sampled):
+        return truth.random.fingerprint
+    return truth.world.describe()
+
+
+def _truth_table(scores: Scores, label: str) -> pl.DataFrame:
+    own = scores.systems[label]
+    columns = {f"of {name}": column for name, column in zip(scores.labels, own.values, strict=True)}
+    columns |= {f"of {scores.labels[row]}/den": den for row, den in own.den.items()}
+    lists = scores.lists.rename(lambda name: f"list {name}")
+    return lists.with_columns(depth=own.depth, **columns)
+
+
+def true_scores_of(tables: Mapping[str, pl.DataFrame], plan: Plan, train: Ratings) -> Scores:
+    """Return what the truth says of every system on a split, as it was stored."""
+    labels = tuple(str(name) for name in plan.metrics)
+    first = next(iter(tables.values()))
+    lists = first.select(pl.col("^list .*$")).rename(lambda name: name.removeprefix("list "))
+    systems = {}
+    for name, table in tables.items():
+        own = table.select(pl.exclude("^list .*$")).rename(lambda one: one.removeprefix("of "))
+        systems[name] = system_of(own, labels, {})
+    return Scores(
+        labels,
+        systems,
+        train.users,
+        lists,
+        plan.users,
+        plan.undefined,
+        labels,
+        relevance=str(plan.relevance),
+    )
