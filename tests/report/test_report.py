@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,7 @@ from markdown_it import MarkdownIt
 import unskew as us
 from unskew.auditing.run import audit
 from unskew.report.charts import Figure
-from unskew.report.document import Code, Document, Picture, Section, Words
+from unskew.report.document import Code, Document, Link, Picture, Section, Words
 from unskew.report.page import as_html
 from unskew.report.tables import Table
 from unskew.report.text import escape_latex, escape_markdown, finite
@@ -101,6 +102,36 @@ def test_markdown_shows_text_as_it_is():
     assert len({len(re.split(r"(?<!\\)\|", line)) for line in table}) == 1
     assert "*Figure: " in text
     assert "(pictures/one-1.svg)" in document("x").to_markdown("pictures")
+
+
+def linked():
+    """Return a document whose words and cells point to the rows of a table."""
+    rows = [["first", 1.0], ["second", 2.0]]
+    target = replace(Table.of_rows(["kind", "rate"], rows), anchors=("rate-a", "rate-b"))
+    source = replace(Table.of_rows(["kind"], [["b"]]), links={(0, 0): "rate-b"})
+    words = Words("A sentence.", link=Link("more <of> it", "rate-a"))
+    sections = (
+        Section("top", "The top", "What it shows.", (source,)),
+        Section("rates", "How often, and <why>?", "What it shows.", (target,)),
+    )
+    return Document("Linked", (words,), sections, values={"answers": [1]})
+
+
+def test_links_lead_to_rows_of_the_same_file():
+    page = as_html(linked()).decode()
+    body = page[page.rindex("<body>") :]
+    assert (
+        '<p class="plain">A sentence. <a class="aside" href="#rate-a">more &lt;of&gt; it</a>'
+        in body
+    )
+    assert '<a href="#rate-b">b</a>' in body
+    ids = re.findall(r' id="([^"]+)"', body)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]+)"', body)) <= set(ids)
+    text = linked().to_markdown()
+    assert "A sentence. [more \\<of\\> it](#how-often-and-why)" in text
+    assert json.loads(linked().to_json())["answers"] == [1]
+    assert json.loads(linked().to_json())["answer"] == ["A sentence."]
 
 
 MARKS = [

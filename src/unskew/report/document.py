@@ -13,6 +13,15 @@ from unskew.report.text import as_json, one_line
 
 
 @dataclass(frozen=True)
+class Link:
+    """A place in the same document: a section, or a row of a table that has an anchor."""
+
+    text: str
+    target: str
+    """The key of a section or an anchor."""
+
+
+@dataclass(frozen=True)
 class Words:
     """A paragraph."""
 
@@ -23,6 +32,8 @@ class Words:
     """What it is about, in a word or two."""
     points: tuple[str, ...] = ()
     """What follows, one by one."""
+    link: Link | None = None
+    """Where more stands about it: small, after the text; no part of the text itself."""
 
     def __str__(self) -> str:
         """Return it as one line of plain text."""
@@ -73,6 +84,8 @@ class Document:
     card: Mapping[str, Any] = field(default_factory=dict)
     systems: tuple[str, ...] = ()
     """The systems it speaks of: readers can hide some."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What only programs read: it stands in JSON beside the sections."""
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         """Yield every figure under a name that can be a file's."""
@@ -91,8 +104,9 @@ class Document:
             they are named only.
         """
         lines = [f"# {one_line(self.title)}", ""]
+        places = self._headings()
         for words in self.lead:
-            lines += [*_as_markdown(words), ""]
+            lines += [*_as_markdown(words, places), ""]
         for section in self.sections:
             lines += [f"## {one_line(section.title)}", "", one_line(section.shows), ""]
             drawn = 0
@@ -104,9 +118,19 @@ class Document:
                     lines += [f"*Figure: {title}*" if folder is None else f"![{title}]({place})"]
                     lines += ["", one_line(block.note)] if block.note else []
                 else:
-                    lines += _as_markdown(block)
+                    lines += _as_markdown(block, places)
                 lines.append("")
         return "\n".join(lines).rstrip() + "\n"
+
+    def _headings(self) -> dict[str, str]:
+        """Return by anchor the heading, as Markdown names it, below which it stands."""
+        places: dict[str, str] = {}
+        for section in self.sections:
+            heading = re.sub(r"[^\w -]", "", section.title.lower()).replace(" ", "-")
+            tables = [block for block in section.blocks if isinstance(block, Table)]
+            anchors = (anchor for table in tables for anchor in table.anchors)
+            places |= dict.fromkeys((section.key, *anchors), heading)
+        return places
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the figures as plain values, for JSON."""
@@ -122,6 +146,7 @@ class Document:
                 for section in self.sections
             },
             "systems": list(self.systems),
+            **self.values,
             "card": dict(self.card),
         }
 
@@ -130,11 +155,15 @@ class Document:
         return as_json(self.to_dict(), indent=1)
 
 
-def _as_markdown(block: Block) -> list[str]:
+def _as_markdown(block: Block, places: Mapping[str, str]) -> list[str]:
     if isinstance(block, Words):
         head = f"**{one_line(block.head)}** " if block.head else ""
         points = [f"- {one_line(point)}" for point in block.points]
-        return [f"{head}{one_line(block.text)}".strip(), *([""] if points else []), *points]
+        link = ""
+        if block.link is not None and block.link.target in places:
+            link = f" [{one_line(block.link.text)}](#{places[block.link.target]})"
+        text = f"{head}{one_line(block.text)}{link}".strip()
+        return [text, *([""] if points else []), *points]
     if isinstance(block, Table):
         return [block.to_markdown()]
     if isinstance(block, Code):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
@@ -117,13 +117,14 @@ def _block(block: Block, key: str, specs: dict[str, Mapping[str, Any]]) -> str:
 
 def _words(words: Words) -> str:
     head = f"<strong>{escape(words.head)}</strong> " if words.head else ""
+    text = f"{head}{escape(words.text)}"
+    if words.link is not None:
+        target, label = escape(words.link.target), escape(words.link.text)
+        text += f' <a class="aside" href="#{target}">{label}</a>'
     if not words.points:
-        return f'<p class="{escape(words.tone)}">{head}{escape(words.text)}</p>'
+        return f'<p class="{escape(words.tone)}">{text}</p>'
     points = "".join(f"<li>{escape(point)}</li>" for point in words.points)
-    return (
-        f'<div class="{escape(words.tone)} points"><p>{head}{escape(words.text)}</p>'
-        f"<ul>{points}</ul></div>"
-    )
+    return f'<div class="{escape(words.tone)} points"><p>{text}</p><ul>{points}</ul></div>'
 
 
 def _picture(block: Picture, key: str, specs: dict[str, Mapping[str, Any]]) -> str:
@@ -143,10 +144,7 @@ def _grid(block: Table, key: str) -> str:
         f'<button type="button">{escape(name)}</button></th>'
         for name, number in zip(block.frame.columns, numeric, strict=True)
     )
-    rows = "".join(
-        "<tr>" + "".join(map(_cell, row, numeric, [block.digits] * len(row))) + "</tr>"
-        for row in block.frame.iter_rows()
-    )
+    rows = "".join(_row(block, at, row, numeric) for at, row in enumerate(block.frame.iter_rows()))
     return (
         f'<figure class="table"><figcaption id="{escape(key)}-caption">{escape(block.title)} '
         f'<span class="export"><button type="button" data-export="csv">CSV</button>'
@@ -157,11 +155,23 @@ def _grid(block: Table, key: str) -> str:
     )
 
 
-def _cell(value: object, number: bool, digits: int) -> str:
+def _row(block: Table, at: int, row: Sequence[object], numeric: Sequence[bool]) -> str:
+    anchor = f' id="{escape(block.anchors[at])}"' if block.anchors else ""
+    cells = "".join(
+        _cell(value, number, block.digits, block.links.get((at, place)))
+        for place, (value, number) in enumerate(zip(row, numeric, strict=True))
+    )
+    return f"<tr{anchor}>{cells}</tr>"
+
+
+def _cell(value: object, number: bool, digits: int, target: str | None) -> str:
     short = isinstance(value, str) and len(value) <= SHORT
     kind = ' class="number"' if number else ' class="short"' if short else ""
     raw = "" if value is None or value != value else str(value)
-    return f'<td{kind} data-value="{escape(raw)}">{escape(cell(value, digits))}</td>'
+    text = escape(cell(value, digits))
+    if target is not None:
+        text = f'<a href="#{escape(target)}">{text}</a>'
+    return f'<td{kind} data-value="{escape(raw)}">{text}</td>'
 
 
 def _note(note: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unskew.errors import UnskewError
@@ -46,6 +46,10 @@ class Table:
         The cells, as (row, column), that are set in bold.
     names
         The header, where it is not the names of the frame's columns.
+    anchors
+        A name for each row, where other parts of a page point to it.
+    links
+        By (row, column): the anchor that a cell of a page points to.
 
     Examples
     --------
@@ -64,6 +68,8 @@ class Table:
     left: Sequence[int] | None = None
     strong: frozenset[tuple[int, int]] = frozenset()
     names: tuple[str, ...] | None = None
+    anchors: tuple[str, ...] = ()
+    links: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     @classmethod
     def of_rows(
