@@ -154,6 +154,7 @@ def calls():
         "splits.diagnose_split": {"split": split},
         "unbiased.bounds": {**listed, "metrics": ["P@5"]},
         "auditing.published_designs": {},
+        "stats.contrasts": {"scores": {"d": [scores]}, "metric": "P@5"},
         "stats.correct": {"p": [0.1, 0.2]},
         "compare": {"scores": scores, "permutations": 10, "resamples": 5},
         "unbiased.correct_sampled": {"lists": one, "models": models, "bootstrap": 3},

@@ -3,6 +3,9 @@ from .corrections import correct as correct
 from .correlation import kendall as kendall
 from .correlation import rbo as rbo
 from .correlation import tau_ap as tau_ap
+from .design_contrasts import Contrast as Contrast
+from .design_contrasts import Contrasts as Contrasts
+from .design_contrasts import contrasts as contrasts
 from .discrimination import discriminative_power as discriminative_power
 from .incompleteness import robustness as robustness
 from .incompleteness import user_robustness as user_robustness

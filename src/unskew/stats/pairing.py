@@ -282,7 +282,7 @@ def _contributions(
         values[missing] = 0.0
     else:
         missing[:] = False
-    weight = _weights(part, keep, ~missing)
+    weight = list_weights(part, keep, ~missing)
     owner = users.codes(part.user_ids.values)[part.lists["user"].to_numpy()[keep]]
     total = np.zeros((len(users), len(systems)))
     for column in range(len(systems)):
@@ -292,7 +292,7 @@ def _contributions(
     return total * len(users), without & known
 
 
-def _weights(part: Scores, keep: Mask, defined: Mask) -> F64:
+def list_weights(part: Scores, keep: Mask, defined: Mask) -> F64:
     """Return the weight of each kept list in the reported mean; they add up to 1."""
     count: F64 = defined.astype(np.float64)
     if part.over == "lists":
