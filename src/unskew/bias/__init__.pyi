@@ -5,3 +5,5 @@ from .pairs import item_pairs as item_pairs
 from .pairs import pairs_of_systems as pairs_of_systems
 from .popularity import ItemCounts as ItemCounts
 from .popularity import count_items as count_items
+from .rungs import ladder_part as ladder_part
+from .steps import ladder as ladder

@@ -212,3 +212,30 @@ def margins(parts: Sequence[tuple[str, float, float]], notes: Sequence[str]) -> 
     )
     drawn = [f"the first {BARS} of {len(parts):,} pairs"] if len(parts) > BARS else []
     return as_figure(chart, "What margins are made of", [*notes, *drawn], rows)
+
+
+def staircases(
+    systems: Sequence[str], rungs: Sequence[str], scores: F64, k: int, notes: Sequence[str]
+) -> Figure:
+    """Draw the rungs of each system; `scores` has a row per rung."""
+    import altair as alt
+
+    best = np.argsort(-scores[-1], kind="stable")[:BARS].tolist()
+    rows = [
+        {"system": systems[number], "rung": rung, "score": float(scores[place, number])}
+        for number in best
+        for place, rung in enumerate(rungs)
+    ]
+    panel = (
+        _rows()
+        .mark_bar(color=BLUE)
+        .encode(
+            x=alt.X("rung:N", title=None, sort=list(rungs)).axis(labelAngle=-40),
+            y=alt.Y("score:Q", title=f"P@{k}"),
+        )
+        .properties(width=alt.Step(26), height=140)
+    )
+    order = [systems[number] for number in best]
+    chart = panel.facet(facet=alt.Facet("system:N", title=None, sort=order), columns=4)
+    drawn = [f"the first {BARS} of {len(systems):,} systems"] if len(systems) > BARS else []
+    return as_figure(chart, "What scores are made of", [*notes, *drawn], rows)
