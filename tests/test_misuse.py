@@ -210,6 +210,13 @@ def calls():
             "strengths": [0.2],
         },
         "bias.optimal_rankings": of,
+        "experiment.tune_systems": {
+            "systems": {"svd": us.recommend.PureSVD(factors=2)},
+            "train": split.train,
+            "relevance": us.Relevance(liked=4),
+            "metric": "P@5",
+            "budget": 2,
+        },
         "experiment.outline": {"plan": plan, "ratings": ratings, "estimate": False},
         "stats.paired": {"scores": scores},
         "bias.pairs_of_systems": {**of, "a": runs["a"], "b": runs["b"]},

@@ -20,8 +20,8 @@ from unskew.splits.split import Splitter
 from unskew.splits.time import Temporal
 from unskew.targets.designs import AllItems, OneRelevant, Percentiles, TestItems, TestTargets
 
-FEW = ("random", "popularity", "average-rating", "user-knn", "puresvd", "wrmf")
-MORE = ("item-knn", "slim", "bprmf", "plsa")
+FEW = ("random", "popularity", "smoothed-average", "user-knn", "puresvd", "wrmf")
+MORE = ("item-knn", "ease", "slim", "bprmf", "plsa")
 METRICS = (
     "P@10",
     "anti-P@10",

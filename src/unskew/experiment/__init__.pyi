@@ -1,2 +1,4 @@
+from .halving import TunedSystem as TunedSystem
+from .halving import tune_systems as tune_systems
 from .plan import Custom as Custom
 from .plan_outline import outline as outline

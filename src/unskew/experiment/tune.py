@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +18,8 @@ from unskew.errors import DataError, SettingError
 from unskew.experiment.execution import RunProgress, run_plan
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
+from unskew.recommend.grids import check_grid, combinations
 from unskew.recommend.model import Algorithm
-from unskew.recommend.registry import settings_of
 from unskew.report.result import Result
 from unskew.splits.given import Given
 from unskew.splits.split import Splitter
@@ -154,17 +153,10 @@ def _combinations(
     algorithm: Algorithm, grid: Mapping[str, Sequence[Any]], trials: int | None, seed: int
 ) -> list[tuple[dict[str, Any], Algorithm]]:
     """Return the settings to try and the algorithms that they make."""
-    known = settings_of(type(algorithm))
-    for name, values in grid.items():
-        if name not in known:
-            raise SettingError(
-                f"{algorithm.name} has no setting {name!r}; it has: {', '.join(known)}"
-            )
-        if isinstance(values, str) or not len(values):
-            raise SettingError(f"grid: give a list of values for {name}, got {values!r}")
+    check_grid(algorithm, grid)
     if not grid:
         raise SettingError("grid: name at least one setting to search")
-    every = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    every = combinations(grid)
     if trials is not None:
         if trials < 1:
             raise SettingError(f"trials must be at least 1, got {trials}")

@@ -13,7 +13,7 @@ from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
 from unskew.recommend.factors import TARGETS
 from unskew.recommend.gram import ROWS
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.products import factor_model
 from unskew.recommend.sparse import Rows, rated_items, rated_users, user_rows
 from unskew.settings import choice, count, number
@@ -141,6 +141,14 @@ class PZT(Algorithm):
 
     name: ClassVar[str] = "pzt"
     draw_name: ClassVar[str] = "pzt"
+    tuning: ClassVar[Grid] = (
+        {"factors": 50, "regularisation": 10.0},
+        {"factors": 32, "regularisation": 50.0},
+        {"factors": 16, "regularisation": 20.0},
+        {"factors": 8, "regularisation": 20.0},
+        {"factors": 16, "regularisation": 100.0},
+        {"factors": 16, "regularisation": 5.0},
+    )
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         target = train.value if self.target == "rating" else np.ones(len(train))
@@ -203,6 +211,7 @@ class EALS(Algorithm):
 
     name: ClassVar[str] = "eals"
     draw_name: ClassVar[str] = "eals"
+    tuning: ClassVar[Grid] = {"factors": (8, 64), "regularisation": (0.01, 1.0, 10.0)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         weight = weights(self.name, train.value, self.alpha)

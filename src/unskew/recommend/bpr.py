@@ -9,7 +9,7 @@ import numpy as np
 
 from unskew.arrays import frozen
 from unskew.data.ratings import Ratings
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.sgd import learned, padded
 from unskew.recommend.sparse import rated_items, rated_users
 from unskew.settings import choice, count, flag, number
@@ -60,6 +60,14 @@ class BPRMF(Algorithm):
 
     name: ClassVar[str] = "bprmf"
     draw_name: ClassVar[str] = "bprmf"
+    tuning: ClassVar[Grid] = (
+        {"factors": 200, "regularisation": 0.03, "epochs": 120},
+        {"factors": 50, "regularisation": 0.2, "epochs": 10},
+        {"factors": 200, "regularisation": 0.2, "epochs": 120},
+        {"factors": 50, "regularisation": 0.01, "epochs": 200},
+        {"factors": 10, "regularisation": 0.03, "epochs": 40},
+        {"factors": 256, "regularisation": 0.03, "epochs": 40},
+    )
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import sgd_kernels

@@ -12,7 +12,7 @@ from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
 from unskew.recommend.gram import ROWS
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.products import factor_model, times
 from unskew.recommend.sparse import Rows, user_rows
 from unskew.settings import choice, count, number
@@ -43,6 +43,7 @@ class PureSVD(Algorithm):
 
     name: ClassVar[str] = "puresvd"
     draw_name: ClassVar[str] = "puresvd"
+    tuning: ClassVar[Grid] = {"factors": (1, 2, 4, 8, 16, 30)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         R = user_rows(train)
@@ -158,6 +159,14 @@ class WRMF(Algorithm):
 
     name: ClassVar[str] = "wrmf"
     draw_name: ClassVar[str] = "wrmf"
+    tuning: ClassVar[Grid] = (
+        {"factors": 50, "regularisation": 20.0},
+        {"factors": 32, "regularisation": 50.0},
+        {"factors": 16, "regularisation": 20.0},
+        {"factors": 8, "regularisation": 20.0},
+        {"factors": 16, "regularisation": 100.0},
+        {"factors": 16, "regularisation": 5.0},
+    )
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         extra, p = self._extra(train.value), train.value

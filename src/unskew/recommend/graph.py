@@ -10,7 +10,7 @@ import numpy as np
 from unskew.arrays import F64, I32
 from unskew.data.ratings import Ratings
 from unskew.recommend.language import profiles
-from unskew.recommend.model import Algorithm, Axes, Model
+from unskew.recommend.model import Algorithm, Axes, Grid, Model
 from unskew.recommend.products import in_blocks
 from unskew.recommend.sparse import Rows
 from unskew.settings import count
@@ -77,6 +77,7 @@ class HittingTime(Algorithm):
     )
     name: ClassVar[str] = "hitting-time"
     draw_name: ClassVar[str] = "hitting-time"
+    tuning: ClassVar[Grid] = {"iterations": (4, 6, 10, 15, 20, 30)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         edges = profiles(train)

@@ -18,7 +18,7 @@ from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
 from unskew.recommend.gram import ROWS, item_gram
-from unskew.recommend.model import Algorithm, Axes, Model
+from unskew.recommend.model import Algorithm, Axes, Grid, Model
 from unskew.recommend.products import DenseWeights, Votes, in_blocks
 from unskew.recommend.similarity import Cosines, nearest
 from unskew.recommend.sparse import Rows, rated_users, user_rows
@@ -166,6 +166,7 @@ class RM1(_RelevanceModelling):
 
     name: ClassVar[str] = "rm1"
     draw_name: ClassVar[str] = "rm1"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, 400)}
     _version: ClassVar[int] = 1
 
 
@@ -187,6 +188,7 @@ class RM2(_RelevanceModelling):
 
     name: ClassVar[str] = "rm2"
     draw_name: ClassVar[str] = "rm2"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, 400)}
     _version: ClassVar[int] = 2
 
 
@@ -241,6 +243,7 @@ class LMWSRUserBased(Algorithm):
     )
     name: ClassVar[str] = "lm-wsr-ub"
     draw_name: ClassVar[str] = "lm-wsr-ub"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, 400)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users = profiles(train)
@@ -273,6 +276,7 @@ class LMWSRItemBased(Algorithm):
     per_count: bool = flag(True, "Divide s(i, j) by |j| = Σ_u r_uj.")
     name: ClassVar[str] = "lm-wsr-ib"
     draw_name: ClassVar[str] = "lm-wsr-ib"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, 400)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users = profiles(train)
@@ -332,6 +336,7 @@ class UIRItem(Algorithm):
     )
     name: ClassVar[str] = "uir"
     draw_name: ClassVar[str] = "uir"
+    tuning: ClassVar[Grid] = {"background": (0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         rated = user_rows(train, np.ones(len(train)))

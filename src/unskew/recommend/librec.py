@@ -13,7 +13,7 @@ from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.gram import ROWS, item_gram
 from unskew.recommend.limits import check_size, most
-from unskew.recommend.model import Algorithm, Axes, Model
+from unskew.recommend.model import Algorithm, Axes, Grid, Model
 from unskew.recommend.products import SparseWeights, in_blocks
 from unskew.recommend.sparse import Rows, rated_items, user_rows
 from unskew.settings import count, number
@@ -182,6 +182,7 @@ class LibRecUserKNN(Algorithm):
 
     name: ClassVar[str] = "librec-user-knn"
     draw_name: ClassVar[str] = "librec-user-knn"
+    tuning: ClassVar[Grid] = {"k": (5, 10, 20, 50, 100, 200)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         rows = user_rows(train)
@@ -208,6 +209,7 @@ class LibRecItemKNN(Algorithm):
 
     name: ClassVar[str] = "librec-item-knn"
     draw_name: ClassVar[str] = "librec-item-knn"
+    tuning: ClassVar[Grid] = {"k": (5, 10, 20, 50, 100, 200)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         similarity = frozen(corated_items(train, self.shrink).all(self.name))
@@ -258,6 +260,7 @@ class LibRecSLIM(Algorithm):
 
     name: ClassVar[str] = "librec-slim"
     draw_name: ClassVar[str] = "librec-slim"
+    tuning: ClassVar[Grid] = {"l1": (0.1, 1.0), "l2": (1.0, 5.0, 20.0)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import librec_kernels as kernels

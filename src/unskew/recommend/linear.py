@@ -11,7 +11,7 @@ from unskew.arrays import F64, I32, I64, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.gram import ROWS, inverse, item_gram
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.products import DenseWeights, Votes
 from unskew.recommend.sparse import Rows, rated_items, user_rows
 from unskew.settings import choice, number
@@ -55,6 +55,14 @@ class SLIM(Algorithm):
 
     name: ClassVar[str] = "slim"
     draw_name: ClassVar[str] = "slim"
+    tuning: ClassVar[Grid] = (
+        {"l1": 10.0, "l2": 1_000.0},
+        {"l1": 10.0, "l2": 10_000.0},
+        {"l1": 50.0, "l2": 1_000.0},
+        {"l1": 50.0, "l2": 10_000.0},
+        {"l1": 10.0, "l2": 100.0},
+        {"l1": 1.0, "l2": 1_000.0},
+    )
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import linear_kernels
@@ -102,6 +110,7 @@ class EASE(Algorithm):
 
     name: ClassVar[str] = "ease"
     draw_name: ClassVar[str] = "ease"
+    tuning: ClassVar[Grid] = {"l2": (1e3, 3e3, 1e4, 3e4, 1e5, 1e6)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         R = _matrix(train, self.values)

@@ -10,7 +10,7 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.sgd import learned, padded
 from unskew.recommend.sparse import user_rows
 from unskew.settings import count, number
@@ -59,6 +59,7 @@ class ListRankMF(Algorithm):
 
     name: ClassVar[str] = "list-rank-mf"
     draw_name: ClassVar[str] = "list-rank-mf"
+    tuning: ClassVar[Grid] = {"factors": (5, 20), "regularisation": (0.001, 0.01, 0.06)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         P = padded(rng.uniform(0.0, self.start, (len(train.users), self.factors)))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
@@ -21,6 +21,9 @@ from unskew.errors import DataError
 
 Axes = Mapping[str, tuple[str, ...]]
 """What the axes of a model's arrays are, by the name of the array: see `model_checks`."""
+Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]
+"""Settings worth trying: values by setting, all combinations of which count; or a list, the most
+useful first, of settings that are changed together."""
 
 
 @runtime_checkable
@@ -60,6 +63,9 @@ class Algorithm(DrawKeyed, ABC):
     name: ClassVar[str]
     """Its name on the command line and on cards; the name of the class unless stated."""
     draw_entry: ClassVar[str | None] = "algorithm"
+    tuning: ClassVar[Grid] = ()
+    """The settings that `experiment.tune_systems` tries, beside those that an object has; empty =
+    there is nothing to tune. It is no setting itself, and changes no seed and no card."""
 
     def fit(self, train: Ratings, rng: int | np.random.Generator = 0) -> Model:
         """Learn from training ratings.

@@ -10,7 +10,7 @@ import numpy as np
 from unskew.arrays import F64, I32, frozen
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError
-from unskew.recommend.model import Algorithm, Axes, Model
+from unskew.recommend.model import Algorithm, Axes, Grid, Model
 from unskew.recommend.products import Votes, sums
 from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours
 from unskew.recommend.sparse import Rows, rated_users, user_rows
@@ -90,6 +90,7 @@ class UserKNN(Algorithm):
 
     name: ClassVar[str] = "user-knn"
     draw_name: ClassVar[str] = "user-knn"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, None)}
 
     k: int | None = count(100, "Neighbours per user; None = all users.", optional=True)
     power: float = number(
@@ -158,6 +159,14 @@ class ItemKNN(Algorithm):
 
     name: ClassVar[str] = "item-knn"
     draw_name: ClassVar[str] = "item-knn"
+    tuning: ClassVar[Grid] = (
+        {"k": 20},
+        {"k": 200, "lists": "target"},
+        {"k": 100},
+        {"k": None},
+        {"k": 50, "lists": "target"},
+        {"k": 10},
+    )
 
     k: int | None = count(20, "Neighbours per item; None = all items.", optional=True)
     power: float = number(1.0, "Exponent of the similarity.")
@@ -277,6 +286,7 @@ class NNCosNgbrUB(_NNCosNgbr):
 
     name: ClassVar[str] = "nncosngbr-ub"
     draw_name: ClassVar[str] = "nncosngbr-ub"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, None)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         deviation, baseline = self._baseline(train)
@@ -299,6 +309,7 @@ class NNCosNgbrIB(_NNCosNgbr):
 
     name: ClassVar[str] = "nncosngbr-ib"
     draw_name: ClassVar[str] = "nncosngbr-ib"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, None)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         deviation, baseline = self._baseline(train)
@@ -391,6 +402,7 @@ class RW(_Rocchio):
 
     name: ClassVar[str] = "rw"
     draw_name: ClassVar[str] = "rw"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, 400)}
 
 
 @dataclass(frozen=True)
@@ -407,6 +419,7 @@ class RSV(_Rocchio):
 
     name: ClassVar[str] = "rsv"
     draw_name: ClassVar[str] = "rsv"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, 400)}
 
 
 @dataclass(frozen=True)
@@ -438,6 +451,7 @@ class CHI2(_Divergence):
 
     name: ClassVar[str] = "chi2"
     draw_name: ClassVar[str] = "chi2"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, 400)}
 
 
 @dataclass(frozen=True)
@@ -454,3 +468,4 @@ class KLD(_Divergence):
 
     name: ClassVar[str] = "kld"
     draw_name: ClassVar[str] = "kld"
+    tuning: ClassVar[Grid] = {"k": (10, 20, 50, 100, 200, 400)}

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.data.ratings import Ratings
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.products import factor_model, times
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, user_rows
@@ -55,6 +55,7 @@ class PNMF(Algorithm):
 
     name: ClassVar[str] = "pnmf"
     draw_name: ClassVar[str] = "pnmf"
+    tuning: ClassVar[Grid] = {"factors": (1, 2, 5, 10, 20, 40)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         items, K = len(train.items), self.factors

@@ -10,7 +10,7 @@ import numpy as np
 from unskew.arrays import F32, F64, I32, I64, Tile, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.sgd import learned, padded
 from unskew.recommend.sparse import rated_items, rated_users, user_rows
 from unskew.settings import count, flag, number
@@ -114,6 +114,7 @@ class WBPR(Algorithm):
 
     name: ClassVar[str] = "wbpr"
     draw_name: ClassVar[str] = "wbpr"
+    tuning: ClassVar[Grid] = {"factors": (16, 128), "regularisation": (0.01, 0.05, 0.2)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import pairwise_kernels as kernels
@@ -201,6 +202,7 @@ class GBPR(Algorithm):
 
     name: ClassVar[str] = "gbpr"
     draw_name: ClassVar[str] = "gbpr"
+    tuning: ClassVar[Grid] = {"factors": (10, 40), "regularisation": (0.01, 0.05, 0.2)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         P, Q = (
@@ -319,6 +321,7 @@ class RankSGD(Algorithm):
 
     name: ClassVar[str] = "rank-sgd"
     draw_name: ClassVar[str] = "rank-sgd"
+    tuning: ClassVar[Grid] = {"factors": (5, 10, 40), "epochs": (10, 30)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import pairwise_kernels as kernels

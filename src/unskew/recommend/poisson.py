@@ -9,7 +9,7 @@ import numpy as np
 
 from unskew.arrays import F64, Mask, frozen
 from unskew.data.ratings import Ratings
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.products import factor_model
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, rated_users
@@ -68,6 +68,7 @@ class HPF(Algorithm):
 
     name: ClassVar[str] = "hpf"
     draw_name: ClassVar[str] = "hpf"
+    tuning: ClassVar[Grid] = {"factors": (1, 2, 5, 10, 20, 40)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         shares = Shares(self.name, train)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unskew.arrays import F64, Tile, frozen
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.products import Factors, factor_model
 from unskew.settings import count, flag, number
 
@@ -102,6 +102,7 @@ class SVD(Algorithm):
 
     name: ClassVar[str] = "svd"
     draw_name: ClassVar[str] = "svd"
+    tuning: ClassVar[Grid] = {"factors": (10, 40), "regularisation": (0.02, 0.05, 0.1)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items = len(train.users), len(train.items)
@@ -150,6 +151,7 @@ class BiasedMF(Algorithm):
 
     name: ClassVar[str] = "biased-mf"
     draw_name: ClassVar[str] = "biased-mf"
+    tuning: ClassVar[Grid] = {"factors": (10, 50), "regularisation": (0.02, 0.05, 0.1)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items = len(train.users), len(train.items)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.data.ratings import Ratings
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.sgd import learned, padded
 from unskew.settings import count, number
 
@@ -39,6 +39,7 @@ class SVDpp(Algorithm):
 
     name: ClassVar[str] = "svdpp"
     draw_name: ClassVar[str] = "svdpp"
+    tuning: ClassVar[Grid] = {"factors": (5, 20), "regularisation": (0.01, 0.05, 0.2)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend import svdpp_kernels as kernels

@@ -12,7 +12,7 @@ from unskew.arrays import F64, I32, I64, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.products import factor_model
 from unskew.recommend.sgd import padded
 from unskew.recommend.sparse import rated_items, user_rows
@@ -119,6 +119,7 @@ class PLSA(Algorithm):
 
     name: ClassVar[str] = "plsa"
     draw_name: ClassVar[str] = "plsa"
+    tuning: ClassVar[Grid] = {"topics": (1, 2, 5, 10, 20, 50)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items, K = len(train.users), len(train.items), self.topics
@@ -166,6 +167,7 @@ class LDA(Algorithm):
 
     name: ClassVar[str] = "lda"
     draw_name: ClassVar[str] = "lda"
+    tuning: ClassVar[Grid] = {"topics": (2, 5, 10, 20, 50, 100)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items, K = len(train.users), len(train.items), self.topics
@@ -251,6 +253,7 @@ class GaussianPLSA(Algorithm):
 
     name: ClassVar[str] = "gaussian-plsa"
     draw_name: ClassVar[str] = "gaussian-plsa"
+    tuning: ClassVar[Grid] = {"topics": (1, 2, 5, 10, 20, 40)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items, K = len(train.users), len(train.items), self.topics

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_ratings
 from unskew.engine.rng import DrawKeyed
 from unskew.engine.threads import exactly
-from unskew.errors import DataError
+from unskew.errors import DataError, SettingError
 from unskew.experiment.plan import Custom
 from unskew.judging.rank import rank
+from unskew.recommend.grids import candidates
 from unskew.recommend.model import Algorithm, Model
 from unskew.splits.custom import Custom as CustomSplit
 from unskew.splits.split import Split, Splitter
@@ -43,7 +44,8 @@ def check_algorithm(
     data, leaves the training ratings as they are, and gives the same bits for the same seed on any
     number of threads; the model gives a new array with a row per user and a column per item, NaN
     where it cannot score and never infinity; ranked lists leave training items out. Odd data (one
-    rating, one user, one item, equal ratings, zeros) are survived.
+    rating, one user, one item, equal ratings, zeros) are survived. A grid that it declares
+    (`tuning`) holds two settings or more, those of the object among them, and each can be trained.
 
     Parameters
     ----------
@@ -74,6 +76,8 @@ def check_algorithm(
     _check_refuses_empty(one, ratings)
     _check_model(one, ratings)
     _check_bits(one, ratings)
+    if one.tuning:
+        _check_grid(one, _some_ratings(users=60) if train is None else train)
     if cold_is_nan:
         _check_cold(one, ratings)
     for name, rows in _odd_data().items() if odd_data else ():
@@ -202,6 +206,21 @@ def _check_bits(one: Algorithm, train: Ratings) -> None:
     rated = set(zip(train.user.tolist(), train.item.tolist(), strict=True))
     ranked = set(zip(np.repeat(lists.user, run.depth).tolist(), run.item.tolist(), strict=True))
     _demand(not rated & ranked, f"{one!r}: a training item is ranked")
+
+
+def _check_grid(one: Algorithm, train: Ratings) -> None:
+    """Check that each setting of a declared grid makes an algorithm that can be trained."""
+    try:
+        several = candidates(one)
+    except SettingError as problem:
+        raise AssertionError(f"{one!r}: tuning cannot be used: {problem}") from None
+    _demand(len(several) > 1, f"{one!r}: tuning has no settings beside those it has: {one.tuning}")
+    for settings in several:
+        try:
+            model = replace(one, **settings).fit(train, 3)
+        except (DataError, SettingError) as problem:
+            raise AssertionError(f"{one!r}: {settings} cannot be trained: {problem}") from None
+        _demand(not np.isinf(_scores(model, train)).any(), f"{settings} gives infinite scores")
 
 
 def _check_cold(one: Algorithm, train: Ratings) -> None:

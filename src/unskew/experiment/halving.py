@@ -1,0 +1,338 @@
+"""`tune_systems`: choose the settings of several systems on a part of their training ratings.
+
+Every system is given the same number of settings, its present ones among them, and is judged by
+the same validation ratings. Where there are many users, successive halving: all settings are tried
+on some users, the better half on more, and those that are left on all (Jamieson and Talwalkar,
+Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import I32, Mask, frozen
+from unskew.checks import as_count, checked
+from unskew.data.ratings import Ids, Ratings
+from unskew.data.relevance import Relevance
+from unskew.engine.progress import Progress, Steps
+from unskew.engine.rng import draw, generator
+from unskew.engine.store import digest_of
+from unskew.engine.threads import resolve
+from unskew.errors import DataError, SettingError, quietly
+from unskew.evaluation.evaluate import MEMORY
+from unskew.evaluation.scoring import prepare, score
+from unskew.judging.judged import Judged
+from unskew.metrics.names import Metric, parse
+from unskew.recommend.grids import Candidate, candidates, edges
+from unskew.recommend.model import Algorithm
+from unskew.splits import draws
+from unskew.splits.split import Split
+from unskew.targets.designs import AllItems
+from unskew.targets.lists import TargetLists
+
+BUDGET = 6
+"""Settings that are tried of each system."""
+VALIDATION = Fraction(1, 5)
+"""The share of the training ratings by which settings are judged."""
+MANY_USERS = 2_000
+"""With more users than this, a third of them decides which half of the settings goes on."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TunedSystem:
+    """A system with the settings that were chosen for it, and all that were tried."""
+
+    algorithm: Algorithm
+    """With the chosen settings."""
+    settings: Mapping[str, object]
+    """The chosen value of each setting of its grid."""
+    is_default: bool
+    """Whether these are the settings that it came with."""
+    edges: tuple[str, ...]
+    """Settings whose chosen value is the smallest or largest tried: beyond it something better may
+    lie. A value beyond which the setting's own limits allow nothing is no edge."""
+    tried: int
+    """How many settings were tried, those that it came with included; 0 = none could be judged."""
+    trials: pl.DataFrame
+    """A row per trial: settings, round, users (whose mean it is), value, and where a setting could
+    not be trained, the reason."""
+    value: float
+    """The mean of the metric for the chosen settings in the last round; NaN = not judged."""
+    reason: str = ""
+    """Why nothing was chosen; empty where settings were."""
+
+    @property
+    def text(self) -> str:
+        """The chosen settings in words, such as `k=50`."""
+        return settings_text(self.settings)
+
+
+def settings_text(settings: Mapping[str, object]) -> str:
+    """Return settings as a call in Python states them."""
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
+
+
+@checked
+def tune_systems(
+    systems: Mapping[str, Algorithm],
+    train: Ratings,
+    relevance: Relevance,
+    metric: str,
+    *,
+    seed: int = 0,
+    budget: int = BUDGET,
+    progress: Progress | None = None,
+) -> dict[str, TunedSystem]:
+    """Choose the settings of systems by a metric on a random fifth of their training ratings.
+
+    Each system tries the settings that it has and others of its grid (`Algorithm.tuning`), equally
+    many as all others unless its grid is smaller. Every item but what the user rated in the other
+    four fifths is ranked; users with a rating in both parts count. A system without a grid is not
+    in the result.
+
+    Parameters
+    ----------
+    systems
+        By name.
+    train
+        Training ratings; the test part of an experiment must not be among them.
+    relevance
+        Which ratings are liked.
+    metric
+        What to be best in, such as `P@10`. Of equal values the earlier setting wins, and those
+        that the system came with are the first.
+    seed
+        Everything random follows from it, whatever other systems there are.
+    budget
+        How many settings to try of each system.
+    progress
+        Called with (done, total) as settings are tried.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=200, items=80, seed=3)
+    >>> (split,) = us.splits.Random(test=0.2).split(shop.ratings, seed=3)
+    >>> systems = {"svd": us.recommend.PureSVD(), "popular": us.recommend.Popularity()}
+    >>> tuned = us.experiment.tune_systems(systems, split.train, us.Relevance(liked=4), "P@10")
+    >>> tuned["svd"].tried, list(tuned)
+    (6, ['svd'])
+    """
+    as_count("seed", seed, 0)
+    as_count("budget", budget, 2)
+    wanted = parse(metric)
+    if wanted.definition.of == "run":
+        raise SettingError(f"metric={metric!r} has no value per user; tune by one that has")
+    grids = {name: candidates(one, budget) for name, one in systems.items() if one.tuning}
+    with quietly():
+        rounds = _rounds(train, relevance, seed)
+        if isinstance(rounds, str):
+            return {name: _kept(systems[name], grid, rounds) for name, grid in grids.items()}
+        steps = Steps(sum(_trials(len(grid), len(rounds)) for grid in grids.values()), progress)
+        return {
+            name: _Search(systems[name], grid, wanted, seed, steps).result(name, rounds)
+            for name, grid in grids.items()
+        }
+
+
+# The validation part
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """Some users: ratings to train on, and the lists by which settings are judged."""
+
+    number: int
+    lists: TargetLists
+    counted: Mask
+    """Users with ratings in both parts."""
+
+    @property
+    def users(self) -> int:
+        return int(np.count_nonzero(self.counted))
+
+
+def _rounds(train: Ratings, relevance: Relevance, seed: int) -> list[_Round] | str:
+    """Return the data of every round, the last one with all users; or why there is none."""
+    data = _renumbered(train, _rated(train.user, train.users), _rated(train.item, train.items))
+    held = draws.coin(data, VALIDATION, seed, "tune/validation")
+    warm = _rated(data.user[~held], data.users)
+    held_warm = held & warm[data.user]
+    if not held_warm.any():
+        return "the training ratings are too few for a validation part"
+    if not relevance.is_liked(data.value[held_warm]).any():
+        return "no validation rating is liked"
+    rounds = []
+    every_item = np.ones(len(data.items), np.bool_)
+    for number, users in enumerate(_sizes(len(data.users)), start=1):
+        chosen = _drawn_users(len(data.users), users, seed)
+        rows = chosen[data.user]
+        fit, valid = (
+            _renumbered(data.take(rows & part), chosen, every_item) for part in (~held, held_warm)
+        )
+        split = Split(fit, valid)
+        lists = AllItems().lists(split, relevance, seed=seed)
+        rounds.append(_Round(number, lists, np.diff(split.test.start) > 0))
+    return rounds
+
+
+def _sizes(users: int) -> list[int]:
+    """Return how many users each round has: all in the last, a third of the next in each before."""
+    earlier = max(0, math.ceil(math.log10(users / MANY_USERS)))
+    return [-(-users // 3**step) for step in range(earlier, -1, -1)]
+
+
+def _drawn_users(users: int, size: int, seed: int) -> Mask:
+    """Mark users drawn at random; a larger number holds those of a smaller one."""
+    order = np.argsort(draw(seed, "tune/users", np.arange(users)), kind="stable")
+    chosen = np.zeros(users, np.bool_)
+    chosen[order[:size]] = True
+    return chosen
+
+
+def _rated(code: I32, ids: Ids) -> Mask:
+    """Mark the users, or the items, that have ratings."""
+    return np.bincount(code, minlength=len(ids)) > 0
+
+
+def _renumbered(ratings: Ratings, users: Mask, items: Mask) -> Ratings:
+    """Return ratings under the ids of the marked users and items only.
+
+    Then nothing follows from users and items that occur in the test part alone, and those outside
+    a round cost nothing.
+    """
+    user, user_code = _subset(ratings.users, ratings.user, users)
+    item, item_code = _subset(ratings.items, ratings.item, items)
+    return replace(ratings, users=user, items=item, user=user_code, item=item_code)
+
+
+def _subset(ids: Ids, code: I32, kept: Mask) -> tuple[Ids, I32]:
+    """Return the marked ids, and the codes of rows that have no others."""
+    if kept.all():
+        return ids, code
+    table = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    return Ids(ids.values.filter(pl.Series(kept))), frozen(table[code])
+
+
+# The search
+
+
+def _trials(settings: int, rounds: int) -> int:
+    """Return how many trials there are: half as many settings in each round."""
+    return sum(-(-settings // 2**number) for number in range(rounds))
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One setting in one round."""
+
+    settings: str
+    round: int
+    users: int
+    value: float | None
+    reason: str
+
+
+def _table(trials: Sequence[_Trial]) -> pl.DataFrame:
+    types = {"round": pl.Int64, "users": pl.Int64, "value": pl.Float64}
+    return pl.DataFrame(
+        [asdict(one) for one in trials],
+        schema={one.name: types.get(one.name, pl.String) for one in fields(_Trial)},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The settings of one system, tried round by round."""
+
+    system: Algorithm
+    grid: Sequence[Candidate]
+    metric: Metric
+    seed: int
+    steps: Steps
+
+    def result(self, name: str, rounds: Sequence[_Round]) -> TunedSystem:
+        """Try all settings, then the better half, and so on; return the best."""
+        trials: list[_Trial] = []
+        left = list(range(len(self.grid)))
+        values: dict[int, float] = {}
+        for each in rounds:
+            done = [self._trial(number, each) for number in left]
+            trials += done
+            values = {
+                number: one.value
+                for number, one in zip(left, done, strict=True)
+                if one.value is not None
+            }
+            if not values:
+                raise DataError(
+                    f"{name}: none of {len(done)} settings can be trained; the first: "
+                    f"{done[0].reason}"
+                )
+            half = -(-len(left) // 2)
+            left = sorted(sorted(values, key=lambda number: self._place(number, values))[:half])
+        missing = _trials(len(self.grid), len(rounds)) - len(trials)
+        if missing:  # some could not be trained, so that fewer were left to try
+            self.steps.advance(missing)
+        best = min(values, key=lambda number: self._place(number, values))
+        chosen = self.grid[best]
+        return TunedSystem(
+            algorithm=replace(self.system, **chosen),
+            settings=dict(chosen),
+            is_default=best == 0,
+            edges=edges(self.system, chosen, self.grid),
+            tried=len(self.grid),
+            trials=_table(trials),
+            value=values[best],
+        )
+
+    def _place(self, number: int, values: Mapping[int, float]) -> tuple[float, int]:
+        """Return what to sort by: the best first, of equal ones the earlier."""
+        sign = 1.0 if self.metric.better == "lower" else -1.0
+        return sign * values[number], number
+
+    def _trial(self, number: int, each: _Round) -> _Trial:
+        settings = self.grid[number]
+        value, reason = None, ""
+        try:
+            value = self._value(replace(self.system, **settings), each)
+        except (DataError, SettingError) as problem:
+            reason = str(problem)
+        self.steps.advance()
+        return _Trial(settings_text(settings), each.number, each.users, value, reason)
+
+    def _value(self, system: Algorithm, each: _Round) -> float:
+        """Train, rank and judge; return the mean over users, undefined values counting as 0."""
+        rng = generator(self.seed, "tune", digest_of(system.draw_key))
+        model = system.fit(each.lists.train, rng)
+        label = str(self.metric)
+        wanted = {label: self.metric}
+        judged = prepare(Judged.of_lists(each.lists, {"": model}, seed=self.seed), wanted)
+        result = score(judged.basis, judged.matched, wanted, threads=resolve(None), budget=MEMORY)[
+            ""
+        ]
+        total = math.fsum(np.nan_to_num(result.values[0][each.counted]))
+        if 0 in result.den:
+            bottom = math.fsum(np.nan_to_num(result.den[0][each.counted]))
+            return total / bottom if bottom else 0.0
+        return total / each.users
+
+
+def _kept(system: Algorithm, grid: Sequence[Candidate], reason: str) -> TunedSystem:
+    """Return a system as it came, where settings cannot be judged."""
+    return TunedSystem(
+        algorithm=system,
+        settings=dict(grid[0]),
+        is_default=True,
+        edges=(),
+        tried=0,
+        trials=_table([]),
+        value=math.nan,
+        reason=f"{reason}: the settings given are kept",
+    )
