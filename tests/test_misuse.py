@@ -125,6 +125,7 @@ def calls():
         "impressions": 20,
     }
     two = {"x": scores, "y": scores}
+    two_lists = {"lists_a": runs["a"], "lists_b": runs["b"], "difference": 0.1}
     of = {"ratings": ratings, "liked": 4}
     orders = {"a": [1, 2, 3], "b": [1, 3, 2]}
     table = {
@@ -183,6 +184,7 @@ def calls():
             "k": 5,
         },
         "splits.judgment_bins": {"train": ratings, "relevance": rule},
+        "unbiased.judgments_for": {**two_lists, "k": 5},
         "unbiased.judgments_needed": listed,
         "stats.kendall": orders,
         "data.levels": of,
@@ -191,6 +193,7 @@ def calls():
         "splits.load_splits": {"folder": "none"},
         "splits.looks_random": {"ratings": ratings},
         "bias.margins": {"scores": scores, "k": 5},
+        "unbiased.liked_shares": {**listed, "k": 5},
         "unbiased.multileave": shown,
         "auditing.null_experiment": {"ratings": ratings, "plan": plan, "repeats": 1},
         "evaluation.one_relevant_bounds": {
@@ -227,6 +230,7 @@ def calls():
         "unbiased.propensity_strata": listed,
         "judge": listed,
         "rank": {"model": models["a"], "lists": lists, "depth": 5},
+        "unbiased.random_pairs_for": {**two_lists, "k": 5, "train": split.train},
         "judging.ranks_of": {"model": models["a"], "lists": lists},
         "metrics.parse": {"text": "P@5"},
         "recommend.preset": {"paper": "mena2021"},
@@ -256,6 +260,7 @@ def calls():
         "unbiased.sampled_metrics": {"ranks": [1, 2, 3], "items": 20, "n": 5, "bootstrap": 3},
         "stats.score_table": {"scores": two},
         "unbiased.sensitivity": {**listed, "resamples": 3},
+        "unbiased.shown_at_random": {**listed, "k": 5, "random": split.test},
         "evaluation.sparsity": {"lists": lists},
         "splits.sparsity_sample": {"test": split.test, "share": 0.5},
         "stats.stability": {"table": table},

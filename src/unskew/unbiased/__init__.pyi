@@ -7,10 +7,14 @@ from .interleaving import interleave as interleave
 from .interleaving import multileave as multileave
 from .judgment_budget import judgments_needed as judgments_needed
 from .judgment_reuse import reuse_judgments as reuse_judgments
+from .liking import liked_shares as liked_shares
 from .online_trials import online_tests as online_tests
+from .planned_data import judgments_for as judgments_for
+from .planned_data import random_pairs_for as random_pairs_for
 from .policy_values import policy_value as policy_value
 from .propensities import Propensity as Propensity
 from .propensities import propensity as propensity
+from .random_slice import shown_at_random as shown_at_random
 from .recall_sweep import stratified_recall as stratified_recall
 from .sampled import correct_sampled as correct_sampled
 from .sampled import sampled_metrics as sampled_metrics

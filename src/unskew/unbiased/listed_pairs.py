@@ -1,0 +1,127 @@
+"""The (user, item) pairs in the first k places of each system's lists, as sorted numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unskew.arrays import I32, I64, Mask, frozen
+from unskew.data.ratings import Ids, Ratings
+from unskew.errors import SettingError
+from unskew.judging.judged import Judged, Need
+from unskew.runs import Run
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ListedPairs:
+    """Which items each system lists for each user, down to place k."""
+
+    systems: tuple[str, ...]
+    k: int
+    width: int
+    """A pair has the number user x width + item."""
+    pairs: tuple[I64, ...]
+    """By system: the pairs in ascending order."""
+    owners: tuple[I64, ...]
+    """By system: the users that have a list, in ascending order."""
+
+    @classmethod
+    def of_runs(
+        cls, runs: Mapping[str, Run], users: Sequence[I32], items: Sequence[I32], k: int, width: int
+    ) -> ListedPairs:
+        """Number the pairs of runs by a table of users and one of items for each (`extended`)."""
+        pairs, owners = [], []
+        for run, user, item in zip(runs.values(), users, items, strict=True):
+            pairs.append(_first_places(user, run.start[:-1], run.depth, run.item, item, k, width))
+            owners.append(frozen(np.sort(user[run.depth > 0].astype(np.int64))))
+        return cls(systems=tuple(runs), k=k, width=width, pairs=tuple(pairs), owners=tuple(owners))
+
+    @classmethod
+    def of_judged(cls, judged: Judged, k: int) -> ListedPairs:
+        """Number the pairs of judged data by the numbers of their judgments."""
+        if judged.targets is not None and (judged.targets.exact or not judged.targets.per_user):
+            raise SettingError(
+                "one list per user is needed: lists with one relevant item, or within strata, rank "
+                "other targets for every judgment"
+            )
+        ready = judged.prepare(Need(scan=k, shown=k), judged.threads)
+        width = len(ready.judgments.items)
+        pairs, owners = [], []
+        for matched in ready.matched.values():
+            length = matched.stop - matched.start
+            user = np.arange(length.size, dtype=np.int64)
+            item, table = matched.run.item, matched.from_run
+            pairs.append(_first_places(user, matched.start, length, item, table, k, width))
+            owners.append(frozen(user[length > 0]))
+        systems = tuple(ready.systems)
+        return cls(systems=systems, k=k, width=width, pairs=tuple(pairs), owners=tuple(owners))
+
+    def rows_of(self, ascending: I64) -> tuple[I64, Mask]:
+        """Return which of some pairs are in any list, and systems x these: who lists them."""
+        rows = [_rows(ascending, listed) for listed in self.pairs]
+        union = np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
+        lists = np.zeros((len(rows), union.size), np.bool_)
+        for line, mine in zip(lists, rows, strict=True):
+            line[np.searchsorted(union, mine)] = True
+        return union, lists
+
+    def only(self, a: int, b: int) -> I64:
+        """Return the users of the pairs that system a lists and system b does not."""
+        mine, theirs = self.pairs[a], self.pairs[b]
+        user: I64 = mine[~is_among(mine, theirs)] // self.width
+        return user
+
+
+def pair_numbers(ratings: Ratings, width: int) -> I64:
+    """Return user x width + item of each row."""
+    number: I64 = ratings.user.astype(np.int64) * width + ratings.item
+    return number
+
+
+def is_among(numbers: I64, ascending: I64) -> Mask:
+    """Tell which numbers occur in an ascending array."""
+    if not ascending.size:
+        return np.zeros(numbers.size, np.bool_)
+    place = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
+    same: Mask = ascending[place] == numbers
+    return same
+
+
+def extended(known: Ids, others: Sequence[Ids]) -> tuple[list[I32], int]:
+    """Return tables to the numbers of `known`, with strangers after them; and how many there are.
+
+    What is known keeps its number, so that the splits of one data set have users in common.
+    """
+    if all(other.equals(known) for other in others):
+        return [np.arange(len(known), dtype=np.int32) for _ in others], len(known)
+    both, (mine, *theirs) = Ids.union(known, *others)
+    number = np.full(len(both), -1, np.int32)
+    number[mine] = np.arange(len(known), dtype=np.int32)
+    strangers = np.flatnonzero(number < 0)
+    number[strangers] = len(known) + np.arange(strangers.size, dtype=np.int32)
+    return [number[table] for table in theirs], len(both)
+
+
+def _first_places(
+    user: I32 | I64, start: I64, length: I64, item: I32, table: I32, k: int, width: int
+) -> I64:
+    """Return the pairs in the first k places of lists, in ascending order; empty slots left out."""
+    depth = np.minimum(length, k)
+    owner = np.repeat(np.arange(depth.size), depth)
+    place = np.arange(owner.size) - np.repeat(np.cumsum(depth) - depth, depth)
+    listed = item[start[owner] + place]
+    filled = listed >= 0
+    pairs = user[owner[filled]].astype(np.int64) * width + table[listed[filled]]
+    pairs.sort()
+    return frozen(pairs)
+
+
+def _rows(key: I64, listed: I64) -> I64:
+    """Return the places in `key` (ascending) of the pairs that are listed."""
+    if not key.size:
+        return np.zeros(0, np.int64)
+    place = np.minimum(np.searchsorted(key, listed), key.size - 1)
+    rows: I64 = place[key[place] == listed]
+    return rows
