@@ -224,15 +224,7 @@ def test_raw_data_judged_data_and_parts_agree():
 
 def test_strangers_keep_the_numbers_of_users():
     train, test, runs = drawn(8)
-    more = {
-        name: us.read_run(
-            {
-                **{int(u): list(one) for u, one in zip(range(60), rows(run), strict=True)},
-                -5: [99, 3],
-            }
-        )
-        for name, run in runs.items()
-    }
+    more = {name: us.read_run({**as_lists(run), -5: [99, 3]}) for name, run in runs.items()}
     one, other = liked_part(train, test, runs, RULE, 5), liked_part(train, test, more, RULE, 5)
     assert np.array_equal(one.users, other.users)
     assert np.array_equal(one.liked, other.liked)
