@@ -1,7 +1,7 @@
 """Standard errors of differences over repeated splits, and the largest |t| of a family.
 
 The rule for systems that are trained anew, fixed on simulated data sets and checked on others
-(`benchmarks/coverage.py`):
+(`benchmarks/coverage_of_intervals.py`):
 
     V = V_users + 3/4 V_between + (1/2 + 1/J) V_common
 
@@ -18,6 +18,11 @@ The between-split variance alone (Nadeau and Bengio 2003) does not serve here: a
 users, so that it holds none of the variance between users; and V_common times 4, which is right for
 independent training ratings, is near 0 or negative on average, because a rating that is held out to
 test one user is missing to train for the others.
+
+Simultaneous intervals are wider for that target than the draws of the largest |t| say: among many
+differences the largest |t| picks those whose error was estimated too small. Beyond the quantile of
+a single interval, Student's tail with 18 (1 - 1.2 / J) degrees of freedom stands for the normal
+one.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ import numpy as np
 from unskew.arrays import F64, I64
 from unskew.engine.rng import draw, generator
 from unskew.engine.threads import one_blas_thread
-from unskew.stats.distributions import student_t_quantile
+from unskew.stats.distributions import student_t_quantile, student_t_sf
 from unskew.stats.samples import Pairs
 from unskew.stats.user_influence import SplitInfluence
 
@@ -43,6 +48,8 @@ TRAINING_SHARE = 0.75
 """What a user adds by being trained on, in parts of the variance between users."""
 COMMON_SHARE = 0.5
 """What the training ratings add beyond these splits, in parts of the common variance."""
+TAIL_DF, TAIL_SPLITS = 18.0, 1.2
+"""The degrees of freedom of simultaneous intervals are TAIL_DF (1 - TAIL_SPLITS / splits)."""
 MOST_BLOCKS = 2_000
 """More users than this are drawn in random blocks, so that time and memory stay bounded."""
 _USERS_AT_ONCE = 4_096
@@ -174,7 +181,7 @@ def user_blocks(users: int, seed: int) -> I64:
 
 
 def critical_value(largest: F64, level: float) -> float:
-    """Return the t above which the adjusted p-value is at most 1 - `level`."""
+    """Return the t above which the adjusted p-value is at most 1 - `level`, of a normal tail."""
     single = NormalDist().inv_cdf((1 + level) / 2)
     above = math.floor(round(1 - level, 12) * (largest.size + 1) + 1e-9) - 1
     if above < 0:
@@ -182,9 +189,52 @@ def critical_value(largest: F64, level: float) -> float:
     return max(float(largest[largest.size - 1 - above]), single)
 
 
-def adjusted_p(t: F64, largest: F64) -> tuple[F64, F64]:
-    """Return the single and the adjusted two-sided p-values of |t|."""
+@dataclass(frozen=True)
+class Tail:
+    """How quantiles of the largest |t| become those of estimated errors, and back.
+
+    Nothing changes up to the quantile of a single interval; beyond it Student's tail stands for
+    the normal one.
+    """
+
+    df: float
+    """Infinite: the normal tail."""
+    level: float
+    """Of single intervals."""
+
+    @classmethod
+    def of(cls, splits: int, target: str, level: float) -> Tail:
+        """Return the tail for a number of distinct splits."""
+        df = TAIL_DF * (1 - TAIL_SPLITS / max(splits, 2)) if target == RETRAINED else math.inf
+        return cls(df, level)
+
+    @property
+    def _single(self) -> float:
+        return NormalDist().inv_cdf((1 + self.level) / 2)
+
+    @property
+    def _scale(self) -> float:
+        return self._single / student_t_quantile((1 + self.level) / 2, self.df)
+
+    def widened(self, t: float) -> float:
+        """Return the t of estimated errors for the t of a normal tail."""
+        if math.isinf(self.df) or t <= self._single:
+            return t
+        return max(student_t_quantile(NormalDist().cdf(t), self.df) * self._scale, t)
+
+    def narrowed(self, t: F64) -> F64:
+        """Return |t| of a normal tail for t of estimated errors."""
+        size = np.abs(t)
+        if math.isinf(self.df):
+            return size
+        beyond = student_t_sf(size / self._scale, self.df)
+        normal = [-NormalDist().inv_cdf(p) if p > 0 else math.inf for p in beyond.tolist()]
+        return np.where(size <= self._single, size, np.minimum(normal, size))
+
+
+def adjusted_p(t: F64, largest: F64, tail: Tail) -> tuple[F64, F64]:
+    """Return the single and the adjusted two-sided p-values of t."""
     single = np.array([2 * NormalDist().cdf(-abs(one)) for one in t.tolist()])
-    reached = largest.size - np.searchsorted(largest, np.abs(t), side="left")
+    reached = largest.size - np.searchsorted(largest, tail.narrowed(t), side="left")
     adjusted = (1 + reached) / (largest.size + 1)
     return single, np.minimum(np.maximum(adjusted, single), 1.0)

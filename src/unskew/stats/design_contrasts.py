@@ -21,6 +21,7 @@ from unskew.stats.contrast_errors import (
     RETRAINED,
     TARGETS,
     PairErrors,
+    Tail,
     adjusted_p,
     critical_value,
     largest_t,
@@ -71,6 +72,8 @@ class Contrast:
     low_single: float
     """The interval of this difference alone, from `low_single` to `high_single`."""
     high_single: float
+    critical: float
+    """Half the width of the simultaneous interval, in standard errors."""
     p: float
     """Two-sided, adjusted over all designs and pairs: at most 1 - level exactly where the
     simultaneous interval excludes 0."""
@@ -120,7 +123,7 @@ class Contrasts(Result):
     """What intervals and p-values are about, in words."""
     level: float
     critical: float
-    """Half the width of simultaneous intervals in standard errors."""
+    """The quantile of the largest |t| where errors are known; see `Contrast.critical`."""
     means: Mapping[str, Mapping[str, float]]
     """The mean of each system over the splits, by design."""
     largest: F64 = field(repr=False)
@@ -160,17 +163,13 @@ class Contrasts(Result):
         Both ends of an interval of level 1 - 2α are one-sided bounds of level 1 - α.
         """
         row = self.get(design, a, b)
-        half = row.se * self._width(self.level if level is None else level, single=single)
-        return row.difference - half, row.difference + half
-
-    def _width(self, level: float, *, single: bool = False) -> float:
+        level = self.level if level is None else level
         check_share("level", level)
-        if single:
-            return NormalDist().inv_cdf((1 + level) / 2)
-        width = critical_value(self.largest, level)
-        if math.isinf(width):
-            raise SettingError(f"level {level:g} needs more than draws={self.draws:,}")
-        return width
+        width = NormalDist().inv_cdf((1 + level) / 2)
+        if not single:
+            tail = Tail.of(row.splits, self.kind, self.level)
+            width = tail.widened(_finite_critical(self.largest, level))
+        return row.difference - width * row.se, row.difference + width * row.se
 
     def leader(self, design: str) -> str:
         """Return the system with the best mean under a design; of equal ones the first."""
@@ -348,13 +347,12 @@ def contrasts(
         for design in sorted(parts)
     }
     largest = largest_t([one.influence for one in errors.values()], draws, seed)
-    critical = critical_value(largest, level)
-    if math.isinf(critical):
-        raise SettingError(f"level {level:g} needs more than draws={draws:,}")
+    critical = _finite_critical(largest, level)
     sign = -1.0 if better == "lower" else 1.0
     by_pair: dict[tuple[str, str, str], Contrast] = {}
     for design, one in errors.items():
-        for row in _rows(design, sorted_names, one, sign=sign, largest=largest, level=level):
+        tail = Tail.of(one.splits, target, level)
+        for row in _rows(design, sorted_names, one, sign=sign, largest=largest, tail=tail):
             by_pair[design, row.a, row.b] = row
             by_pair[design, row.b, row.a] = row.swapped()
     return Contrasts(
@@ -379,6 +377,13 @@ def contrasts(
         seed=seed,
         notes=(*notes, *_single_split_notes(errors, tuple(parts), target)),
     )
+
+
+def _finite_critical(largest: F64, level: float) -> float:
+    critical = critical_value(largest, level)
+    if math.isinf(critical):
+        raise SettingError(f"level {level:g} needs more than draws={largest.size:,}")
+    return critical
 
 
 def _checked_parts(scores: Mapping[str, Sequence[Scores]]) -> dict[str, tuple[Scores, ...]]:
@@ -494,15 +499,16 @@ def _rows(
     *,
     sign: float,
     largest: F64,
-    level: float,
+    tail: Tail,
 ) -> list[Contrast]:
     """Return the contrasts of one design, in the order of all pairs."""
     difference = sign * errors.difference + 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(difference == 0, 0.0, difference / errors.se)
-    p_single, p = adjusted_p(t, largest)
-    wide = critical_value(largest, level) * errors.se
-    narrow = NormalDist().inv_cdf((1 + level) / 2) * errors.se
+    p_single, p = adjusted_p(t, largest, tail)
+    critical = tail.widened(critical_value(largest, tail.level))
+    wide = critical * errors.se
+    narrow = NormalDist().inv_cdf((1 + tail.level) / 2) * errors.se
     detectable = wide + NormalDist().inv_cdf(POWER) * errors.se
     pairs = all_pairs(len(systems))
     return [
@@ -516,6 +522,7 @@ def _rows(
             high=float(difference[at] + wide[at]),
             low_single=float(difference[at] - narrow[at]),
             high_single=float(difference[at] + narrow[at]),
+            critical=critical,
             p=float(p[at]),
             p_single=float(p_single[at]),
             detectable=float(detectable[at]),
