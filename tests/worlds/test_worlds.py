@@ -277,6 +277,12 @@ def test_decision_by_relevance():
     assert (only.ratings.value >= 4).all()
 
 
+def test_observation_if_a_pair_were_liked_or_not(named):
+    liked = named.values(EVERYONE) >= named.liked
+    either = named.observation_if(EVERYONE, True), named.observation_if(EVERYONE, False)
+    np.testing.assert_array_equal(np.where(liked, *either), named.observation(EVERYONE))
+
+
 def test_weights_multiply():
     users, items = np.arange(1, 301), np.arange(1, 121)
     w = of_parts(Activity(weights=users), ByItem(weights=items))

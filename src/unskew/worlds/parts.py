@@ -93,6 +93,18 @@ def check_together(parts: Sequence[Part]) -> None:
             raise SettingError(f"a world cannot have {' and '.join(names)} together; leave one out")
 
 
+def check_exact(parts: Sequence[Part], expected: int | None, *, matrix: bool) -> None:
+    """Refuse what does not go with exact counts per item."""
+    kinds = (Activity, Clustered, Ageing, Feedback, ByRelevance)
+    clash = next((part for kind in kinds if (part := find_part(parts, kind)) is not None), None)
+    if clash is not None or matrix or expected is None:
+        what = "a matrix of known ratings" if clash is None else type(clash).__name__
+        raise SettingError(
+            f"PopularityLaw: exact=True gives ratings to users at random, which does not go "
+            f"with {what}; leave out one of them"
+        )
+
+
 def as_parts(given: Any) -> tuple[Part, ...]:
     """Read one part or several, each as an object or as the mapping that `describe` gives."""
     several = [given] if isinstance(given, Part | Mapping) else given

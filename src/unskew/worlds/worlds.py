@@ -27,10 +27,7 @@ from unskew.worlds._truth import Known, Simulated, Truth
 from unskew.worlds.named import WORLDS
 from unskew.worlds.observation import (
     Activity,
-    Ageing,
     ByItem,
-    ByRelevance,
-    Clustered,
     Feedback,
     ObservingPart,
     PopularityLaw,
@@ -42,6 +39,7 @@ from unskew.worlds.parts import (
     as_parts,
     as_users,
     as_whole,
+    check_exact,
     check_kinds,
     check_together,
     familiar_rates,
@@ -114,7 +112,7 @@ class World:
         check_together(self.parts)
         law = self._part(PopularityLaw)
         if law is not None and law.exact:
-            self._check_exact()
+            check_exact(self.parts, self.expected, matrix=self.known is not None)
 
     @classmethod
     def like(
@@ -319,6 +317,13 @@ class World:
         seen = self._pairs.reach.tile(users, values >= self.liked)
         return np.where(np.isnan(values), 0.0, seen)
 
+    def observation_if(self, users: I32, liked: bool) -> F64:
+        """Return p(observed | u, i) of every pair if it were liked, or if it were not."""
+        if self.known is not None or self.positions is not None or self._pairs.counts is not None:
+            return self.observation(users)  # given as it is, or liked and disliked pairs alike
+        block = as_users(users, len(self.users))
+        return self._pairs.reach.tile(block, np.full((1, 1), liked))
+
     @cached_property
     def item_chance(self) -> F64:
         """Return p(relevant | i): the mean chance over all users, of a matrix over known pairs."""
@@ -477,17 +482,6 @@ class World:
             blocks=self._blocks,
             exact=taken or (law is not None and law.exact),
         )
-
-    def _check_exact(self) -> None:
-        decision = self._part(ByRelevance)
-        free = [self._part(kind) for kind in (Activity, Clustered, Ageing, Feedback)]
-        clash = next((part for part in (*free, decision) if part is not None), None)
-        if clash is not None or self.known is not None or self.expected is None:
-            what = "a matrix of known ratings" if clash is None else type(clash).__name__
-            raise SettingError(
-                f"PopularityLaw: exact=True gives ratings to users at random, which does not go "
-                f"with {what}; leave out one of them"
-            )
 
     @cached_property
     def _observed(self) -> Ratings:

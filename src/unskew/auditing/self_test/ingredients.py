@@ -9,6 +9,7 @@ import numpy as np
 
 from unskew.arrays import F64, I32, Mask
 from unskew.engine.rng import generator
+from unskew.engine.threads import one_blas_thread
 
 CLUSTERS = 8
 POPULATION = 4
@@ -75,6 +76,28 @@ class Draft:
             self.rng.permutation(np.arange(size) % groups).astype(np.int32) for size in self.shape
         )
         return Clusters(user, item)
+
+    def factor_taste(self, mean: float, strength: float, quality: float, factors: int = 6) -> F64:
+        """Draw chances to like by factors of users and items, and by each item's quality.
+
+        The log-odds are those of `mean`, plus a product of normal factors with standard deviation
+        `strength`, plus the item's quality with standard deviation `quality`.
+        """
+        users, items = self.shape
+        taste = self.rng.standard_normal((users, factors))
+        nature = self.rng.standard_normal((items, factors)) * (strength / factors**0.5)
+        level = np.log(mean / (1 - mean)) + quality * self.rng.standard_normal(items)
+        with one_blas_thread():
+            odds = taste @ nature.T + level
+        result: F64 = 1 / (1 + np.exp(-odds))
+        return result
+
+
+def level_of(popularity: F64) -> F64:
+    """Return the popularity of each item on a scale from 0 to 1: its logarithm."""
+    logarithm = np.log(popularity)
+    result: F64 = (logarithm - logarithm.min()) / (logarithm.max() - logarithm.min())
+    return result
 
 
 class Clusters(NamedTuple):

@@ -6,13 +6,24 @@ from collections.abc import Mapping
 
 from unskew.auditing.self_test.kind import Kind
 from unskew.auditing.self_test.kinds import (
+    category_exposure,
+    cold_heavy,
+    earlier_recommender,
+    equal_systems,
+    graded_halo,
     halo,
+    implicit_only,
     inverse,
+    middling_best,
+    named_worlds,
+    near_equal_systems,
     niche,
     null,
     null_selection,
+    popularity_inverted,
     popularity_taste,
     popularity_taste_selection,
+    position_bias,
     quality,
     rasch,
     recommended,
@@ -21,6 +32,10 @@ from unskew.auditing.self_test.kinds import (
     recommended_taste,
     recommended_times_selection,
     taste,
+    tiny,
+    trend,
+    two_populations,
+    untuned_trap,
 )
 
 _ALL = (
@@ -39,6 +54,21 @@ _ALL = (
     inverse.KIND,
     halo.KIND,
     recommended_times_selection.KIND,
+    untuned_trap.KIND,
+    cold_heavy.KIND,
+    implicit_only.KIND,
+    tiny.KIND,
+    equal_systems.KIND,
+    near_equal_systems.KIND,
+    popularity_inverted.KIND,
+    earlier_recommender.KIND,
+    graded_halo.KIND,
+    middling_best.KIND,
+    trend.KIND,
+    two_populations.KIND,
+    category_exposure.KIND,
+    position_bias.KIND,
+    *named_worlds.NAMED,
 )
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.auditing.self_test.ingredients import Draft, rated
+from unskew.auditing.self_test.ingredients import Draft, level_of, rated
 from unskew.auditing.self_test.kind import Kind
 from unskew.auditing.self_test.known_world import KnownWorld
 
@@ -20,7 +20,7 @@ def make(seed: int) -> KnownWorld:
     """Make the world of a seed."""
     draft = Draft.of(NAME, seed)
     popularity = draft.popularity(draft.between(0.8, 1.1))
-    level = np.log(popularity / popularity.min()) / np.log(popularity.max() / popularity.min())
+    level = level_of(popularity)
     low, high = draft.between(0.1, 0.2), draft.between(0.5, 0.7)
     like = np.tile(high - (high - low) * level, (draft.population, 1))
     exposure = np.outer(draft.activity(), popularity)

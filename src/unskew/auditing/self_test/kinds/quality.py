@@ -1,7 +1,7 @@
 """Better items are more popular; nobody has a taste of their own.
 
-Who likes what: an item is liked with a chance that rises with its popularity, from about .1 to
-about .7, by everyone alike. What is exposed: popular items, to active users. Who rates: everyone
+Who likes what: an item is liked with a chance that rises with its popularity, from about .15 to
+about .9, by everyone alike. What is exposed: popular items, to active users. Who rates: everyone
 who is exposed.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.auditing.self_test.ingredients import Draft, rated
+from unskew.auditing.self_test.ingredients import Draft, level_of, rated
 from unskew.auditing.self_test.kind import Kind
 from unskew.auditing.self_test.known_world import KnownWorld
 
@@ -20,8 +20,8 @@ def make(seed: int) -> KnownWorld:
     """Make the world of a seed."""
     draft = Draft.of(NAME, seed)
     popularity = draft.popularity(draft.between(0.8, 1.1))
-    level = np.log(popularity / popularity.min()) / np.log(popularity.max() / popularity.min())
-    low, high = draft.between(0.05, 0.2), draft.between(0.65, 0.85)
+    level = level_of(popularity)
+    low, high = draft.between(0.1, 0.2), draft.between(0.8, 0.95)
     like = np.tile(low + (high - low) * level, (draft.population, 1))
     exposure = np.outer(draft.activity(), popularity)
     chances = rated(like, exposure, per_user=draft.between(20, 32))

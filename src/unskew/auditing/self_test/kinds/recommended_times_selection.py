@@ -1,7 +1,7 @@
 """Adversarial: who dislikes what an earlier recommender shows seldom rates it.
 
 Who likes what: everyone everything, with the same chance of about .3. What is exposed: popular
-items, and about ten times more what the earlier recommender holds for the user's cluster. Who
+items, and about fifteen times more what the earlier recommender holds for the user's cluster. Who
 rates: everyone who is exposed, but disliked items within the cluster are rated about .3 times as
 often; items that users seek themselves are rated anyway.
 """
@@ -23,7 +23,7 @@ def make(seed: int) -> KnownWorld:
     like = np.full(draft.shape, draft.between(0.22, 0.38))
     shown = draft.clusters()
     exposure = np.outer(draft.activity(), draft.popularity(draft.between(0.5, 0.8)))
-    exposure *= np.where(shown.same, draft.between(7, 13), 1.0)
+    exposure *= np.where(shown.same, draft.between(12, 18), 1.0)
     disliked = exposure * np.where(shown.same, draft.between(0.25, 0.35), 1.0)
     chances = scaled(like, exposure, disliked, per_user=draft.between(20, 32))
     return KnownWorld(

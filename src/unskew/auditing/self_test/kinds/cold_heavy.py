@@ -1,0 +1,40 @@
+"""Users come, rate and go: most users after any cut in time are new.
+
+Who likes what: about .7 within a cluster, about .05 outside. What is exposed: popular items, to
+active users. Who rates: a disliked item is rated about .2 times as often as a liked one. Each user
+comes at a random moment and rates within a twentieth of the whole span, so that most users of a
+test part that is cut by time have no training ratings.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unskew.auditing.self_test.ingredients import Draft, rated
+from unskew.auditing.self_test.kind import Kind
+from unskew.auditing.self_test.known_world import KnownWorld
+
+NAME = "cold-heavy"
+
+
+def make(seed: int) -> KnownWorld:
+    """Make the world of a seed."""
+    draft = Draft.of(NAME, seed)
+    clusters = draft.clusters()
+    like = np.where(clusters.same, draft.between(0.55, 0.8), draft.between(0.04, 0.1))
+    exposure = np.outer(draft.activity(), draft.popularity(draft.between(0.8, 1.1)))
+    if_disliked = draft.between(0.15, 0.3)
+    chances = rated(like, exposure, per_user=draft.between(20, 32), if_disliked=if_disliked)
+    arrival = draft.rng.random(draft.population)
+    return KnownWorld(
+        kind=NAME,
+        seed=seed,
+        like=like,
+        rated_if_liked=chances.if_liked,
+        rated_if_disliked=chances.if_disliked,
+        arrival=arrival,
+        users=draft.users,
+    )
+
+
+KIND = Kind(name=NAME, about=__doc__, make=make)

@@ -1,0 +1,37 @@
+"""Only positive events are recorded: what people like and use, never what they dislike.
+
+Who likes what: about .7 within a cluster, about .05 outside. What is exposed: popular items, to
+active users. Who rates: those who like what they are exposed to leave an event without a value; a
+disliked item leaves nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unskew.auditing.self_test.ingredients import Draft, rated
+from unskew.auditing.self_test.kind import Kind
+from unskew.auditing.self_test.known_world import KnownWorld
+
+NAME = "implicit-only"
+
+
+def make(seed: int) -> KnownWorld:
+    """Make the world of a seed."""
+    draft = Draft.of(NAME, seed)
+    clusters = draft.clusters()
+    like = np.where(clusters.same, draft.between(0.55, 0.8), draft.between(0.04, 0.1))
+    exposure = np.outer(draft.activity(), draft.popularity(draft.between(0.8, 1.1)))
+    chances = rated(like, exposure, per_user=draft.between(12, 20), if_disliked=0.0)
+    return KnownWorld(
+        kind=NAME,
+        seed=seed,
+        like=like,
+        rated_if_liked=chances.if_liked,
+        rated_if_disliked=chances.if_disliked,
+        implicit=True,
+        users=draft.users,
+    )
+
+
+KIND = Kind(name=NAME, about=__doc__, make=make)

@@ -1,0 +1,102 @@
+"""The named worlds of `unskew.worlds`, as populations of which everything is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from unskew.arrays import F64
+from unskew.auditing.self_test.ingredients import Draft
+from unskew.auditing.self_test.kind import Kind
+from unskew.auditing.self_test.known_world import KnownWorld
+from unskew.worlds.named import WORLDS
+from unskew.worlds.observation import Ageing
+from unskew.worlds.tastes import births
+from unskew.worlds.worlds import World, world
+
+ABOUT = {
+    "shop": """Who likes what: by taste, quality and generosity. What is exposed: popular items, a
+        little more the good ones, to active users, more within groups. Who rates: a disliked item
+        is rated .4 times as often.""",
+    "null": """Who likes what: everyone everything alike. What is exposed: popular items, to active
+        users. Who rates: everyone who is exposed.""",
+    "uniform": """Who likes what: by taste and quality. What is exposed: everything alike. Who
+        rates: everyone who is exposed.""",
+    "relevance-only": """Who likes what: by taste and quality. What is exposed: everything alike.
+        Who rates: a disliked item is rated .2 times as often.""",
+    "item-only": """Who likes what: by taste and quality. What is exposed: some items more than
+        others, whatever their quality. Who rates: everyone who is exposed.""",
+    "popular-good": """Who likes what: by taste and quality. What is exposed: the better an item,
+        the more. Who rates: everyone who is exposed.""",
+    "inverted": """Who likes what: by taste and quality. What is exposed: the worse an item, the
+        more. Who rates: everyone who is exposed.""",
+    "clustered": """Who likes what: everyone everything alike. What is exposed: to groups of users
+        groups of items. Who rates: everyone who is exposed.""",
+    "ageing": """Who likes what: by taste and quality, new items more. What is exposed: items from
+        their release on, so that old ones have more ratings. Who rates: everyone who is exposed.
+        Ratings have times: any moment from the release to the end.""",
+    "feedback": """Who likes what: by taste and quality. What is exposed: what a recommender shows,
+        in rounds, because it was rated most; the loop runs once, over the whole population. Who
+        rates: a disliked item is rated .4 times as often.""",
+    "simulated-popularity": """Who likes what: everyone everything alike. What is exposed: items by
+        a law of popularity; counts per item hold in expectation, not exactly. Who rates: everyone
+        who is exposed.""",
+}
+"""By name: what a converted world is, in words."""
+VISIBLE = ("relevance-only", "popular-good")
+"""Where by construction a truly better system should be recognised."""
+
+POPULATION = {"feedback": 2}
+"""Users of the population for each user of a data set, where a loop would take long with four."""
+
+
+def _maker(name: str) -> Callable[[int], KnownWorld]:
+    """Return what makes the converted worlds of a name."""
+
+    def make(seed: int) -> KnownWorld:
+        draft = Draft.of(f"named-{name}", seed)
+        population = POPULATION.get(name, 4) * draft.users
+        one = world(
+            name,
+            users=population,
+            items=draft.items,
+            seed=seed,
+            ratings=round(population * draft.between(18, 30)),
+        )
+        return KnownWorld(
+            kind=draft.kind,
+            seed=seed,
+            like=_all_users(one, one.chances),
+            rated_if_liked=_all_users(one, lambda users: one.observation_if(users, True)),
+            rated_if_disliked=_all_users(one, lambda users: one.observation_if(users, False)),
+            users=draft.users,
+            released=_released(one),
+        )
+
+    return make
+
+
+def _all_users(one: World, chances: Callable[..., F64]) -> F64:
+    """Return chances of all users of a world."""
+    return np.concatenate([chances(users) for users in one.blocks()])
+
+
+def _released(one: World) -> F64 | None:
+    """Return when items come out, None in a world without releases."""
+    if not any(isinstance(part, Ageing) for part in one.parts):
+        return None
+    return births(one.seed, len(one.items))
+
+
+def _kind(name: str) -> Kind:
+    words = " ".join(ABOUT[name].split())
+    return Kind(
+        name=f"named-{name}",
+        about=f"The named world {name}: {WORLDS[name].about}. {words}",
+        make=_maker(name),
+        where_better_is_visible=name in VISIBLE,
+    )
+
+
+NAMED = tuple(_kind(name) for name in WORLDS)

@@ -1,0 +1,54 @@
+"""Systems that are equal by construction: what differs between them is chance alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from unskew.data.ratings import Ratings
+from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.simple import Random
+from unskew.settings import count, declare, share
+
+
+@dataclass(frozen=True)
+class RandomOrder(Algorithm):
+    """A random order for every user; each stream is another one.
+
+    Examples
+    --------
+    >>> from unskew.auditing.self_test.systems import RandomOrder
+    >>> RandomOrder(stream=2).draw_key
+    {'algorithm': 'random-order', 'stream': 2}
+    """
+
+    stream: int = count(0, "Which of many random orders.", least=0)
+
+    name: ClassVar[str] = "random-order"
+    draw_name: ClassVar[str] = "random-order"
+
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Any:
+        """Return the model of `Random`: the stream is part of what the generator is keyed by."""
+        return Random().learn(train, rng)
+
+
+@dataclass(frozen=True)
+class PartTrained(Algorithm):
+    """Another algorithm, trained on a random part of the training ratings.
+
+    Two streams learn from parts that chance alone tells apart: neither is better by construction.
+    """
+
+    algorithm: Algorithm = declare(Random(), "What is trained.")
+    stream: int = count(0, "Which of many random parts.", least=0)
+    part: float = share(0.5, "The share of ratings that it is trained on.", one=True)
+
+    name: ClassVar[str] = "part-trained"
+    draw_name: ClassVar[str] = "part-trained"
+
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
+        """Train on ratings that are kept by coins."""
+        kept = train.take(rng.random(len(train)) < self.part)
+        return self.algorithm.fit(kept if len(kept) else train, rng)
