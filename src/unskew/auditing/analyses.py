@@ -21,6 +21,7 @@ from unskew.judging.judged import Judged
 from unskew.metrics.names import parse
 from unskew.stats.comparison import Comparison
 from unskew.stats.discrimination import DiscriminativePower, discriminative_power
+from unskew.stats.incompleteness import METRICS as ROBUST
 from unskew.stats.incompleteness import robustness
 from unskew.stats.order_agreement import Agreement, agreement
 from unskew.stats.order_stability import Stability, stability
@@ -70,6 +71,14 @@ class Analysis:
     seed: int
     attempts: Attempts
     progress: Progress
+    depth: int | None = None
+    """How many items lists hold; metrics that look deeper are not ranked by robustness."""
+
+    @property
+    def robust_metrics(self) -> tuple[str, ...]:
+        """The metrics whose robustness is measured."""
+        depth = self.depth
+        return tuple(one for one in ROBUST if depth is None or (parse(one).cutoff or 0) <= depth)
 
     @property
     def cutoff(self) -> int:
@@ -217,11 +226,20 @@ def analyse_lists(analysis: Analysis, judged: Judged, random: Ratings | None) ->
     return ListAnalyses(
         sparsity=step(
             "robustness to sparsity",
-            lambda: robustness(judged, to="sparsity", shares=SHARES, samples=samples, seed=seed),
+            lambda: robustness(
+                judged,
+                analysis.robust_metrics,
+                to="sparsity",
+                shares=SHARES,
+                samples=samples,
+                seed=seed,
+            ),
         ),
         popularity=step(
             "robustness to popularity",
-            lambda: robustness(judged, to="popularity", shares=CUTS, seed=seed),
+            lambda: robustness(
+                judged, analysis.robust_metrics, to="popularity", shares=CUTS, seed=seed
+            ),
         ),
         estimates=step(
             "unbiased estimates", lambda: estimate(judged, [precision, gain], **weighted)

@@ -81,6 +81,15 @@ def table(title: str, frame: pl.DataFrame, digits: int = 4, note: str = "") -> T
     return Table(title, named, digits, note)
 
 
+def reach_table(reach: pl.DataFrame) -> Table:
+    """Return how far given lists reach."""
+    note = (
+        "judged, liked: the share of the test ratings, and of the liked ones, that the lists hold; "
+        "filled: the share of the places up to the cutoff that the design could fill"
+    )
+    return table("Reach of the lists", reach, 3, note)
+
+
 def present(frame: pl.DataFrame, *names: str) -> list[str]:
     """Return those of the columns that a table has."""
     return [name for name in names if name in frame.columns]

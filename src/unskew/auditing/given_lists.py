@@ -1,138 +1,322 @@
-"""An audit of lists that the user already has: nothing is trained, judgments are taken anew."""
+"""An audit of lists that the user already has: judged in several ways, beside reference systems."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from unskew.auditing.analyses import (
-    LEVEL,
-    Analysis,
-    Attempts,
-    analyse_lists,
-    analyse_scores,
-)
+from unskew.auditing.analyses import LEVEL, Analysis, Attempts, analyse_lists, analyse_scores
 from unskew.auditing.designs import METRICS
+from unskew.auditing.list_designs import (
+    AS_GIVEN,
+    REJUDGED,
+    ListDesigns,
+    Rejudged,
+    in_a_row,
+    known_chance,
+)
 from unskew.auditing.measurements import AuditFacts
 from unskew.auditing.null import REAL, NullExperiment
-from unskew.auditing.reproduction import Choices, lists_command
+from unskew.auditing.reference_systems import References
+from unskew.auditing.reproduction import Choices, ListSources, lists_command
 from unskew.auditing.request import Request, check_ordering_metric, check_worth, least_liked
 from unskew.auditing.result import Audit
 from unskew.bias.describe import describe_bias
-from unskew.checks import choose
 from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
-from unskew.data.ratings import Ratings, under_one_numbering
+from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
+from unskew.data.relevance import Relevance
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.versions import versions
 from unskew.errors import SettingError
-from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
 from unskew.judging.judged import Judged
+from unskew.metrics.names import parse
+from unskew.report.text import counted
+from unskew.runs import Run
 from unskew.splits.diagnose import diagnose_split
-from unskew.splits.interventions import Skew, WtdH
 from unskew.splits.split import Split
+from unskew.targets.designs import AllItems
 from unskew.worlds.nulls import redraw
 
-AS_GIVEN = "as-given"
-REJUDGED = {
-    AS_GIVEN: "the lists and the judgments as they are",
-    "test-items": "lists without items that nobody judged, as far as they reach",
-    "test-targets": "lists of what the user judged only, as far as they reach",
-    "skew": "judgments drawn against popularity in training",
-    "wtd-h": "judgments drawn as if items and users were chosen at random",
-}
-"""The designs of given lists: what can be done without ranking anew."""
+NEEDS_TRAINING = "needs the training ratings: give train=…"
+ONE_SPLIT = (
+    "several splits are not available for given lists: intervals are for these lists on new users"
+)
+NOT_RANKED = "given lists cannot be ranked anew"
 
 
-def audit_lists(given: Judged, request: Request) -> Audit:
-    """Audit given lists: what needs training is left out."""
-    level, seed, progress = request.level, request.seed or 0, request.progress
-    progress("reading", 0, 1)
+def audit_lists(
+    given: Judged, request: Request, random: object = None, references: bool = True
+) -> Audit:
+    """Audit given lists.
+
+    Parameters
+    ----------
+    given
+        Test ratings and ranked lists; with training ratings more can be said.
+    request
+        Metric, designs, level and seed.
+    random
+        Ratings of randomly chosen items, where there are any.
+    references
+        Whether reference systems are trained and stand beside the given ones.
+    """
+    request.progress("reading", 0, 1)
+    shown = None if random is None else read_ratings(random)
+    return ListsAudit.of(given, request, shown, references).carry_out()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ListsAudit:
+    """An audit of lists, while it runs."""
+
+    judged: Judged
+    """All lists, those of reference systems included, over one numbering."""
+    given: tuple[str, ...]
+    """The systems of the user."""
+    request: Request
+    random: Ratings | None
+    implicit: bool
+    metric: str
+    metrics: tuple[str, ...]
+    depth: int
+    """Items of the longest list of the system with the shortest lists."""
+    assumed: tuple[str, ...]
+    notes: tuple[str, ...]
+    attempts: Attempts
+
+    @classmethod
+    def of(
+        cls, given: Judged, request: Request, random: Ratings | None, references: bool
+    ) -> ListsAudit:
+        """Check what is given, choose metrics that lists are deep enough for, add references."""
+        check_lists(given, references)
+        implicit = not any(
+            _has_dislikes(one, given.relevance)
+            for one in (given.tests, given.train)
+            if one is not None
+        )
+        assumed = list(given.read.relevance)
+        if implicit and given.relevance.gain == "rating":
+            given = given.with_relevance(replace(given.relevance, gain="binary"))
+            assumed.append("implicit feedback: no rating is a dislike; every one has the gain 1")
+        check_worth(given.tests, given.relevance)
+        judged = with_common_numbers(given)
+        depth, shortest = shallowest(judged)
+        metric, metrics, notes = metrics_within(depth, shortest, request.metric, implicit)
+        attempts = Attempts({"designs with rankings of their own (1r, temporal, …)": NOT_RANKED})
+        names = tuple(judged.systems)
+        if judged.train is None:
+            notes.append("chance is not known for lists without training ratings: give train=…")
+            attempts.failures["ladder"] = NEEDS_TRAINING
+            if references:
+                attempts.failures["reference systems"] = NEEDS_TRAINING
+        else:
+            notes += outside_catalogue(judged)
+            if references:
+                judged = with_references(judged, metric, implicit, request.seed or 0, attempts)
+        return cls(
+            judged=judged,
+            given=names,
+            request=request,
+            random=random,
+            implicit=implicit,
+            metric=metric,
+            metrics=metrics,
+            depth=depth,
+            assumed=tuple(assumed),
+            notes=tuple(notes),
+            attempts=attempts,
+        )
+
+    @property
+    def seed(self) -> int:
+        """Everything random follows from it."""
+        return self.request.seed or 0
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The systems that stand beside those of the user."""
+        return tuple(name for name in self.judged.systems if name not in self.given)
+
+    @cached_property
+    def _designs(self) -> ListDesigns:
+        return ListDesigns(
+            judged=self.judged,
+            metrics=self.metrics,
+            metric=self.metric,
+            cutoff=parse(self.metric).cutoff or self.depth,
+            seed=self.seed,
+            given=self.given,
+        )
+
+    def carry_out(self) -> Audit:
+        """Do everything."""
+        request, attempts = self.request, self.attempts
+        request.progress("reading", 1, 1)
+        rejudged = self._designs.rejudge(request.designs, attempts)
+        request.progress("designs", 1, 1)
+        null = attempts.attempt("null experiment", lambda: self._null(rejudged))
+        request.progress("null experiment", 1, 1)
+        analysis = Analysis(
+            self.metric, request.level, self.seed, attempts, request.progress, self.depth
+        )
+        of_scores = analyse_scores(analysis, rejudged.scores)
+        if self.implicit:
+            attempts.failures["margins"] = "no rating is a dislike"
+        of_lists = analyse_lists(analysis, self.judged, self.random)
+        return Audit.of(self._facts(rejudged, null), of_scores, of_lists)
+
+    def _facts(self, rejudged: Rejudged, null: NullExperiment | None) -> AuditFacts:
+        judged, attempts = self.judged, self.attempts
+        tests, train, rule = judged.tests, judged.train, judged.relevance
+        whole = tests if train is None else _together(tests, train)
+        liked = least_liked(rule, whole)
+        bias = attempts.attempt(
+            "bias", lambda: describe_bias(whole, liked=liked, random=self.random)
+        )
+        name = "test ratings" if train is None else "training and test ratings"
+        data = Dataset(name, whole, self.random, None, rule.threshold, notes=tests.notes)
+        splits = {} if train is None else {"given": diagnose_split(Split(train, tests, "given"))}
+        return AuditFacts(
+            name=title_of(self.given),
+            metric=self.metric,
+            systems=tuple(judged.systems),
+            references=self.references,
+            designs={design: REJUDGED[design] for design in rejudged.scores},
+            scores=rejudged.scores,
+            left_out=rejudged.left_out,
+            reach=rejudged.reach,
+            random=self.random,
+            implicit=self.implicit,
+            relevance=rule,
+            data=summary(data),
+            bias=bias,
+            splits=splits,
+            null=null,
+            skipped=dict(attempts.failures),
+            assumed=self.assumed,
+            notes=self._all_notes(rejudged),
+            card=self._card(rejudged.scores),
+            command=self._command(rejudged.scores),
+        )
+
+    def _all_notes(self, rejudged: Rejudged) -> tuple[str, ...]:
+        """Return what was noted while data were read, and what to know of this kind of audit."""
+        read, references = self.judged.read, self.references
+        notes = [*read.tests, *read.train, *read.runs, ONE_SPLIT, *self.notes, *rejudged.notes]
+        if references:
+            systems = counted(len(references), "reference system is", "reference systems are")
+            notes.append(
+                f"{systems} trained on the training ratings, with default settings, and rank every "
+                f"item outside the user's training ratings: {', '.join(references)}"
+            )
+        if self.judged.train is not None and known_chance(rejudged.scores):
+            notes.append(
+                "chance: what a random order of the items of a design is expected to score; for "
+                "the lists as given, of all items of training and test ratings outside the user's "
+                "training ratings"
+            )
+        return tuple(dict.fromkeys(notes))
+
+    def _null(self, rejudged: Rejudged) -> NullExperiment:
+        """Judge the same lists by judgments whose values are drawn anew."""
+        tests, repeats = self.judged.tests, self.request.level.repeats
+        if self.implicit or len(np.unique(tests.value)) < 2:
+            raise SettingError("all judgments say the same: drawing them anew changes nothing")
+        design = next(iter(rejudged.scores))
+        if design != AS_GIVEN:
+            raise SettingError(f"is for the design {AS_GIVEN}")
+        rows = _means(rejudged.scores[design][0], REAL, 0, design)
+        for repeat in range(repeats):
+            drawn = redraw(tests, "iid", seed_of(self.seed, "null", "iid", repeat) % (1 << 31))
+            anew = self.judged.with_ratings(drawn, self.judged.train)
+            rows += _means(self._designs.scores_of(design, anew), "iid", repeat, design)
+        table = pl.DataFrame(rows, schema=NULL_SCHEMA)
+        return NullExperiment(table, ("iid",), repeats, LEVEL, retrained=False)
+
+    def _card(self, designs: Iterable[str]) -> dict[str, object]:
+        judged, level = self.judged, self.request.level
+        tests, train = judged.tests, judged.train
+        return {
+            "data": {
+                "judgments": len(tests),
+                "fingerprint": tests.fingerprint,
+                "train": None if train is None else train.fingerprint,
+                "random": None if self.random is None else self.random.fingerprint,
+            },
+            "systems": list(judged.systems),
+            "references": list(self.references),
+            "level": level.name,
+            "designs": list(designs),
+            "relevance": judged.relevance.describe(),
+            "metrics": list(self.metrics),
+            "metric": self.metric,
+            "seed": self.seed,
+            "null": {"null": "iid", "repeats": level.repeats},
+            "permutations": level.permutations,
+            "bootstrap": level.bootstrap,
+            "versions": versions(),
+        }
+
+    def _command(self, designs: Iterable[str]) -> str:
+        choices = Choices(
+            level=self.request.level.name,
+            designs=designs,
+            metric=self.metric,
+            relevance=self.judged.relevance,
+            seed=self.seed,
+        )
+        sources = ListSources(
+            systems=self.given,
+            with_train=self.judged.train is not None,
+            with_random=self.random is not None,
+            with_references=self.judged.train is None or bool(self.references),
+        )
+        return lists_command(choices, sources)
+
+
+# What is given
+
+
+def check_lists(given: Judged, references: bool) -> None:
+    """Refuse what cannot be audited as lists."""
     if given.targets is not None:
         raise SettingError(
             "an audit of lists needs one list per user, not target lists: judge test ratings"
         )
-    check_worth(given.tests, given.relevance)
-    if len(given.systems) < 2:
-        raise SettingError("an audit compares systems: give the lists of at least two")
-    judged = _with_common_numbers(given)
-    metric = check_ordering_metric(request.metric or METRICS[0])
-    metrics = METRICS if metric in METRICS else (metric, *METRICS)
-    attempts = Attempts(
-        {
-            "training on null data": "given lists cannot be made anew: only judgments are redrawn",
-            "designs with splits and rankings of their own": "given lists cannot be made anew",
-        }
-    )
-    scores = _rejudged(judged, metrics, request.designs, seed, attempts)
-    progress("designs", 1, 1)
-    null = attempts.attempt(
-        "null experiment", lambda: _null_of_lists(judged, metrics, level.repeats, seed, scores)
-    )
-    progress("null experiment", 1, 1)
-    analysis = Analysis(metric, level, seed, attempts, progress)
-    of_scores = analyse_scores(analysis, scores)
-    of_lists = analyse_lists(analysis, judged, None)
-    tests, train, rule = judged.tests, judged.train, judged.relevance
-    whole = tests if train is None else _together(tests, train)
-    bias = attempts.attempt("bias", lambda: describe_bias(whole, liked=least_liked(rule, whole)))
-    choices = Choices(level=level.name, designs=scores, metric=metric, relevance=rule, seed=seed)
-    read = given.read
-    facts = AuditFacts(
-        name="judgments",
-        metric=metric,
-        systems=tuple(judged.systems),
-        designs={name: REJUDGED[name] for name in scores},
-        scores=scores,
-        relevance=rule,
-        data=summary(Dataset("judgments", whole, None, None, rule.threshold, notes=tests.notes)),
-        bias=bias,
-        splits={} if train is None else {"given": diagnose_split(Split(train, tests, "given"))},
-        null=null,
-        skipped=dict(attempts.failures),
-        assumed=read.relevance,
-        notes=tuple(dict.fromkeys((*read.tests, *read.train, *read.runs))),
-        card=_card(judged, request, metrics, metric, scores),
-        command=lists_command(choices, judged.systems, train is not None),
-    )
-    return Audit.of(facts, of_scores, of_lists)
+    if not len(given.tests):
+        raise SettingError("there are no test ratings to judge lists by")
+    if len(given.systems) < 2 and (given.train is None or not references):
+        raise SettingError(
+            "an audit compares systems: give the lists of at least two, or of one with train=… "
+            "and reference systems"
+        )
 
 
-def _card(
-    judged: Judged, request: Request, metrics: Sequence[str], metric: str, designs: Iterable[str]
-) -> dict[str, object]:
-    tests, train, level = judged.tests, judged.train, request.level
-    return {
-        "data": {
-            "judgments": len(tests),
-            "fingerprint": tests.fingerprint,
-            "train": None if train is None else train.fingerprint,
-        },
-        "systems": list(judged.systems),
-        "level": level.name,
-        "designs": list(designs),
-        "relevance": judged.relevance.describe(),
-        "metrics": list(metrics),
-        "metric": metric,
-        "seed": request.seed or 0,
-        "null": {"null": "iid", "repeats": level.repeats},
-        "permutations": level.permutations,
-        "bootstrap": level.bootstrap,
-        "versions": versions(),
-    }
+def _has_dislikes(ratings: Ratings, rule: Relevance) -> bool:
+    return not bool(rule.is_liked(ratings.value).all())
 
 
-def _with_common_numbers(given: Judged) -> Judged:
-    """Return test and training ratings as one split has them: draws go by their common numbers."""
+def with_common_numbers(given: Judged) -> Judged:
+    """Return test and training ratings as one split has them: draws go by their common numbers.
+
+    A given catalogue is part of the numbering, so that all of its items can be ranked.
+    """
     if given.train is None:
         return given
-    tests, trained = under_one_numbering(given.tests, given.train)
-    return given.with_ratings(tests, trained)
+    tests, train = under_one_numbering(given.tests, given.train)
+    if given.items is not None:
+        items, (mine, _) = Ids.union(tests.items, Ids.number(given.items)[0])
+        users = np.arange(len(tests.users), dtype=np.int32)
+        tests, train = (one.recode(one.users, users, items, mine) for one in (tests, train))
+    return given.with_ratings(tests, train)
 
 
 def _together(tests: Ratings, train: Ratings) -> Ratings:
@@ -141,68 +325,120 @@ def _together(tests: Ratings, train: Ratings) -> Ratings:
     return read_ratings(pl.concat(columns), duplicates="first")
 
 
-def _rejudged(
-    judged: Judged,
-    metrics: Iterable[str],
-    designs: Sequence[str] | None,
-    seed: int,
-    attempts: Attempts,
-) -> dict[str, tuple[Scores, ...]]:
-    """Judge given lists in several ways; only the first design must succeed."""
-    for name in designs or ():
-        choose("design", name, REJUDGED)
-    wanted = tuple(dict.fromkeys(designs or REJUDGED))
-    scores: dict[str, tuple[Scores, ...]] = {}
-    for name in wanted:
-        measure = partial(_scores_of_design, judged, name, list(metrics), seed)
-        result = measure() if name == wanted[0] else attempts.attempt(f"design {name}", measure)
-        if result is not None:
-            scores[name] = (result,)
-    return scores
+def title_of(systems: Sequence[str]) -> str:
+    """Return whose lists are audited: at most a few names.
+
+    Examples
+    --------
+    >>> from unskew.auditing.given_lists import title_of
+    >>> title_of(["old", "new"])
+    'the lists of old and new'
+    >>> title_of(["a", "b", "c", "d", "e"])
+    'the lists of a, b, c and 2 others'
+    """
+    return f"the lists of {in_a_row(systems)}"
 
 
-def _scores_of_design(judged: Judged, name: str, metrics: list[str], seed: int) -> Scores:
-    tests, train = judged.tests, judged.train
-    if name in ("test-items", "test-targets"):
-        return evaluate(judged.only_judged_items(of_user=name == "test-targets"), metrics)
-    if name in ("skew", "wtd-h"):
-        if train is None:
-            raise SettingError("needs the training ratings")
-        change = Skew() if name == "skew" else WtdH()
-        judged = judged.with_ratings(change.sample(tests, train, seed=seed).ratings, train)
-    return evaluate(judged, metrics)
+# How deep the lists are
 
 
-def _null_of_lists(
-    judged: Judged,
-    metrics: Iterable[str],
-    repeats: int,
-    seed: int,
-    scores: Mapping[str, tuple[Scores, ...]],
-) -> NullExperiment:
-    """Judge the same lists by judgments whose values are drawn anew."""
-    tests = judged.tests
-    if len(np.unique(tests.value)) < 2:
-        raise SettingError("all judgments have the same value: drawing them anew changes nothing")
-    design = next(iter(scores))
-    if design != AS_GIVEN:
-        raise SettingError(f"is made for the design {AS_GIVEN}")
-    rows = _means(scores[design][0], REAL, 0, design)
-    for repeat in range(repeats):
-        drawn = redraw(tests, "iid", seed_of(seed, "null", "iid", repeat) % (1 << 31))
-        null = evaluate(judged.with_ratings(drawn, judged.train), list(metrics))
-        rows += _means(null, "iid", repeat, design)
-    note = "the systems are those of the data as they are: only the judgments are redrawn"
-    schema = {
-        "data": pl.String,
-        "repeat": pl.Int64,
-        "design": pl.String,
-        "system": pl.String,
-        "metric": pl.String,
-        "value": pl.Float64,
-        "random": pl.Float64,
+def shallowest(judged: Judged) -> tuple[int, str]:
+    """Return how many items the longest list holds, of the system with the shortest, and whose."""
+    longest = {
+        name: int(run.depth.max(initial=0))
+        for name, run in judged.systems.items()
+        if isinstance(run, Run)
     }
-    return NullExperiment(pl.DataFrame(rows, schema=schema), ("iid",), repeats, LEVEL, (note,))
+    name = min(longest, key=lambda one: longest[one])
+    depth = longest[name] if judged.depth is None else min(longest[name], judged.depth)
+    return max(depth, 1), name
+
+
+def metrics_within(
+    depth: int, shortest: str, stated: str | None, implicit: bool
+) -> tuple[str, tuple[str, ...], list[str]]:
+    """Return the metric that orders systems, all metrics, and notes on those left out.
+
+    A metric that looks deeper than the lists gives every system the same misses: it is measured
+    only where the user asks for it.
+
+    Parameters
+    ----------
+    depth
+        Items of the longest list of the system with the shortest lists.
+    shortest
+        This system.
+    stated
+        The metric that the user asks for, if any.
+    implicit
+        Whether nothing is disliked: then metrics of disliked items are left out.
+    """
+    usual = [one for one in METRICS if not (implicit and parse(one).anti)]
+    within = [one for one in usual if (parse(one).cutoff or 0) <= depth]
+    deeper = [one for one in usual if one not in (*within, stated)]
+    cutoff = min(depth, 10)
+    if cutoff < 10:
+        within += [one.replace("@10", f"@{cutoff}") for one in usual if one.endswith("@10")]
+    metric = check_ordering_metric(stated or f"P@{cutoff}")
+    metrics = tuple(dict.fromkeys((metric, *within)))
+    notes = []
+    if deeper:
+        count = counted(len(deeper), "metric that looks", "metrics that look")
+        verb = "is" if len(deeper) == 1 else "are"
+        notes.append(
+            f"the lists of {shortest} hold at most {counted(depth, 'item')}: {count} deeper {verb} "
+            f"left out ({', '.join(deeper)})"
+        )
+    return metric, metrics, notes
+
+
+def outside_catalogue(judged: Judged) -> list[str]:
+    """Say of each system how many of its recommended items no rating knows."""
+    notes = []
+    for name, run in judged.systems.items():
+        assert isinstance(run, Run)
+        unknown = judged.tests.items.codes(run.items.values) < 0
+        shown = run.item[run.item >= 0]
+        count = int(np.count_nonzero(unknown[shown]))
+        if count:
+            notes.append(
+                f"{name}: {count:,} of {shown.size:,} recommended items are in neither training "
+                f"nor test ratings; they count as misses"
+            )
+    return notes
+
+
+def with_references(
+    judged: Judged, metric: str, implicit: bool, seed: int, attempts: Attempts
+) -> Judged:
+    """Return judged data with reference systems, ranked as deep as the lists and the metric."""
+    assert judged.train is not None
+    split = Split(judged.train, judged.tests, "given")
+    lists = AllItems().lists(split, judged.relevance, seed=seed)
+    references = References(
+        liked=least_liked(judged.relevance, judged.train), is_implicit=implicit, seed=seed
+    )
+    deepest = max(int(run.depth.max(initial=1)) for run in judged.systems.values())  # type: ignore[union-attr]
+    depth = max(deepest, parse(metric).cutoff or 1)
+    return judged.with_systems(references.runs(lists, depth, names_of(judged), attempts))
+
+
+def names_of(judged: Judged) -> Collection[str]:
+    """Return the names of all systems."""
+    return tuple(judged.systems)
+
+
+# The null experiment
+
+NULL_SCHEMA = {
+    "data": pl.String,
+    "repeat": pl.Int64,
+    "design": pl.String,
+    "system": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+    "random": pl.Float64,
+}
 
 
 def _means(scores: Scores, kind: str, repeat: int, design: str) -> list[dict[str, object]]:

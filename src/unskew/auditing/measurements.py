@@ -11,11 +11,13 @@ import numpy as np
 import polars as pl
 
 from unskew.auditing.analyses import LEVEL, ListAnalyses, ScoreAnalyses
+from unskew.auditing.design_checks import LeftOut
 from unskew.auditing.null import NullExperiment
 from unskew.auditing.true_scores import Truth
 from unskew.bias.describe import BiasReport
 from unskew.checks import choose
 from unskew.data.overview import Summary
+from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import Scores
@@ -49,6 +51,16 @@ class AuditFacts:
     """By protocol: what its first split did."""
     null: NullExperiment | None = None
     truth: Truth | None = None
+    references: tuple[str, ...] = ()
+    """Systems that were trained to stand beside given lists."""
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    """By design: why its numbers are not compared."""
+    reach: pl.DataFrame | None = None
+    """Of given lists, by design and system: how much of the test ratings the lists hold."""
+    random: Ratings | None = None
+    """Ratings of randomly chosen items, where there are any."""
+    implicit: bool = False
+    """Whether nothing is disliked."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """What was not done, and why."""
     assumed: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from unskew.experiment.plan import Plan
 from unskew.experiment.results import Results
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.distributions import mean_interval
 from unskew.worlds.nulls import DIRECTIONS, NULLS, redraw
 
@@ -62,6 +63,8 @@ class NullExperiment(Result):
     repeats: int
     level: float = LEVEL
     notes: tuple[str, ...] = ()
+    retrained: bool = True
+    """Whether systems are trained on each draw; else their lists stay as they are."""
 
     def table(self, null: str | None = None) -> pl.DataFrame:
         """Return a row per null, design, system and metric.
@@ -153,8 +156,13 @@ class NullExperiment(Result):
 
     def _explanation(self) -> list[str]:
         lines = [f"{null}: {NULLS[null]}" for null in self.nulls]
+        systems = (
+            "every system trained anew"
+            if self.retrained
+            else "the lists stay as they are, only the judgments are redrawn"
+        )
         lines.append(
-            f"{self.repeats} repeats, every system trained anew; {100 * self.level:g} % intervals "
+            f"{counted(self.repeats, 'repeat')}, {systems}; {100 * self.level:g} % intervals "
             f"over repeats; ratio = null value / chance; null share = what null data gives of what "
             f"the system has above chance"
         )

@@ -118,8 +118,21 @@ def ratings_command(choices: Choices, algorithms: Iterable[str]) -> str:
     return choices.words(["RATINGS"], ["--algorithms", ",".join(algorithms)])
 
 
-def lists_command(choices: Choices, systems: Iterable[str], with_train: bool) -> str:
+@dataclass(frozen=True, kw_only=True)
+class ListSources:
+    """What an audit of lists reads."""
+
+    systems: tuple[str, ...]
+    """Those of the user."""
+    with_train: bool
+    with_random: bool
+    with_references: bool
+
+
+def lists_command(choices: Choices, sources: ListSources) -> str:
     """Return the command that makes the report of lists again."""
-    runs = [word for name in systems for word in ("--run", f"{name}=FILE")]
-    train = ["--train", "FILE"] if with_train else []
-    return choices.words(["--judgments", "FILE", *runs], train)
+    runs = [word for name in sources.systems for word in ("--run", f"{name}=FILE")]
+    more = ["--train", "FILE"] if sources.with_train else []
+    more += ["--random", "FILE"] if sources.with_random else []
+    more += [] if sources.with_references else ["--no-references"]
+    return choices.words(["--judgments", "FILE", *runs], more)

@@ -36,6 +36,7 @@ class Audit(Measurements):
         return [
             *(f"assumed: {text}" for text in self.assumed),
             *(f"left out: {what}: {why}" for what, why in self.skipped.items()),
+            *(f"not counted: design {name}: {one.why}" for name, one in self.left_out.items()),
             *(f"note: {text}" for text in (*self.notes, *self.remarks)),
         ]
 

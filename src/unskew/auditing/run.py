@@ -83,6 +83,7 @@ def audit(
     runs: object = None,
     train: object = None,
     random: object = None,
+    references: bool = True,
     liked: float | None = None,
     above: float | None = None,
     gain: Rule = "rating",
@@ -114,6 +115,9 @@ def audit(
         training ratings. What needs training is left out, which the report says.
     random
         Ratings of randomly chosen items, where the data have none of their own.
+    references
+        With runs and `train`: whether popularity, a smoothed average, item-kNN and a random order
+        are trained and stand beside the given lists.
     liked, above, gain, loss, relevance
         How a rating is taken, as in `evaluate`; 4 and more are liked on a 1-5 scale unless given.
         Ratings below 0 need a gain that is not the rating itself, such as `gain="binary"`.
@@ -162,7 +166,7 @@ def audit(
         if isinstance(data, Judged):
             judgments, data = data, None
         if runs is not None or judgments is not None:
-            absent = {"data": data, "random": random, "algorithms": algorithms, "store": store}
+            absent = {"data": data, "algorithms": algorithms, "store": store}
             check_absent(absent, "is for ratings: leave it out with judgments and runs")
             if workers != 1:
                 raise SettingError("workers is for ratings: lists that are given take one process")
@@ -181,10 +185,12 @@ def audit(
                 loss=loss,
                 relevance=relevance,
             )
-            return audit_lists(judged, request)
+            return audit_lists(judged, request, random, references)
         if data is None:
             raise SettingError("give ratings, or judgments=… and runs=…")
         check_absent({"train": train}, "is for judgments and runs: an audit of ratings splits them")
+        if not references:
+            raise SettingError("references=False is for judgments and runs")
         folder = stack.enter_context(temporary_folder()) if store is None else store
         training = TrainingRequest(
             rules=Rules(liked, above, gain, loss, relevance),

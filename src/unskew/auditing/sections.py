@@ -126,16 +126,20 @@ def _designs(audit: Measurements) -> Section:
         {"design": list(audit.designs), "what is done": list(audit.designs.values())}
     )
     note = "means and 95 % t intervals over users"
+    known = table["random"].drop_nulls().len() > 0
     content: list[Block] = [
         blocks.table("The designs", about),
         Picture(charts.designs(table, order, audit.metric, list(audit.designs), note)),
         blocks.table(
             f"{audit.metric} of every system under every design",
-            table,
+            table if known else table.drop("random"),
             4,
-            "random: what a random order of the same targets is expected to score",
+            "random: what a random order of the same targets is expected to score" if known else "",
         ),
     ]
+    if audit.reach is not None and audit.reach.height:
+        content.append(blocks.reach_table(audit.reach))
+    content += [Words(f"Not counted: {name}: {one.why}.") for name, one in audit.left_out.items()]
     content += [
         Words(f"Not done: {what.removeprefix('design ')}: {why}.")
         for what, why in audit.skipped.items()

@@ -10,6 +10,7 @@ from unskew.cli.bundles import argument, bundle, option
 from unskew.cli.console import output as screen_of_results
 from unskew.cli.console import stages_progress
 from unskew.cli.options import (
+    INPUT,
     MEASURE,
     Judgments,
     NamedFileOptions,
@@ -35,6 +36,15 @@ class SourceOptions:
     judgments: Judgments
     run: Runs
     train: Train
+    no_references: Annotated[
+        bool,
+        option(
+            INPUT,
+            "With --train: no reference systems (popularity, …) beside the given lists.",
+            "--no-references",
+            default=False,
+        ),
+    ]
     files: NamedFileOptions
 
 
@@ -131,7 +141,6 @@ def _lists(
     if sources.judgments is None or not sources.run:
         raise SettingError("give both --judgments and --run")
     refused = inputs.given(
-        random=sources.random,
         algorithms=options.algorithms,
         store=stored.store,
         data_dir=sources.files.data_dir,
@@ -141,7 +150,11 @@ def _lists(
         raise SettingError(
             f"--{name.replace('_', '-')} is for ratings: leave it out with --judgments"
         )
-    return inputs.read_judged(sources.judgments, sources.run, sources.train, sources.files)
+    return {
+        **inputs.read_judged(sources.judgments, sources.run, sources.train, sources.files),
+        "random": inputs.read_random_file(sources.random, sources.files),
+        "references": not sources.no_references,
+    }
 
 
 def _ratings(
@@ -152,6 +165,8 @@ def _ratings(
         raise SettingError("name ratings (a file, or a data set), or --judgments and --run")
     if sources.train is not None:
         raise SettingError("--train goes with --judgments and --run: ratings are split here")
+    if sources.no_references:
+        raise SettingError("--no-references goes with --judgments and --run")
     return {
         "random": inputs.read_random_file(sources.random, sources.files),
         "data": inputs.load_data(ratings, sources.files),
@@ -163,6 +178,8 @@ def _ratings(
 
 def show(result: Audit, quiet: bool) -> None:
     """Print the answer and, unless quiet, designs x systems and what was assumed."""
+    from unskew.auditing import blocks
+
     screen = screen_of_results()
     for text in result.answer():
         screen.print(text, markup=False, soft_wrap=not sys.stdout.isatty())
@@ -170,6 +187,8 @@ def show(result: Audit, quiet: bool) -> None:
     if quiet:
         return
     screen.print(_design_table(result).to_rich())
+    if result.reach is not None and result.reach.height:
+        screen.print(blocks.reach_table(result.reach).to_rich())
     for line in result.footer():
         outputs.note(line)
 
@@ -187,8 +206,11 @@ def _design_table(result: Audit) -> Table:
         places = [f"{row['value']:.4f} ({row['place']})" for row in values]
         chance = values[0]["random"]
         rows.append([design, *places, "–" if chance is None else f"{chance:.4f}"])
+    known = result.table()["random"].drop_nulls().len() > 0
+    if not known:  # a note says why
+        rows = [row[:-1] for row in rows]
     return Table.of_rows(
-        ["design", *systems, "(chance)"],
+        ["design", *systems, *(["(chance)"] if known else [])],
         rows,
         left=[0],
         title=f"{result.metric} (place)",

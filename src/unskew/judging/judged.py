@@ -194,6 +194,16 @@ class Judged(Result):
         assert self.targets is None
         return self._anew(tests, train, self._runs)
 
+    def with_systems(self, more: Mapping[str, Run]) -> Judged:
+        """Return the same data with the lists of more systems."""
+        assert self.targets is None
+        return self._anew(self.tests, self.train, {**self._runs, **more})
+
+    def with_relevance(self, relevance: Relevance) -> Judged:
+        """Return the same data, whose ratings are taken by another rule."""
+        assert self.targets is None
+        return replace(self, relevance=relevance)._anew(self.tests, self.train, self._runs)
+
     def only_judged_items(self, *, of_user: bool) -> Judged:
         """Return lists without the items that nobody judged, or that their user did not judge."""
         assert self.targets is None

@@ -1,0 +1,103 @@
+"""Systems that stand beside given lists: trained on the same training ratings, ranked as deep."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from unskew.arrays import frozen
+from unskew.auditing.analyses import Attempts
+from unskew.auditing.cold_users import with_fallback
+from unskew.auditing.truth_sources import fit_all
+from unskew.data.ratings import Ids
+from unskew.judging.rank import rank
+from unskew.recommend.model import Algorithm
+from unskew.recommend.neighbours import ItemKNN
+from unskew.recommend.simple import Popularity, Random, SmoothedAverage
+from unskew.runs import Run
+from unskew.targets.lists import TargetLists
+
+
+def reference_name(name: str, taken: Collection[str]) -> str:
+    """Return what a reference system is called; no name that a system of the user has.
+
+    Examples
+    --------
+    >>> from unskew.auditing.reference_systems import reference_name
+    >>> reference_name("popularity", ["mine", "popularity"])
+    'popularity (reference)'
+    >>> reference_name("popularity", ["popularity (reference)"])
+    'popularity (reference 2)'
+    """
+    label, number = f"{name} (reference)", 1
+    while label in taken:
+        number += 1
+        label = f"{name} (reference {number})"
+    return label
+
+
+@dataclass(frozen=True, kw_only=True)
+class References:
+    """Which systems stand beside the given lists, and how they are trained."""
+
+    liked: float
+    """The smallest liked rating."""
+    is_implicit: bool
+    """Whether nothing is disliked: then all averages are equal and order nothing."""
+    seed: int
+
+    @property
+    def algorithms(self) -> tuple[Algorithm, ...]:
+        """The systems, with their default settings."""
+        average = () if self.is_implicit else (SmoothedAverage(liked=self.liked),)
+        return (Popularity(), *average, ItemKNN(), Random())
+
+    def runs(
+        self, lists: TargetLists, depth: int, taken: Collection[str], attempts: Attempts
+    ) -> dict[str, Run]:
+        """Return the lists of each system for the users with test ratings.
+
+        Parameters
+        ----------
+        lists
+            All items outside training, one list per user.
+        depth
+            How many items of each list are kept.
+        taken
+            Names that the systems of the user have.
+        attempts
+            Notes systems that cannot be trained on these ratings.
+        """
+        runs = {}
+        for one in self.algorithms:
+            run = attempts.attempt(
+                f"reference system {one.name}", partial(self._run, one, lists, depth)
+            )
+            if run is not None:
+                runs[reference_name(one.name, taken)] = run
+        return runs
+
+    def _run(self, system: Algorithm, lists: TargetLists, depth: int) -> Run:
+        model = fit_all({system.name: system}, lists.train, self.seed, "references")[system.name]
+        whole = with_fallback(model, lists.train)
+        return _of_tested_users(rank(whole, lists, depth, seed=self.seed), lists)
+
+
+def _of_tested_users(run: Run, lists: TargetLists) -> Run:
+    """Return the lists of users with test ratings: no others are averaged."""
+    tested = np.flatnonzero(np.diff(lists.tests.start))
+    inside = np.zeros(len(run), np.bool_)
+    inside[tested] = True
+    held = run.depth
+    return replace(
+        run,
+        users=Ids(run.users.raw(tested.astype(np.int32))),
+        start=frozen(np.append(0, np.cumsum(held[tested]))),
+        item=frozen(run.item[np.repeat(inside, held)]),
+        score=None,
+        notes=(),
+        ranked_for=None,
+    )
