@@ -21,7 +21,7 @@ class LeftOut:
     """A design that was run and is not counted."""
 
     reason: str
-    """`identical` or `degenerate`."""
+    """`identical`, `degenerate` or, of given lists, `reach`."""
     why: str
     """The reason as a sentence."""
     same_as: str | None = None

@@ -9,7 +9,10 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from unskew.arrays import Mask, frozen
 from unskew.auditing.analyses import LEVEL, Analysis, Attempts, analyse_lists, analyse_scores
+from unskew.auditing.cold_users import warm_lists
+from unskew.auditing.core import USUAL_CUTOFF, Core, SplitLists
 from unskew.auditing.designs import METRICS
 from unskew.auditing.list_designs import (
     AS_GIVEN,
@@ -192,6 +195,7 @@ class ListsAudit:
             designs={design: REJUDGED[design] for design in rejudged.scores},
             scores=rejudged.scores,
             left_out=rejudged.left_out,
+            core=self._core(rejudged),
             reach=rejudged.reach,
             random=self.random,
             implicit=self.implicit,
@@ -205,6 +209,35 @@ class ListsAudit:
             notes=self._all_notes(rejudged),
             card=self._card(rejudged.scores),
             command=self._command(rejudged.scores),
+        )
+
+    def _core(self, rejudged: Rejudged) -> Core:
+        """Return what statements rest on; without training ratings there is no split to speak of."""
+        judged = self.judged
+        lists: tuple[SplitLists, ...] = ()
+        if judged.train is not None:
+            split = Split(judged.train, judged.tests, "given")
+            runs = {
+                name: on_split(run, split, judged.depth)
+                for name, run in judged.systems.items()
+                if isinstance(run, Run)
+            }
+            lists = (SplitLists(split=split, runs=runs),)
+        return Core(
+            metric=self.metric,
+            k=parse(self.metric).cutoff or min(USUAL_CUTOFF, self.depth),
+            relevance=judged.relevance,
+            systems=tuple(judged.systems),
+            designs={design: REJUDGED[design] for design in rejudged.scores},
+            scores=rejudged.scores,
+            warm={
+                design: tuple(warm_users(part) for part in parts)
+                for design, parts in rejudged.scores.items()
+            },
+            left_out=rejudged.left_out,
+            lists=lists,
+            implicit=self.implicit,
+            seeds=(self.seed,),
         )
 
     def _all_notes(self, rejudged: Rejudged) -> tuple[str, ...]:
@@ -426,6 +459,63 @@ def with_references(
 def names_of(judged: Judged) -> Collection[str]:
     """Return the names of all systems."""
     return tuple(judged.systems)
+
+
+# The core
+
+
+def warm_users(scores: Scores) -> Mask:
+    """Tell which lists belong to users with a training rating.
+
+    All of them where nobody with test ratings has one, or training ratings are not known: nothing
+    can be told apart then.
+    """
+    if "train" in scores.lists.columns:
+        warm = warm_lists(scores)
+        if (warm & (scores.lists["test"].to_numpy() > 0)).any():
+            return warm
+    return np.ones(scores.lists.height, np.bool_)
+
+
+def on_split(run: Run, split: Split, depth: int | None = None) -> Run:
+    """Return given lists under the numbers of a split: a list for each of its users.
+
+    Items that the split does not know are empty slots, lists of users that it does not know are
+    left out.
+
+    Parameters
+    ----------
+    run
+        The lists.
+    split
+        Whose users and items.
+    depth
+        No more than so many items of each list are looked at.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.auditing.given_lists import on_split
+    >>> data = us.read_ratings({"user": [1, 2, 3], "item": [7, 8, 9]})
+    >>> split = us.splits.Split(data, data)
+    >>> run = on_split(us.read_run({3: [9, 5, 7], 4: [8]}), split)
+    >>> run.start.tolist(), run.item.tolist()
+    ([0, 0, 0, 3], [2, -1, 0])
+    """
+    users, items = split.test.users, split.test.items
+    place, code = users.codes(run.users.values), items.codes(run.items.values)
+    held = run.depth if depth is None else np.minimum(run.depth, depth)
+    known = np.flatnonzero(place >= 0)
+    known = known[np.argsort(place[known])]
+    length = np.zeros(len(users), np.int64)
+    length[place[known]] = held[known]
+    start = np.append(0, np.cumsum(length))
+    # Where each slot stands in the given run: the start of its list, and its place in the list.
+    first = np.repeat(run.start[:-1][known], held[known])
+    within = np.arange(int(start[-1])) - np.repeat(start[:-1], length)
+    slot = run.item[first + within]
+    item = np.where(slot >= 0, code[slot], -1).astype(np.int32)
+    return Run(users, items, frozen(start), frozen(item))
 
 
 # The null experiment

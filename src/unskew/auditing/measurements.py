@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from unskew.auditing.analyses import LEVEL, ListAnalyses, ScoreAnalyses
+from unskew.auditing.core import Core
 from unskew.auditing.design_checks import LeftOut
 from unskew.auditing.null import NullExperiment
 from unskew.auditing.true_scores import Truth
@@ -51,6 +52,8 @@ class AuditFacts:
     """By protocol: what its first split did."""
     null: NullExperiment | None = None
     truth: Truth | None = None
+    core: Core | None = None
+    """The systems under every design that counts, and their lists."""
     references: tuple[str, ...] = ()
     """Systems that were trained to stand beside given lists."""
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
