@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import Mask, frozen
 from unskew.auditing.analyses import LEVEL, Analysis, Attempts, analyse_lists, analyse_scores
-from unskew.auditing.cold_users import warm_lists
 from unskew.auditing.core import USUAL_CUTOFF, Core, SplitLists
-from unskew.auditing.designs import METRICS
 from unskew.auditing.list_designs import (
     AS_GIVEN,
     REJUDGED,
@@ -22,22 +19,33 @@ from unskew.auditing.list_designs import (
     in_a_row,
     known_chance,
 )
+from unskew.auditing.list_inputs import (
+    all_ratings,
+    check_lists,
+    has_dislikes,
+    metrics_within,
+    on_split,
+    outside_catalogue,
+    shallowest,
+    warm_users,
+    with_common_numbers,
+)
 from unskew.auditing.measurements import AuditFacts
 from unskew.auditing.null import REAL, NullExperiment
-from unskew.auditing.reference_systems import References
+from unskew.auditing.reference_systems import ReferenceLists, References
 from unskew.auditing.reproduction import Choices, ListSources, lists_command
-from unskew.auditing.request import Request, check_ordering_metric, check_worth, least_liked
+from unskew.auditing.request import Request, check_worth, least_liked
 from unskew.auditing.result import Audit
 from unskew.bias.describe import describe_bias
 from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
-from unskew.data.ratings import Ids, Ratings, under_one_numbering
+from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
-from unskew.data.relevance import Relevance
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.versions import versions
 from unskew.errors import SettingError
 from unskew.evaluation.scores import Scores
+from unskew.experiment.halving import TunedSystem
 from unskew.judging.judged import Judged
 from unskew.metrics.names import parse
 from unskew.report.text import counted
@@ -90,6 +98,8 @@ class ListsAudit:
     metrics: tuple[str, ...]
     depth: int
     """Items of the longest list of the system with the shortest lists."""
+    tuned: Mapping[str, TunedSystem]
+    """Reference systems whose settings were chosen on the training ratings."""
     assumed: tuple[str, ...]
     notes: tuple[str, ...]
     attempts: Attempts
@@ -101,7 +111,7 @@ class ListsAudit:
         """Check what is given, choose metrics that lists are deep enough for, add references."""
         check_lists(given, references)
         implicit = not any(
-            _has_dislikes(one, given.relevance)
+            has_dislikes(one, given.relevance)
             for one in (given.tests, given.train)
             if one is not None
         )
@@ -115,6 +125,7 @@ class ListsAudit:
         metric, metrics, notes = metrics_within(depth, shortest, request.metric, implicit)
         attempts = Attempts({"designs with rankings of their own (1r, temporal, …)": NOT_RANKED})
         names = tuple(judged.systems)
+        tuned: dict[str, TunedSystem] = {}
         if judged.train is None:
             notes.append("chance is not known for lists without training ratings: give train=…")
             attempts.failures["ladder"] = NEEDS_TRAINING
@@ -123,7 +134,8 @@ class ListsAudit:
         else:
             notes += outside_catalogue(judged)
             if references:
-                judged = with_references(judged, metric, implicit, request.seed or 0, attempts)
+                more = reference_lists(judged, metric, implicit, request.seed or 0, attempts)
+                judged, tuned = judged.with_systems(more.runs), dict(more.tuned)
         return cls(
             judged=judged,
             given=names,
@@ -133,6 +145,7 @@ class ListsAudit:
             metric=metric,
             metrics=metrics,
             depth=depth,
+            tuned=tuned,
             assumed=tuple(assumed),
             notes=tuple(notes),
             attempts=attempts,
@@ -179,7 +192,7 @@ class ListsAudit:
     def _facts(self, rejudged: Rejudged, null: NullExperiment | None) -> AuditFacts:
         judged, attempts = self.judged, self.attempts
         tests, train, rule = judged.tests, judged.train, judged.relevance
-        whole = tests if train is None else _together(tests, train)
+        whole = tests if train is None else all_ratings(tests, train)
         liked = least_liked(rule, whole)
         bias = attempts.attempt(
             "bias", lambda: describe_bias(whole, liked=liked, random=self.random)
@@ -212,7 +225,7 @@ class ListsAudit:
         )
 
     def _core(self, rejudged: Rejudged) -> Core:
-        """Return what statements rest on; without training ratings there is no split to speak of."""
+        """Return what statements rest on; lists only where the training ratings are known."""
         judged = self.judged
         lists: tuple[SplitLists, ...] = ()
         if judged.train is not None:
@@ -247,9 +260,12 @@ class ListsAudit:
         if references:
             systems = counted(len(references), "reference system is", "reference systems are")
             notes.append(
-                f"{systems} trained on the training ratings, with default settings, and rank every "
-                f"item outside the user's training ratings: {', '.join(references)}"
+                f"{systems} trained on the training ratings and rank every item outside the user's "
+                f"training ratings: {', '.join(references)}"
             )
+            notes += [
+                tuning_note(name, self.tuned[name]) for name in references if name in self.tuned
+            ]
         if self.judged.train is not None and known_chance(rejudged.scores):
             notes.append(
                 "chance: what a random order of the items of a design is expected to score; for "
@@ -315,49 +331,6 @@ class ListsAudit:
         return lists_command(choices, sources)
 
 
-# What is given
-
-
-def check_lists(given: Judged, references: bool) -> None:
-    """Refuse what cannot be audited as lists."""
-    if given.targets is not None:
-        raise SettingError(
-            "an audit of lists needs one list per user, not target lists: judge test ratings"
-        )
-    if not len(given.tests):
-        raise SettingError("there are no test ratings to judge lists by")
-    if len(given.systems) < 2 and (given.train is None or not references):
-        raise SettingError(
-            "an audit compares systems: give the lists of at least two, or of one with train=… "
-            "and reference systems"
-        )
-
-
-def _has_dislikes(ratings: Ratings, rule: Relevance) -> bool:
-    return not bool(rule.is_liked(ratings.value).all())
-
-
-def with_common_numbers(given: Judged) -> Judged:
-    """Return test and training ratings as one split has them: draws go by their common numbers.
-
-    A given catalogue is part of the numbering, so that all of its items can be ranked.
-    """
-    if given.train is None:
-        return given
-    tests, train = under_one_numbering(given.tests, given.train)
-    if given.items is not None:
-        items, (mine, _) = Ids.union(tests.items, Ids.number(given.items)[0])
-        users = np.arange(len(tests.users), dtype=np.int32)
-        tests, train = (one.recode(one.users, users, items, mine) for one in (tests, train))
-    return given.with_ratings(tests, train)
-
-
-def _together(tests: Ratings, train: Ratings) -> Ratings:
-    """Return all ratings there are, those of both parts once."""
-    columns = [one.to_polars().select("user", "item", "rating") for one in (train, tests)]
-    return read_ratings(pl.concat(columns), duplicates="first")
-
-
 def title_of(systems: Sequence[str]) -> str:
     """Return whose lists are audited: at most a few names.
 
@@ -372,150 +345,39 @@ def title_of(systems: Sequence[str]) -> str:
     return f"the lists of {in_a_row(systems)}"
 
 
-# How deep the lists are
-
-
-def shallowest(judged: Judged) -> tuple[int, str]:
-    """Return how many items the longest list holds, of the system with the shortest, and whose."""
-    longest = {
-        name: int(run.depth.max(initial=0))
-        for name, run in judged.systems.items()
-        if isinstance(run, Run)
-    }
-    name = min(longest, key=lambda one: longest[one])
-    depth = longest[name] if judged.depth is None else min(longest[name], judged.depth)
-    return max(depth, 1), name
-
-
-def metrics_within(
-    depth: int, shortest: str, stated: str | None, implicit: bool
-) -> tuple[str, tuple[str, ...], list[str]]:
-    """Return the metric that orders systems, all metrics, and notes on those left out.
-
-    A metric that looks deeper than the lists gives every system the same misses: it is measured
-    only where the user asks for it.
-
-    Parameters
-    ----------
-    depth
-        Items of the longest list of the system with the shortest lists.
-    shortest
-        This system.
-    stated
-        The metric that the user asks for, if any.
-    implicit
-        Whether nothing is disliked: then metrics of disliked items are left out.
-    """
-    usual = [one for one in METRICS if not (implicit and parse(one).anti)]
-    within = [one for one in usual if (parse(one).cutoff or 0) <= depth]
-    deeper = [one for one in usual if one not in (*within, stated)]
-    cutoff = min(depth, 10)
-    if cutoff < 10:
-        within += [one.replace("@10", f"@{cutoff}") for one in usual if one.endswith("@10")]
-    metric = check_ordering_metric(stated or f"P@{cutoff}")
-    metrics = tuple(dict.fromkeys((metric, *within)))
-    notes = []
-    if deeper:
-        count = counted(len(deeper), "metric that looks", "metrics that look")
-        verb = "is" if len(deeper) == 1 else "are"
-        notes.append(
-            f"the lists of {shortest} hold at most {counted(depth, 'item')}: {count} deeper {verb} "
-            f"left out ({', '.join(deeper)})"
-        )
-    return metric, metrics, notes
-
-
-def outside_catalogue(judged: Judged) -> list[str]:
-    """Say of each system how many of its recommended items no rating knows."""
-    notes = []
-    for name, run in judged.systems.items():
-        assert isinstance(run, Run)
-        unknown = judged.tests.items.codes(run.items.values) < 0
-        shown = run.item[run.item >= 0]
-        count = int(np.count_nonzero(unknown[shown]))
-        if count:
-            notes.append(
-                f"{name}: {count:,} of {shown.size:,} recommended items are in neither training "
-                f"nor test ratings; they count as misses"
-            )
-    return notes
-
-
-def with_references(
+def reference_lists(
     judged: Judged, metric: str, implicit: bool, seed: int, attempts: Attempts
-) -> Judged:
-    """Return judged data with reference systems, ranked as deep as the lists and the metric."""
+) -> ReferenceLists:
+    """Train reference systems, and rank as deep as the lists and the metric."""
     assert judged.train is not None
     split = Split(judged.train, judged.tests, "given")
     lists = AllItems().lists(split, judged.relevance, seed=seed)
     references = References(
-        liked=least_liked(judged.relevance, judged.train), is_implicit=implicit, seed=seed
+        relevance=judged.relevance,
+        liked=least_liked(judged.relevance, judged.train),
+        metric=metric,
+        is_implicit=implicit,
+        seed=seed,
     )
-    deepest = max(int(run.depth.max(initial=1)) for run in judged.systems.values())  # type: ignore[union-attr]
+    runs = [run for run in judged.systems.values() if isinstance(run, Run)]
+    deepest = max(int(run.depth.max(initial=1)) for run in runs)
     depth = max(deepest, parse(metric).cutoff or 1)
-    return judged.with_systems(references.runs(lists, depth, names_of(judged), attempts))
+    return references.lists_of(lists, depth, tuple(judged.systems), attempts)
 
 
-def names_of(judged: Judged) -> Collection[str]:
-    """Return the names of all systems."""
-    return tuple(judged.systems)
-
-
-# The core
-
-
-def warm_users(scores: Scores) -> Mask:
-    """Tell which lists belong to users with a training rating.
-
-    All of them where nobody with test ratings has one, or training ratings are not known: nothing
-    can be told apart then.
-    """
-    if "train" in scores.lists.columns:
-        warm = warm_lists(scores)
-        if (warm & (scores.lists["test"].to_numpy() > 0)).any():
-            return warm
-    return np.ones(scores.lists.height, np.bool_)
-
-
-def on_split(run: Run, split: Split, depth: int | None = None) -> Run:
-    """Return given lists under the numbers of a split: a list for each of its users.
-
-    Items that the split does not know are empty slots, lists of users that it does not know are
-    left out.
-
-    Parameters
-    ----------
-    run
-        The lists.
-    split
-        Whose users and items.
-    depth
-        No more than so many items of each list are looked at.
-
-    Examples
-    --------
-    >>> import unskew as us
-    >>> from unskew.auditing.given_lists import on_split
-    >>> data = us.read_ratings({"user": [1, 2, 3], "item": [7, 8, 9]})
-    >>> split = us.splits.Split(data, data)
-    >>> run = on_split(us.read_run({3: [9, 5, 7], 4: [8]}), split)
-    >>> run.start.tolist(), run.item.tolist()
-    ([0, 0, 0, 3], [2, -1, 0])
-    """
-    users, items = split.test.users, split.test.items
-    place, code = users.codes(run.users.values), items.codes(run.items.values)
-    held = run.depth if depth is None else np.minimum(run.depth, depth)
-    known = np.flatnonzero(place >= 0)
-    known = known[np.argsort(place[known])]
-    length = np.zeros(len(users), np.int64)
-    length[place[known]] = held[known]
-    start = np.append(0, np.cumsum(length))
-    # Where each slot stands in the given run: the start of its list, and its place in the list.
-    first = np.repeat(run.start[:-1][known], held[known])
-    within = np.arange(int(start[-1])) - np.repeat(start[:-1], length)
-    slot = run.item[first + within]
-    item = np.where(slot >= 0, code[slot], -1).astype(np.int32)
-    return Run(users, items, frozen(start), frozen(item))
+def tuning_note(name: str, tuned: TunedSystem) -> str:
+    """Say which settings were chosen, out of how many, and by what."""
+    if tuned.reason:
+        return f"{name}: untuned, with its default settings ({tuned.reason})"
+    text = (
+        f"{name}: {tuned.text}, the best of {counted(tuned.tried, 'setting')} on a part of the "
+        f"training ratings"
+    )
+    if tuned.edges:
+        text += (
+            f"; beyond the values that were tried of {', '.join(tuned.edges)} may lie better ones"
+        )
+    return text
 
 
 # The null experiment

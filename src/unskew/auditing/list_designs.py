@@ -99,7 +99,7 @@ class ListDesigns:
                 left_out[name] = LeftOut(reason="reach", why=why, scores=(result,))
                 continue
             scores[name] = (result,)
-        left_out |= self._identical(scores)
+        left_out |= self._uncounted(scores)
         return Rejudged(
             scores={name: parts for name, parts in scores.items() if name not in left_out},
             left_out=left_out,
@@ -128,10 +128,11 @@ class ListDesigns:
             lists = asked.only_judged_items(of_user=design == TEST_TARGETS)
         return with_chance(evaluate(lists, list(self.metrics)), lists, targets_of(design))
 
-    def _identical(self, scores: Mapping[str, tuple[Scores, ...]]) -> dict[str, LeftOut]:
-        """Return the designs that give the systems of the user the same values as another one.
+    def _uncounted(self, scores: Mapping[str, tuple[Scores, ...]]) -> dict[str, LeftOut]:
+        """Return designs that give the systems of the user no values of their own.
 
-        A random order always has other values: reference systems do not make a design count.
+        They have the same ones as another design, or no order matters. A random order always has
+        other values: reference systems do not make a design count. The first design stays.
         """
         mine = {
             name: tuple(
@@ -140,15 +141,18 @@ class ListDesigns:
             )
             for name, parts in scores.items()
         }
-        return {
-            name: replace(
-                one,
-                why=f"it gives the lists of {in_a_row(self.given)} the same {self.metric} as "
-                f"{one.same_as}, user by user: both count once",
-                scores=scores[name],
-            )
-            for name, one in left_out_designs(mine, self.metric, self.cutoff).items()
-        }
+        lists = f"the lists of {in_a_row(self.given)}"
+        left_out = {}
+        for name, one in left_out_designs(mine, self.metric, self.cutoff).items():
+            why = one.why
+            if one.same_as is not None:
+                why = (
+                    f"it gives {lists} the same {self.metric} as {one.same_as}, user by user: both "
+                    f"count once"
+                )
+            if name != next(iter(scores)):
+                left_out[name] = replace(one, why=why, scores=scores[name])
+        return left_out
 
     def _short_of(self, reach: pl.DataFrame) -> str:
         """Say why lists do not reach far enough for a design; nothing where they do."""
@@ -164,9 +168,10 @@ class ListDesigns:
         text = f"the lists of {low['system']} fill {low['filled']:.0%}"
         if highest - lowest > MOST_APART:
             text += f" and those of {high['system']} {high['filled']:.0%}"
+        places = counted(self.cutoff, "place")
         return (
-            f"{text} of the first {counted(self.cutoff, 'place')} that this design could fill, and missing "
-            f"places would count as misses: longer lists are needed"
+            f"{text} of the first {places} that this design could fill, and missing places would "
+            f"count as misses: longer lists are needed"
         )
 
 
@@ -230,7 +235,13 @@ def with_chance(scores: Scores, judged: Judged, targets: Targets) -> Scores:
         spread(expected.depth, 0),
         expected.aggregates,
     )
-    return replace(scores, chance=chance, simulated=simulated)
+    targets_of_list = spread(lists.size, 0)
+    return replace(
+        scores,
+        chance=chance,
+        simulated=simulated,
+        lists=scores.lists.with_columns(targets=pl.Series(targets_of_list)),
+    )
 
 
 def reach_table(judged: Judged, designs: Sequence[str], cutoff: int) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,7 +12,9 @@ from unskew.arrays import frozen
 from unskew.auditing.analyses import Attempts
 from unskew.auditing.cold_users import with_fallback
 from unskew.auditing.truth_sources import fit_all
-from unskew.data.ratings import Ids
+from unskew.data.ratings import Ids, Ratings
+from unskew.data.relevance import Relevance
+from unskew.experiment.halving import TunedSystem, tune_systems
 from unskew.judging.rank import rank
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import ItemKNN
@@ -39,25 +41,36 @@ def reference_name(name: str, taken: Collection[str]) -> str:
     return label
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReferenceLists:
+    """The lists of reference systems by name, and what was chosen for those that were tuned."""
+
+    runs: Mapping[str, Run]
+    tuned: Mapping[str, TunedSystem]
+
+
 @dataclass(frozen=True, kw_only=True)
 class References:
     """Which systems stand beside the given lists, and how they are trained."""
 
+    relevance: Relevance
     liked: float
     """The smallest liked rating."""
+    metric: str
+    """By which item-kNN is tuned."""
     is_implicit: bool
     """Whether nothing is disliked: then all averages are equal and order nothing."""
     seed: int
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
-        """The systems, with their default settings."""
+        """The systems, before they are tuned."""
         average = () if self.is_implicit else (SmoothedAverage(liked=self.liked),)
         return (Popularity(), *average, ItemKNN(), Random())
 
-    def runs(
+    def lists_of(
         self, lists: TargetLists, depth: int, taken: Collection[str], attempts: Attempts
-    ) -> dict[str, Run]:
+    ) -> ReferenceLists:
         """Return the lists of each system for the users with test ratings.
 
         Parameters
@@ -71,14 +84,29 @@ class References:
         attempts
             Notes systems that cannot be trained on these ratings.
         """
+        names = {one.name: reference_name(one.name, taken) for one in self.algorithms}
+        tuned = self._tuned(lists.train, names, attempts)
         runs = {}
         for one in self.algorithms:
+            label = names[one.name]
+            system = tuned[label].algorithm if label in tuned else one
             run = attempts.attempt(
-                f"reference system {one.name}", partial(self._run, one, lists, depth)
+                f"reference system {one.name}", partial(self._run, system, lists, depth)
             )
             if run is not None:
-                runs[reference_name(one.name, taken)] = run
-        return runs
+                runs[label] = run
+        return ReferenceLists(runs=runs, tuned=tuned)
+
+    def _tuned(
+        self, train: Ratings, names: Mapping[str, str], attempts: Attempts
+    ) -> dict[str, TunedSystem]:
+        """Choose the settings of the personalised system on a part of the training ratings."""
+        personal = {names[one.name]: one for one in self.algorithms if isinstance(one, ItemKNN)}
+        tuned = attempts.attempt(
+            "tuning of reference systems",
+            lambda: tune_systems(personal, train, self.relevance, self.metric, seed=self.seed),
+        )
+        return {} if tuned is None else tuned
 
     def _run(self, system: Algorithm, lists: TargetLists, depth: int) -> Run:
         model = fit_all({system.name: system}, lists.train, self.seed, "references")[system.name]

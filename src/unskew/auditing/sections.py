@@ -245,7 +245,11 @@ def _null(audit: Measurements) -> Section:
         seen = set(table["design"])
         left_out = [design for design in audit.designs if design not in seen]
         if left_out:
-            why = "intervened test parts would train all systems anew, and time says nothing here"
+            why = (
+                "intervened test parts would train all systems anew, and time says nothing here"
+                if audit.null.retrained
+                else "the judgments of the common design are redrawn, and no others"
+            )
             content.append(Words(f"Not looked at: {', '.join(left_out)} ({why})."))
     return Section(
         "null",
