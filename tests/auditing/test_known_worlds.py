@@ -9,6 +9,7 @@ import pytest
 import unskew as us
 from unskew.auditing.self_test.ingredients import Draft, rasch, rated
 from unskew.auditing.self_test.kinds import KINDS
+from unskew.auditing.self_test.kinds.named_worlds import settings_at_size
 from unskew.auditing.self_test.known_world import CONDITIONS, KnownWorld
 from unskew.engine.rng import generator
 from unskew.errors import SettingError
@@ -291,7 +292,8 @@ def test_named_worlds_keep_their_chances(name):
     known = KINDS[f"named-{name}"](2)
     rows, items = known.like.shape
     chance = known.chance_rated
-    again = us.world(name, users=rows, items=items, seed=2, ratings=round(chance.sum()))
+    size = {"users": rows, "items": items, "ratings": round(chance.sum())}
+    again = us.world(name, seed=2, **size, **settings_at_size(name, items))
     count = np.bincount(again.ratings.item, minlength=items)
     z = (count - chance.sum(axis=0)) / np.sqrt((chance * (1 - chance)).sum(axis=0))
     assert np.abs(z).max() < 4.5

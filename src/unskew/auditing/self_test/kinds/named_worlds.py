@@ -63,6 +63,7 @@ def _maker(name: str) -> Callable[[int], KnownWorld]:
             items=draft.items,
             seed=seed,
             ratings=round(population * draft.between(18, 30)),
+            **settings_at_size(name, draft.items),
         )
         return KnownWorld(
             kind=draft.kind,
@@ -75,6 +76,12 @@ def _maker(name: str) -> Callable[[int], KnownWorld]:
         )
 
     return make
+
+
+def settings_at_size(name: str, items: int) -> dict[str, float]:
+    """Return settings that keep the shape of a named world when it has fewer items."""
+    shift = WORLDS[name].settings().get("c2")
+    return {} if shift is None else {"c2": shift * items / WORLDS[name].items}
 
 
 def _all_users(one: World, chances: Callable[..., F64]) -> F64:
