@@ -46,6 +46,30 @@ def test_what_keeps_the_contract():
     us.testing.check_splitter(even_items_test)
 
 
+def test_a_declared_grid_is_checked():
+    def newest(tuning):
+        return type("Grid", (Newest,), {"tuning": tuning})(2.0)
+
+    us.testing.check_algorithm(newest({"weight": (0.5, 1.0)}), odd_data=False)
+    us.testing.check_algorithm(newest([{"weight": 0.5}]), odd_data=False)
+    for tuning, says in (
+        ({"weight": (2.0,)}, "no settings beside those it has"),
+        ({"wait": (1.0,)}, "has no setting 'wait'"),
+        ({"weight": ("much",)}, "cannot be trained: weight must be a number"),
+    ):
+        with pytest.raises(AssertionError, match=says):
+            us.testing.check_algorithm(newest(tuning), odd_data=False)
+
+    class Grows(Newest):
+        tuning = {"weight": (1.0, 9.0)}  # noqa: RUF012
+
+        def learn(self, train, rng):
+            return np.full(len(train.items), np.inf if self.weight == 9.0 else 1.0)
+
+    with pytest.raises(AssertionError, match="gives infinite scores"):
+        us.testing.check_algorithm(Grows(), odd_data=False)
+
+
 def test_names_follow_from_the_class():
     assert Newest.name == "Newest"
     assert Newest().describe() == {"algorithm": "Newest", "weight": 1.0}

@@ -220,7 +220,8 @@ def _check_grid(one: Algorithm, train: Ratings) -> None:
             model = replace(one, **settings).fit(train, 3)
         except (DataError, SettingError) as problem:
             raise AssertionError(f"{one!r}: {settings} cannot be trained: {problem}") from None
-        _demand(not np.isinf(_scores(model, train)).any(), f"{settings} gives infinite scores")
+        infinite = bool(np.isinf(_scores(model, train)).any())
+        _demand(not infinite, f"{one!r}: {settings} gives infinite scores")
 
 
 def _check_cold(one: Algorithm, train: Ratings) -> None:
