@@ -1,12 +1,18 @@
 """The ladder: rungs and null variances against plain twins, a swap chain and closed forms."""
 
+import math
+import time
+
 import numpy as np
+import polars as pl
 import pytest
 
 import unskew as us
+from shared.real_data import real_data
 from unskew.bias.rasch import Sparse, fit_outside, fit_pairs, interpolation
 from unskew.bias.rungs import RUNGS, ladder_part
-from unskew.bias.steps import ladder
+from unskew.bias.steps import LEAST, Ladder, ladder
+from unskew.errors import DataError, SettingError
 
 LIKED = us.Relevance(liked=4)
 
@@ -93,6 +99,23 @@ def on_cycle(cells, ones):
     return cells & both[:users, users:]
 
 
+def few_pairs(cells, ones):
+    """Return pairs / (pairs - parameters) of the connected part that each free cell is in."""
+    free = on_cycle(cells, ones)
+    factor = np.zeros(cells.shape)
+    waiting = free.copy()
+    while waiting.any():
+        part = np.zeros(cells.shape, bool)
+        part[np.unravel_index(np.argmax(waiting), cells.shape)] = True
+        size = 0
+        while part.sum() > size:
+            size = part.sum()
+            part = free & (part.any(1)[:, None] | part.any(0))
+        factor[part] = size / (size - part.any(1).sum() - part.any(0).sum() + 1)
+        waiting &= ~part
+    return factor
+
+
 def residual(weight, listed):
     """Return `listed` less its weighted projection on additive tables: dense least squares."""
     users, items = weight.shape
@@ -115,13 +138,14 @@ def plain(dense, k):
     counts = scaled(dense.open, dense.rated) * share
     averages = scaled(dense.open, dense.liked)
     choice = scaled(dense.rated, dense.liked)
+    spread = choice * (1 - choice) * few_pairs(dense.rated, dense.liked)
     chance = dense.open * (dense.liked.sum(1) / dense.open.sum(1))[:, None]
     tables = [counts, averages, choice, dense.liked]
     rungs = [[(one * listed).sum(1) / k for listed in dense.listed] for one in tables]
     first = [[chance.max(1) for _ in dense.listed]]
     disliked = 1 - dense.liked.sum(0) / np.maximum(dense.rated.sum(0), 1)
     match = averages * (1 - averages)
-    weights = [match, match * disliked, choice * (1 - choice)]
+    weights = [match, match * disliked, spread]
     sums = []
     for weight in weights:
         rest = [residual(weight, listed) for listed in dense.listed]
@@ -168,7 +192,7 @@ def test_margins_are_reproduced(seed):
     np.testing.assert_allclose(p.sum(0), ones.sum(0), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(p.sum(1), ones.sum(1), rtol=1e-7, atol=1e-9)
     pairs = sparse_of(open_)
-    p = fit_pairs(pairs, ones[open_])
+    p = fit_pairs(pairs, ones[open_])[0]
     np.testing.assert_allclose(np.bincount(pairs.item, p), ones.sum(0), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(np.bincount(pairs.user, p), ones.sum(1), rtol=1e-7, atol=1e-9)
 
@@ -177,12 +201,13 @@ def test_pairs_that_cannot_change_are_exact():
     # Item 0 is liked by all; without it users 0 and 1 like nothing; 2 and 3 can swap 1 and 2.
     rated = np.array([[1, 1, 0], [1, 0, 1], [1, 1, 1], [1, 1, 1]], bool)
     liked = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 0, 1]], bool)
-    p = fit_pairs(sparse_of(rated), liked[rated])
+    p, variance = fit_pairs(sparse_of(rated), liked[rated])
     table = np.zeros(rated.shape)
     table[rated] = p
-    # 0's dislike of 1 and the likes of 1 by user 2: one of three users likes item 1, but 0 and 1
-    # have no like left to give.
     np.testing.assert_allclose(table, [[1, 0, 0], [1, 0, 0], [1, 0.5, 0.5], [1, 0.5, 0.5]])
+    # Two tables are possible, so that each of the four cells is a fair coin, seen four times.
+    assert variance.sum() == pytest.approx(4.0)
+    assert np.count_nonzero(variance) == 4
 
 
 def test_a_ladder_by_hand():
@@ -210,3 +235,309 @@ def test_a_ladder_by_hand():
     assert step.events == pytest.approx(1.0)
     assert result.step("lead", "right", "same").value == 0.5
     assert result.step("counts", "right").value == 0.0
+
+
+def test_the_variance_of_two_users_and_two_items_is_exact():
+    # Both like one of two items: two tables, so that the listed likes are 0 or 2, or always 1.
+    train = {"user": [1, 2], "item": [9, 9]}
+    test = {"user": [1, 1, 2, 2], "item": [5, 6, 5, 6], "rating": [5, 1, 1, 5]}
+    lists = {"right": {1: [5], 2: [6]}, "same": {1: [5], 2: [5]}}
+    result = ladder(us.judge(test, lists, train=train, liked=4), k=1)
+    np.testing.assert_allclose(np.diag(result.parts[0].events[2]), [1.0, 0.0], atol=1e-12)
+
+
+# A swap chain
+
+
+def redrawn(rng, liked, disliked, forbidden, draws):
+    """Yield tables of likes with the same margins: swaps of edges of one colour, anywhere open."""
+    tables = [liked.copy(), disliked.copy()]
+    edges = [np.argwhere(table) for table in tables]
+    for _ in range(draws):
+        for table, ends, other in zip(tables, edges, tables[::-1], strict=True):
+            picks = rng.integers(0, len(ends), (2 * len(ends), 2))
+            for first, second in picks:
+                (u, i), (v, j) = ends[first], ends[second]
+                if any(table[cell] or other[cell] or forbidden[cell] for cell in ((u, j), (v, i))):
+                    continue
+                table[u, i] = table[v, j] = False
+                table[u, j] = table[v, i] = True
+                ends[first, 1], ends[second, 1] = j, i
+        yield tables[0]
+
+
+def recoloured(rng, rated, liked, draws):
+    """Yield tables of likes with the same margins on the same rated pairs.
+
+    Two users trade, among items that both rated, those that only one of them likes.
+    """
+    table = liked.copy()
+    for _ in range(draws):
+        for u, v in rng.integers(0, len(rated), (3 * len(rated), 2)):
+            pool = np.flatnonzero(rated[u] & rated[v] & (table[u] != table[v]))
+            mine = rng.permutation(pool)[: np.count_nonzero(table[u, pool])]
+            table[u, pool], table[v, pool] = False, True
+            table[u, mine], table[v, mine] = True, False
+        yield table
+
+
+@pytest.mark.parametrize(("rung", "kind", "density"), [(2, 0, 0.5), (3, 2, 2.5)])
+def test_averages_and_choice_agree_with_a_swap_chain(rung, kind, density):
+    split, runs = small_case(6, users=60, items=30, systems=2, k=6, density=density)
+    popular = np.bincount(split.train.item, minlength=len(split.train.items))
+    everyone = np.tile(popular * 1.0, (len(split.train.users), 1))
+    runs["popular"] = run_of(split.train, everyone, split.train, 6)
+    part = ladder_part(split.train, split.test, runs, LIKED, 6)
+    dense = Dense(split, runs, part.users, 6)
+    rng = np.random.default_rng(1)
+    if rung == 2:
+        chain = redrawn(rng, dense.liked, dense.rated & ~dense.liked, ~dense.open, 400)
+    else:
+        chain = recoloured(rng, dense.rated, dense.liked, 400)
+    counts = np.array([[(table & one).sum() for one in dense.listed] for table in chain])
+    size = 6 * len(part.users)
+    np.testing.assert_allclose(part.scores[rung], counts.mean(0) / size, rtol=0.03)
+    spread = np.sqrt(np.diag(part.events[kind]))
+    np.testing.assert_allclose(spread, counts.std(0), rtol=0.15)
+
+
+# Steps
+
+
+def structure(seed, users=120, items=60):
+    """Two groups of users and of items: they rate and like within the group."""
+    rng = np.random.default_rng(seed)
+    same = (np.arange(users)[:, None] % 2) == (np.arange(items) % 2)
+    rated = rng.random((users, items)) < np.where(same, 0.4, 0.05)
+    liked = rng.random((users, items)) < np.where(same, 0.8, 0.3)
+    return ratings_of(rated, liked), same
+
+
+def test_lists_of_other_users_have_no_match():
+    data, same = structure(3)
+    split = us.splits.Random(test=0.3).split(data, 1)[0]
+    rng = np.random.default_rng(2)
+    scores = same + rng.random(same.shape) * 0.5
+    shuffled = scores[rng.permutation(len(scores))]
+    runs = {
+        "own group": run_of(data, scores, split.train, 10),
+        "any group": run_of(data, shuffled, split.train, 10),
+    }
+    result = us.bias.ladder(split, runs, k=10, liked=4)
+    right, wrong = (result.step("match", name) for name in runs)
+    assert right.z > 10
+    assert right.t > 5
+    assert abs(wrong.z) < 3
+    assert abs(wrong.value) < 0.15 * right.value
+    pair = result.step("match", "own group", "any group")
+    assert pair.value == pytest.approx(right.value - wrong.value)
+
+
+def test_steps_add_up_and_tables_hold_them():
+    split, runs = small_case(11, users=80, items=40)
+    result = ladder(split, runs, k=4, liked=4)
+    pairs = result.pairs()
+    parts = sum(pairs[f"{name}_step"] for name in ("counts", "averages", "choice", "opinion"))
+    np.testing.assert_allclose(parts, pairs["lead_step"], atol=1e-12)
+    assert (pairs["lead_step"] >= 0).all()
+    table = result.table()
+    np.testing.assert_allclose(table["match_step"], table["observed"] - table["averages"])
+    np.testing.assert_allclose(table["match_step"], table["choice_step"] + table["opinion_step"])
+    scores = us.evaluate(split.test, runs, "P@4", liked=4)
+    averaged = split.train.users.raw(result.parts[0].users)
+    whole = scores.per_user().filter(pl.col("user").is_in(averaged.implode()))
+    for name in runs:
+        mean = whole.filter(pl.col("system") == name)["P@4"].mean()
+        assert result.step("lead", name).value == pytest.approx(mean)
+    assert result.to_dict()["users"] == result.users
+    assert "averages" in str(result)
+    assert len(result.figure().spec["datasets"]["rows"]) == len(RUNGS) * len(runs)
+
+
+def several(seed, count=3):
+    data = ratings_of(*(np.random.default_rng(seed).random((2, 50, 30)) < [[[0.15]], [[0.6]]]))
+    splits = [us.splits.Random(test=0.3).split(data, n)[0] for n in range(count)]
+    rng = np.random.default_rng(seed)
+    runs = [
+        {name: run_of(data, rng.random((50, 30)), one.train, 5) for name in "ab"} for one in splits
+    ]
+    return splits, runs
+
+
+def test_splits_are_averaged_and_users_are_the_units():
+    splits, runs = several(4)
+    result = ladder(splits, runs, k=5, liked=4)
+    step = result.step("match", "a", "b")
+    means, variances, deviation = [], [], {}
+    for part in result.parts:
+        value = (part.rungs[4] - part.rungs[2])[0] - (part.rungs[4] - part.rungs[2])[1]
+        means.append(value.mean())
+        c = part.covariance[0]
+        variances.append(c[0, 0] + c[1, 1] - 2 * c[0, 1])
+        for user, one in zip(part.users.tolist(), value, strict=True):
+            deviation.setdefault(user, []).append((one - value.mean()) / value.size)
+    count = len(deviation)
+    assert len({part.users.size for part in result.parts}) > 1  # users differ between splits
+    assert step.value == pytest.approx(np.mean(means))
+    assert step.z == pytest.approx(np.mean(means) / math.sqrt(np.mean(variances)))
+    per_user = [sum(one) * count / len(means) for one in deviation.values()]
+    assert np.mean(per_user) == pytest.approx(0, abs=1e-12)
+    assert step.se == pytest.approx(np.std(per_user, ddof=1) / math.sqrt(count))
+    assert step.t == pytest.approx(step.value / step.se)
+    assert step.high - step.value == pytest.approx(step.value - step.low)
+
+
+def test_equal_splits_count_once():
+    splits, runs = several(4)
+    once = ladder(splits[:2], runs[:2], k=5, liked=4)
+    twice = ladder([*splits[:2], splits[0]], [*runs[:2], runs[0]], k=5, liked=4)
+    assert len(twice.parts) == 2
+    assert twice.table().equals(once.table())
+
+
+def test_splits_that_number_users_differently_are_joined():
+    splits, runs = several(4, 2)
+    judged = [
+        us.judge(
+            one.test.to_polars(),
+            {name: run.to_polars() for name, run in lists.items()},
+            train=one.train.to_polars().filter(pl.col("user") != n),
+            liked=4,
+        )
+        for n, (one, lists) in enumerate(zip(splits, runs, strict=True))
+    ]
+    result = ladder(judged, k=5)
+    every = {id_ for part in result.parts for id_ in part.ids.raw(part.users).to_list()}
+    assert result.users == len(every)
+    cold = [
+        len(set(one.tests.to_polars()["user"]) - set(one.train.to_polars()["user"]))
+        for one in judged
+    ]
+    assert [part.cold for part in result.parts] == cold
+    assert sum(cold) > 0
+    assert f"users without training ratings, left out: {sum(cold)}" in str(result)
+
+
+def test_a_step_without_informative_pairs_has_no_z():
+    """The projection leaves next to nothing of a list that all users share."""
+    split, runs = small_case(2, users=40, items=25)
+    last = np.tile(np.arange(len(split.train.items)) * 1.0, (len(split.train.users), 1))
+    runs = {"fixed": run_of(split.train, last, split.train, 2), **runs}
+    result = ladder(split, runs, k=2, liked=4)
+    step = result.step("opinion", "fixed")
+    assert step.events < LEAST
+    assert step.z is None
+    same = Ladder(result.parts).step("match", "fixed", "fixed")
+    assert (same.value, same.z, same.events) == (0.0, None, 0.0)
+    assert result.step("lead", "fixed").z is None
+
+
+def test_what_is_left_out_is_counted():
+    train = {"user": [1, 2, 3], "item": [7, 8, 9]}
+    test = {"user": [1, 1, 2, 3, 4], "item": [7, 8, 9, 7, 7]}
+    lists = {"a": {1: [7, 8], 2: [7, 9]}}  # 7 is in training of 1; 3 has no list; 4 no training
+    part = ladder(us.judge(test, lists, train=train), k=2).parts[0]
+    assert (part.overlap, part.cold) == (1, 1)
+    assert (part.without_list, part.rated_before, part.unknown) == ((1,), (1,), (0,))
+    assert part.users.size == 3
+    np.testing.assert_allclose(part.rungs[4][0], [0.5, 0.5, 0])
+    np.testing.assert_allclose(part.rungs[0][0], [1 / 2, 1 / 2, 1 / 2])
+
+
+def test_the_order_of_systems_and_other_systems_do_not_matter():
+    split, runs = small_case(7)
+    both = ladder_part(split.train, split.test, runs, LIKED, 4)
+    alone = ladder_part(split.train, split.test, {"s1": runs["s1"]}, LIKED, 4)
+    np.testing.assert_array_equal(both.rungs[:, 1], alone.rungs[:, 0])
+    np.testing.assert_allclose(both.covariance[:, 1, 1], alone.covariance[:, 0, 0], rtol=1e-9)
+
+
+def test_input_is_refused_with_a_remedy():
+    split, runs = small_case(1)
+    test, train = split.test, split.train
+    with pytest.raises(SettingError, match="train=…"):
+        ladder(us.judge(test, runs, liked=4))
+    with pytest.raises(SettingError, match="without targets"):
+        ladder(us.judge(test, runs, liked=4, train=train, targets="all-items"))
+    with pytest.raises(SettingError, match="leave runs"):
+        ladder(us.judge(test, runs, liked=4, train=train), liked=4)
+    with pytest.raises(SettingError, match="expected 1 mapping"):
+        ladder(split, [runs, runs], liked=4)
+    with pytest.raises(SettingError, match="judged data"):
+        ladder(test, runs)
+    with pytest.raises(SettingError, match="runs is empty"):
+        ladder_part(train, test, {}, LIKED, 3)
+    test, train = {"user": [1], "item": [2]}, {"user": [2], "item": [1]}
+    apart = us.judge(test, {"a": {1: [2]}}, train=train)
+    with pytest.raises(DataError, match="no user has both"):
+        ladder(apart)
+
+
+# Worlds without structure: not one of ours
+
+
+def no_structure(seed, users=200, items=120):
+    """Rating and liking depend on the user and on the item, never on both together."""
+    rng = np.random.default_rng([seed, 7])
+    rate = rng.normal(-2.2, 0.9, users)[:, None] + rng.normal(0, 1.3, items)
+    like = rng.normal(0.3, 0.7, users)[:, None] + rng.normal(0, 0.8, items)
+    rated, liked = (rng.random(rate.shape) < 1 / (1 + np.exp(-one)) for one in (rate, like))
+    data = ratings_of(rated, liked)
+    split = us.splits.Random(test=0.25).split(data, seed)[0]
+    train = split.train
+    table = np.zeros((len(data.users), len(data.items)))
+    table[train.user, train.item] = 1
+    left, size, right = np.linalg.svd(table, full_matrices=False)
+    near = table @ table.T / np.maximum(table.sum(1), 1)
+    scores = {
+        "random": rng.random(table.shape),
+        "popular": np.tile(table.sum(0), (len(table), 1)),
+        "factors": (left[:, :6] * size[:6]) @ right[:6],
+        "neighbours": (near - np.diag(np.diag(near))) ** 3 @ table,
+    }
+    return split, {name: run_of(data, one, train, 10) for name, one in scores.items()}
+
+
+def z_values(count):
+    values = {"match": [], "choice": [], "opinion": []}
+    for seed in range(count):
+        split, runs = no_structure(seed)
+        result = ladder(split, runs, k=10, liked=4)
+        pairs = [("random", None), ("popular", None), ("factors", None), ("neighbours", "popular")]
+        for name, of in values.items():
+            steps = [result.step(name, *pair) for pair in pairs]
+            of += [step.z for step in steps if step.z is not None]
+    return {name: np.array(of) for name, of in values.items()}
+
+
+def test_z_is_of_the_right_size_without_structure():
+    for values in z_values(25).values():
+        assert values.size > 75
+        assert 0.8 < values.std() < 1.2
+        assert abs(values.mean()) < 0.3
+
+
+@pytest.mark.slow
+def test_z_is_about_normal_without_structure():
+    for values in z_values(300).values():
+        assert 0.03 < np.mean(np.abs(values) > 1.96) < 0.08
+        assert np.mean(np.abs(values) > 3) < 0.01
+
+
+# Real data
+
+
+def test_movielens_100k_has_the_published_staircase():
+    real_data("ml-100k")
+    data = us.load("ml-100k").ratings
+    split = us.splits.Random(test=0.2).split(data, 1)[0]
+    lists = us.targets.AllItems().lists(split, LIKED, seed=1)
+    systems = {"popularity": us.recommend.Popularity(), "ease": us.recommend.EASE()}
+    runs = {name: us.rank(one.fit(split.train, 1), lists, 10) for name, one in systems.items()}
+    ladder(split, runs, liked=4)
+    begin = time.process_time()
+    result = ladder(split, runs, liked=4)
+    assert time.process_time() - begin < 1.5  # 0.1 s on an idle machine
+    popular, ease = result.scores.T
+    np.testing.assert_allclose(popular, [0.008, 0.101, 0.123, 0.129, 0.128], atol=0.012)
+    np.testing.assert_allclose(ease, [0.008, 0.064, 0.083, 0.250, 0.274], atol=0.015)

@@ -242,17 +242,19 @@ def fit_outside(excluded: Sparse, ones: Sparse) -> Rasch:
     )
 
 
-def fit_pairs(pairs: Sparse, ones: Mask) -> F64:
-    """Fit the model to sparse pairs only, and return their chances.
+def fit_pairs(pairs: Sparse, ones: Mask) -> tuple[F64, F64]:
+    """Fit the model to sparse pairs only; return chances and variances of the pairs.
 
     A pair whose value is the same in every table with these margins is exact: its value can change
     only along a cycle that alternates between ones and zeros, that is, within a strongly connected
-    component of the graph with an edge from user to item for a one and back for a zero.
+    component of the graph with an edge from user to item for a one and back for a zero. Variances
+    are p (1 - p) times pairs / (pairs - parameters) of the component, since p is fitted to few
+    pairs: exact for two users and two items, 16 / 15 for a user of 16 pairs and no item effects.
     """
     chance: F64 = ones.astype(np.float64)
-    free = _on_cycle(pairs, ones)
+    free, factor = _on_cycle(pairs, ones)
     if not free.any():
-        return chance
+        return chance, np.zeros(chance.size)
     start = np.append(0, np.cumsum(free))[pairs.start]
     part = Sparse(frozen(start), frozen(pairs.item[free]), pairs.items)
     rows, columns = part.margins(chance[free])
@@ -265,11 +267,14 @@ def fit_pairs(pairs: Sparse, ones: Mask) -> F64:
 
     odds = _newton(rows, columns, _first_guess(rows, columns, *cells), model)
     chance[free] = part.logistic(*odds)
-    return chance
+    return chance, factor * chance * (1 - chance)
 
 
-def _on_cycle(pairs: Sparse, ones: Mask) -> Mask:
-    """Mark the pairs on a cycle that alternates between ones and zeros."""
+def _on_cycle(pairs: Sparse, ones: Mask) -> tuple[Mask, F64]:
+    """Mark the pairs on a cycle that alternates between ones and zeros.
+
+    Returns too, for each pair, pairs / (pairs - parameters) of its component; 0 off cycles.
+    """
     from unskew.bias import ladder_kernels
 
     user, item = pairs.user, pairs.item + pairs.users
@@ -281,7 +286,10 @@ def _on_cycle(pairs: Sparse, ones: Mask) -> Mask:
         frozen(start), frozen(target[order].astype(np.int32))
     )
     same: Mask = component[user] == component[item]
-    return same
+    nodes = np.bincount(component)
+    edges = np.bincount(component[user[same]], minlength=nodes.size)
+    factor = edges / np.maximum(edges - nodes + 1, 1)
+    return same, np.where(same, factor[component[user]], 0.0)
 
 
 def _bound(excluded: Sparse, ones: Sparse) -> tuple[tuple[I32, I32], tuple[F64, F64]]:

@@ -94,6 +94,7 @@ class _Fits:
     """Of the liked pairs."""
     choice: F64
     """The chance of each rated pair to be liked, given the rated pairs."""
+    choice_variance: F64
     disliked: F64
     """Of each item the share of its ratings that are not likes."""
 
@@ -203,7 +204,15 @@ def _fit(table: _Table) -> _Fits:
     number = [np.bincount(pairs.item, minlength=pairs.items) for pairs in (rated, likes)]
     disliked = 1 - number[1] / np.maximum(number[0], 1)
     share = float(np.mean(table.liked))
-    return _Fits(counts, share, averages, fit_pairs(rated, table.liked), disliked)
+    choice, variance = fit_pairs(rated, table.liked)
+    return _Fits(
+        counts=counts,
+        share=share,
+        averages=averages,
+        choice=choice,
+        choice_variance=variance,
+        disliked=disliked,
+    )
 
 
 def _climb(table: _Table, fits: _Fits, lists: I32) -> tuple[F64, F64, tuple[int, ...]]:
@@ -242,10 +251,10 @@ def _cells(table: _Table, fits: _Fits, lists: I32, low: int) -> tuple[I32, F64, 
     chance[1] = fits.averages.chances(low, listed)
     chance[2][is_rated] = fits.choice[at[is_rated]]
     chance[3][is_rated] = table.liked[at[is_rated]]
-    weight = np.empty((3, *listed.shape))
+    weight = np.zeros((3, *listed.shape))
     weight[0] = chance[1] * (1 - chance[1])
     weight[1] = weight[0] * fits.disliked[listed]  # an empty slot has no weight
-    weight[2] = chance[2] * (1 - chance[2])
+    weight[2][is_rated] = fits.choice_variance[at[is_rated]]
     return listed.reshape(shape), chance.reshape(4, *shape), weight.reshape(3, *shape)
 
 
@@ -274,7 +283,7 @@ def _covariances(table: _Table, fits: _Fits, rows: F64, columns: F64, overlap: F
         for kind, one in enumerate(kinds)
     ]
     thin = np.zeros((table.rated.users, 0)), np.zeros((0, table.rated.items))
-    pairs = Weights(*thin, table.rated, fits.choice * (1 - fits.choice))
+    pairs = Weights(*thin, table.rated, fits.choice_variance)
     opinion = _residual(pairs, rows[2], columns[2], overlap[2])
     return np.stack([sums[0], sums[0] - sums[1], opinion])
 

@@ -263,13 +263,14 @@ class Ladder(Result):
             f"P@{self.k} over {counted(self.users, 'user')}"
             f", {counted(len(self.parts), 'split')}; lists are fixed, training pairs are no "
             f"candidates",
-            "each rung is the expected score of these lists if the test part were drawn again, and "
-            "kept of itself",
+            "each rung is the expected score of these lists if the test part were drawn again; "
+            "kept of it is",
         ]
         lines += [f"- {rung}: {kept}" for rung, kept in zip(RUNGS, KEPT, strict=True)]
         return [
             *lines,
-            "match = observed - averages, choice = choice - averages, opinion = observed - choice",
+            "steps: match = observed - averages, choice = rung choice - averages, "
+            "opinion = observed - rung choice",
             "low, high and t: over users; z: in standard deviations of what the lower rung draws "
             f"(none below {LEAST:g} informative pairs)",
             *self._left_out(),
@@ -277,22 +278,22 @@ class Ladder(Result):
 
     def _left_out(self) -> list[str]:
         counts = {
-            "users without training ratings left out": [part.cold for part in self.parts],
-            "test ratings of training pairs left out": [part.overlap for part in self.parts],
+            "users without training ratings, left out": [part.cold for part in self.parts],
+            "test ratings of training pairs, left out": [part.overlap for part in self.parts],
         }
         for number, system in enumerate(self.systems):
             counts |= {
-                f"users without a list of {system}, which count 0": [
+                f"{system}: users without a list, which count 0": [
                     part.without_list[number] for part in self.parts
                 ],
-                f"training pairs listed by {system}, which count as misses": [
+                f"{system}: listed training pairs, which count as misses": [
                     part.rated_before[number] for part in self.parts
                 ],
-                f"items listed by {system} without any rating, which count as misses": [
+                f"{system}: listed items without any rating, which count as misses": [
                     part.unknown[number] for part in self.parts
                 ],
             }
-        return [f"{sum(number):,} {what}" for what, number in counts.items() if sum(number)]
+        return [f"{what}: {sum(number):,}" for what, number in counts.items() if sum(number)]
 
     def _content(self) -> dict[str, object]:
         return {
