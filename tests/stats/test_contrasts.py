@@ -56,9 +56,10 @@ def plain_se(splits, a, b, target):
     common = between = 0.0
     if target == "retrained":
         centred = d - d.mean(axis=1, keepdims=True)
-        noise = centred.var(axis=0, ddof=1).sum() / users**2 if count > 1 else 0.0
-        between = 0.75 * max(v_users - users / (users - 1) * noise / count, 0)
+        between = v_users / 4
         if count > 1:
+            noise = centred.var(axis=0, ddof=1).sum() / users**2
+            between = 0.75 * max(v_users - users / (users - 1) * noise / count, 0)
             spread = max(d.mean(axis=1).var(ddof=1) - noise, 0)
             common = (0.5 + 1 / count) * spread
     variance = v_users + between + common

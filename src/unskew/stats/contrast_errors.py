@@ -14,6 +14,8 @@ with, of a difference of two means over J splits and n users whose influences ar
 - V_common = (variance of the split means less the test noise of a split)+: what moves all users of
   a split together, training seed and training ratings.
 
+With one split V = 5/4 V_users: what moves all users together cannot be seen.
+
 The between-split variance alone (Nadeau and Bengio 2003) does not serve here: all splits share all
 users, so that it holds none of the variance between users; and V_common times 4, which is right for
 independent training ratings, is near 0 or negative on average, because a rating that is held out to
@@ -46,6 +48,8 @@ LISTS = "lists"
 TARGETS = (RETRAINED, LISTS)
 TRAINING_SHARE = 0.75
 """What a user adds by being trained on, in parts of the variance between users."""
+ONE_SPLIT_SHARE = 0.25
+"""The same with one split, in parts of the variance over users: test noise cannot be told apart."""
 COMMON_SHARE = 0.5
 """What the training ratings add beyond these splits, in parts of the common variance."""
 TAIL_DF, TAIL_SPLITS = 18.0, 1.2
@@ -99,9 +103,10 @@ def pair_errors(
     few = users / (users - 1)
     over_users = few * squares
     trained = common = np.zeros_like(over_users)
-    if target == RETRAINED:
-        trained = TRAINING_SHARE * np.maximum(over_users - few * within / count, 0.0)
+    if target == RETRAINED and count == 1:
+        trained = ONE_SPLIT_SHARE * over_users
     if target == RETRAINED and count > 1:
+        trained = TRAINING_SHARE * np.maximum(over_users - few * within / count, 0.0)
         spread = np.maximum(by_split.var(axis=0, ddof=1) - within, 0.0)
         common = (COMMON_SHARE + 1 / count) * spread
     variance = over_users + trained + common

@@ -300,7 +300,8 @@ def contrasts(
         `retrained`: the intervals are about the systems trained anew on new ratings of new users
         from the same population. Users are new to the test and to the training, so that this
         takes the variance over users, a part for the training, and what moves all users of
-        a split together. `lists`: about these lists on new users; the variance over users only.
+        a split together; give at least three splits. `lists`: about these lists on new users; the
+        variance over users only.
     level
         Of the intervals; 1 - level is the error of the whole family.
     draws
