@@ -74,6 +74,27 @@ def test_reference_lists_are_those_of_a_plain_count(full, parts):
         )
 
 
+def test_reference_lists_are_for_the_same_users(full, parts):
+    """A copy of a reference system has the same estimates: the lists are for the same users."""
+    popular = us.recommend.Popularity()
+    split = full.core.lists[0].split
+    lists = us.targets.AllItems().lists(split, liked=4)
+    run = us.rank(popular.fit(split.train), lists, depth=20)
+    result = audit(judgments=parts.test, runs={"copy": run}, train=parts.train, liked=4, **SMALL)
+    name = "popularity (reference)"
+    for metric in ("P@10", "DCG@10"):
+        copied, own = (result.estimates[each, metric] for each in ("copy", name))
+        assert copied.ips == own.ips
+        assert copied.usable == own.usable
+
+
+def test_cold_users_are_counted():
+    train = {"user": [1, 1, 2], "item": list("cda"), "rating": [5, 1, 4]}
+    result = audit(judgments=TEST, runs=RUNS, train=train, liked=4, **SMALL)
+    note = "1 user with test data and without training data: reference systems"
+    assert any(one.startswith(note) for one in result.notes)
+
+
 def test_item_knn_is_tuned_on_training_ratings_alone(parts):
     """Other test ratings change neither the settings nor the lists of reference systems."""
     runs = {"popular": parts.runs["popular"]}
@@ -356,6 +377,8 @@ def test_random_ratings_go_with_given_lists(parts):
         judgments=parts.test, runs=runs, train=parts.train, random=shown, liked=4, **SMALL
     )
     assert len(result.random) == len(shown)
+    assert result.is_given
+    assert f"frame, {len(shown):,} rows" in " ".join(result.notes)
     assert "--random FILE" in result.command
 
 

@@ -22,6 +22,7 @@ from unskew.auditing.list_designs import (
 from unskew.auditing.list_inputs import (
     all_ratings,
     check_lists,
+    cold_count,
     has_dislikes,
     metrics_within,
     on_split,
@@ -205,6 +206,7 @@ class ListsAudit:
             metric=self.metric,
             systems=tuple(judged.systems),
             references=self.references,
+            is_given=True,
             designs={design: REJUDGED[design] for design in rejudged.scores},
             scores=rejudged.scores,
             left_out=rejudged.left_out,
@@ -256,16 +258,22 @@ class ListsAudit:
     def _all_notes(self, rejudged: Rejudged) -> tuple[str, ...]:
         """Return what was noted while data were read, and what to know of this kind of audit."""
         read, references = self.judged.read, self.references
-        notes = [*read.tests, *read.train, *read.runs, ONE_SPLIT, *self.notes, *rejudged.notes]
+        shown = () if self.random is None else self.random.notes
+        notes = [*read.tests, *read.train, *shown, *read.runs]
+        notes += [ONE_SPLIT, *self.notes, *rejudged.notes]
         if references:
             systems = counted(len(references), "reference system is", "reference systems are")
             notes.append(
                 f"{systems} trained on the training ratings and rank every item outside the user's "
                 f"training ratings: {', '.join(references)}"
             )
-            notes += [
-                tuning_note(name, self.tuned[name]) for name in references if name in self.tuned
-            ]
+            notes += [tuning_note(name, one) for name, one in self.tuned.items()]
+            cold = cold_count(self.judged)
+            if cold:
+                notes.append(
+                    f"{counted(cold, 'user')} with test data and without training data: reference "
+                    f"systems that know nothing of them recommend the most rated items to them"
+                )
         if self.judged.train is not None and known_chance(rejudged.scores):
             notes.append(
                 "chance: what a random order of the items of a design is expected to score; for "
@@ -362,7 +370,11 @@ def reference_lists(
     runs = [run for run in judged.systems.values() if isinstance(run, Run)]
     deepest = max(int(run.depth.max(initial=1)) for run in runs)
     depth = max(deepest, parse(metric).cutoff or 1)
-    return references.lists_of(lists, depth, tuple(judged.systems), attempts)
+    users = np.diff(judged.tests.start) > 0
+    for run in runs:
+        place = judged.tests.users.codes(run.users.values)
+        users[place[(place >= 0) & (run.depth > 0)]] = True
+    return references.lists_of(lists, users, depth, tuple(judged.systems), attempts)
 
 
 def tuning_note(name: str, tuned: TunedSystem) -> str:

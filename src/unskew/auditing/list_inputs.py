@@ -134,6 +134,13 @@ def outside_catalogue(judged: Judged) -> list[str]:
 # The core
 
 
+def cold_count(judged: Judged) -> int:
+    """Count the users with test ratings and without training ratings."""
+    assert judged.train is not None
+    tested, trained = (np.diff(one.start) > 0 for one in (judged.tests, judged.train))
+    return int(np.count_nonzero(tested & ~trained))
+
+
 def warm_users(scores: Scores) -> Mask:
     """Tell which lists belong to users with a training rating.
 

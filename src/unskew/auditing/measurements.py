@@ -54,6 +54,8 @@ class AuditFacts:
     truth: Truth | None = None
     core: Core | None = None
     """The systems under every design that counts, and their lists."""
+    is_given: bool = False
+    """Whether the lists were given and not made here."""
     references: tuple[str, ...] = ()
     """Systems that were trained to stand beside given lists."""
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from unskew.arrays import frozen
+from unskew.arrays import Mask, frozen
 from unskew.auditing.analyses import Attempts
 from unskew.auditing.cold_users import with_fallback
 from unskew.auditing.truth_sources import fit_all
@@ -69,14 +69,21 @@ class References:
         return (Popularity(), *average, ItemKNN(), Random())
 
     def lists_of(
-        self, lists: TargetLists, depth: int, taken: Collection[str], attempts: Attempts
+        self,
+        lists: TargetLists,
+        users: Mask,
+        depth: int,
+        taken: Collection[str],
+        attempts: Attempts,
     ) -> ReferenceLists:
-        """Return the lists of each system for the users with test ratings.
+        """Return the lists of each system.
 
         Parameters
         ----------
         lists
             All items outside training, one list per user.
+        users
+            Whose lists are kept: those who have one of the user's systems, so that all are alike.
         depth
             How many items of each list are kept.
         taken
@@ -91,7 +98,7 @@ class References:
             label = names[one.name]
             system = tuned[label].algorithm if label in tuned else one
             run = attempts.attempt(
-                f"reference system {one.name}", partial(self._run, system, lists, depth)
+                f"reference system {one.name}", partial(self._run, system, lists, users, depth)
             )
             if run is not None:
                 runs[label] = run
@@ -108,23 +115,20 @@ class References:
         )
         return {} if tuned is None else tuned
 
-    def _run(self, system: Algorithm, lists: TargetLists, depth: int) -> Run:
+    def _run(self, system: Algorithm, lists: TargetLists, users: Mask, depth: int) -> Run:
         model = fit_all({system.name: system}, lists.train, self.seed, "references")[system.name]
         whole = with_fallback(model, lists.train)
-        return _of_tested_users(rank(whole, lists, depth, seed=self.seed), lists)
+        return _of_users(rank(whole, lists, depth, seed=self.seed), users)
 
 
-def _of_tested_users(run: Run, lists: TargetLists) -> Run:
-    """Return the lists of users with test ratings: no others are averaged."""
-    tested = np.flatnonzero(np.diff(lists.tests.start))
-    inside = np.zeros(len(run), np.bool_)
-    inside[tested] = True
+def _of_users(run: Run, users: Mask) -> Run:
+    """Return the lists of some users."""
     held = run.depth
     return replace(
         run,
-        users=Ids(run.users.raw(tested.astype(np.int32))),
-        start=frozen(np.append(0, np.cumsum(held[tested]))),
-        item=frozen(run.item[np.repeat(inside, held)]),
+        users=Ids(run.users.raw(np.flatnonzero(users).astype(np.int32))),
+        start=frozen(np.append(0, np.cumsum(held[users]))),
+        item=frozen(run.item[np.repeat(users, held)]),
         score=None,
         notes=(),
         ranked_for=None,
