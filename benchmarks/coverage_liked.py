@@ -122,10 +122,10 @@ class Tally:
     bottoms: list[np.ndarray]
 
     def target(self) -> float:
-        """Return the ratio of expected sums of a, less that of b."""
+        """Return the ratio of expected sums; of a pair that of a, less that of b."""
         tops, bottoms = np.array(self.tops), np.array(self.bottoms)
         shares = tops.sum(axis=0) / bottoms.sum(axis=0)
-        return float(shares[0] - shares[1])
+        return float(shares[0] - shares[1:].sum())
 
 
 def measure(size: Size, draws: int, seed: int) -> dict[tuple[str, str, str], Tally]:
@@ -153,26 +153,32 @@ def measure(size: Size, draws: int, seed: int) -> dict[tuple[str, str, str], Tal
             pair = slice_.pair(a, b)
             truth = np.array([np.mean(precision[name]) for name in (a, b)])
             add(tallies["shown at random", a, b], pair, truth, np.ones(2))
+        for one in ("taste", "popularity"):
+            for kind in ("liked", "levelled"):
+                add_liked(tallies[f"{kind}, share", one, ""], shares, one, "", kind == "levelled")
+            truth = np.array([np.mean(precision[one])])
+            add(tallies["shown at random, share", one, ""], slice_.share(one), truth, np.ones(1))
     return tallies
 
 
 def add_liked(tally: Tally, shares: LikedShares, a: str, b: str, levelled: bool) -> None:
-    """Add the interval of a pair, and the sums of its shares."""
-    at = [shares.systems.index(name) for name in (a, b)]
+    """Add the interval of a pair, or of one system, and the sums of its shares."""
+    at = [shares.systems.index(name) for name in (a, b) if name]
     kind = int(levelled)
     liked = sum(part.liked[kind, at].sum(axis=1) for part in shares.parts)
     judged = sum(part.judged[kind, at].sum(axis=1) for part in shares.parts)
-    add(tally, shares.pair(a, b, levelled), liked, judged)
+    interval = shares.pair(a, b, levelled) if b else shares.share(a, levelled)
+    add(tally, interval, liked, judged)
 
 
-def add(tally: Tally, pair: object, top: np.ndarray, bottom: np.ndarray) -> None:
+def add(tally: Tally, interval: object, top: np.ndarray, bottom: np.ndarray) -> None:
     """Add an interval, if there is one, and what the target follows from."""
     tally.tops.append(top)
     tally.bottoms.append(bottom)
-    if pair.value is not None:
-        tally.low.append(pair.low)
-        tally.high.append(pair.high)
-        tally.value.append(pair.value)
+    if interval.value is not None:
+        tally.low.append(interval.low)
+        tally.high.append(interval.high)
+        tally.value.append(interval.value)
 
 
 def table(draws: int, seed: int) -> pl.DataFrame:
@@ -186,7 +192,7 @@ def table(draws: int, seed: int) -> pl.DataFrame:
                 {
                     "size": name,
                     "interval": kind,
-                    "pair": f"{a} - {b}",
+                    "of": f"{a} - {b}" if b else a,
                     "target": round(target, 4),
                     "bias": round(float(value.mean()) - target, 4),
                     "sd": round(float(value.std()), 4),
