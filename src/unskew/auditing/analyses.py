@@ -71,6 +71,8 @@ class Analysis:
     seed: int
     attempts: Attempts
     progress: Progress
+    implicit: bool = False
+    """Whether no rating is a dislike: then liked and disliked are not told apart."""
     depth: int | None = None
     """How many items lists hold; metrics that look deeper are not ranked by robustness."""
 
@@ -164,7 +166,9 @@ def analyse_scores(analysis: Analysis, scores: Mapping[str, tuple[Scores, ...]])
     if comparison is not None:
         power = attempt("discriminative power", lambda: discriminative_power(comparison))
     users_needed = attempt("users needed", lambda: sample_size(list(parts), metric))
-    split = attempt("margins", lambda: _margins(parts, analysis.cutoff))
+    split = None
+    if not analysis.implicit:
+        split = attempt("margins", lambda: _margins(parts, analysis.cutoff))
     analysis.progress("conclusions", total, total)
     return ScoreAnalyses(
         comparison=comparison,

@@ -90,11 +90,26 @@ class Core:
         return any(not mask.all() for masks in self.warm.values() for mask in masks)
 
     @cached_property
+    def warm_designs(self) -> tuple[str, ...]:
+        """Designs that have users with test and training ratings in every split."""
+        return tuple(
+            design
+            for design, parts in self.scores.items()
+            if all(
+                bool((mask & (part.lists["test"].to_numpy() > 0)).any())
+                for part, mask in zip(parts, self.warm[design], strict=True)
+            )
+        )
+
+    @cached_property
     def warm_scores(self) -> dict[str, tuple[Scores, ...]]:
-        """By design: the scores of each split without cold users. What systems are compared by."""
+        """By design: the scores of each split without cold users, what systems are compared by.
+
+        With all users where a split has no others than cold ones.
+        """
         return {
             design: tuple(
-                cold_users.of_lists(part, mask)
+                cold_users.of_lists(part, mask) if design in self.warm_designs else part
                 for part, mask in zip(parts, self.warm[design], strict=True)
             )
             for design, parts in self.scores.items()

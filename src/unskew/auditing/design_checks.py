@@ -81,8 +81,12 @@ def _same(one: Sequence[Scores], other: Sequence[Scores], metric: str) -> bool:
 
 
 def _degenerate(parts: Sequence[Scores], metric: str, k: int) -> str | None:
-    """Return why a design cannot tell systems apart; None if it can."""
+    """Return why a design tells little or nothing of the systems; None if it can tell more."""
     forced = lists = 0
+    for number, part in enumerate(parts, start=1):
+        warm = (part.lists["train"].to_numpy() > 0) & (part.lists["test"].to_numpy() > 0)
+        if not warm.any():
+            return f"in split {number} no user with a test rating has a training rating"
     for part in parts:
         if "targets" not in part.lists.columns:
             return None

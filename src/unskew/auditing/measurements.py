@@ -44,7 +44,7 @@ class AuditFacts:
     designs: Mapping[str, str]
     """By name: what is done. The first one is the common design."""
     scores: Mapping[str, tuple[Scores, ...]]
-    """By design: the scores of each split."""
+    """By design: the scores of each split; of users with training ratings where some have none."""
     relevance: Relevance
     data: Summary | None = None
     bias: BiasReport | None = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,11 +40,65 @@ class Rules:
         """Whether the user says anything."""
         return self != Rules()
 
+    @property
+    def has_threshold(self) -> bool:
+        """Whether the user says what is liked."""
+        return self.liked is not None or self.above is not None or self.relevance is not None
+
     def of(self, ratings: Ratings, usual: float | None = None) -> tuple[Relevance, list[str]]:
-        """Return the rule for these ratings, and what was assumed for it."""
-        return relevance_for(
-            ratings, self.liked, self.above, self.gain, self.loss, self.relevance, usual
-        )
+        """Return the rule for these ratings, and what was assumed for it.
+
+        Where no rating is a dislike, all count alike unless the user states a gain.
+        """
+        if not self.has_threshold and usual is None and _are_events(ratings):
+            least = float(ratings.value.min())
+            assumed: list[str] = []
+            rule = Relevance(least, None, self.gain, self.loss)
+        else:
+            rule, assumed = relevance_for(
+                ratings, self.liked, self.above, self.gain, self.loss, self.relevance, usual
+            )
+        if not rule.is_liked(ratings.value).all():
+            return rule, assumed
+        if self.relevance is None and self.gain == "rating":
+            rule = replace(rule, gain="binary")
+        return rule, [*assumed, implicit_note(ratings, rule)]
+
+
+LONG_TAIL = 10
+"""Counts have a maximum above this, and of at least so many times their median."""
+WITHOUT_DISLIKES = (
+    "no rating is a dislike: anti-metrics, the share of liked among judged items, margins and the "
+    "null experiment, which deals opinions anew, say nothing here"
+)
+"""Why what needs dislikes is not run."""
+
+
+def _are_events(ratings: Ratings) -> bool:
+    """Tell whether values are no opinions: all the same, or counts of events such as plays."""
+    value = ratings.value
+    if not value.size or value.min() <= 0:
+        return False
+    if ratings.implicit or value.min() == value.max():
+        return True
+    whole = bool((value == np.floor(value)).all())
+    return whole and bool(value.max() > LONG_TAIL and value.max() >= LONG_TAIL * np.median(value))
+
+
+def implicit_note(ratings: Ratings, rule: Relevance) -> str:
+    """Say what `liked` means where no rating is a dislike."""
+    low, high = float(ratings.value.min()), float(ratings.value.max())
+    values = "" if low == high else f" (values from {low:g} to {high:g})"
+    gain = (
+        "all alike: how large the value is does not matter"
+        if rule.gain == "binary"
+        else f"with the gain {rule.describe()['gain']} of its value"
+    )
+    return (
+        f"implicit feedback: no rating is a dislike{values}. Liked means that the pair occurs in "
+        f"the data, {gain}; what did not occur may be unknown to the user or unwanted. Where "
+        f"values are opinions, say from which one on with liked=…"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +122,15 @@ class TrainingRequest:
     """Ratings of randomly chosen items, where the data have none."""
     store: Store
     workers: int
+
+
+def without_dislikes(metrics: Iterable[str]) -> tuple[str, ...]:
+    """Return the metrics that mean something where no rating is a dislike."""
+    return tuple(
+        label
+        for label in metrics
+        if not (parse(label).anti or parse(label).definition.needs_disliked)
+    )
 
 
 def least_liked(relevance: Relevance, ratings: Ratings) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import polars as pl
 
 from unskew.auditing import truth_sources
 from unskew.auditing.analyses import (
@@ -19,8 +20,11 @@ from unskew.auditing.analyses import (
     analyse_scores,
     with_metrics,
 )
+from unskew.auditing.cold_users import FALLBACK
+from unskew.auditing.core import Core, SplitLists, run_core
 from unskew.auditing.designs import (
     LEVELS,
+    METRICS,
     AuditDesign,
     Level,
     designs_of_level,
@@ -33,6 +37,7 @@ from unskew.auditing.measurements import AuditFacts
 from unskew.auditing.null import NullExperiment, null_experiment
 from unskew.auditing.reproduction import PLAN_COMMAND, Choices, ratings_command
 from unskew.auditing.request import (
+    WITHOUT_DISLIKES,
     Progress,
     Request,
     Rules,
@@ -41,9 +46,9 @@ from unskew.auditing.request import (
     check_ordering_metric,
     check_worth,
     least_liked,
+    without_dislikes,
 )
 from unskew.auditing.result import Audit
-from unskew.auditing.trained_systems import TrainedSystem
 from unskew.auditing.true_scores import Truth
 from unskew.bias.describe import BiasReport, describe_bias
 from unskew.checks import checked, choose
@@ -52,20 +57,15 @@ from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
-from unskew.data.stored import data_key
 from unskew.engine.files import temporary_folder
-from unskew.engine.store import Store, digest_of
+from unskew.engine.store import Store
 from unskew.engine.versions import versions
-from unskew.errors import SettingError, UnskewError, quietly
+from unskew.errors import SettingError, quietly
 from unskew.evaluation.scores import Scores
-from unskew.experiment.execution import RunProgress, run_plan
 from unskew.experiment.plan import Plan
 from unskew.judging.judged import Judged, as_judged, judge
 from unskew.recommend.model import Algorithm
-from unskew.runs import Run
 from unskew.splits.diagnose import SplitAudit, diagnose_split
-from unskew.splits.split import Split
-from unskew.targets.designs import AllItems
 from unskew.worlds.worlds import World
 
 TRIED = 50
@@ -247,6 +247,8 @@ def _chosen(
     rule, assumed = rules.of(ratings, source.liked)
     check_worth(ratings, rule)
     plan = plan_of_level(request.level, rule, algorithms, 0 if seed is None else seed)
+    if rule.is_liked(ratings.value).all():
+        plan = replace(plan, metrics=without_dislikes(METRICS))
     if algorithms is None:
         plan = _trainable(plan, ratings, attempts)
     names = None if request.designs is None else list(request.designs)
@@ -272,6 +274,8 @@ class RatingsAudit:
     attempts: Attempts
     assumed: tuple[str, ...]
     is_user_plan: bool
+    tuned: frozenset[str] = frozenset()
+    """Systems whose settings are chosen on the training part of each split."""
 
     @classmethod
     def of(
@@ -316,37 +320,56 @@ class RatingsAudit:
     def carry_out(self) -> Audit:
         """Do everything."""
         self.progress("reading", 1, 1)
-        designs, splits = self._possible()
-        plans = plans_of(designs, self.plan)
-        scores = self._scores(plans)
-        null = self._null([one for one in designs if self._may_be_null(one)])
-        runs, true = self._lists(designs, splits)
-        judged = self._judged(splits[_split_key(designs[0])], runs)
-        analysis = Analysis(self.metric, self.level, self.plan.seed, self.attempts, self.progress)
+        core = self._core()
+        designs = [one for one in self.designs if one.name in core.designs]
+        analysis = Analysis(
+            metric=self.metric,
+            level=self.level,
+            seed=self.plan.seed,
+            attempts=self.attempts,
+            progress=self.progress,
+            implicit=core.implicit,
+        )
+        scores = core.warm_scores
+        null = self._null([one for one in designs if self._may_be_null(one)], core)
         of_scores = analyse_scores(analysis, scores)
-        of_lists = analyse_lists(analysis, judged, self._random)
-        data = summary(self._dataset())
-        bias = self.attempts.attempt("bias", self._bias)
+        of_lists = analyse_lists(analysis, self._judged(core.lists[0]), self._random)
         facts = AuditFacts(
             name=self.source.name,
             metric=self.metric,
-            systems=tuple(self.plan.systems),
-            designs={one.name: one.about for one in designs},
+            systems=core.systems,
+            designs=core.designs,
             scores=scores,
             relevance=self.plan.relevance,
-            data=data,
-            bias=bias,
-            splits=_split_audits(designs, splits),
+            core=core,
+            data=summary(self._dataset()),
+            bias=self._bias(core.implicit),
+            splits=self._split_audits(designs),
             null=null,
-            truth=self._truth(scores, true),
-            skipped=dict(self.attempts.failures),
-            assumed=self.assumed,
+            truth=self._truth(core),
+            skipped=self._skipped(core),
+            assumed=(*self.assumed, *_assumed(core)),
             notes=tuple(dict.fromkeys(self.ratings.notes)),
-            card=self._card(),
+            card=self._card(core),
             command=self._command(designs),
-            plans=tuple(plans),
+            plans=tuple(plans_of(designs, self.plan)),
         )
         return Audit.of(facts, of_scores, of_lists)
+
+    def _core(self) -> Core:
+        """Run every system under every design that these data allow."""
+        return run_core(
+            self.ratings,
+            self.plan,
+            self.designs,
+            metric=self.metric,
+            tune=self.tuned,
+            store=self.store,
+            workers=self.workers,
+            progress=self.progress,
+            attempts=self.attempts,
+            truth=self.known,
+        )
 
     # The data
 
@@ -365,55 +388,24 @@ class RatingsAudit:
             notes=self.ratings.notes,
         )
 
-    def _bias(self) -> BiasReport:
+    def _bias(self, implicit: bool) -> BiasReport | None:
         source = self.source if isinstance(self.source, World) else self.ratings
         liked = least_liked(self.plan.relevance, self.ratings)
-        return describe_bias(source, liked=liked, random=self._random)
+        if implicit and self._random is None:
+            return None  # how liking goes with popularity: everything is liked
+        describe = partial(describe_bias, source, liked=liked, random=self._random)
+        return self.attempts.attempt("bias", describe)
 
-    # What can be done at all
+    def _skipped(self, core: Core) -> dict[str, str]:
+        """Return what was not done, and why."""
+        left = {f"design {name}": one.why for name, one in core.left_out.items()}
+        return {
+            **self.attempts.failures,
+            **left,
+            **({"dislikes": WITHOUT_DISLIKES} if core.implicit else {}),
+        }
 
-    def _possible(self) -> tuple[list[AuditDesign], dict[str, Split]]:
-        """Return the designs that these data allow, and the first split of each protocol."""
-        splits: dict[str, Split] = {}
-        possible = []
-        for design in self.designs:
-            try:
-                key = _split_key(design)
-                if key not in splits:
-                    if design.split.name == "temporal" and self.ratings.time is None:
-                        raise SettingError("needs time stamps")
-                    splits[key] = next(iter(design.split.each(self.ratings, self.plan.seed)))
-                judged = design.view.apply(splits[key], self.plan.seed)
-                design.view.targets.lists(judged, self.plan.relevance, seed=self.plan.seed)
-            except UnskewError as problem:
-                if design is self.designs[0]:
-                    raise
-                self.attempts.failures[f"design {design.name}"] = str(problem)
-                continue
-            possible.append(design)
-        return possible, splits
-
-    # Running
-
-    def _scores(self, plans: Mapping[Plan, Sequence[AuditDesign]]) -> dict[str, tuple[Scores, ...]]:
-        """Return the scores of each split, by design."""
-        step = len(self.plan.systems) + 1
-        total, done = len(plans) * step, 0
-        scores: dict[str, tuple[Scores, ...]] = {}
-        for plan, designs in plans.items():
-
-            def moved(state: RunProgress, before: int = done) -> None:
-                share = state.done / max(state.total, 1)
-                self.progress("designs", before + round(share * step), total)
-
-            results = run_plan(
-                self.ratings, plan, store=self.store.home, workers=self.workers, progress=moved
-            )
-            done += step
-            self.progress("designs", done, total)
-            for one in designs:
-                scores[one.name] = tuple(part.scores for part in results if part.view == one.view)
-        return {one.name: scores[one.name] for one in self.designs if one.name in scores}
+    # The null experiment
 
     def _may_be_null(self, design: AuditDesign) -> bool:
         """Tell whether the null experiment looks at a design.
@@ -423,7 +415,9 @@ class RatingsAudit:
         """
         return design.view.intervention is None and design.split.name != "temporal"
 
-    def _null(self, designs: Sequence[AuditDesign]) -> NullExperiment | None:
+    def _null(self, designs: Sequence[AuditDesign], core: Core) -> NullExperiment | None:
+        if core.implicit:
+            return None
         if len(np.unique(self.ratings.value)) < 2:
             self.attempts.failures["null experiment"] = (
                 "all ratings have the same value: drawing them anew changes nothing"
@@ -465,59 +459,38 @@ class RatingsAudit:
             self.attempts.failures[f"null experiment beyond {first}"] = why
         return alone
 
-    def _lists(
-        self, designs: Sequence[AuditDesign], splits: Mapping[str, Split]
-    ) -> tuple[dict[str, Run], dict[str, Scores]]:
-        """Train every system once more on each first split.
+    # The lists and the truth
 
-        Return its lists under the common design, and by design its true scores, where they are
-        known.
+    def _judged(self, first: SplitLists) -> Judged:
+        """Lay the lists over the judgments of their split, once for all that is measured.
+
+        Of users with training ratings, where there are any: these are compared.
         """
-        common = _split_key(designs[0])
-        splitters = {_split_key(one): one.split for one in designs}
-        if self.known is None:
-            splitters = {common: splitters[common]}
-        runs: dict[str, Run] = {}
-        true: dict[str, dict[str, Scores]] = {}
-        key_of_data = data_key(self.ratings)
-        steps, done = len(splitters) * len(self.plan.systems), 0
-        for key, splitter in splitters.items():
-            split = splits[key]
-            lists = AllItems().lists(split, self.plan.relevance, seed=self.plan.seed)
-            for label in self.plan.systems:
-                system = TrainedSystem(self.plan, self.store, key_of_data, splitter, split, label)
-                if key == common:
-                    runs[label] = system.run(lists)
-                if self.known is not None:
-                    true.setdefault(key, {})[label] = system.true(self.known)
-                done += 1
-                self.progress("lists", done, steps)
-        joined = {key: _joined(of_split) for key, of_split in true.items()}
-        by_design = {
-            one.name: joined[_split_key(one)] for one in designs if _split_key(one) in joined
-        }
-        return runs, by_design
-
-    def _judged(self, split: Split, runs: Mapping[str, Run]) -> Judged:
-        """Lay the lists over the judgments of their split, once for all that is measured."""
+        split = first.split
+        warm = np.diff(split.train.start)[split.test.user] > 0
         return judge(
-            split.test,
-            runs,
+            split.test.take(warm) if warm.any() else split.test,
+            first.runs,
             train=split.train,
             relevance=self.plan.relevance,
             seed=self.plan.seed,
         )
 
-    def _truth(
-        self, scores: Mapping[str, tuple[Scores, ...]], true: Mapping[str, Scores]
-    ) -> Truth | None:
+    def _truth(self, core: Core) -> Truth | None:
         if self.known is None:
             return None
         metrics = [one for one in (self.metric, *TRUE_METRICS) if one in self.plan.metrics]
+
+        def of_designs(scores: Mapping[str, tuple[Scores, ...]]) -> dict[str, tuple[Scores, ...]]:
+            return {
+                name: tuple(with_metrics(part, metrics) for part in parts)
+                for name, parts in scores.items()
+            }
+
         return Truth(
             self.known.name,
-            {name: (with_metrics(scores[name][0], metrics),) for name in true},
-            {name: (with_metrics(one, metrics),) for name, one in true.items()},
+            of_designs(core.warm_scores),
+            of_designs(core.true),
             self.level.bootstrap,
             LEVEL,
             self.plan.seed,
@@ -525,7 +498,7 @@ class RatingsAudit:
 
     # What is written down
 
-    def _card(self) -> dict[str, object]:
+    def _card(self, core: Core) -> dict[str, object]:
         return {
             "data": {
                 "name": self.source.name,
@@ -537,7 +510,11 @@ class RatingsAudit:
             "truth": None if self.known is None else self.known.name,
             "level": "plan" if self.is_user_plan else self.level.name,
             "designs": {
-                one.name: {"split": one.split.describe(), **one.view.describe()}
+                one.name: {
+                    "split": one.split.describe(),
+                    "splits": one.repeats,
+                    **one.view.describe(),
+                }
                 for one in self.designs
             },
             "algorithms": {name: one.describe() for name, one in self.plan.systems.items()},
@@ -545,6 +522,7 @@ class RatingsAudit:
             "metrics": [str(one) for one in self.plan.metrics],
             "metric": self.metric,
             "seed": self.plan.seed,
+            "split_seeds": list(core.seeds),
             "null": {"null": "iid", "repeats": self.level.repeats},
             "permutations": self.level.permutations,
             "bootstrap": self.level.bootstrap,
@@ -566,27 +544,37 @@ class RatingsAudit:
         )
         return ratings_command(choices, [one.name for one in self.plan.systems.values()])
 
+    def _split_audits(self, designs: Sequence[AuditDesign]) -> dict[str, SplitAudit]:
+        """Diagnose the first split of each protocol."""
+        splitters = {one.split_key: one.split for one in designs}
+        names = [one.name for one in splitters.values()]
+        return {
+            one.name if names.count(one.name) == 1 else repr(one): diagnose_split(
+                next(iter(one.each(self.ratings, self.plan.seed)))
+            )
+            for one in splitters.values()
+        }
 
-def _split_key(design: AuditDesign) -> str:
-    return digest_of(design.split.describe())
 
-
-def _split_audits(
-    designs: Sequence[AuditDesign], splits: Mapping[str, Split]
-) -> dict[str, SplitAudit]:
-    """Diagnose the first split of each protocol."""
-    splitters = {_split_key(one): one.split for one in designs}
-    names = [one.name for one in splitters.values()]
-    return {
-        one.name if names.count(one.name) == 1 else repr(one): diagnose_split(splits[key])
-        for key, one in splitters.items()
+def _assumed(core: Core) -> list[str]:
+    """Return what was assumed of users without training ratings, where there are any."""
+    if not core.has_cold:
+        return []
+    table = core.cold_table().unique("design", maintain_order=True).filter(pl.col("cold") > 0)
+    counts = {
+        row["design"]: f"{row['cold']:,} of {row['users']:,} under {row['design']}"
+        for row in table.iter_rows(named=True)
     }
-
-
-def _joined(of_split: Mapping[str, Scores]) -> Scores:
-    """Put the scores of single systems on one split together."""
-    return replace(
-        next(iter(of_split.values())),
-        systems={label: scores.systems[label] for label, scores in of_split.items()},
-        notes=(),
-    )
+    apart = [text for design, text in counts.items() if design in core.warm_designs]
+    every = [design for design in counts if design not in core.warm_designs]
+    lines = [FALLBACK]
+    if apart:
+        lines.append(
+            f"systems are compared on users with training ratings; cold users are apart "
+            f"({'; '.join(apart)}, over all splits)"
+        )
+    if every:
+        lines.append(
+            f"under {', '.join(every)} systems are compared on all users: in a split all are cold"
+        )
+    return lines

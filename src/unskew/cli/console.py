@@ -192,9 +192,9 @@ def tasks_progress(quiet: bool, workers: int = 1) -> Iterator[Callable[[Any], No
 
 STAGES = {
     "reading": "reading",
+    "splits": "splits and what is ranked",
     "designs": "systems under all designs",
     "null experiment": "null experiment",
-    "lists": "lists and truth",
     "conclusions": "conclusions",
     "diagnostics": "diagnostics",
 }
