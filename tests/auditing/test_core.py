@@ -1,10 +1,13 @@
 """The core of an audit: every system once per split, under every design."""
 
+import os
+
 import numpy as np
 import pytest
 
 import unskew as us
 from unskew.auditing.core import run_core
+from unskew.data.catalog import load
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 from unskew.engine.store import Store
 
@@ -113,3 +116,239 @@ def test_a_store_is_taken_up_and_nothing_trained_anew(shop, tmp_path, monkeypatc
     assert same(values(first), values(again))
     with pytest.raises(us.errors.DataError, match="trained again"):
         core_of(shop.ratings, ["all-items", "1r"], store=store, seed=5)
+
+
+# Designs that count
+
+
+def test_designs_with_the_same_numbers_count_once():
+    dense = everyone_rates()
+    core = core_of(dense, ["all-items", "test-items", "skew"], metrics=["P@1"])
+    left = core.left_out["test-items"]
+    one, two = core.scores["all-items"], left.scores
+    assert all(
+        np.array_equal(a.values(name, "P@1"), b.values(name, "P@1"))
+        for a, b in zip(one, two, strict=True)
+        for name in core.systems
+    )
+    assert (left.reason, left.same_as) == ("identical", "all-items")
+    assert "all-items" in left.why
+    assert list(core.designs) == list(core.scores) == list(core.warm) == ["all-items", "skew"]
+
+
+def everyone_rates():
+    """Return ratings of which every item and every user has many."""
+    rng = np.random.default_rng(2)
+    user = np.repeat(np.arange(40), 30)
+    item = np.concatenate([rng.choice(60, 30, replace=False) for _ in range(40)])
+    return us.read_ratings({"user": user, "item": item, "rating": rng.integers(1, 6, user.size)})
+
+
+def test_one_list_apart_is_another_design(core):
+    from dataclasses import replace
+
+    from unskew.auditing.design_checks import left_out_designs
+
+    part = core.scores["all-items"][0]
+    name = core.systems[-1]
+    system = part.systems[name]
+    values = system.values.copy()
+    values[0, np.flatnonzero(part.lists["test"].to_numpy())[0]] += 0.1
+    other = replace(part, systems={**part.systems, name: replace(system, values=values)})
+    assert list(left_out_designs({"a": (part,), "b": (part,)}, "P@10", 10)) == ["b"]
+    assert not left_out_designs({"a": (part,), "b": (other,)}, "P@10", 10)
+    # Another number of splits is another design, too.
+    assert not left_out_designs({"a": (part,), "b": (part, part)}, "P@10", 10)
+
+
+def test_bins_of_as_many_items_as_the_cutoff_tell_nothing():
+    small = us.world("shop", users=150, items=100, seed=3)
+    core = core_of(small.ratings, ["all-items", "p1r"])
+    assert core.left_out["p1r"].reason == "degenerate"
+    assert "no more than 10 targets" in core.left_out["p1r"].why
+    assert list(core.designs) == ["all-items"]
+    large = us.world("shop", users=150, items=300, seed=3)
+    assert "p1r" in core_of(large.ratings, ["all-items", "p1r"]).designs
+    # A cutoff within the bins tells systems apart.
+    assert "p1r" in core_of(small.ratings, ["all-items", "p1r"], metrics=["P@1"]).designs
+
+
+def test_the_common_design_stays_even_if_it_tells_nothing():
+    small = us.world("shop", users=150, items=100, seed=3)
+    assert list(core_of(small.ratings, ["p1r"]).designs) == ["p1r"]
+    both = core_of(small.ratings, ["p1r", "all-items"])
+    assert list(both.designs) == ["all-items"]
+
+
+def test_a_design_whose_systems_all_score_chance_is_left_out(shop):
+    from unskew.auditing.design_checks import left_out_designs
+
+    part = core_of(shop.ratings, systems=["random", "popularity"]).scores["all-items"][0]
+    chance = dict.fromkeys(part.systems, part.chance)
+    from dataclasses import replace
+
+    flat = replace(part, systems=chance)
+    left = left_out_designs({"a": (part,), "b": (flat,)}, "P@10", 10)
+    assert left["b"].reason == "degenerate"
+    assert "random order" in left["b"].why
+
+
+# Warm and cold users
+
+
+def with_newcomers(users=60, items=40, cold=8):
+    """Return ratings where the last users come after the cut: they have no training rating."""
+    rng = np.random.default_rng(4)
+    rows = []
+    for user in range(users):
+        for item in rng.choice(items, 12, replace=False, p=falling(items)):
+            late = user >= users - cold
+            time = int(rng.integers(10**6)) + 10**6 * late
+            rows.append((user, int(item), int(rng.integers(1, 6)), time))
+    user, item, rating, time = zip(*rows, strict=True)
+    return us.read_ratings({"user": user, "item": item, "rating": rating, "time": time})
+
+
+def falling(items):
+    weight = 1 / np.arange(1, items + 1)
+    return weight / weight.sum()
+
+
+def test_cold_users_are_recommended_what_is_popular():
+    ratings = with_newcomers()
+    core = core_of(ratings, ["temporal"], systems=["popularity", "user-knn", "puresvd", "random"])
+    (split,) = [one.split for one in core.lists]
+    cold = np.flatnonzero((np.diff(split.train.start) == 0) & (np.diff(split.test.start) > 0))
+    assert cold.size == 8
+    runs = core.lists[0].runs
+    for user in cold:
+        raw = ratings.users.values[int(user)]
+        lists = {}
+        for name, run in runs.items():
+            row = run.users.values.to_list().index(raw)
+            lists[name] = run.item[run.start[row] : run.start[row + 1]].tolist()
+        assert lists["user-knn"] == lists["popularity"] == lists["puresvd"]
+        assert lists["random"] != lists["popularity"]
+
+
+def test_warm_and_cold_users_are_apart():
+    core = core_of(with_newcomers(), ["temporal"], systems=["popularity", "user-knn"])
+    (part,), (warm,) = core.scores["temporal"], core.warm["temporal"]
+    assert np.array_equal(warm, part.lists["train"].to_numpy() > 0)
+    table = core.cold_table()
+    row = table.filter(system="user-knn").row(0, named=True)
+    tested = part.lists["test"].to_numpy() > 0
+    assert row["users"] == tested.sum()
+    assert row["cold"] == (tested & ~warm).sum() == 8
+    values = part.values("user-knn", "P@10")
+    assert row["on_warm"] == pytest.approx(values[tested & warm].mean())
+    assert row["on_cold"] == pytest.approx(values[tested & ~warm].mean())
+    compared = core.warm_scores["temporal"][0]
+    assert compared.mean("P@10")["user-knn"] == pytest.approx(row["on_warm"])
+    # To cold users both recommend the same.
+    assert table["on_cold"].n_unique() == 1
+
+
+def test_without_cold_users_nothing_is_taken_out():
+    core = core_of(everyone_rates(), systems=["random", "popularity"])
+    assert not core.has_cold
+    assert core.warm_scores["all-items"][0] is core.scores["all-items"][0]
+    assert core.cold_table()["on_cold"].null_count() == 2
+
+
+def test_a_model_that_tells_users_apart_without_ratings_is_left_alone():
+    from unskew.auditing.cold_users import with_fallback
+
+    train = us.read_ratings({"user": [1, 1, 3], "item": [7, 8, 8], "rating": [5, 4, 3]})
+    ids = us.read_ratings({"user": [1, 1, 2, 3], "item": [7, 8, 8, 9]})
+    train = ids.take(np.array([True, True, False, True]))
+
+    class Model:
+        def score(self, users):
+            return np.array([[1.0, 2, 3], [np.nan, 5, 5], [3, 2, 1]])[users]
+
+    tile = with_fallback(Model(), train).score(np.arange(3, dtype=np.int32))
+    assert tile[[0, 2]].tolist() == [[1, 2, 3], [3, 2, 1]]
+    assert tile[1].tolist() == [1, 1, 1]  # user 2 has no rating left: ratings of each item
+
+    class Ordered(Model):
+        def score(self, users):
+            return np.tile([1.0, 2, 3], (users.size, 1))
+
+    tile = with_fallback(Ordered(), train).score(np.arange(3, dtype=np.int32))
+    assert tile[1].tolist() == [1, 2, 3]
+
+
+@pytest.mark.skipif("UNSKEW_DATA" not in os.environ, reason="needs UNSKEW_DATA")
+def test_temporal_movielens_has_109_warm_users():
+    ratings = load("ml-100k").ratings
+    core = core_of(ratings, ["temporal"], systems=["popularity", "user-knn"])
+    row = core.cold_table().row(0, named=True)
+    assert (row["users"], row["cold"]) == (301, 192)
+    on_warm = dict(core.cold_table().select("system", "on_warm").iter_rows())
+    assert on_warm["user-knn"] > on_warm["popularity"]
+    assert on_warm["popularity"] == pytest.approx(0.097, abs=0.001)
+
+
+# Implicit feedback
+
+
+EVENTS = {
+    "all ones": {"rating": lambda rng, n: np.ones(n)},
+    "no values": {},
+    "plays": {"rating": lambda rng, n: np.minimum(rng.zipf(1.7, n), 5000)},
+    "a constant": {"rating": lambda rng, n: np.full(n, 3)},
+}
+
+
+def events(kind):
+    rng = np.random.default_rng(7)
+    user = np.repeat(np.arange(50), 15)
+    item = np.concatenate([rng.choice(80, 15, replace=False) for _ in range(50)])
+    columns = {name: make(rng, user.size) for name, make in EVENTS[kind].items()}
+    return {"user": user, "item": item, **columns}
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_implicit_feedback_is_recognised(kind, tmp_path):
+    import polars as pl
+
+    pl.DataFrame(events(kind)).write_csv(tmp_path / "events.csv")
+    made = us.audit(
+        tmp_path / "events.csv",
+        "quick",
+        algorithms=["random", "popularity", "user-knn"],
+        designs=["all-items", "test-items"],
+        repeats=2,
+        permutations=200,
+    )
+    assert made.core.implicit
+    assert made.relevance.gain == "binary"
+    assert made.relevance.is_liked(us.read_ratings(tmp_path / "events.csv").value).all()
+    assert not any("anti-" in name for name in made.scores["all-items"][0].order)
+    assert (made.null, made.margins, made.bias) == (None, None, None)
+    assert [name for name, why in made.skipped.items() if "dislike" in why] == ["dislikes"]
+    (note,) = [text for text in made.assumed if "implicit feedback" in text]
+    assert "Liked means that the pair occurs" in note
+    assert made.document().to_markdown()
+
+
+def test_play_counts_are_gains_only_where_the_user_says_so():
+    plays = events("plays")
+    how = {"algorithms": ["random", "popularity"], "designs": ["all-items"]}
+    how |= {"repeats": 2, "permutations": 200}
+    stated = us.audit(plays, "quick", gain="liked-only", **how)
+    assert stated.core.implicit
+    assert stated.relevance.gain == "liked-only"
+    from_five = us.audit(plays, "quick", liked=5, **how)
+    assert not from_five.core.implicit
+    assert "dislikes" not in from_five.skipped
+
+
+@pytest.mark.parametrize("values", [np.arange(1, 11), np.arange(0, 101), np.arange(1, 101)])
+def test_scales_are_not_taken_for_counts(values):
+    rng = np.random.default_rng(3)
+    user = np.repeat(np.arange(30), 10)
+    data = {"user": user, "item": np.tile(np.arange(10), 30), "rating": rng.choice(values, 300)}
+    with pytest.raises(us.errors.SettingError, match="what counts as liked"):
+        us.audit(data, "quick")
