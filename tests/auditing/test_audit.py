@@ -710,6 +710,7 @@ def test_data_errors_inside_tasks_are_one_line():
         ),
         (lambda: made_up(runs={"a": {1: ["a"]}}), "at least two"),
         (lambda: made_up(workers=2), "workers is for ratings"),
+        (lambda: made_up(tune=False), "tune is for ratings"),
         (lambda: made_up(designs=["u1r"]), "unknown design 'u1r'"),
     ],
 )
@@ -828,6 +829,7 @@ def test_audit_command_on_lists(call, tmp_path):
         (["audit", "x.csv", "--judgments", "y.csv"], "not both"),
         (["audit", "--judgments", "y.csv"], "both --judgments and --run"),
         (["audit", "--judgments", "y.csv", "--run", "z.csv", "--workers", "2"], "--workers is"),
+        (["audit", "--judgments", "y.csv", "--run", "z.csv", "--no-tune"], "--no-tune is"),
         (["audit", "x.csv", "--train", "y.csv"], "--train goes with"),
         (["audit", "ml-100k", "--columns", "user=u"], "--columns is for files"),
         (["audit", "./x.csv", "--data-dir", "y"], "data_dir is for named"),

@@ -1,14 +1,16 @@
 """The core of an audit: every system once per split, under every design."""
 
 import os
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import unskew as us
 from unskew.auditing.core import run_core
-from unskew.data.catalog import load
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
+from unskew.data.catalog import load
 from unskew.engine.store import Store
 
 QUICK = LEVELS["quick"]
@@ -352,3 +354,142 @@ def test_scales_are_not_taken_for_counts(values):
     data = {"user": user, "item": np.tile(np.arange(10), 30), "rating": rng.choice(values, 300)}
     with pytest.raises(us.errors.SettingError, match="what counts as liked"):
         us.audit(data, "quick")
+
+
+# Settings
+
+
+def test_settings_are_chosen_on_the_training_part_of_each_split(shop):
+    core = core_of(shop.ratings, ["all-items", "u1r"], systems=["popularity", "puresvd"], tune=True)
+    assert [list(split) for split in core.tuned] == [["puresvd"]] * 3
+    for split, lists, seed in zip(core.tuned, core.lists, core.seeds, strict=True):
+        alone = us.experiment.tune_systems(
+            {"puresvd": us.recommend.PureSVD()},
+            lists.split.train,
+            us.Relevance(liked=4),
+            "P@10",
+            seed=seed,
+        )["puresvd"]
+        assert split["puresvd"].settings == alone.settings
+        assert split["puresvd"].algorithm == alone.algorithm
+        assert split["puresvd"].tried == 6
+        assert split["puresvd"].trials.equals(alone.trials)
+    assert core.tuned_by_design["all-items"][0]["puresvd"].settings == (
+        core.tuned[0]["puresvd"].settings
+    )
+
+
+def test_tuned_systems_are_trained_with_what_was_chosen(shop):
+    core = core_of(shop.ratings, systems=["popularity", "user-knn"], tune=True)
+    assert not all(split["user-knn"].is_default for split in core.tuned)
+    for at, split in enumerate(core.tuned):
+        lists = us.targets.AllItems().lists(core.lists[at].split, liked=4, seed=core.seeds[at])
+        model = split["user-knn"].algorithm.fit(core.lists[at].split.train, 1)
+        run = us.rank(model, lists, 100)
+        warm = np.diff(core.lists[at].split.train.start)[lists.user] > 0
+        mine = core.lists[at].runs["user-knn"]
+        for row in np.flatnonzero(warm):
+            assert (
+                run.item[run.start[row] : run.start[row] + 10].tolist()
+                == mine.item[mine.start[row] : mine.start[row] + 10].tolist()
+            )
+
+
+def test_the_test_part_has_no_say_in_settings(shop):
+    """Opinions of the test part are turned round: the same settings are chosen."""
+    from dataclasses import replace
+
+    ratings = shop.ratings
+    (split,) = us.splits.Random(test=0.2).split(ratings, 0)
+    tested = {(u, i) for u, i in zip(split.test.user, split.test.item, strict=True)}
+    held = np.array([pair in tested for pair in zip(ratings.user, ratings.item, strict=True)])
+    turned = ratings.value.copy()
+    turned[held] = 6 - turned[held]
+    turned.flags.writeable = False
+    other = replace(ratings, value=turned)
+    systems = ["user-knn", "puresvd", "wrmf"]
+    one, two = (core_of(data, systems=systems, tune=True) for data in (ratings, other))
+    assert not np.array_equal(one.lists[0].split.test.value, two.lists[0].split.test.value)
+    for name in systems:
+        assert one.tuned[0][name].settings == two.tuned[0][name].settings
+        assert one.tuned[0][name].trials.equals(two.tuned[0][name].trials)
+    # What trains another split did change.
+    assert any(
+        not one.tuned[at][name].trials.equals(two.tuned[at][name].trials)
+        for at in (1, 2)
+        for name in systems
+    )
+
+
+def test_choices_are_taken_from_the_store(shop, tmp_path, monkeypatch):
+    from unskew.auditing import core_tasks
+
+    store = Store.open(tmp_path / "store")
+    how = {"systems": ["popularity", "puresvd"], "tune": True, "store": store}
+    first = core_of(shop.ratings, **how)
+
+    def never(*_, **__):
+        raise AssertionError("tuned again")
+
+    monkeypatch.setattr(core_tasks, "tune_systems", never)
+    again = core_of(shop.ratings, **how)
+    assert same(values(first), values(again))
+    for one, two in zip(first.tuned, again.tuned, strict=True):
+        assert one["puresvd"].algorithm == two["puresvd"].algorithm
+        assert one["puresvd"].edges == two["puresvd"].edges
+        assert one["puresvd"].trials.equals(two["puresvd"].trials)
+    # Without tuning other results are there, under keys of their own.
+    assert core_of(shop.ratings, **{**how, "tune": False}).tuned == ()
+
+
+@dataclass(frozen=True)
+class Shifted(us.recommend.Algorithm):
+    """Popularity of items, from one on; it declares a grid."""
+
+    power: float = 1.0
+    version = 1
+    tuning: ClassVar = {"power": (1.0, -1.0)}
+
+    def learn(self, train, rng):
+        return self.power * np.bincount(train.item, minlength=len(train.items)).astype(float)
+
+
+def test_whose_settings_are_chosen(shop):
+    how = {"designs": ["all-items"], "repeats": 2, "permutations": 200}
+
+    def tuned(algorithms, **more):
+        core = us.audit(shop, "quick", algorithms=algorithms, **how, **more).core
+        return set(core.tuned[0]) if core.tuned else set()
+
+    assert tuned(["popularity", "puresvd"]) == {"puresvd"}
+    assert tuned(["popularity", "puresvd"], tune=False) == set()
+    assert tuned(["popularity", us.recommend.PureSVD()]) == set()
+    assert tuned({"mine": us.recommend.PureSVD(), "yours": Shifted(-1.0)}) == {"yours"}
+
+
+def test_an_audit_states_what_was_chosen(shop):
+    made = us.audit(
+        shop,
+        "quick",
+        algorithms=["popularity", "puresvd"],
+        designs=["all-items", "u1r"],
+        repeats=2,
+        permutations=200,
+    )
+    assert set(made.card["tuned"]) == {"all-items", "u1r"}
+    first = made.core.tuned[0]["puresvd"]
+    assert made.card["tuned"]["all-items"][0]["puresvd"]["settings"] == first.settings
+    assert any(text.startswith("settings: chosen by P@10") for text in made.assumed)
+    assert made.plans[0].systems["puresvd"] == first.algorithm
+    assert "--no-tune" not in made.command
+    plain = us.audit(
+        shop,
+        "quick",
+        algorithms=["popularity", "puresvd"],
+        designs=["all-items"],
+        repeats=2,
+        permutations=200,
+        tune=False,
+    )
+    assert plain.core.tuned == ()
+    assert "--no-tune" in plain.command

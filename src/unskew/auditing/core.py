@@ -20,6 +20,7 @@ from unskew.auditing.core_tasks import (
     perform,
     run_of,
     true_scores_of,
+    tuned_of,
 )
 from unskew.auditing.design_checks import LeftOut, left_out_designs
 from unskew.auditing.designs import AuditDesign
@@ -34,8 +35,10 @@ from unskew.engine.store import Store
 from unskew.errors import DataError, SettingError, UnskewError
 from unskew.evaluation.scores import Scores
 from unskew.experiment.collection import Stored, scores_of
+from unskew.experiment.halving import TunedSystem
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
+from unskew.recommend.model import Algorithm
 from unskew.runs import Run
 from unskew.splits.split import Split
 
@@ -72,10 +75,16 @@ class Core:
     """Designs that were run and do not count."""
     lists: tuple[SplitLists, ...] = ()
     """A split of the common design each."""
+    tuned: tuple[Mapping[str, TunedSystem], ...] = ()
+    """By split of the common design: the settings chosen for each system; empty = none was."""
     implicit: bool = False
     """Whether no rating is a dislike."""
     true: Mapping[str, tuple[Scores, ...]] = field(default_factory=dict)
     """By design and split: what the truth says, where it is known."""
+    tuned_by_design: Mapping[str, tuple[Mapping[str, TunedSystem], ...]] = field(
+        default_factory=dict
+    )
+    """By design and split: the settings chosen for each system."""
     seeds: tuple[int, ...] = ()
     """Of each split of the common design."""
 
@@ -88,6 +97,14 @@ class Core:
     def has_cold(self) -> bool:
         """Whether some list belongs to a user without a training rating."""
         return any(not mask.all() for masks in self.warm.values() for mask in masks)
+
+    def first_systems(self, systems: Mapping[str, Algorithm], design: str) -> dict[str, Algorithm]:
+        """Return systems with the settings that were chosen on the first split of a design."""
+        splits = self.tuned_by_design.get(design, ())
+        chosen = splits[0] if splits else {}
+        return {
+            name: chosen[name].algorithm if name in chosen else one for name, one in systems.items()
+        }
 
     @cached_property
     def warm_designs(self) -> tuple[str, ...]:
@@ -131,7 +148,7 @@ def run_core(
     *,
     metric: str | None = None,
     metrics: Sequence[str] | None = None,
-    tune: bool | Collection[str] = False,  # noqa: ARG001 - not yet
+    tune: bool | Collection[str] = False,
     store: Store | None = None,
     workers: int = 1,
     progress: Progress | None = None,
@@ -153,7 +170,8 @@ def run_core(
     metrics
         Compute these instead of the plan's.
     tune
-        Whether systems are tuned on the training part of each split, or which of them.
+        Whether systems are tuned on the training part of each split, or which of them; those that
+        declare no grid are not.
     store
         Keeps what is finished; without one, nothing is written.
     workers
@@ -194,6 +212,8 @@ def run_core(
             designs=tuple(designs),
             listed=designs[0].split_key,
             truth=truth,
+            metric=order,
+            tuned=_tuned(plan, tune),
             store=scratch if store is None else store,
             scratch=scratch,
         )
@@ -243,6 +263,10 @@ class _CoreRun:
             },
             left_out=left,
             lists=tuple(self._lists(job, place) for place in listed),
+            tuned=self._tuned(job, listed),
+            tuned_by_design={
+                one.name: self._tuned(job, places[one.split_key]) for one in counted if job.tuned
+            },
             implicit=bool(rule.is_liked(job.ratings.value).all()),
             true=self._true(job, counted, places),
             seeds=tuple(job.plan_at(place).seed for place in listed),
@@ -331,6 +355,21 @@ class _CoreRun:
         }
         return SplitLists(split=job.split_at(place).split, runs=runs)
 
+    def _tuned(
+        self, job: CoreJob, places: Sequence[Place]
+    ) -> tuple[Mapping[str, TunedSystem], ...]:
+        """Return the settings that were chosen on each split."""
+        if not job.tuned:
+            return ()
+        return tuple(
+            {
+                name: tuned_of(system, *_stored(job, place, name, "tuned"))
+                for name, system in job.plan.systems.items()
+                if name in job.tuned
+            }
+            for place in places
+        )
+
     def _true(
         self,
         job: CoreJob,
@@ -352,6 +391,12 @@ class _CoreRun:
             for key, several in places.items()
         }
         return {one.name: by_split[one.split_key] for one in designs}
+
+
+def _tuned(plan: Plan, tune: bool | Collection[str]) -> frozenset[str]:
+    """Return the systems that are tuned."""
+    asked = plan.systems if tune is True else tune or ()
+    return frozenset(name for name in asked if plan.systems[name].tuning)
 
 
 def _stored(job: CoreJob, place: Place, system: str | None, what: str) -> Stored:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,6 +24,7 @@ from unskew.engine.versions import versions
 from unskew.errors import SettingError, UnskewError, quietly
 from unskew.evaluation.scores import Scores, system_of
 from unskew.experiment.collection import Stored
+from unskew.experiment.halving import BUDGET, TunedSystem, tune_systems
 from unskew.experiment.plan import STAGES, Plan
 from unskew.experiment.task import is_storable, lists_result, system_result, wanted_metrics
 from unskew.judging.rank import rank, tile_users
@@ -98,6 +100,10 @@ class CoreJob:
     listed: str
     """The key of the way to split whose lists are kept: that of the common design."""
     truth: truth_sources.Source | None
+    metric: str
+    """What systems are tuned by."""
+    tuned: frozenset[str]
+    """The systems whose settings are chosen on the training part of each split."""
     store: Store | MemoryStore
     scratch: Store | MemoryStore
     """Where results go that must not be kept."""
@@ -195,10 +201,19 @@ class CoreTask:
         else:
             one = plan.systems[self.system]
             shared |= {"what": "core", "system": one.describe(), "ties": plan.ties}
+            if self.system in job.tuned:
+                shared["tuned"] = {
+                    "budget": BUDGET,
+                    "grid": repr(one.tuning),
+                    "metric": job.metric,
+                    "relevance": plan.relevance.describe(),
+                }
         keys = {
             f"design {one.name}": digest_of({**shared, **judged, "view": one.view.describe()})
             for one in job.designs_at(place)
         }
+        if self.system in job.tuned:
+            keys["tuned"] = digest_of({**shared, "of": "tuned"})
         if self.system is not None and place.splitter == job.listed:
             keys["run"] = digest_of({**shared, "of": "run", "depth": DEPTH})
         if self.system is not None and job.truth is not None:
@@ -242,8 +257,17 @@ def _judge(task: CoreTask, label: str) -> dict[str, str]:
     job, place, todo = task.job, task.place, task.todo()
     store, plan = job.where(label), job.plan_at(place)
     train = job.split_at(place).split.train
-    model = trained(plan, place.fold, plan.systems[label], train)
     card = {"label": task.label, "system": label, "versions": versions()}
+    system = plan.systems[label]
+    if "tuned" in todo:
+        one = {label: system}
+        tuned = tune_systems(one, train, plan.relevance, job.metric, seed=plan.seed, budget=BUDGET)
+        store.put(todo["tuned"], tuned[label].trials, {**card, **_choice(tuned[label])})
+    if label in job.tuned:
+        system = tuned_of(system, *store.get(task.keys["tuned"])).algorithm
+    if todo.keys() <= {"tuned"}:
+        return {}
+    model = trained(plan, place.fold, system, train)
     for design in job.designs_at(place):
         key = todo.get(f"design {design.name}")
         if key is not None:
@@ -257,6 +281,36 @@ def _judge(task: CoreTask, label: str) -> dict[str, str]:
         scores = job.truth.judge({label: model}, train, plan)
         store.put(todo["truth"], _truth_table(scores, label), card)
     return {}
+
+
+def _choice(tuned: TunedSystem) -> dict[str, Any]:
+    """Return what was chosen, as plain values."""
+    return {
+        "settings": dict(tuned.settings),
+        "is_default": tuned.is_default,
+        "edges": list(tuned.edges),
+        "tried": tuned.tried,
+        "value": None if math.isnan(tuned.value) else tuned.value,
+        "reason": tuned.reason,
+    }
+
+
+def tuned_of(system: Algorithm, trials: pl.DataFrame, card: Mapping[str, Any]) -> TunedSystem:
+    """Return a tuned system as it was stored."""
+    settings = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in card["settings"].items()
+    }
+    return TunedSystem(
+        algorithm=replace(system, **settings),
+        settings=settings,
+        is_default=card["is_default"],
+        edges=tuple(card["edges"]),
+        tried=card["tried"],
+        trials=trials,
+        value=math.nan if card["value"] is None else card["value"],
+        reason=card["reason"],
+    )
 
 
 def trained(plan: Plan, fold: int, system: Algorithm, train: Ratings) -> Model:

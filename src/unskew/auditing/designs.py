@@ -12,7 +12,7 @@ from unskew.engine.store import digest_of
 from unskew.errors import SettingError
 from unskew.experiment.plan import Plan, PlanView
 from unskew.recommend.model import Algorithm
-from unskew.recommend.registry import algorithm, settings_of
+from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
 from unskew.splits.interventions import Skew, WtdH
 from unskew.splits.popularity import Uniform
 from unskew.splits.random import Random
@@ -190,6 +190,29 @@ def named_systems(
         _with_threshold(one, liked) if isinstance(one, str) else one
         for one in (level.algorithms if given is None else given)
     ]
+
+
+def tunable_systems(
+    systems: Mapping[str, Algorithm],
+    given: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None,
+) -> frozenset[str]:
+    """Return the systems whose settings nobody stated: by name, by level, or of a user's class.
+
+    Parameters
+    ----------
+    systems
+        By label, in the order of `given`.
+    given
+        What the user named; None = the systems of a level.
+    """
+    if given is None:
+        return frozenset(systems)
+    several = given.values() if isinstance(given, Mapping) else given
+    return frozenset(
+        label
+        for label, one in zip(systems, several, strict=True)
+        if isinstance(one, str) or type(one) not in ALGORITHMS.values()
+    )
 
 
 def _with_threshold(name: str, liked: float) -> Algorithm:

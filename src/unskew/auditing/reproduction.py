@@ -96,6 +96,7 @@ class Choices:
     metric: str
     relevance: Relevance
     seed: int
+    tune: bool = True
 
     def words(self, inputs: Iterable[str], systems: Iterable[str] = ()) -> str:
         """Return the command: what it reads, how thorough it is, the systems, and the rest."""
@@ -109,6 +110,7 @@ class Choices:
         for key, default in (("gain", "rating"), ("loss", "levels")):
             if rule[key] != default:
                 words += [f"--{key}", _rule(rule[key])]
+        words += [] if self.tune else ["--no-tune"]
         words += ["--seed", str(self.seed), "-o", "report.html"]
         return shlex.join(words)
 

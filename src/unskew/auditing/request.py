@@ -120,6 +120,7 @@ class TrainingRequest:
     algorithms: Algorithms
     random: object
     """Ratings of randomly chosen items, where the data have none."""
+    tune: bool
     store: Store
     workers: int
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import polars as pl
 
 from unskew.auditing import truth_sources
 from unskew.auditing.analyses import (
@@ -20,8 +19,8 @@ from unskew.auditing.analyses import (
     analyse_scores,
     with_metrics,
 )
-from unskew.auditing.cold_users import FALLBACK
 from unskew.auditing.core import Core, SplitLists, run_core
+from unskew.auditing.core_notes import core_notes, tuning_card
 from unskew.auditing.designs import (
     LEVELS,
     METRICS,
@@ -31,6 +30,7 @@ from unskew.auditing.designs import (
     designs_of_plan,
     plan_of_level,
     plans_of,
+    tunable_systems,
 )
 from unskew.auditing.given_lists import audit_lists
 from unskew.auditing.measurements import AuditFacts
@@ -95,6 +95,7 @@ def audit(
     seed: int | None = None,
     repeats: int | None = None,
     permutations: int | None = None,
+    tune: bool = True,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
     progress: Progress | None = None,
@@ -131,6 +132,10 @@ def audit(
         Everything random follows from it; 0, or the plan's own, unless given.
     repeats, permutations
         Of the null experiment and of the significance tests, instead of the level's.
+    tune
+        Whether settings are chosen on a validation part of the training part of each split, never
+        on the test part: of systems given by name or by the level, and of objects of your own
+        classes that declare a grid (`Algorithm.tuning`). Other objects stay as they are given.
     store
         A folder that keeps what is finished: an audit that was stopped goes on where it was.
     workers
@@ -170,6 +175,8 @@ def audit(
             check_absent(absent, "is for ratings: leave it out with judgments and runs")
             if workers != 1:
                 raise SettingError("workers is for ratings: lists that are given take one process")
+            if not tune:
+                raise SettingError("tune is for ratings: lists that are given are not trained")
             if judgments is None or (runs is None and not isinstance(judgments, Judged)):
                 raise SettingError("give both judgments=… and runs=…")
             if isinstance(plan, Plan):
@@ -196,6 +203,7 @@ def audit(
             rules=Rules(liked, above, gain, loss, relevance),
             algorithms=algorithms,
             random=random,
+            tune=tune,
             store=Store.open(folder),
             workers=workers,
         )
@@ -223,6 +231,8 @@ class _Chosen:
     designs: Sequence[AuditDesign]
     assumed: Sequence[str]
     is_user_plan: bool
+    tunable: frozenset[str]
+    """Systems whose settings the user did not state."""
 
 
 def _chosen(
@@ -243,16 +253,18 @@ def _chosen(
         if rules.stated:
             rule, assumed = rules.of(ratings, source.liked)
         plan = replace(plan, relevance=rule, seed=plan.seed if seed is None else seed)
-        return _Chosen(plan, designs_of_plan(plan), assumed, True)
+        tunable = tunable_systems(plan.systems, tuple(plan.systems.values()))
+        return _Chosen(plan, designs_of_plan(plan), assumed, True, tunable)
     rule, assumed = rules.of(ratings, source.liked)
     check_worth(ratings, rule)
     plan = plan_of_level(request.level, rule, algorithms, 0 if seed is None else seed)
+    tunable = tunable_systems(plan.systems, algorithms)
     if rule.is_liked(ratings.value).all():
         plan = replace(plan, metrics=without_dislikes(METRICS))
     if algorithms is None:
         plan = _trainable(plan, ratings, attempts)
     names = None if request.designs is None else list(request.designs)
-    return _Chosen(plan, designs_of_level(request.level, names), assumed, False)
+    return _Chosen(plan, designs_of_level(request.level, names), assumed, False, tunable)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -274,7 +286,8 @@ class RatingsAudit:
     attempts: Attempts
     assumed: tuple[str, ...]
     is_user_plan: bool
-    tuned: frozenset[str] = frozenset()
+    tune: bool
+    tuned: frozenset[str]
     """Systems whose settings are chosen on the training part of each split."""
 
     @classmethod
@@ -315,6 +328,8 @@ class RatingsAudit:
             attempts=attempts,
             assumed=tuple(chosen.assumed),
             is_user_plan=chosen.is_user_plan,
+            tune=training.tune,
+            tuned=chosen.tunable & shared.systems.keys() if training.tune else frozenset(),
         )
 
     def carry_out(self) -> Audit:
@@ -348,11 +363,11 @@ class RatingsAudit:
             null=null,
             truth=self._truth(core),
             skipped=self._skipped(core),
-            assumed=(*self.assumed, *_assumed(core)),
+            assumed=(*self.assumed, *core_notes(core)),
             notes=tuple(dict.fromkeys(self.ratings.notes)),
             card=self._card(core),
             command=self._command(designs),
-            plans=tuple(plans_of(designs, self.plan)),
+            plans=tuple(self._plans(designs, core)),
         )
         return Audit.of(facts, of_scores, of_lists)
 
@@ -426,9 +441,11 @@ class RatingsAudit:
         if not designs:
             self.attempts.failures["null experiment"] = "no design without an intervention"
             return None
+        systems = core.first_systems(self.plan.systems, core.common)
         plans = {
             one.name: replace(
                 self.plan,
+                algorithms=systems,
                 split=one.split,
                 targets=one.view.targets,
                 judgments=one.view.judgments,
@@ -523,6 +540,7 @@ class RatingsAudit:
             "metric": self.metric,
             "seed": self.plan.seed,
             "split_seeds": list(core.seeds),
+            "tuned": tuning_card(core),
             "null": {"null": "iid", "repeats": self.level.repeats},
             "permutations": self.level.permutations,
             "bootstrap": self.level.bootstrap,
@@ -531,6 +549,13 @@ class RatingsAudit:
             "ties": self.plan.ties,
             "versions": versions(),
         }
+
+    def _plans(self, designs: Sequence[AuditDesign], core: Core) -> list[Plan]:
+        """Return the plans of the first splits, with the settings that were chosen there."""
+        return [
+            replace(plan, algorithms=core.first_systems(plan.systems, members[0].name))
+            for plan, members in plans_of(designs, self.plan).items()
+        ]
 
     def _command(self, designs: Sequence[AuditDesign]) -> str:
         if self.is_user_plan:
@@ -541,6 +566,7 @@ class RatingsAudit:
             metric=self.metric,
             relevance=self.plan.relevance,
             seed=self.plan.seed,
+            tune=self.tune,
         )
         return ratings_command(choices, [one.name for one in self.plan.systems.values()])
 
@@ -554,27 +580,3 @@ class RatingsAudit:
             )
             for one in splitters.values()
         }
-
-
-def _assumed(core: Core) -> list[str]:
-    """Return what was assumed of users without training ratings, where there are any."""
-    if not core.has_cold:
-        return []
-    table = core.cold_table().unique("design", maintain_order=True).filter(pl.col("cold") > 0)
-    counts = {
-        row["design"]: f"{row['cold']:,} of {row['users']:,} under {row['design']}"
-        for row in table.iter_rows(named=True)
-    }
-    apart = [text for design, text in counts.items() if design in core.warm_designs]
-    every = [design for design in counts if design not in core.warm_designs]
-    lines = [FALLBACK]
-    if apart:
-        lines.append(
-            f"systems are compared on users with training ratings; cold users are apart "
-            f"({'; '.join(apart)}, over all splits)"
-        )
-    if every:
-        lines.append(
-            f"under {', '.join(every)} systems are compared on all users: in a split all are cold"
-        )
-    return lines

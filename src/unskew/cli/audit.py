@@ -55,7 +55,7 @@ class AuditOptions:
     quick: Annotated[
         bool, option(MEASURE, "Faster: fewer systems, fewer repeats.", "--quick", default=False)
     ]
-    thorough: Annotated[bool, option(MEASURE, "Slower: five folds.", "--thorough", default=False)]
+    thorough: Annotated[bool, option(MEASURE, "Slower: more splits.", "--thorough", default=False)]
     relevance: RelevanceOptions
     algorithms: Annotated[
         str | None, option(MEASURE, "Systems to run, between commas; unskew algorithms lists them.")
@@ -66,6 +66,15 @@ class AuditOptions:
             MEASURE,
             "Designs, between commas, the common one first: all-items, test-items, 1r, u1r, p1r, "
             "test-targets, skew, wtd-h, temporal.",
+        ),
+    ]
+    tune: Annotated[
+        bool,
+        option(
+            MEASURE,
+            "Choose settings on a validation part of each training part, or take the defaults.",
+            "--tune/--no-tune",
+            default=True,
         ),
     ]
     metric: Annotated[
@@ -103,9 +112,11 @@ def command(
 
     [bold]Levels[/bold]
 
-      --quick     six systems, one split, 3 null repeats, 10,000 permutations
-      (default)   ten systems, one split, 5 null repeats, 100,000 permutations
-      --thorough  ten systems, five folds
+      --quick     six systems, 3 splits, 3 null repeats, 10,000 permutations
+      (default)   eleven systems, 5 splits, 5 null repeats, 100,000 permutations
+      --thorough  eleven systems, 10 splits
+
+    Settings of systems are chosen on the training part of each split, unless --no-tune is given.
 
     With --store, an audit that was stopped goes on where it was.
     """
@@ -145,6 +156,7 @@ def _lists(
         store=stored.store,
         data_dir=sources.files.data_dir,
         workers=None if stored.workers == 1 else stored.workers,
+        no_tune=None if options.tune else True,
     )
     for name in refused:
         raise SettingError(
@@ -171,6 +183,7 @@ def _ratings(
         "random": inputs.read_random_file(sources.random, sources.files),
         "data": inputs.load_data(ratings, sources.files),
         "algorithms": inputs.between_commas(options.algorithms),
+        "tune": options.tune,
         "store": stored.store,
         "workers": stored.workers,
     }
