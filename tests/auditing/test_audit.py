@@ -710,7 +710,7 @@ def test_data_errors_inside_tasks_are_one_line():
         ),
         (lambda: made_up(runs={"a": {1: ["a"]}}), "at least two"),
         (lambda: made_up(workers=2), "workers is for ratings"),
-        (lambda: made_up(tune=False), "tune is for ratings"),
+        (lambda: made_up(tune=False), "tune=False is for ratings"),
         (lambda: made_up(designs=["u1r"]), "unknown design 'u1r'"),
     ],
 )

@@ -71,10 +71,10 @@ class Analysis:
     seed: int
     attempts: Attempts
     progress: Progress
-    implicit: bool = False
-    """Whether no rating is a dislike: then liked and disliked are not told apart."""
     depth: int | None = None
     """How many items lists hold; metrics that look deeper are not ranked by robustness."""
+    implicit: bool = False
+    """Whether no rating is a dislike: then liked and disliked are not told apart."""
 
     @property
     def robust_metrics(self) -> tuple[str, ...]:

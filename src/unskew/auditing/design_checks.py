@@ -84,6 +84,8 @@ def _degenerate(parts: Sequence[Scores], metric: str, k: int) -> str | None:
     """Return why a design tells little or nothing of the systems; None if it can tell more."""
     forced = lists = 0
     for number, part in enumerate(parts, start=1):
+        if "train" not in part.lists.columns:
+            break
         warm = (part.lists["train"].to_numpy() > 0) & (part.lists["test"].to_numpy() > 0)
         if not warm.any():
             return f"in split {number} no user with a test rating has a training rating"

@@ -176,7 +176,7 @@ def audit(
             if workers != 1:
                 raise SettingError("workers is for ratings: lists that are given take one process")
             if not tune:
-                raise SettingError("tune is for ratings: lists that are given are not trained")
+                raise SettingError("tune=False is for ratings: given lists stay as they are")
             if judgments is None or (runs is None and not isinstance(judgments, Judged)):
                 raise SettingError("give both judgments=… and runs=…")
             if isinstance(plan, Plan):
@@ -362,6 +362,9 @@ class RatingsAudit:
             splits=self._split_audits(designs),
             null=null,
             truth=self._truth(core),
+            left_out=core.left_out,
+            random=self._random,
+            implicit=core.implicit,
             skipped=self._skipped(core),
             assumed=(*self.assumed, *core_notes(core)),
             notes=tuple(dict.fromkeys(self.ratings.notes)),
