@@ -299,6 +299,7 @@ EVENTS = {
     "all ones": {"rating": lambda rng, n: np.ones(n)},
     "no values": {},
     "plays": {"rating": lambda rng, n: np.minimum(rng.zipf(1.7, n), 5000)},
+    "a log": {"time": lambda rng, n: rng.integers(0, 10**9, n)},
     "a constant": {"rating": lambda rng, n: np.full(n, 3)},
 }
 
