@@ -1,0 +1,293 @@
+"""`Evidence`: all numbers that statements rest on. A rule may look at nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from statistics import NormalDist
+
+import numpy as np
+
+from unskew.auditing.core import Core
+from unskew.auditing.thresholds import THRESHOLDS, Thresholds
+from unskew.bias.rungs import ladder_part
+from unskew.bias.steps import Ladder, Step
+from unskew.data.ratings import Ratings
+from unskew.stats.design_contrasts import Contrast, Contrasts, contrasts
+from unskew.unbiased.liking import LikedDifference, LikedShares, liked_part
+from unskew.unbiased.planned_data import judgments_for
+from unskew.unbiased.random_slice import RandomDifference, RandomSlice, random_part
+from unskew.unbiased.rating_habits import unrated_liking
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence:
+    """What was measured of systems under designs. Made by `evidence_of`."""
+
+    core: Core
+    contrasts: Contrasts
+    """Differences under every design, with intervals that hold together."""
+    ladder: Ladder | None = None
+    liked: LikedShares | None = None
+    """How often judged recommendations are liked; None where nothing can be disliked."""
+    shown: RandomSlice | None = None
+    """The same on randomly shown items, where there are any."""
+    references: tuple[str, ...] = ()
+    """Systems that were added to compare with."""
+    margin: float | None = None
+    """The difference below which systems count as equal, where the user states one."""
+    smallest: float = 0.05
+    """The smallest difference of true precision that is worth finding: stated, never observed."""
+    is_given: bool = False
+    """Whether the lists were given and not trained here."""
+    thresholds: Thresholds = THRESHOLDS
+
+    @property
+    def common(self) -> str:
+        """The common design: the first one."""
+        return next(iter(self.core.designs))
+
+    @property
+    def designs(self) -> tuple[str, ...]:
+        """The distinct designs, the common one first."""
+        return tuple(self.core.designs)
+
+    @property
+    def metric(self) -> str:
+        """The metric that orders the systems."""
+        return self.core.metric
+
+    @property
+    def precision(self) -> str:
+        """The metric of which the ladder speaks."""
+        return f"P@{self.core.k}"
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Systems by their mean under the common design, best first."""
+        means, sign = (
+            self.contrasts.means[self.common],
+            -1 if self.contrasts.better == "lower" else 1,
+        )
+        return tuple(sorted(self.core.systems, key=lambda one: -sign * means[one]))
+
+    @property
+    def leader(self) -> str:
+        """The system with the best mean under the common design."""
+        return self.order[0]
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """All ordered pairs of systems."""
+        return permutations(self.order, 2)
+
+    def contrast(self, a: str, b: str, design: str | None = None) -> Contrast:
+        """Return the difference of two systems: under a design, or under the common one."""
+        return self.contrasts.get(design or self.common, a, b)
+
+    def ahead(self, a: str, b: str, design: str | None = None) -> bool:
+        """Tell whether a is ahead of b, corrected for all designs and pairs."""
+        return self.contrast(a, b, design).low > 0
+
+    def ahead_of_all(self, a: str, design: str | None = None) -> bool:
+        """Tell whether a system is ahead of every other one under a design."""
+        return all(self.ahead(a, b, design) for b in self.order if b != a)
+
+    def nearest(self, a: str) -> str:
+        """Return the system that comes nearest to another under the common design."""
+        others = [one for one in self.order if one != a]
+        return min(others, key=lambda b: self.contrast(a, b).difference)
+
+    @property
+    def levelled_design(self) -> str | None:
+        """The design that levels popularity by drawing test ratings against it."""
+        return next((one for one in ("skew", "wtd-h") if one in self.core.designs), None)
+
+    def critical(self, error: float) -> float:
+        """Return the z that is passed by chance in any pair of systems with this probability."""
+        count = len(self.order) * (len(self.order) - 1)
+        return NormalDist().inv_cdf(1 - error / max(count, 1))
+
+    def liked_pair(self, a: str, b: str, *, levelled: bool = False) -> LikedDifference | None:
+        """Return by how much more often judged recommendations of a are liked than those of b."""
+        if self.liked is None:
+            return None
+        key = (a, b, levelled)
+        if key not in self._liked_pairs:
+            self._liked_pairs[key] = self.liked.pair(a, b, levelled=levelled)
+        pair = self._liked_pairs[key]
+        return None if pair.value is None else pair
+
+    def unrated_liking(self, system: str, habit: float) -> float | None:
+        """Return how many recommendations of a system are liked under one habit of rating.
+
+        None where there are too few judgments, or the data do not allow this habit.
+        """
+        if self.liked is None:
+            return None
+        share = self.liked.share(system)
+        if share.value is None:
+            return None
+        places, trained = self._places[system], self._train_share
+        return unrated_liking(share.value, share.judged / places, habit, trained)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """By system: the places of all its lists, down to the cutoff."""
+        k = self.core.k
+        return {
+            system: sum(int(np.minimum(one.runs[system].depth, k).sum()) for one in self.core.lists)
+            for system in self.core.systems
+        }
+
+    @property
+    def _train_share(self) -> float:
+        trained = sum(len(one.split.train) for one in self.core.lists)
+        return trained / (trained + sum(len(one.split.test) for one in self.core.lists))
+
+    def shown_pair(self, a: str, b: str) -> RandomDifference | None:
+        """Return by how much more randomly shown items in a's lists are liked than in b's."""
+        if self.shown is None:
+            return None
+        if (a, b) not in self._shown_pairs:
+            self._shown_pairs[a, b] = self.shown.pair(a, b)
+        pair = self._shown_pairs[a, b]
+        return None if pair.value is None else pair
+
+    def step(self, name: str, a: str, b: str | None = None) -> Step | None:
+        """Return a step of the ladder, of one system or of a pair; None where there is none."""
+        if self.ladder is None:
+            return None
+        key = (name, a, b)
+        if key not in self._steps:
+            self._steps[key] = self.ladder.step(name, a, b)
+        return self._steps[key]
+
+    def judgments_needed(self, a: str, b: str) -> int | None:
+        """Return how many judgments of random recommendations find the smallest difference.
+
+        None where the lists of the two cannot differ by so much.
+        """
+        if not self.core.lists:
+            return None
+        key = min(a, b), max(a, b)
+        if key not in self._needed:
+            runs = self.core.lists[0].runs
+            self._needed[key] = judgments_for(
+                runs[key[0]],
+                runs[key[1]],
+                self.smallest,
+                level=self.thresholds.level,
+                k=self.core.k,
+            ).needed
+        return self._needed[key]
+
+    # Pairs are asked for by several rules: each is worked out once.
+
+    @cached_property
+    def _liked_pairs(self) -> dict[tuple[str, str, bool], LikedDifference]:
+        return {}
+
+    @cached_property
+    def _shown_pairs(self) -> dict[tuple[str, str], RandomDifference]:
+        return {}
+
+    @cached_property
+    def _steps(self) -> dict[tuple[str, str, str | None], Step]:
+        return {}
+
+    @cached_property
+    def _needed(self) -> dict[tuple[str, str], int | None]:
+        return {}
+
+
+def evidence_of(
+    core: Core,
+    *,
+    random: Ratings | None = None,
+    references: tuple[str, ...] = (),
+    margin: float | None = None,
+    smallest: float = 0.05,
+    is_given: bool = False,
+    draws: int = 2_000,
+    seed: int = 0,
+    thresholds: Thresholds = THRESHOLDS,
+) -> Evidence:
+    """Work out all that statements rest on.
+
+    Parameters
+    ----------
+    core
+        What was run.
+    random
+        Ratings of randomly shown items, where there are any.
+    references
+        Systems that were added to compare with.
+    margin
+        The difference below which systems count as equal.
+    smallest
+        The smallest difference of true precision that is worth finding.
+    is_given
+        Whether lists were given and not trained here.
+    draws, seed
+        Of the bootstrap behind intervals that hold together.
+    thresholds
+        From which values on statements are made.
+    """
+    scores = core.warm_scores
+    compared = contrasts(
+        scores,
+        core.metric,
+        target="lists" if is_given else "retrained",
+        level=thresholds.level,
+        draws=draws,
+        seed=seed,
+    )
+    return Evidence(
+        core=core,
+        contrasts=compared,
+        ladder=_ladder(core),
+        liked=_liked(core),
+        shown=None if random is None else _shown(core, random),
+        references=references,
+        margin=margin,
+        smallest=smallest,
+        is_given=is_given,
+        thresholds=thresholds,
+    )
+
+
+def _ladder(core: Core) -> Ladder | None:
+    """Return what the scores of the common design are made of; None without training ratings."""
+    if not core.lists:
+        return None
+    return Ladder(
+        tuple(
+            ladder_part(part.split.train, part.split.test, part.runs, core.relevance, core.k)
+            for part in core.lists
+        )
+    )
+
+
+def _liked(core: Core) -> LikedShares | None:
+    if not core.lists or core.implicit:
+        return None
+    return LikedShares(
+        parts=tuple(
+            liked_part(part.split.train, part.split.test, part.runs, core.relevance, core.k)
+            for part in core.lists
+        )
+    )
+
+
+def _shown(core: Core, random: Ratings) -> RandomSlice | None:
+    if not core.lists:
+        return None
+    return RandomSlice(
+        parts=tuple(
+            random_part(part.split.train, random, part.runs, core.relevance, core.k)
+            for part in core.lists
+        )
+    )

@@ -1,0 +1,277 @@
+"""Statements about what a score is made of: the ladder in words that hold in every world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unskew.auditing.evidence import Evidence
+from unskew.auditing.statement import Kind, KnownTruth, Statement, Subjects
+from unskew.auditing.wording import decimals, signed, with_interval
+from unskew.bias.steps import Step
+
+CANNOT_TELL = "Whether by taste or by what people were shown, these data cannot tell."
+
+
+def step(evidence: Evidence, name: str, subjects: Subjects) -> Step | None:
+    """Return a step of the ladder of one system or of a pair; None where there is no ladder."""
+    return evidence.step(name, *subjects)
+
+
+def is_clear(one: Step | None, z: float, t: float) -> bool:
+    """Tell whether a step is beyond its null, and beyond the variation over users."""
+    return one is not None and one.z is not None and one.z > z and one.t is not None and one.t > t
+
+
+def matches(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether lists fit who rated and liked what, beyond numbers of likes."""
+    limits = evidence.thresholds
+    return is_clear(step(evidence, "match", subjects), limits.match_z, limits.match_t)
+
+
+def _opinion(evidence: Evidence, subjects: Subjects) -> bool:
+    limits = evidence.thresholds
+    return matches(evidence, subjects) and is_clear(
+        step(evidence, "opinion", subjects), limits.opinion_z, limits.opinion_t
+    )
+
+
+def ends(one: Step) -> tuple[float, float]:
+    """Return the interval of a step; an endless one where there is none."""
+    return (-1.0 if one.low is None else one.low, 1.0 if one.high is None else one.high)
+
+
+def _digits(one: Step) -> int:
+    low, high = ends(one)
+    return decimals((high - low) / 2)
+
+
+def _shown(one: Step) -> str:
+    return with_interval(one.value, *ends(one))
+
+
+def _led_pairs(evidence: Evidence) -> Iterator[Subjects]:
+    """Yield the pairs whose first is ahead of the second, under the common design and in P@k."""
+    if evidence.ladder is None:
+        return
+    for pair in evidence.pairs:
+        lead = step(evidence, "lead", pair)
+        if evidence.ahead(*pair) and lead is not None and ends(lead)[0] > 0:
+            yield pair
+
+
+def _systems(evidence: Evidence) -> Iterator[Subjects]:
+    if evidence.ladder is not None:
+        yield from ((one,) for one in evidence.order)
+
+
+# Pairs
+
+
+def is_popular(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether a lead is one of numbers of likes: the match adds next to nothing to it."""
+    match, lead = step(evidence, "match", subjects), step(evidence, "lead", subjects)
+    if match is None or lead is None or lead.value <= 0 or matches(evidence, subjects):
+        return False
+    limits = evidence.thresholds
+    return (
+        match.value <= limits.popular_share * lead.value
+        and ends(match)[1] <= limits.popular_bound * lead.value
+        and not (match.z is not None and match.z > limits.match_z)
+    )
+
+
+def _word_popular(evidence: Evidence, subjects: Subjects) -> Statement:
+    a, b = subjects
+    lead, match = step(evidence, "lead", subjects), step(evidence, "match", subjects)
+    assert lead is not None
+    assert match is not None
+    digits = _digits(lead)
+    dealt = signed(lead.value - match.value, digits)
+    return Statement(
+        kind="popular",
+        subjects=subjects,
+        text=(
+            f"{a} leads {b} by {_shown(lead)} in "
+            f"{evidence.precision}. Dealing the same likes at random, keeping each item's and each "
+            f"user's number, yields {dealt} of it; which user gets which item adds nothing visible."
+        ),
+        role="reason",
+        value=match.value,
+        interval=ends(match),
+        designs=(evidence.common,),
+    )
+
+
+def _is_small_match(statement: Statement, truth: KnownTruth) -> bool:
+    a, b = statement.subjects
+    lead = truth.lead(statement.designs[0], a, b)
+    return truth.match(a, b) <= 0.5 * max(lead, 0.0)
+
+
+def _word_match(evidence: Evidence, subjects: Subjects) -> Statement:
+    a, b = subjects
+    match, lead = step(evidence, "match", subjects), step(evidence, "lead", subjects)
+    assert match is not None
+    assert lead is not None
+    digits = _digits(match)
+    return Statement(
+        kind="match",
+        subjects=subjects,
+        text=(
+            f"The lists of {a} fit who rated and liked what better than those of {b}, beyond "
+            f"numbers of likes: {_shown(match)}, where the "
+            f"lead is {signed(lead.value, digits)}. {CANNOT_TELL}"
+        ),
+        role="reason",
+        value=match.value,
+        interval=ends(match),
+    )
+
+
+def _word_opinion(evidence: Evidence, subjects: Subjects) -> Statement:
+    a, b = subjects
+    opinion = step(evidence, "opinion", subjects)
+    assert opinion is not None
+    return Statement(
+        kind="opinion",
+        subjects=subjects,
+        text=(
+            f"The lists of {a} fit who rated and liked what better than those of {b}, beyond "
+            f"numbers of likes, and among rated items they also predict better what people said, "
+            f"beyond averages: {_shown(opinion)}."
+        ),
+        role="reason",
+        value=opinion.value,
+        interval=ends(opinion),
+    )
+
+
+def _is_matched(statement: Statement, truth: KnownTruth) -> bool:
+    return truth.match(*statement.subjects) > 0
+
+
+def _is_opinion(statement: Statement, truth: KnownTruth) -> bool:
+    return truth.opinion(*statement.subjects) > 0
+
+
+def _open(evidence: Evidence, subjects: Subjects) -> bool:
+    return not matches(evidence, subjects) and not is_popular(evidence, subjects)
+
+
+def _word_open(evidence: Evidence, subjects: Subjects) -> Statement:
+    a, b = subjects
+    match = step(evidence, "match", subjects)
+    assert match is not None
+    return Statement(
+        kind="reason-open",
+        subjects=subjects,
+        text=(
+            f"What the lead of {a} over {b} is made of cannot be told from these data: beyond "
+            f"numbers of likes it is {_shown(match)}."
+        ),
+        role="reason",
+        value=match.value,
+        interval=ends(match),
+    )
+
+
+# Single systems
+
+
+def _word_system_match(evidence: Evidence, subjects: Subjects) -> Statement:
+    match = step(evidence, "match", subjects)
+    assert match is not None
+    return Statement(
+        kind="system-match",
+        subjects=subjects,
+        text=(
+            f"The lists of {subjects[0]} fit who rated and liked what, beyond numbers of likes "
+            f"({_shown(match)}). {CANNOT_TELL}"
+        ),
+        role="system",
+        value=match.value,
+        interval=ends(match),
+    )
+
+
+def _system_opinion(evidence: Evidence, subjects: Subjects) -> bool:
+    return _opinion(evidence, subjects)
+
+
+def _word_system_opinion(evidence: Evidence, subjects: Subjects) -> Statement:
+    opinion = step(evidence, "opinion", subjects)
+    assert opinion is not None
+    return Statement(
+        kind="system-opinion",
+        subjects=subjects,
+        text=(
+            f"Among rated items, the lists of {subjects[0]} also predict what people said, beyond "
+            f"averages ({_shown(opinion)})."
+        ),
+        role="system",
+        value=opinion.value,
+        interval=ends(opinion),
+    )
+
+
+REASON_KINDS = (
+    Kind(
+        name="popular",
+        rule=(
+            "a is ahead of b; the step from averages to observed is at most a fifth of the lead, "
+            "its upper end at most half of it, and it is not beyond its null"
+        ),
+        claims="less than half of the expected lead is a match of users and items",
+        subjects=_led_pairs,
+        holds=is_popular,
+        word=_word_popular,
+        is_true=_is_small_match,
+    ),
+    Kind(
+        name="match",
+        rule="a is ahead of b; the step from averages to observed is beyond its null and users",
+        claims="the expected match of a is above that of b",
+        subjects=_led_pairs,
+        holds=lambda evidence, pair: matches(evidence, pair) and not _opinion(evidence, pair),
+        word=_word_match,
+        is_true=_is_matched,
+    ),
+    Kind(
+        name="opinion",
+        rule="as match; the step from choice to observed is beyond its null and users, too",
+        claims="the expected match and the expected opinion of a are above those of b",
+        subjects=_led_pairs,
+        holds=_opinion,
+        word=_word_opinion,
+        is_true=lambda statement, truth: (
+            _is_matched(statement, truth) and _is_opinion(statement, truth)
+        ),
+    ),
+    Kind(
+        name="reason-open",
+        rule="a is ahead of b; neither popular nor match can be said",
+        claims="nothing",
+        subjects=_led_pairs,
+        holds=_open,
+        word=_word_open,
+    ),
+    Kind(
+        name="system-match",
+        rule="the step from averages to observed of a system is beyond its null and users",
+        claims="the expected match of the system is above 0",
+        subjects=_systems,
+        holds=matches,
+        word=_word_system_match,
+        is_true=_is_matched,
+    ),
+    Kind(
+        name="system-opinion",
+        rule="as system-match; the step from choice to observed is beyond its null and users, too",
+        claims="the expected opinion of the system is above 0",
+        subjects=_systems,
+        holds=_system_opinion,
+        word=_word_system_opinion,
+        is_true=_is_opinion,
+    ),
+)
+"""In the order in which they are said."""

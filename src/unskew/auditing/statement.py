@@ -1,0 +1,130 @@
+"""`Statement`: one thing that an audit says, and `Kind`: when it may be said and when it is false.
+
+A sentence is a result: it has a value with an interval, the rule under which it is printed, what it
+assumes, and a predicate that the truth of a world can refute. `unskew.auditing.statements` is the
+closed catalogue of kinds; nothing else is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from unskew.auditing.evidence import Evidence
+
+Subjects = tuple[str, ...]
+"""The systems, and where it matters the design, that a statement is about."""
+
+ROLES = ("finding", "reason", "next", "pair", "system", "procedure")
+"""What a statement is for: the first three stand on the first screen."""
+
+DISPLAY_SWAYS = "display-sways-ratings"
+DISPLAY_SELECTS = "display-changes-who-rates"
+CONDITIONS = {
+    DISPLAY_SWAYS: "being shown an item does not change what people say of it",
+    DISPLAY_SELECTS: "shown and sought items are rated by the same habit",
+}
+"""By name: what must hold for a statement about liking. Nothing in the data can show it."""
+
+
+class KnownTruth(Protocol):
+    """What a world whose truth is known can say: the judge of every predicate."""
+
+    def lead(self, design: str, a: str, b: str) -> float:
+        """Return by how much a is expected to score above b: retrained, on new users."""
+        ...
+
+    def liking(self, a: str, b: str) -> float:
+        """Return by how much more the recommendations of a are truly liked than those of b."""
+        ...
+
+    def match(self, a: str, b: str | None = None) -> float:
+        """Return the expected step from averages to observed: of a, or of a above b."""
+        ...
+
+    def opinion(self, a: str, b: str | None = None) -> float:
+        """Return the expected step from choice to observed: of a, or of a above b."""
+        ...
+
+    def inflation(self, a: str, b: str) -> float:
+        """Return by how much more display inflates the recorded liking of a than that of b."""
+        ...
+
+    def broken(self, condition: str) -> bool:
+        """Tell whether a condition does not hold."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One thing that an audit says."""
+
+    kind: str
+    subjects: Subjects
+    text: str
+    role: str
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    assumptions: tuple[str, ...] = ()
+    """Names of the conditions under which it is claimed: see `CONDITIONS`."""
+    designs: tuple[str, ...] = ()
+    """The designs it speaks of."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self, false_rate: Any = None) -> dict[str, Any]:
+        """Return it as plain values, for JSON.
+
+        Parameters
+        ----------
+        false_rate
+            How often statements of its kind are false, as the self-test measured it.
+        """
+        return {
+            "kind": self.kind,
+            "role": self.role,
+            "subjects": list(self.subjects),
+            "designs": list(self.designs),
+            "value": self.value,
+            "interval": None if self.interval is None else list(self.interval),
+            "text": self.text,
+            "assumptions": [CONDITIONS[one] for one in self.assumptions],
+            "false_rate": false_rate,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of statement: of whom it can be said, when, in which words, and when it is false."""
+
+    name: str
+    rule: str
+    """Under which condition it is said, in words."""
+    claims: str
+    """What is claimed: what a world must show for it to be true."""
+    subjects: Callable[[Evidence], Iterable[Subjects]]
+    """Of whom it could be said."""
+    holds: Callable[[Evidence, Subjects], bool]
+    """Whether it may be said of them."""
+    word: Callable[[Evidence, Subjects], Statement]
+    is_true: Callable[[Statement, KnownTruth], bool] | None = None
+    """Whether it is true in a world. None: it repeats what was done or counted, which tests check
+    without a world."""
+    assumptions: tuple[str, ...] = field(default=())
+
+    def say(self, evidence: Evidence) -> list[Statement]:
+        """Return all statements of this kind that the evidence allows."""
+        return [
+            self.word(evidence, subjects)
+            for subjects in self.subjects(evidence)
+            if self.holds(evidence, subjects)
+        ]
+
+    def is_false(self, statement: Statement, truth: KnownTruth) -> bool | None:
+        """Tell whether a world refutes it; None where one of its conditions does not hold."""
+        if self.is_true is None or any(truth.broken(one) for one in statement.assumptions):
+            return None
+        return not self.is_true(statement, truth)

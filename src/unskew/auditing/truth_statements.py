@@ -1,0 +1,311 @@
+"""Statements about liking: what may be said of the truth, under which conditions, and what to do.
+
+Without randomly shown judgments no statement about the truth is unconditional: the condition is a
+part of the sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unskew.auditing.evidence import Evidence
+from unskew.auditing.reason_statements import is_popular
+from unskew.auditing.statement import (
+    DISPLAY_SELECTS,
+    DISPLAY_SWAYS,
+    Kind,
+    KnownTruth,
+    Statement,
+    Subjects,
+)
+from unskew.auditing.wording import about, number, points, with_interval
+from unskew.unbiased.liking import LikedDifference
+from unskew.unbiased.random_slice import RandomDifference
+from unskew.unbiased.rating_habits import HABITS
+
+NEEDED = (DISPLAY_SWAYS, DISPLAY_SELECTS)
+
+
+def liked_more(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether judged recommendations of a are liked more often than those of b.
+
+    Plainly, with items and users counted alike, and for every habit of rating.
+    """
+    limits = evidence.thresholds
+    plain = evidence.liked_pair(*subjects)
+    levelled = evidence.liked_pair(*subjects, levelled=True)
+    return (
+        plain is not None
+        and levelled is not None
+        and _passes(plain, evidence.critical(limits.liked_error))
+        and _passes(levelled, evidence.critical(limits.levelled_error))
+        and _whatever_the_habit(evidence, subjects)
+    )
+
+
+def _whatever_the_habit(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether a stays above b however more readily people rate what they like."""
+    for habit in HABITS:
+        first, second = (evidence.unrated_liking(one, habit) for one in subjects)
+        if first is not None and second is not None and first <= second:
+            return False
+    return True
+
+
+def _passes(pair: LikedDifference, critical: float) -> bool:
+    return pair.z is not None and pair.z > critical
+
+
+def _all_pairs(evidence: Evidence) -> Iterator[Subjects]:
+    yield from evidence.pairs
+
+
+def _judgments(evidence: Evidence, subjects: Subjects) -> str:
+    """Say what data would settle a stated difference."""
+    needed = evidence.judgments_needed(*subjects)
+    if needed is None:
+        return ""
+    return (
+        f"{about(needed)} judgments of randomly chosen recommendations of the two would find a "
+        f"true difference of {number(evidence.smallest, 2)}"
+    )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A difference that the rule has seen to be there."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.low, self.high
+
+
+def _measured(pair: LikedDifference | RandomDifference | None) -> _Measured:
+    assert pair is not None  # the rule
+    value, low, high = pair.value, pair.low, pair.high
+    assert value is not None
+    return _Measured(value, -1.0 if low is None else low, 1.0 if high is None else high)
+
+
+def _more_often(evidence: Evidence, subjects: Subjects) -> str:
+    pair = _measured(evidence.liked_pair(*subjects))
+    a, b = subjects
+    return (
+        f"when judged, recommendations of {a} are liked {points(pair.value)} points "
+        f"[{points(pair.low)}, {points(pair.high)}] more often than those of {b}"
+    )
+
+
+def _word_better(evidence: Evidence, subjects: Subjects) -> Statement:
+    a, b = subjects
+    pair = _measured(evidence.liked_pair(*subjects))
+    behind = evidence.ahead(b, a)
+    opening = f"{b} scores higher, but {_more_often(evidence, subjects)}" if behind else ""
+    opening = opening or _more_often(evidence, subjects)
+    text = (
+        f"{opening[0].upper()}{opening[1:]}. Treat {a} as better than {b} unless display sways "
+        f"ratings or changes who rates."
+    )
+    settle = _judgments(evidence, subjects)
+    return Statement(
+        kind="better-despite" if behind else "better",
+        subjects=subjects,
+        text=f"{text} {settle[0].upper()}{settle[1:]}." if settle else text,
+        role="next",
+        value=pair.value,
+        interval=pair.interval,
+        assumptions=NEEDED,
+    )
+
+
+def _is_better(statement: Statement, truth: KnownTruth) -> bool:
+    return truth.liking(*statement.subjects) > 0
+
+
+def _word_break_even(evidence: Evidence, subjects: Subjects) -> Statement:
+    a, b = subjects
+    pair = _measured(evidence.liked_pair(*subjects))
+    return Statement(
+        kind="break-even",
+        subjects=subjects,
+        text=(
+            f"That {a} is liked more than {b} would be overturned if display inflates what people "
+            f"say of the recommendations of {a} by {points(pair.low)} points or more beyond those "
+            f"of {b}."
+        ),
+        role="pair",
+        value=pair.low,
+        interval=pair.interval,
+        assumptions=(DISPLAY_SELECTS,),
+    )
+
+
+def _breaks_even(statement: Statement, truth: KnownTruth) -> bool:
+    a, b = statement.subjects
+    return truth.liking(a, b) > 0 or truth.inflation(a, b) >= (statement.value or 0.0)
+
+
+# Randomly shown items
+
+
+def shown_more(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether recommendations of a are liked more on randomly shown items."""
+    pair = evidence.shown_pair(*subjects)
+    critical = evidence.critical(evidence.thresholds.shown_error)
+    return pair is not None and pair.z is not None and pair.z > critical
+
+
+def _word_shown(evidence: Evidence, subjects: Subjects) -> Statement:
+    pair = _measured(evidence.shown_pair(*subjects))
+    a, b = subjects
+    return Statement(
+        kind="better-shown",
+        subjects=subjects,
+        text=(
+            f"On randomly shown items, the recommendations of {a} are liked more than those of "
+            f"{b}: {with_interval(pair.value, pair.low, pair.high)} in true {evidence.precision}."
+        ),
+        role="next",
+        value=pair.value,
+        interval=pair.interval,
+    )
+
+
+# What to do
+
+
+def _unclear(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether a is ahead of b and nothing says which is liked more."""
+    a, b = subjects
+    is_known = any(
+        rule(evidence, pair) for rule in (liked_more, shown_more) for pair in ((a, b), (b, a))
+    )
+    return evidence.ahead(a, b) and not is_known
+
+
+def _not_personal(evidence: Evidence, subjects: Subjects) -> bool:
+    return _unclear(evidence, subjects) and is_popular(evidence, subjects)
+
+
+def _word_not_personal(evidence: Evidence, subjects: Subjects) -> Statement:
+    a, b = subjects
+    settle = _judgments(evidence, subjects)
+    text = (
+        f"{a} may still be better than {b} if those items are: do not claim personalisation; test "
+        f"on randomly shown items."
+    )
+    return Statement(
+        kind="not-personal",
+        subjects=subjects,
+        text=f"{text} {settle[0].upper()}{settle[1:]}." if settle else text,
+        role="next",
+    )
+
+
+def _word_unclear(evidence: Evidence, subjects: Subjects) -> Statement:
+    a, b = subjects
+    settle = _judgments(evidence, subjects)
+    if evidence.core.implicit:
+        text = f"Unused may mean unseen: {a} predicts use better than {b}; an A/B test shows "
+        text += "preference."
+    else:
+        text = f"Whether people like the recommendations of {a} more than those of {b} cannot be "
+        text += "told from these data."
+    return Statement(
+        kind="predicts-use" if evidence.core.implicit else "liking-open",
+        subjects=subjects,
+        text=f"{text} {settle[0].upper()}{settle[1:]}." if settle else text,
+        role="next",
+        designs=(evidence.common,),
+    )
+
+
+def _predicts(statement: Statement, truth: KnownTruth) -> bool:
+    return truth.lead(statement.designs[0], *statement.subjects) > 0
+
+
+_LIKED_RULE = (
+    "judged recommendations of a are liked more often than those of b, plainly and with items and "
+    "users counted alike, both corrected for all pairs, and for every habit of rating"
+)
+
+TRUTH_KINDS = (
+    Kind(
+        name="better-shown",
+        rule="randomly shown items place a above b, corrected for all pairs",
+        claims="the recommendations of a are truly liked more than those of b",
+        subjects=_all_pairs,
+        holds=shown_more,
+        word=_word_shown,
+        is_true=_is_better,
+    ),
+    Kind(
+        name="better",
+        rule=f"b is not ahead of a; {_LIKED_RULE}",
+        claims="the recommendations of a are truly liked more than those of b",
+        subjects=_all_pairs,
+        holds=lambda evidence, pair: (
+            liked_more(evidence, pair) and not evidence.ahead(pair[1], pair[0])
+        ),
+        word=_word_better,
+        is_true=_is_better,
+        assumptions=NEEDED,
+    ),
+    Kind(
+        name="better-despite",
+        rule=f"b is ahead of a; {_LIKED_RULE}",
+        claims="the recommendations of a are truly liked more than those of b",
+        subjects=_all_pairs,
+        holds=lambda evidence, pair: (
+            liked_more(evidence, pair) and evidence.ahead(pair[1], pair[0])
+        ),
+        word=_word_better,
+        is_true=_is_better,
+        assumptions=NEEDED,
+    ),
+    Kind(
+        name="break-even",
+        rule=_LIKED_RULE,
+        claims="a is truly liked more, unless display inflates its liking by this much",
+        subjects=_all_pairs,
+        holds=liked_more,
+        word=_word_break_even,
+        is_true=_breaks_even,
+        assumptions=(DISPLAY_SELECTS,),
+    ),
+    Kind(
+        name="not-personal",
+        rule="as popular; nothing says which of the two is liked more",
+        claims="advice that follows from popular",
+        subjects=_all_pairs,
+        holds=_not_personal,
+        word=_word_not_personal,
+    ),
+    Kind(
+        name="liking-open",
+        rule="a is ahead of b; nothing says which is liked more",
+        claims="nothing",
+        subjects=_all_pairs,
+        holds=lambda evidence, pair: (
+            not evidence.core.implicit
+            and _unclear(evidence, pair)
+            and not _not_personal(evidence, pair)
+        ),
+        word=_word_unclear,
+    ),
+    Kind(
+        name="predicts-use",
+        rule="only uses are recorded; a is ahead of b",
+        claims="a is expected to score above b",
+        subjects=_all_pairs,
+        holds=lambda evidence, pair: evidence.core.implicit and _unclear(evidence, pair),
+        word=_word_unclear,
+        is_true=_predicts,
+    ),
+)
+"""In the order in which they are said."""
