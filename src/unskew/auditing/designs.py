@@ -20,8 +20,8 @@ from unskew.splits.split import Splitter
 from unskew.splits.time import Temporal
 from unskew.targets.designs import AllItems, OneRelevant, Percentiles, TestItems, TestTargets
 
-FEW = ("random", "popularity", "smoothed-average", "user-knn", "puresvd", "wrmf")
-MORE = ("item-knn", "ease", "slim", "bprmf", "plsa")
+FEW = ("random", "popularity", "smoothed-average", "user-knn", "puresvd", "ease")
+MORE = ("item-knn", "slim", "wrmf", "bprmf", "plsa")
 METRICS = (
     "P@10",
     "anti-P@10",
@@ -186,10 +186,11 @@ def named_systems(
     """Return the systems of a level, or those named; what needs a threshold takes that of likes."""
     if isinstance(given, Mapping):
         return given
-    return [
-        _with_threshold(one, liked) if isinstance(one, str) else one
-        for one in (level.algorithms if given is None else given)
-    ]
+    several = level.algorithms if given is None else tuple(given)
+    names = [one for one in several if isinstance(one, str)]
+    if len(set(names)) == len(several):  # plain names label systems better than their settings
+        return {one: _with_threshold(one, liked) for one in names}
+    return [_with_threshold(one, liked) if isinstance(one, str) else one for one in several]
 
 
 def tunable_systems(

@@ -24,8 +24,8 @@ def interval_of(contrast: Contrast) -> tuple[float, float]:
 
 def opening(evidence: Evidence, text: str) -> str:
     """Say in a first sentence that systems were not tuned, where that is so."""
-    if evidence.core.tuned or evidence.is_given:
-        return f"{text[0].upper()}{text[1:]}"
+    if any(evidence.core.tuned) or evidence.is_given:
+        return text
     return f"{UNTUNED}: {text}"
 
 
@@ -105,7 +105,8 @@ def _word_leads(evidence: Evidence, subjects: Subjects) -> Statement:
     text += f" ({evidence.metric})."
     if not everywhere:
         rest = len(evidence.designs) - len(led)
-        text += f" {rest} of {len(evidence.designs)} designs leave it open; none turns it."
+        verb = "leaves" if rest == 1 else "leave"
+        text += f" {rest} of {len(evidence.designs)} designs {verb} it open; none turns it."
     return Statement(
         kind="leads" if everywhere else "leads-here",
         subjects=(leader, *(one for one in evidence.order if one != leader)),
@@ -156,7 +157,7 @@ def _word_depends(evidence: Evidence, subjects: Subjects) -> Statement:
     assert there is not None
     first, second = evidence.contrast(a, b, here), evidence.contrast(b, a, there)
     text = (
-        f"no overall winner: {a} leads {b} {phrase(here)} ({shown_lead(first)}), {b} leads {a} "
+        f"No overall winner: {a} leads {b} {phrase(here)} ({shown_lead(first)}), {b} leads {a} "
         f"{phrase(there)} ({shown_lead(second)}). The data cannot say which design is nearer to "
         f"liking."
     )
@@ -192,7 +193,7 @@ def _word_undecided(evidence: Evidence, subjects: Subjects) -> Statement:
     a, b = subjects
     contrast = evidence.contrast(a, b)
     digits = decimals(contrast.detectable)
-    text = f"undecided: {a} − {b} = {shown_lead(contrast)} {phrase(evidence.common)} "
+    text = f"Undecided: {a} − {b} = {shown_lead(contrast)} {phrase(evidence.common)} "
     text += f"({evidence.metric})."
     if contrast.detectable:
         text += (

@@ -1,15 +1,14 @@
-"""The closed catalogue of what an audit says, and the three sentences that come first."""
+"""The closed catalogue of what an audit says."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from unskew.auditing.evidence import Evidence
 from unskew.auditing.procedure_statements import PROCEDURE_KINDS
 from unskew.auditing.reason_statements import REASON_KINDS
 from unskew.auditing.score_statements import SCORE_KINDS
-from unskew.auditing.statement import Kind, Statement, Subjects
+from unskew.auditing.statement import Kind, Statement
 from unskew.auditing.truth_statements import TRUTH_KINDS
 
 CATALOGUE: tuple[Kind, ...] = (*SCORE_KINDS, *REASON_KINDS, *TRUTH_KINDS, *PROCEDURE_KINDS)
@@ -17,83 +16,7 @@ CATALOGUE: tuple[Kind, ...] = (*SCORE_KINDS, *REASON_KINDS, *TRUTH_KINDS, *PROCE
 
 KINDS = {kind.name: kind for kind in CATALOGUE}
 
-VERDICTS = {
-    "leads": "settled",
-    "depends": "depends on the design",
-    "leads-here": "not settled",
-    "undecided": "not settled",
-}
-"""By kind of finding: the verdict, in the fewest words."""
-FINDINGS = ("depends", "leads", "leads-here", "undecided")
-REASONS = ("popular", "match", "opinion", "reason-open")
-NEXT_STEPS = (
-    "better-shown",
-    "better-despite",
-    "better",
-    "not-personal",
-    "predicts-use",
-    "liking-open",
-)
-
 
 def statements_of(evidence: Evidence, kinds: Sequence[Kind] = CATALOGUE) -> tuple[Statement, ...]:
     """Return all that may be said."""
     return tuple(statement for kind in kinds for statement in kind.say(evidence))
-
-
-@dataclass(frozen=True, eq=False)
-class FirstScreen:
-    """What comes first: a verdict, the finding, a reason for it, and the next step."""
-
-    verdict: str
-    finding: Statement
-    reason: Statement | None
-    next_step: Statement | None
-
-    @property
-    def sentences(self) -> tuple[Statement, ...]:
-        """The finding, the reason and the next step, as far as there are any."""
-        parts = (self.finding, self.reason, self.next_step)
-        return tuple(one for one in parts if one is not None)
-
-
-def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstScreen:
-    """Choose what comes first."""
-    finding = _finding(evidence, statements)
-    a, b = _pair_of(evidence, finding)
-    reason: Statement | None = None
-    steps: Sequence[str] = NEXT_STEPS
-    if finding.kind == "undecided":
-        reason = next((one for one in statements if one.kind == "ahead-of-some"), None)
-        steps = ("better-shown", "better", "better-despite", "more-users")
-    elif finding.kind == "depends":
-        steps = ("better-shown", "better-despite", "better", "report-both")
-    else:
-        reason = _first(statements, REASONS, [(a, b)])
-    next_step = _first(statements, steps, [(a, b), (b, a)])
-    return FirstScreen(VERDICTS[finding.kind], finding, reason, next_step)
-
-
-def _finding(evidence: Evidence, statements: Sequence[Statement]) -> Statement:
-    """Return the finding about the system that leads the common design."""
-    leader = evidence.leader
-    turned = [one for one in statements if one.kind == "depends" and leader in one.subjects]
-    if turned:
-        return turned[0]
-    return next(one for kind in FINDINGS[1:] for one in statements if one.kind == kind)
-
-
-def _pair_of(evidence: Evidence, finding: Statement) -> Subjects:
-    if finding.kind in ("leads", "leads-here"):
-        return (evidence.leader, evidence.nearest(evidence.leader))
-    return finding.subjects
-
-
-def _first(
-    statements: Sequence[Statement], kinds: Sequence[str], pairs: Sequence[Subjects]
-) -> Statement | None:
-    """Return the first statement of these kinds, in their order, about one of the pairs."""
-    return next(
-        (one for kind in kinds for one in statements if one.kind == kind and one.subjects in pairs),
-        None,
-    )

@@ -20,6 +20,9 @@ PHRASES = {
 """Designs as they stand in a sentence."""
 
 
+MOST_DIGITS = 6
+
+
 def phrase(design: str) -> str:
     """Return a design as it stands in a sentence."""
     return PHRASES.get(design, f"under {design}")
@@ -36,10 +39,10 @@ def names(items: Sequence[str], most: int = 4) -> str:
 
 
 def decimals(half: float) -> int:
-    """Return so many decimals that half an interval keeps at least one digit."""
+    """Return so many decimals that half an interval is at least three units of the last one."""
     if not (half > 0 and math.isfinite(half)):
         return 3
-    return min(max(math.ceil(-math.log10(half)), 3), 6)
+    return min(max(math.ceil(math.log10(3 / half)), 3), MOST_DIGITS)
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -58,6 +61,9 @@ def signed(value: float, digits: int = 3) -> str:
 def with_interval(value: float, low: float, high: float) -> str:
     """Return `+.012 [.006, .018]`."""
     digits = decimals((high - low) / 2)
+    # An end beside 0 shows on which side of it it lies.
+    while digits < MOST_DIGITS and any(one and not round(one, digits) for one in (low, high)):
+        digits += 1
     return f"{signed(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
 
 

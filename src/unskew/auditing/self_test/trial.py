@@ -18,7 +18,6 @@ from unskew.recommend.model import Algorithm
 
 DESIGNS = ("all-items", "test-items", "1r", "p1r", "test-targets", "skew", "temporal")
 """What is run in a known world: designs that share their training, and time where there is any."""
-SYSTEMS = ("random", "popularity", "smoothed-average", "user-knn", "puresvd", "ease")
 METRIC = "P@10"
 FRESH = 6
 """Fresh data sets on which systems are trained anew, for what is expected of a design."""
@@ -91,7 +90,7 @@ def audit_core(data: KnownData) -> Core:
 
 def _plan(data: KnownData, level: Level) -> tuple[Plan, list[AuditDesign]]:
     relevance = Relevance(liked=data.liked, gain="binary")
-    systems = data.world.systems or SYSTEMS
+    systems = data.world.systems
     plan = plan_of_level(level, relevance, systems, data.world.seed)
     names = [one for one in DESIGNS if one != "temporal" or data.ratings.time is not None]
     return plan, designs_of_level(level, names)

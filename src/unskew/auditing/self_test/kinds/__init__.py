@@ -35,6 +35,7 @@ from unskew.auditing.self_test.kinds import (
     tiny,
     trend,
     two_populations,
+    two_rankers,
     untuned_trap,
 )
 
@@ -66,6 +67,7 @@ _ALL = (
     middling_best.KIND,
     trend.KIND,
     two_populations.KIND,
+    two_rankers.KIND,
     category_exposure.KIND,
     position_bias.KIND,
     *named_worlds.NAMED,

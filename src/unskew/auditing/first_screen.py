@@ -1,0 +1,99 @@
+"""What comes first in an audit: a verdict, and three sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unskew.auditing.evidence import Evidence
+from unskew.auditing.statement import Statement, Subjects
+
+VERDICTS = {
+    "leads": "settled",
+    "depends": "depends on the design",
+    "leads-here": "not settled",
+    "undecided": "not settled",
+}
+"""By kind of finding: the verdict, in the fewest words."""
+BY_SCORE_ONLY = "settled by score only"
+"""The verdict where one system leads everywhere and nothing says that it is liked more."""
+FINDINGS = ("depends", "leads", "leads-here", "undecided")
+REASONS = ("popular", "match", "opinion", "reason-open")
+NEXT_STEPS = (
+    "better-shown",
+    "better-despite",
+    "better",
+    "not-personal",
+    "predicts-use",
+    "liking-open",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstScreen:
+    """What comes first: a verdict, the finding, a reason for it, and the next step."""
+
+    verdict: str
+    finding: Statement
+    reason: Statement | None
+    next_step: Statement | None
+
+    @property
+    def sentences(self) -> tuple[Statement, ...]:
+        """The finding, the reason and the next step, as far as there are any."""
+        parts = (self.finding, self.reason, self.next_step)
+        return tuple(one for one in parts if one is not None)
+
+
+def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstScreen:
+    """Choose what comes first."""
+    finding = _finding(evidence, statements)
+    a, b = _pair_of(evidence, finding)
+    reason: Statement | None = None
+    steps: Sequence[str] = NEXT_STEPS
+    if finding.kind == "undecided":
+        reason = next((one for one in statements if one.kind == "ahead-of-some"), None)
+        steps = ("better-shown", "better", "better-despite", "more-users")
+    elif finding.kind == "depends":
+        steps = ("better-shown", "better-despite", "better", "report-both")
+    else:
+        reason = _first(statements, REASONS, [(a, b)])
+    next_step = _first(statements, steps, [(a, b), (b, a)])
+    return FirstScreen(_verdict(finding, next_step), finding, reason, next_step)
+
+
+def _verdict(finding: Statement, next_step: Statement | None) -> str:
+    """Return the verdict: a lead is settled only where it is also one of liking."""
+    verdict = VERDICTS[finding.kind]
+    if finding.kind == "leads" and (
+        next_step is None
+        or not next_step.kind.startswith("better")
+        or next_step.subjects[0] != finding.subjects[0]
+    ):
+        return BY_SCORE_ONLY
+    return verdict
+
+
+def _finding(evidence: Evidence, statements: Sequence[Statement]) -> Statement:
+    """Return the finding about the system that leads the common design."""
+    leader = evidence.leader
+    turned = [one for one in statements if one.kind == "depends" and leader in one.subjects]
+    if turned:
+        return turned[0]
+    return next(one for kind in FINDINGS[1:] for one in statements if one.kind == kind)
+
+
+def _pair_of(evidence: Evidence, finding: Statement) -> Subjects:
+    if finding.kind in ("leads", "leads-here"):
+        return (evidence.leader, evidence.nearest(evidence.leader))
+    return finding.subjects
+
+
+def _first(
+    statements: Sequence[Statement], kinds: Sequence[str], pairs: Sequence[Subjects]
+) -> Statement | None:
+    """Return the first statement of these kinds, in their order, about one of the pairs."""
+    return next(
+        (one for kind in kinds for one in statements if one.kind == kind and one.subjects in pairs),
+        None,
+    )
