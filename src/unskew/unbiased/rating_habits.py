@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from unskew.checks import check_share
 
-HABITS = tuple(0.5 ** (step / 8) for step in range(9))
-"""How readily people rate what they dislike, relative to what they like: from 1 to 0.5."""
+HABITS = tuple(0.4 ** (step / 8) for step in range(9))
+"""How readily people rate what they dislike, relative to what they like: from 1 to 0.4."""
 SLACK = 1.2
 """Known shares up to here count as 1: they are estimates."""
 
