@@ -9,6 +9,7 @@ from unskew.auditing.core import Core, run_core
 from unskew.auditing.designs import LEVELS, AuditDesign, Level, designs_of_level, plan_of_level
 from unskew.auditing.evidence import Evidence, evidence_of
 from unskew.auditing.self_test.known_world import KnownData, KnownWorld
+from unskew.auditing.self_test.systems import PartTrained, RandomOrder
 from unskew.auditing.self_test.world_truth import WorldTruth
 from unskew.auditing.statement import Kind, Statement
 from unskew.auditing.statements import CATALOGUE, KINDS, statements_of
@@ -27,13 +28,17 @@ PLANNED_Z = 3.1 + 0.84
 """Of the corrected test, and of 80 % power."""
 MOST_SHOWN = 0.5
 """The slice holds at most this share of all pairs."""
+BY_SLICE = ("better-shown",)
+"""Kinds of statements that rest on randomly shown items."""
+SEED_STEP = 1_000_003
+"""Between the seeds of the audit and of each fresh data set."""
 MARGIN = 0.1
 """The margin of equality, as a share of the best score."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """One statement made in a known world."""
+    """One statement of an audit of a known world."""
 
     kind: str
     subjects: tuple[str, ...]
@@ -50,6 +55,7 @@ class Trial:
 
     world: KnownWorld
     evidence: Evidence
+    """With randomly shown items."""
     truth: WorldTruth
     statements: tuple[Statement, ...]
 
@@ -62,23 +68,38 @@ class Trial:
                 continue
             result.append(
                 Outcome(
-                    one.kind,
-                    one.subjects,
-                    kind.is_false(one, self.truth),
-                    not kind.is_true(one, self.truth),
-                    one.role,
+                    kind=one.kind,
+                    subjects=one.subjects,
+                    is_false=kind.is_false(one, self.truth),
+                    would_be_false=not kind.is_true(one, self.truth),
+                    role=one.role,
                 )
             )
         return result
 
 
 def run_trial(world: KnownWorld, *, fresh: int = FRESH, kinds: Sequence[Kind] = CATALOGUE) -> Trial:
-    """Audit a known world, and learn the truth about it."""
+    """Audit a known world, and learn the truth about it.
+
+    Statements are those of an audit without randomly shown items, which is the usual one, and of
+    one with such items what rests on them.
+
+    Parameters
+    ----------
+    world
+        The world.
+    fresh
+        On how many fresh data sets systems are trained anew, for what is expected of a design.
+    kinds
+        The kinds of statements.
+    """
     data = world.data(0)
     core = audit_core(data)
     truth = WorldTruth(data, core, expected_scores(world, core, fresh))
     evidence = evidence_of_trial(data, core)
-    return Trial(world, evidence, truth, statements_of(evidence, kinds))
+    usual = statements_of(replace(evidence, shown=None), kinds)
+    with_slice = statements_of(evidence, [one for one in kinds if one.name in BY_SLICE])
+    return Trial(world, evidence, truth, (*usual, *with_slice))
 
 
 def audit_core(data: KnownData) -> Core:
@@ -89,16 +110,32 @@ def audit_core(data: KnownData) -> Core:
 
 
 def _plan(data: KnownData, level: Level) -> tuple[Plan, list[AuditDesign]]:
+    """Return the plan of an audit; fresh data have other seeds, as systems trained anew do."""
     relevance = Relevance(liked=data.liked, gain="binary")
     systems = data.world.systems
-    plan = plan_of_level(level, relevance, systems, data.world.seed)
+    plan = plan_of_level(level, relevance, systems, data.world.seed + SEED_STEP * data.number)
     names = [one for one in DESIGNS if one != "temporal" or data.ratings.time is not None]
     return plan, designs_of_level(level, names)
 
 
 def expected_scores(world: KnownWorld, core: Core, fresh: int) -> dict[str, dict[str, float]]:
-    """Return what each system is expected to score under each design, trained on fresh data."""
-    total = {design: dict.fromkeys(core.systems, 0.0) for design in core.designs}
+    """Return what each system is expected to score under each design, trained on fresh data.
+
+    The mean over fresh data sets. Systems that are equal by construction get the mean of them all:
+    what differs between them is chance.
+
+    Parameters
+    ----------
+    world
+        Where fresh data come from.
+    core
+        The audit: its designs, its systems with their settings.
+    fresh
+        How many data sets.
+    """
+    values: dict[str, dict[str, list[float]]] = {
+        design: {system: [] for system in core.systems} for design in core.designs
+    }
     level = replace(LEVELS["quick"], splits=1)
     for number in range(1, fresh + 1):
         data = world.data(number)
@@ -106,10 +143,46 @@ def expected_scores(world: KnownWorld, core: Core, fresh: int) -> dict[str, dict
         plan = replace(plan, algorithms=chosen_systems(plan, core))
         wanted = [one for one in designs if one.name in core.designs]
         again = run_core(data.ratings, plan, wanted, metric=METRIC, metrics=(METRIC,), tune=False)
-        for design, parts in again.warm_scores.items():
-            for system, value in parts[0].mean(METRIC).items():
-                total[design][system] += value / fresh
-    return total
+        for design, of_system in values.items():
+            for system, value in _scores_under(again, design).items():
+                of_system[system].append(value)
+    twins = equal_systems(world, core)
+    return {
+        design: {
+            system: _mean([value for twin in twins[system] for value in of_system[twin]])
+            for system in core.systems
+        }
+        for design, of_system in values.items()
+    }
+
+
+def _scores_under(core: Core, design: str) -> dict[str, float]:
+    """Return the mean of each system; none where the design is degenerate on these data."""
+    left = core.left_out.get(design)
+    name = left.same_as if left is not None else design
+    return {} if name is None else core.warm_scores[name][0].mean(METRIC)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean; 0 of none, so that nothing is above anything else."""
+    return sum(values) / len(values) if values else 0.0
+
+
+def equal_systems(world: KnownWorld, core: Core) -> dict[str, list[str]]:
+    """Return, for each system, those that differ from it by their stream of chance alone."""
+    streams = {
+        name: replace(one, stream=0)
+        for name, one in (world.systems or {}).items()
+        if isinstance(one, RandomOrder | PartTrained)
+    }
+    return {
+        system: [
+            other
+            for other in core.systems
+            if other == system or (system in streams and streams[system] == streams.get(other))
+        ]
+        for system in core.systems
+    }
 
 
 def chosen_systems(plan: Plan, core: Core) -> dict[str, Algorithm]:

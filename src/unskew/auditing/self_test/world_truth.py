@@ -5,25 +5,31 @@ The judge of statements: it shares no code with what it judges. Fits are dense a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from unskew.arrays import F64, I32, Mask
+from unskew.arrays import F64, I32, I64, Mask
 from unskew.auditing.core import Core, SplitLists
 from unskew.auditing.self_test.known_world import KnownData
 from unskew.data.ratings import Ratings
 from unskew.runs import Run
 
-STEPS = 400
-"""Most rounds of alternating scaling."""
-PRECISION = 1e-7
+ROUNDS = 1_000
+"""Most rounds of Newton's steps, of users and items in turn."""
+PRECISION = 1e-8
+"""Error of expected sums at which a fit ends, as a share of the largest sum."""
+LONGEST = 1.0
+"""Longest step of log odds: keeps Newton's method from overshooting."""
 
 
 def rasch(margin_user: F64, margin_item: F64, cells: Mask) -> F64:
     """Return x_u y_i / (1 + x_u y_i) on some cells, with given sums over rows and columns.
+
+    Users and items take Newton's steps in turn. Where a sum is 0 or the number of cells, chances
+    come as near to 0 or 1 as the precision asks for.
 
     Parameters
     ----------
@@ -31,43 +37,76 @@ def rasch(margin_user: F64, margin_item: F64, cells: Mask) -> F64:
         The sums, which may be expected ones.
     cells
         The cells that can hold something; 0 elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.auditing.self_test.world_truth import rasch
+    >>> fit = rasch(np.array([1.0, 1.0]), np.array([0.5, 1.5]), np.ones((2, 2), bool))
+    >>> fit.round(3).tolist()
+    [[0.25, 0.75], [0.25, 0.75]]
     """
-    x, y = margin_user / max(margin_user.sum() ** 0.5, 1e-12), margin_item.copy()
-    y = y / max(margin_item.sum() ** 0.5, 1e-12)
-    chance = np.zeros(cells.shape)
-    for _ in range(STEPS):
-        for axis, margin in ((1, margin_user), (0, margin_item)):
-            odds = x[:, None] * y
-            chance = np.where(cells, odds / (1 + odds), 0.0)
-            sums = chance.sum(axis)
-            ratio = np.where(sums > 0, margin / np.where(sums > 0, sums, 1.0), 0.0)
-            if axis:
-                x = x * ratio
-            else:
-                y = y * ratio
-        if np.abs(chance.sum(1) - margin_user).max() < PRECISION * max(margin_user.max(), 1e-12):
+    places = np.nonzero(cells)
+    margins = margin_user, margin_item
+    odds = [np.zeros(one.size) for one in margins]
+    close = PRECISION * max(float(margin_user.max(initial=0.0)), 1e-12)
+    for _ in range(ROUNDS):
+        worst = max(_turn(side, odds, margins, places) for side in (0, 1))
+        if worst < close:
             break
+    chance = np.zeros(cells.shape)
+    chance[places] = _logistic(odds, places)
     return chance
 
 
-@dataclass(frozen=True, eq=False)
+def _logistic(odds: Sequence[F64], places: tuple[I64, ...]) -> F64:
+    """Return the chances of cells by log odds of users and items."""
+    chance: F64 = 1 / (1 + np.exp(-odds[0][places[0]] - odds[1][places[1]]))
+    return chance
+
+
+def _turn(side: int, odds: list[F64], margins: tuple[F64, F64], places: tuple[I64, ...]) -> float:
+    """Take one step of all users or of all items; return the largest error before it."""
+    chance, size = _logistic(odds, places), margins[side].size
+    sums = np.bincount(places[side], chance, size)
+    slope = np.bincount(places[side], chance * (1 - chance), size)
+    missing = np.where(slope > 0, margins[side] - sums, 0.0)
+    step = missing / np.where(slope > 0, slope, 1.0)
+    odds[side] = odds[side] + np.clip(step, -LONGEST, LONGEST)
+    return float(np.abs(missing).max(initial=0.0))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SplitTruth:
-    """Expected hits of one split's lists, on dense matrices of users and items."""
+    """What is expected of one split, given its training part: dense, by warm user and item."""
 
     lists: Mapping[str, F64]
     """By system: 1 / k where a list holds an item."""
-    match: F64
-    """Expected test likes beyond what numbers of likes give, by user and item."""
-    opinion: F64
-    """Expected likes among rated test pairs beyond what numbers of likes give."""
+    hit: F64
+    """Chance that a pair is a liked test rating."""
+    averages: F64
+    """The same as far as each user's and each item's expected number of test likes tells."""
+    spoken: F64
+    """Of test pairs: the chance that they are recorded as liked."""
+    choice: F64
+    """The same as far as each user's and each item's expected number of test likes tells."""
     liking: F64
     """Chance that a pair is liked, given that it is no training rating: who saw and disliked an
     item may have left it unrated."""
-    recorded: F64
-    """Chance that a pair is rated and recorded as liked."""
-    honest: F64
-    """Chance that a pair is rated and liked."""
-    rated: F64
+    judged: F64
+    """Chance that a pair is a test rating."""
+    inflated: F64
+    """Chance that a pair is a test rating that is recorded as liked and is not."""
+
+    @property
+    def match(self) -> F64:
+        """Expected test likes beyond what numbers of likes give."""
+        return self.hit - self.averages
+
+    @property
+    def opinion(self) -> F64:
+        """Expected likes among test pairs beyond what numbers of likes give."""
+        return self.spoken - self.choice
 
     def mean(self, values: F64, system: str) -> float:
         """Return the mean over users of what a system's list sums up to."""
@@ -75,32 +114,32 @@ class SplitTruth:
 
 
 def split_truth(data: KnownData, part: SplitLists, k: int) -> SplitTruth:
-    """Work out what is expected of one split."""
+    """Work out what is expected of one split.
+
+    A rating tests with the share s of test ratings among all. A pair that is no training rating
+    has not been rated and then drawn for training: the chance of that is 1 - (1 - s) p(rated),
+    and every chance below is divided by it.
+    """
     train, test = part.split.train, part.split.test
     world, like = data.world, data.like
     rated, recorded = data.by_id(world.chance_rated), data.by_id(world.chance_recorded_liked)
     if_liked = data.by_id(world.rated_if_liked)
-    honest = like * if_liked
-    shape = like.shape
-    trained = _cells(train.user, train.item, shape)
-    tested = _cells(test.user, test.item, shape)
     share = len(test) / max(len(test) + len(train), 1)
-    cells = ~trained
-    hit = np.where(cells, recorded * share / (1 - (1 - share) * rated), 0.0)
-    liking = like * (1 - (1 - share) * if_liked) / (1 - (1 - share) * rated)
-    averages = rasch(hit.sum(1), hit.sum(0), cells)
+    outside = 1 - (1 - share) * rated
+    free = ~_cells(train.user, train.item, like.shape)
+    tested = _cells(test.user, test.item, like.shape)
+    hit = np.where(free, recorded * share / outside, 0.0)
     spoken = np.where(tested & (rated > 0), recorded / np.where(rated > 0, rated, 1.0), 0.0)
-    choice = rasch(spoken.sum(1), spoken.sum(0), tested)
     warm = (np.diff(train.start) > 0) & (np.diff(test.start) > 0)
-    lists = {name: _listed(run, test, k)[warm] for name, run in part.runs.items()}
     return SplitTruth(
-        lists,
-        (hit - averages)[warm],
-        (spoken - choice)[warm],
-        liking[warm],
-        recorded[warm],
-        honest[warm],
-        rated[warm],
+        lists={name: _listed(run, test, k)[warm] for name, run in part.runs.items()},
+        hit=hit[warm],
+        averages=rasch(hit.sum(1), hit.sum(0), free)[warm],
+        spoken=spoken[warm],
+        choice=rasch(spoken.sum(1), spoken.sum(0), tested)[warm],
+        liking=(like * (1 - (1 - share) * if_liked) / outside)[warm],
+        judged=(share * rated / outside)[warm],
+        inflated=(share * (recorded - like * if_liked) / outside)[warm],
     )
 
 
@@ -170,11 +209,14 @@ class WorldTruth:
         return self._step("opinion", a, b)
 
     def inflation(self, a: str, b: str) -> float:
-        """Return by how much more display inflates the recorded liking of a than that of b."""
+        """Return by how much more display inflates the recorded liking of a than that of b.
+
+        Of a system: which share of its judged recommendations is recorded as liked and is not.
+        """
 
         def of(system: str) -> float:
-            more = sum(one.mean(one.recorded - one.honest, system) for one in self.splits)
-            return more / max(sum(one.mean(one.rated, system) for one in self.splits), 1e-12)
+            more = sum(one.mean(one.inflated, system) for one in self.splits)
+            return more / max(sum(one.mean(one.judged, system) for one in self.splits), 1e-12)
 
         return of(a) - of(b)
 
