@@ -7,7 +7,7 @@ DOCS_READY := $(VENV)/.docs-ready
 WORKERS ?= 2
 PART ?= tests
 
-.PHONY: demo test test-all coverage check format docs bench bench-peers bench-recommend clean
+.PHONY: demo test test-all coverage check format docs reliability bench bench-peers bench-recommend clean
 
 demo: $(READY)
 	$(BIN)/unskew demo
@@ -38,8 +38,14 @@ docs: $(DOCS_READY)
 	$(BIN)/python docs/cli.py
 	$(BIN)/python docs/api.py
 	$(BIN)/python docs/architecture.py
+	$(BIN)/python docs/reliability.py
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/docs
 	@echo pages: build/docs/index.html
+
+# How often statements of an audit are false: an hour on two processors. Stopped, it goes on.
+reliability: $(READY)
+	$(BIN)/unskew audit --self-test --store build/self-test --workers $(WORKERS) -o src/unskew/auditing/self_test/rates.json
+	$(BIN)/python docs/reliability.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

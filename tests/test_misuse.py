@@ -73,6 +73,7 @@ NOT_CALLED = {
     "report.embedded",
     "evaluation.evaluate_files",
     "auditing.intervention_study",
+    "auditing.reliability",
     "unbiased.policy_value",
     "report.save_report",
     "recommend.save_model",

@@ -3,5 +3,7 @@ from .interventions import intervention_study as intervention_study
 from .null import null_experiment as null_experiment
 from .null_designs import published_designs as published_designs
 from .operating import operating_characteristics as operating_characteristics
+from .self_test.result import Reliability as Reliability
+from .self_test.runner import reliability as reliability
 from .training_samples import debiased_training as debiased_training
 from .true_scores import truth as truth

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import inputs, outputs
+from unskew.cli.audit_self_test import SelfTestOptions, check_unused, run_self_test
 from unskew.cli.bundles import argument, bundle, option
 from unskew.cli.console import output as screen_of_results
 from unskew.cli.console import stages_progress
@@ -90,6 +91,7 @@ def command(
     ],
     sources: SourceOptions,
     options: AuditOptions,
+    self_test: SelfTestOptions,
     stored: StoredOptions,
     output: ReportOptions,
 ) -> None:
@@ -119,7 +121,19 @@ def command(
     Settings of systems are chosen on the training part of each split, unless --no-tune is given.
 
     With --store, an audit that was stopped goes on where it was.
+
+    [bold]Self-test[/bold]
+
+      unskew audit --self-test --worlds 80 --workers 2 --store self-test/
+
+    Audits simulated worlds, whose truth is known, and tells of each kind of statement how often it
+    is false.
     """
+    if self_test.self_test:
+        others = (sources, options)
+        run_self_test(self_test, stored, output, ratings=ratings, others=others)
+        return
+    check_unused(self_test)
     from unskew.auditing.compile_ahead import compiling_ahead
     from unskew.auditing.run import audit
 

@@ -92,3 +92,23 @@ def _filled(slot: _Slot, values: dict[str, Any]) -> Any:
         return values[slot.name]
     bundle_class: Any = slot.type
     return bundle_class(**{inner.name: _filled(inner, values) for inner in _slots_of(bundle_class)})
+
+
+def given_options(*bundles: Any) -> list[str]:
+    """Return the names of options in bundles whose values are not the default, as users write them.
+
+    An option that was given with its default as value cannot be told from one that was not given.
+    """
+    return [
+        name
+        for one in bundles
+        for slot in _slots_of(type(one))
+        for name in _given(slot, getattr(one, slot.name))
+    ]
+
+
+def _given(slot: _Slot, value: Any) -> list[str]:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return given_options(value)
+    (parameter,) = _parameters(slot)
+    return [] if value in (parameter.default, None) else [f"--{slot.name.replace('_', '-')}"]

@@ -86,6 +86,25 @@ class Rate:
         """The kind of worlds in which it is false most often."""
         return self.by_world[0] if self.by_world else None
 
+    def worst_of(self, sayings: int) -> WorldRate | None:
+        """Return the worst kind of worlds with at least so many sayings; None without any."""
+        return next((one for one in self.by_world if one.sayings >= sayings), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecognisedRate:
+    """How often a truly better system is named as such in one kind of worlds."""
+
+    world: str
+    visible: bool
+    """Whether it was stated beforehand that it should be seen in this kind of worlds."""
+    worlds: int
+    """Worlds in which a system is truly better by more than a tenth, and ahead."""
+    named: float
+    """The mean over these worlds of the share of such pairs that are named: from judgments."""
+    by_slice: float
+    """The same from a slice of randomly shown items."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
@@ -95,6 +114,7 @@ class Rates:
     worlds: int
     world_kinds: tuple[str, ...]
     rates: Mapping[str, Rate] = field(default_factory=dict)
+    recognised: tuple[RecognisedRate, ...] = ()
 
     @property
     def is_current(self) -> bool:
@@ -113,6 +133,7 @@ class Rates:
             "worlds": self.worlds,
             "world_kinds": list(self.world_kinds),
             "rates": [asdict(one) for one in self.rates.values()],
+            "recognised": [asdict(one) for one in self.recognised],
         }
 
 
@@ -128,6 +149,7 @@ def rates(file: Path = FILE) -> Rates | None:
         worlds=content["worlds"],
         world_kinds=tuple(content["world_kinds"]),
         rates={one["kind"]: _rate(one) for one in content["rates"]},
+        recognised=tuple(RecognisedRate(**one) for one in content["recognised"]),
     )
 
 

@@ -21,6 +21,8 @@ ROUNDS = 1_000
 """Most rounds of Newton's steps, of users and items in turn."""
 PRECISION = 1e-8
 """Error of expected sums at which a fit ends, as a share of the largest sum."""
+DECIMALS = 9
+"""Of expected steps: beyond them stands the rest of a fit."""
 LONGEST = 1.0
 """Longest step of log odds: keeps Newton's method from overshooting."""
 
@@ -183,10 +185,11 @@ class WorldTruth:
 
     @cached_property
     def _means(self) -> dict[tuple[str, str], float]:
-        """By quantity and system: the mean over splits."""
+        """By quantity and system: the mean over splits; 0 where it is one up to rounding."""
         return {
-            (name, system): float(
-                np.mean([one.mean(getattr(one, name), system) for one in self.splits])
+            (name, system): round(
+                float(np.mean([one.mean(getattr(one, name), system) for one in self.splits])),
+                DECIMALS,
             )
             for name in ("liking", "match", "opinion")
             for system in self.core.systems

@@ -1,0 +1,206 @@
+"""Write docs/reliability.md from the result of the self-test: docs/reliability.py [--check]."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from unskew.auditing.designs import LEVELS
+from unskew.auditing.self_test.bars import BARS, ENOUGH_SAYINGS, LEAST, NEVER, verdict
+from unskew.auditing.self_test.kinds import KINDS as WORLDS
+from unskew.auditing.self_test.rates import FILE, NOT_MEASURED, Rate, Rates, WorldRate, rates
+from unskew.auditing.self_test.result import not_mute
+from unskew.auditing.self_test.trial import DESIGNS, FRESH, METRIC
+from unskew.auditing.statement import CONDITIONS
+from unskew.auditing.statements import CATALOGUE
+
+HEAD = f"""# How often an audit is wrong
+
+Written from the result of `unskew audit --self-test` by `docs/reliability.py`; do not edit.
+
+Every sentence that an audit prints is a *statement* of a closed catalogue. The self-test audits
+many simulated worlds, in which everything is known, and counts which statements are false there.
+
+```
+unskew audit --self-test --worlds 80 --workers 2 --store self-test/
+```
+
+`us.auditing.reliability()` does the same in Python; `make reliability` writes the file that reports
+take their rates from.
+
+## What a false statement is
+
+Each kind of statement claims something that the truth of a world can refute (the tables below say
+what). It is false in a world where that does not hold: where the system that is said to lead is not
+expected to score higher, where recommendations that are called better are not liked more.
+
+- **Scores** are judged by what is expected of a design: systems trained anew on {FRESH} fresh data
+  sets of the same world, which have other users and other coins.
+- **Liking, match, opinion** are judged by the world's chances themselves, as sums over the lists
+  that the audit looked at, given the training part. No draw is involved, and no code of the audit.
+- **The rate** of a kind of statement is the mean over worlds of the share of its sayings in that
+  world that are false. Kinds of worlds count alike, however many were audited. Sayings within a
+  world depend on each other: the interval is that of as many worlds, not of as many sayings.
+- **Conditions.** A statement about liking that rests on judgments as they are is made under
+  conditions that stand in the sentence ({"; ".join(CONDITIONS.values())}). Whether they
+  hold is set with the kind of world, before any audit. Where one is broken, the statement is not
+  counted as false; how often it would be stands in a table of its own.
+
+The bars: {BARS}; said in at least {LEAST} worlds.
+"""
+
+LIMITS = f"""## Limits
+
+- These are rates over simulated worlds. They are never the chance that one report is wrong: nobody
+  knows which kind of world your data come from, and real data are of no simulated kind.
+- The worlds have a few hundred users and items (see the table); larger data decide more.
+- The systems are {", ".join(LEVELS["quick"].algorithms)},
+  or those that a kind of world brings along. They are tuned
+  as by `unskew audit --quick` unless the kind says otherwise. The metric is {METRIC}; the designs
+  are {", ".join(DESIGNS)}. Other systems, metrics and designs were not measured.
+- Lists that are given are not part of it: statements about them are made by the same rules, on one
+  split.
+- What a design is expected to show is itself a mean over {FRESH} fresh data sets, and not exact: a
+  statement about two systems that are nearly equal may be judged wrongly, either way.
+- Rules were set on worlds of other seeds; the kinds of worlds are the same ones.
+"""
+
+
+def page(file: Path = FILE) -> str:
+    """Return the page."""
+    result = rates(file)
+    parts = [HEAD, *_measured(result), _worlds(), _catalogue(), LIMITS]
+    return "\n".join(parts)
+
+
+def _measured(result: Rates | None) -> list[str]:
+    """Return the tables of rates; a sentence where there are none for this version."""
+    if result is None:
+        return [
+            f"## Rates\n\nNo result file is there: {NOT_MEASURED}. `make reliability` makes it.\n"
+        ]
+    if not result.is_current:
+        text = "The rules have changed since the rates below were measured"
+        text += f": {NOT_MEASURED}. Reports do not show them.\n"
+    else:
+        text = f"{result.worlds:,} worlds of {len(result.world_kinds)} kinds were audited.\n"
+    return [
+        f"## Rates\n\n{text}",
+        _rates(result),
+        _by_world(result),
+        _broken(result),
+        _named(result),
+    ]
+
+
+def _rates(result: Rates) -> str:
+    rows = [
+        _rate_row(kind.name, result.rates.get(kind.name))
+        for kind in CATALOGUE
+        if kind.is_true is not None
+    ]
+    head = ("statement", "worlds", "sayings", "false", "95 % interval", "upper end", "bars")
+    return _table(head, rows)
+
+
+def _rate_row(name: str, rate: Rate | None) -> list[str]:
+    if rate is None:
+        return [f"`{name}`", "0", "0", "", "", "", NEVER]
+    interval = f"{rate.low:.3f} to {rate.high:.3f}"
+    counts = [f"{rate.worlds:,}", f"{rate.sayings:,}", f"{rate.rate:.3f}"]
+    return [f"`{name}`", *counts, interval, f"{rate.upper:.3f}", verdict(rate)]
+
+
+def _by_world(result: Rates) -> str:
+    text = (
+        "## By kind of world\n\nWhere a kind of statement is false most often: the five worst kinds"
+    )
+    text += f" with at least {ENOUGH_SAYINGS} sayings and a rate above 0.\n"
+    rows = []
+    for rate in result.rates.values():
+        often = [one for one in rate.by_world if one.sayings >= ENOUGH_SAYINGS and one.rate > 0]
+        rows.append([f"`{rate.kind}`", _listed(often[:5]) or "none"])
+    return f"{text}\n{_table(('statement', 'false in'), rows)}"
+
+
+def _broken(result: Rates) -> str:
+    text = (
+        "## Where a condition is broken\n\nThe statements say so: these are the worlds in which not"
+    )
+    text += " to believe them.\n"
+    rows = [
+        [f"`{rate.kind}`", _listed(rate.broken)] for rate in result.rates.values() if rate.broken
+    ]
+    table = _table(("statement", "false in"), rows) if rows else "None was said in such a world.\n"
+    return f"{text}\n{table}"
+
+
+def _listed(several: Iterable[WorldRate]) -> str:
+    return ", ".join(
+        f"{one.world} {one.rate:.2f} ({one.sayings:,} sayings in {one.worlds:,})" for one in several
+    )
+
+
+def _named(result: Rates) -> str:
+    text = (
+        "## Not mute\n\nAn audit that says nothing is never wrong. Of the pairs of which one system"
+    )
+    text += " is truly better by\nmore than a tenth, and ahead: how many are named, as a mean over"
+    text += " worlds.\n"
+    rows = [
+        [
+            one.world,
+            "yes" if one.visible else "",
+            f"{one.worlds:,}",
+            f"{one.named:.2f}",
+            f"{one.by_slice:.2f}",
+        ]
+        for one in result.recognised
+    ]
+    head = ("world", "stated to show it", "worlds", "from judgments", "from a random slice")
+    lines = [f"{line[0].upper()}{line[1:]}.\n" for line in not_mute(result.recognised)]
+    return "\n".join([text, _table(head, rows), *lines])
+
+
+def _worlds() -> str:
+    text = (
+        "## The worlds\n\nA world is a few matrices: the chance that a user likes an item, and the"
+    )
+    text += " chance that the pair is\nrated if liked and if not. Data are coins of these chances;"
+    text += " every seed draws other strengths.\n"
+    rows = [
+        [one.name, _one_line(one.about), _marks(one.adversarial, one.where_better_is_visible)]
+        for one in WORLDS.values()
+    ]
+    return f"{text}\n{_table(('kind', 'what it is like', 'stated beforehand'), rows)}"
+
+
+def _marks(adversarial: bool, visible: bool) -> str:
+    marks = [("a condition is broken", adversarial), ("a better system is to be seen", visible)]
+    return "; ".join(text for text, is_so in marks if is_so)
+
+
+def _catalogue() -> str:
+    text = "## The statements\n\nWhen each kind is said, and what it claims. Kinds that only repeat"
+    text += " what was done or counted claim\nnothing about a world, and have no rate.\n"
+    rows = [
+        [f"`{one.name}`", one.rule, one.claims if one.is_true is not None else "–"]
+        for one in CATALOGUE
+    ]
+    return f"{text}\n{_table(('statement', 'said when', 'claims'), rows)}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    shown = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines)
+    return "\n".join([*(f"| {line} |" for line in shown), ""])
+
+
+if __name__ == "__main__":
+    target = Path(__file__).with_suffix(".md")
+    if "--check" in sys.argv:
+        sys.exit(0 if target.read_text() == page() else "docs/reliability.md is stale: make docs")
+    target.write_text(page())
