@@ -12,6 +12,8 @@ from unskew.evaluation.scores import Scores
 
 ROUNDING = 5e-5
 """Means that differ by less look the same with four digits."""
+LEAST_USERS = 2
+"""Systems are compared by the values of at least so many users."""
 MOST = 0.5
 """A share of lists above this one is most of them."""
 
@@ -87,8 +89,11 @@ def _degenerate(parts: Sequence[Scores], metric: str, k: int) -> str | None:
         if "train" not in part.lists.columns:
             break
         warm = (part.lists["train"].to_numpy() > 0) & (part.lists["test"].to_numpy() > 0)
-        if not warm.any():
-            return f"in split {number} no user with a test rating has a training rating"
+        if np.count_nonzero(warm) < LEAST_USERS:
+            return (
+                f"in split {number} fewer than {LEAST_USERS} users with a test rating have a "
+                f"training rating"
+            )
     for part in parts:
         if "targets" not in part.lists.columns:
             return None

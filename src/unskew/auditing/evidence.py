@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 from statistics import NormalDist
+from typing import TypeVar
 
 import numpy as np
 
+from unskew.auditing.analyses import Attempts
 from unskew.auditing.core import Core
 from unskew.auditing.thresholds import THRESHOLDS, Thresholds
 from unskew.bias.rungs import ladder_part
@@ -20,6 +22,8 @@ from unskew.unbiased.liking import LikedDifference, LikedShares, liked_part
 from unskew.unbiased.planned_data import judgments_for
 from unskew.unbiased.random_slice import RandomDifference, RandomSlice, random_part
 from unskew.unbiased.rating_habits import unrated_liking
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -214,6 +218,7 @@ def evidence_of(
     draws: int = 2_000,
     seed: int = 0,
     thresholds: Thresholds = THRESHOLDS,
+    attempts: Attempts | None = None,
 ) -> Evidence:
     """Work out all that statements rest on.
 
@@ -235,6 +240,8 @@ def evidence_of(
         Of the bootstrap behind intervals that hold together.
     thresholds
         From which values on statements are made.
+    attempts
+        Takes what these data do not allow besides comparing; without it that raises an error.
     """
     scores = core.warm_scores
     compared = contrasts(
@@ -248,15 +255,20 @@ def evidence_of(
     return Evidence(
         core=core,
         contrasts=compared,
-        ladder=_ladder(core),
-        liked=_liked(core),
-        shown=None if random is None else _shown(core, random),
+        ladder=_attempt(attempts, "ladder", lambda: _ladder(core)),
+        liked=_attempt(attempts, "liked shares", lambda: _liked(core)),
+        shown=_attempt(attempts, "random slice", lambda: _shown(core, random)),
         references=references,
         margin=margin,
         smallest=smallest,
         is_given=is_given,
         thresholds=thresholds,
     )
+
+
+def _attempt(attempts: Attempts | None, name: str, function: Callable[[], T | None]) -> T | None:
+    """Work something out; note why it is not possible, or raise an error."""
+    return function() if attempts is None else attempts.attempt(name, function)
 
 
 def _ladder(core: Core) -> Ladder | None:
@@ -282,8 +294,8 @@ def _liked(core: Core) -> LikedShares | None:
     )
 
 
-def _shown(core: Core, random: Ratings) -> RandomSlice | None:
-    if not core.lists:
+def _shown(core: Core, random: Ratings | None) -> RandomSlice | None:
+    if not core.lists or random is None:
         return None
     return RandomSlice(
         parts=tuple(

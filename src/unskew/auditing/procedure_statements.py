@@ -47,9 +47,8 @@ def _at_edge(evidence: Evidence) -> list[str]:
 
 def _word_edge(evidence: Evidence, subjects: Subjects) -> Statement:
     edge = _at_edge(evidence)
-    verb = "lies" if len(edge) == 1 else "lie"
     text = (
-        f"The best settings of {names(edge)} {verb} on the edge of what was tried: better ones may "
+        f"The best settings of {names(edge)} lie on the edge of what was tried: better ones may "
         f"lie beyond."
     )
     return _statement("tuned-edge", text, tuple(edge))
@@ -70,9 +69,8 @@ def _cold_designs(evidence: Evidence) -> Iterator[Subjects]:
 
 def _share_cold(evidence: Evidence, design: str) -> tuple[int, int]:
     """Return the cold test users of a design and all its test users, over splits."""
-    warm = evidence.core.warm[design]
-    total = sum(one.size for one in warm)
-    return total - sum(int(one.sum()) for one in warm), total
+    row = evidence.core.cold_table().filter(design=design).row(0, named=True)
+    return row["cold"], row["users"]
 
 
 def _is_cold(evidence: Evidence, subjects: Subjects) -> bool:

@@ -181,8 +181,11 @@ def _is_turned(statement: Statement, truth: KnownTruth) -> bool:
 
 
 def _leader_and_second(evidence: Evidence) -> Iterator[Subjects]:
-    if len(evidence.order) > 1:
-        yield (evidence.leader, evidence.nearest(evidence.leader))
+    """Yield the leader and the nearest system that it is not ahead of; else the nearest one."""
+    leader, *others = evidence.order
+    others.sort(key=lambda b: evidence.contrast(leader, b).difference)
+    if others:
+        yield (leader, next((b for b in others if not evidence.ahead(leader, b)), others[0]))
 
 
 def _undecided(evidence: Evidence, subjects: Subjects) -> bool:

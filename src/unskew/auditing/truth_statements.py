@@ -19,7 +19,7 @@ from unskew.auditing.statement import (
     Statement,
     Subjects,
 )
-from unskew.auditing.wording import about, number, points, with_interval
+from unskew.auditing.wording import about, capital, number, points, with_interval
 from unskew.unbiased.liking import LikedDifference
 from unskew.unbiased.random_slice import RandomDifference
 from unskew.unbiased.rating_habits import HABITS
@@ -108,14 +108,14 @@ def _word_better(evidence: Evidence, subjects: Subjects) -> Statement:
     opening = f"{b} scores higher, but {_more_often(evidence, subjects)}" if behind else ""
     opening = opening or _more_often(evidence, subjects)
     text = (
-        f"{opening[0].upper()}{opening[1:]}. Treat {a} as better than {b} unless display sways "
+        f"{capital(opening, subjects)}. Treat {a} as better than {b} unless display sways "
         f"ratings or changes who rates."
     )
     settle = _judgments(evidence, subjects)
     return Statement(
         kind="better-despite" if behind else "better",
         subjects=subjects,
-        text=f"{text} {settle[0].upper()}{settle[1:]}." if settle else text,
+        text=f"{text} {capital(settle)}." if settle else text,
         role="next",
         value=pair.value,
         interval=pair.interval,
@@ -202,7 +202,7 @@ def _word_not_personal(evidence: Evidence, subjects: Subjects) -> Statement:
     return Statement(
         kind="not-personal",
         subjects=subjects,
-        text=f"{text} {settle[0].upper()}{settle[1:]}." if settle else text,
+        text=f"{text} {capital(settle)}." if settle else text,
         role="next",
     )
 
@@ -219,7 +219,7 @@ def _word_unclear(evidence: Evidence, subjects: Subjects) -> Statement:
     return Statement(
         kind="predicts-use" if evidence.core.implicit else "liking-open",
         subjects=subjects,
-        text=f"{text} {settle[0].upper()}{settle[1:]}." if settle else text,
+        text=f"{text} {capital(settle)}." if settle else text,
         role="next",
         designs=(evidence.common,),
     )

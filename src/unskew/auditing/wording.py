@@ -38,6 +38,13 @@ def names(items: Sequence[str], most: int = 4) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
+def capital(text: str, systems: Sequence[str] = ()) -> str:
+    """Return a text that starts with a capital, unless the name of a system starts it."""
+    if any(text.startswith(name) for name in systems):
+        return text
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def decimals(half: float) -> int:
     """Return so many decimals that half an interval is at least three units of the last one."""
     if not (half > 0 and math.isfinite(half)):
