@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,13 +25,10 @@ from unskew.stats.incompleteness import robustness
 from unskew.stats.order_agreement import Agreement, agreement
 from unskew.stats.order_stability import Stability, stability
 from unskew.stats.robustness_result import Robustness
-from unskew.stats.sample_sizes import SampleSize, sample_size
 from unskew.stats.score_tables import score_table
 from unskew.stats.significance import compare
 from unskew.unbiased.estimates import Estimates
-from unskew.unbiased.hidden_bias import Sensitivity, sensitivity
 from unskew.unbiased.ips import estimate
-from unskew.unbiased.judgment_budget import JudgmentsNeeded, judgments_needed
 from unskew.unbiased.strata_report import StrataReport
 from unskew.unbiased.stratified import strata
 
@@ -94,15 +90,12 @@ class ScoreAnalyses:
 
     comparison: Comparison | None
     """All pairs of systems under the common design, all metrics."""
-    comparisons: Mapping[str, Comparison]
-    """By design: all pairs of systems, by the metric that orders them."""
     agreement: Agreement | None
     flips: Stability | None
     """Pairs of systems over designs."""
     choices: Stability | None
     """What moves the order: design, metric or cutoff."""
     power: DiscriminativePower | None
-    users_needed: SampleSize | None
     margins: Margins | None
 
 
@@ -113,8 +106,6 @@ class ListAnalyses:
     sparsity: Robustness | None
     popularity: Robustness | None
     estimates: Estimates | None
-    sensitivity: Sensitivity | None
-    judgments_needed: JudgmentsNeeded | None
     strata: StrataReport | None
 
 
@@ -134,17 +125,9 @@ def analyse_scores(analysis: Analysis, scores: Mapping[str, tuple[Scores, ...]])
         "seed": analysis.seed,
     }
     parts = next(iter(scores.values()))
-    total = len(scores) + 3
-    analysis.progress("conclusions", 0, total)
+    analysis.progress("conclusions", 0, 3)
     comparison = attempt("significance", lambda: compare(parts, **settings))
-    comparisons: dict[str, Comparison] = {}
-    for number, (design, of_design) in enumerate(scores.items(), start=1):
-        one = attempt(
-            f"significance under {design}", partial(compare, of_design, metric, **settings)
-        )
-        if one is not None:
-            comparisons[design] = one
-        analysis.progress("conclusions", number, total)
+    analysis.progress("conclusions", 1, 3)
     several = {design: list(of_design) for design, of_design in scores.items()}
     agreed = flips = choices = None
     if len(scores) > 1:
@@ -158,47 +141,36 @@ def analyse_scores(analysis: Analysis, scores: Mapping[str, tuple[Scores, ...]])
                 seed=analysis.seed,
             ),
         )
-        flips = attempt("stability", lambda: _flips(metric, several, comparisons))
-        analysis.progress("conclusions", len(scores) + 1, total)
+        flips = attempt("stability", lambda: _flips(metric, several))
+        analysis.progress("conclusions", 2, 3)
         if all(name in parts[0].order for name in CROSSED):
             choices = attempt("choices", lambda: stability(score_table(several, list(CROSSED))))
     power = None
     if comparison is not None:
         power = attempt("discriminative power", lambda: discriminative_power(comparison))
-    users_needed = attempt("users needed", lambda: sample_size(list(parts), metric))
     split = None
     if not analysis.implicit:
         split = attempt("margins", lambda: _margins(parts, analysis.cutoff))
-    analysis.progress("conclusions", total, total)
+    analysis.progress("conclusions", 3, 3)
     return ScoreAnalyses(
         comparison=comparison,
-        comparisons=comparisons,
         agreement=agreed,
         flips=flips,
         choices=choices,
         power=power,
-        users_needed=users_needed,
         margins=split,
     )
 
 
-def _flips(
-    metric: str, scores: Mapping[str, list[Scores]], comparisons: Mapping[str, Comparison]
-) -> Stability:
+def _flips(metric: str, scores: Mapping[str, list[Scores]]) -> Stability:
     table = score_table(scores, metric).drop("metric", "cutoff")
     if parse(metric).better == "lower":
         table = table.with_columns(-pl.col("score"))
-    rows = [
-        one.table()
-        .select("a", "b", pl.col("p_corrected").alias("p"))
-        .with_columns(design=pl.lit(design))
-        for design, one in comparisons.items()
-    ]
-    return stability(table, pvalues=pl.concat(rows) if rows else None)
+    return stability(table)
 
 
 def analyse_lists(analysis: Analysis, judged: Judged, random: Ratings | None) -> ListAnalyses:
-    """Return robustness, unbiased estimates, what would change them, and strata.
+    """Return robustness, unbiased estimates and strata.
 
     Parameters
     ----------
@@ -247,10 +219,6 @@ def analyse_lists(analysis: Analysis, judged: Judged, random: Ratings | None) ->
         ),
         estimates=step(
             "unbiased estimates", lambda: estimate(judged, [precision, gain], **weighted)
-        ),
-        sensitivity=step("sensitivity", lambda: sensitivity(judged, precision, **weighted)),
-        judgments_needed=step(
-            "judgments needed", lambda: judgments_needed(judged, precision, **weighted)
         ),
         strata=step(
             "popularity deciles",

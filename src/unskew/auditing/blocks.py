@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from unskew.auditing.captions import SECTIONS, SHOWS, caption
+from unskew.auditing.captions import title as title_of
 from unskew.errors import UnskewError
 from unskew.report.charts import Figure
 from unskew.report.document import Block, Picture, Section, Words
@@ -21,6 +23,24 @@ CARD = (
 """What is shown of a card; designs and systems have sections of their own."""
 MOST_ROWS = 300
 """The most rows of a table: pairs of many systems are cut, and counted."""
+
+
+def section(key: str, content: Sequence[Block], page: str, case: str = "") -> Section:
+    """Return a section.
+
+    Parameters
+    ----------
+    key
+        Its name among the captions, which have its title.
+    content
+        What it holds.
+    page
+        The page of the documentation about it.
+    case
+        What it shows in a special case, by its name among the captions.
+    """
+    title, shows = SECTIONS[key]
+    return Section(key, title, SHOWS[case] if case else shows, tuple(content), page)
 
 
 def drawable(section: Section) -> Section:
@@ -75,7 +95,8 @@ def _plain(value: Any) -> str:
 def table(title: str, frame: pl.DataFrame, digits: int = 4, note: str = "") -> Table:
     """Return a table, cut where it is long."""
     if frame.height > MOST_ROWS:
-        note = f"{note + '; ' if note else ''}the first {MOST_ROWS} of {frame.height:,} rows"
+        cut = caption("rows cut", shown=MOST_ROWS, count=f"{frame.height:,}")
+        note = f"{note}; {cut}" if note else cut
         frame = frame.head(MOST_ROWS)
     named = frame.rename(lambda name: name.replace("_", " "))
     return Table(title, named, digits, note)
@@ -83,16 +104,23 @@ def table(title: str, frame: pl.DataFrame, digits: int = 4, note: str = "") -> T
 
 def reach_table(reach: pl.DataFrame) -> Table:
     """Return how far given lists reach."""
-    note = (
-        "judged, liked: the share of the test ratings, and of the liked ones, that the lists hold; "
-        "filled: the share of the places up to the cutoff that the design could fill"
-    )
-    return table("Reach of the lists", reach, 3, note)
+    return table(title_of("reach"), reach, 3, caption("reach note"))
 
 
 def present(frame: pl.DataFrame, *names: str) -> list[str]:
     """Return those of the columns that a table has."""
     return [name for name in names if name in frame.columns]
+
+
+def without_empty(frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the columns that hold nothing: null, or no text."""
+    kept = [
+        name
+        for name, kind in frame.schema.items()
+        if frame[name].null_count() < frame.height
+        and not (kind == pl.String and frame[name].fill_null("").eq("").all())
+    ]
+    return frame.select(kept)
 
 
 def figure_or_none(make: Callable[[], Figure]) -> Figure | None:
@@ -115,9 +143,11 @@ def filled(
     blocks: Sequence[Block], skipped: Mapping[str, str], needs: Sequence[str]
 ) -> tuple[Block, ...]:
     """Leave empty words out; say why things are missing."""
-    kept = [block for block in blocks if not (isinstance(block, Words) and not block.text)]
+    kept = [block for block in blocks if not (isinstance(block, Words) and not str(block))]
     missing = [
-        Words(f"Not done: {what}: {skipped[what]}.", "warning") for what in needs if what in skipped
+        Words(caption("not done", what=what, why=skipped[what]), "warning")
+        for what in needs
+        if what in skipped
     ]
     both = (*kept, *missing)
-    return both or (Words("There is nothing to show.", "warning"),)
+    return both or (Words(caption("nothing"), "warning"),)

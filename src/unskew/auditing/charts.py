@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MOST_SYSTEMS = 25
 """More than these make no readable chart: the best ones under the common design are drawn."""
+AS_RATED, REDRAWN = "as rated", "re-drawn"
+"""Opinions in the null experiment."""
 
 
 def _rows() -> alt.NamedData:
@@ -23,7 +25,7 @@ def _rows() -> alt.NamedData:
 
 
 def designs(
-    table: pl.DataFrame, systems: Sequence[str], metric: str, titles: Sequence[str], note: str
+    table: pl.DataFrame, systems: Sequence[str], metric: str, titles: Sequence[str]
 ) -> Figure:
     """Draw every system's score under each design, with its interval and what chance scores."""
     import altair as alt
@@ -50,12 +52,14 @@ def designs(
     facets = layers.facet(
         alt.Facet("design:N", title=None, sort=list(titles)).header(labelFontSize=13), columns=3
     ).resolve_scale(x="independent")
-    notes = [note, "every design has a scale of its own; dashed: a random order"]
+    notes = ["means and 95 % t intervals over users; every design has a scale of its own"]
+    if any(row["random"] is not None for row in rows):
+        notes.append("dashed: a random order")
     return as_figure(facets, f"{metric} by design", notes, rows)
 
 
 def places(table: pl.DataFrame, systems: Sequence[str], titles: Sequence[str]) -> Figure:
-    """Draw the place of each system under each design: rows that change colour are not settled."""
+    """Draw the place of each system under each design."""
     import altair as alt
 
     shown = list(systems[:MOST_SYSTEMS])
@@ -81,7 +85,7 @@ def places(table: pl.DataFrame, systems: Sequence[str], titles: Sequence[str]) -
 
 
 def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) -> Figure:
-    """Draw what a design gives systems on the data as they are, and where nothing is to be found.
+    """Draw what a design gives systems on the data as they are, and on re-drawn opinions.
 
     Parameters
     ----------
@@ -101,7 +105,7 @@ def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) 
         rows.append(
             {
                 **place,
-                "data": "as they are",
+                "data": AS_RATED,
                 "value": row["real"],
                 "low": None,
                 "high": None,
@@ -111,7 +115,7 @@ def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) 
         rows.append(
             {
                 **place,
-                "data": "nothing to find",
+                "data": REDRAWN,
                 "value": row["null_value"],
                 "low": row["low"],
                 "high": row["high"],
@@ -120,13 +124,11 @@ def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) 
         )
     base = alt.Chart(_rows()).encode(
         y=alt.Y("system:N", title=None, sort=shown),
-        color=alt.Color("data:N").scale(
-            domain=["as they are", "nothing to find"], range=[BLUE, VERMILION]
-        ),
+        color=alt.Color("data:N").scale(domain=[AS_RATED, REDRAWN], range=[BLUE, VERMILION]),
     )
     points = base.mark_point(filled=True, size=80).encode(
         x=alt.X("value:Q", title=f"{metric}, {design}"),
-        shape=alt.Shape("data:N").scale(domain=["as they are", "nothing to find"]),
+        shape=alt.Shape("data:N").scale(domain=[AS_RATED, REDRAWN]),
         tooltip=["system:N", "data:N", alt.Tooltip("value:Q", format=".4f")],
     )
     whiskers = base.mark_rule().encode(x="low:Q", x2="high:Q")
@@ -134,8 +136,8 @@ def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) 
     chart = alt.layer(chance, whiskers, points).properties(
         width=480, height=max(24 * len(shown), 60)
     )
-    note = "ratings as they are, and with values drawn anew; dashed: a random order"
-    return as_figure(chart, "What the design gives where there is nothing to find", [note], rows)
+    note = "who rated what is kept; intervals over repeats; dashed: a random order"
+    return as_figure(chart, "Opinions as rated, and opinions re-drawn", [note], rows)
 
 
 def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:
@@ -155,7 +157,7 @@ def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:
     )
     names = base.mark_text(align="left", dx=8, fontSize=11).encode(text="system:N")
     chart = alt.layer(points, names).properties(width=460, height=300)
-    note = "above and left is better; on one ray from the corner, systems are liked equally often"
+    note = "systems on one ray from the corner have the same share of liked among judged items"
     return as_figure(chart, "Liked and disliked recommendations", [note], rows)
 
 
@@ -175,7 +177,9 @@ def agreement_with_truth(rows: Sequence[Mapping[str, Any]], metric: str) -> Figu
         width=460, height=alt.Step(26)
     )
     note = "1: the true order; −1: the opposite; intervals over users"
-    return as_figure(chart, f"How true each design's order is, {metric}", [note], known)
+    return as_figure(
+        chart, f"The order under each design and the true one, {metric}", [note], known
+    )
 
 
 def observed_and_true(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figure:

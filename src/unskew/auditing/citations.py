@@ -57,12 +57,6 @@ PAPERS = {
   booktitle = {Proceedings of the 16th ACM Conference on Information and Knowledge Management},
   year      = {2007}, pages = {623--632}, doi = {10.1145/1321440.1321528}
 }""",
-    "holm1979": """@article{holm1979,
-  author  = {Holm, Sture},
-  title   = {A Simple Sequentially Rejective Multiple Test Procedure},
-  journal = {Scandinavian Journal of Statistics}, year = {1979}, volume = {6}, number = {2},
-  pages   = {65--70}
-}""",
     "kendall1938": """@article{kendall1938,
   author  = {Kendall, Maurice G.}, title = {A New Measure of Rank Correlation},
   journal = {Biometrika}, year = {1938}, volume = {30}, number = {1/2}, pages = {81--93}
@@ -78,7 +72,7 @@ def used(audit: Measurements) -> list[str]:
     keys |= {"mena2021"} if audit.margins is not None or audit.bias is not None else set()
     keys |= {"valcarce2018"} if audit.power is not None or audit.sparsity is not None else set()
     keys |= {"yang2018"} if audit.estimates is not None else set()
-    keys |= {"smucker2007", "holm1979"} if audit.comparisons else set()
+    keys |= {"smucker2007"} if audit.comparison is not None else set()
     keys |= {"kendall1938"} if audit.agreement is not None else set()
     return [key for key in PAPERS if key in keys]
 

@@ -190,10 +190,10 @@ def run_core(
     >>> from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
     >>> shop = us.world("shop", users=60, items=40, seed=3)
     >>> plan = plan_of_level(LEVELS["quick"], us.Relevance(liked=4), ["random", "popularity"])
-    >>> designs = designs_of_level(LEVELS["quick"], ["all-items", "1r"])
+    >>> designs = designs_of_level(LEVELS["quick"], ["all-items", "skew"])
     >>> core = run_core(shop.ratings, plan, designs, metric="P@10")
     >>> list(core.designs), len(core.scores["all-items"]), len(core.lists)
-    (['all-items', '1r'], 3, 3)
+    (['all-items', 'skew'], 3, 3)
     """
     if not designs:
         raise SettingError("name at least one design")

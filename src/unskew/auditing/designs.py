@@ -67,7 +67,7 @@ LEVELS = {
 DESIGNS = {
     "all-items": "a random fifth of the ratings tests; every item outside training is ranked",
     "test-items": "as all-items, but only items with a test rating of anyone are ranked",
-    "1r": f"one list per liked test item: it and {OTHERS} items that are not liked",
+    "1r": f"one list per liked test item: it and {OTHERS} items that are not known to be liked",
     "u1r": "as 1r, on a test part with as many ratings of each (popular) item",
     "p1r": "as 1r, within ten bins of items by popularity, which count alike",
     "test-targets": "only what the user rated in the test part is ranked",

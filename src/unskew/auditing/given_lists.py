@@ -11,6 +11,7 @@ import polars as pl
 
 from unskew.auditing.analyses import LEVEL, Analysis, Attempts, analyse_lists, analyse_scores
 from unskew.auditing.core import USUAL_CUTOFF, Core, SplitLists
+from unskew.auditing.evidence import Evidence, evidence_of
 from unskew.auditing.list_designs import (
     AS_GIVEN,
     REJUDGED,
@@ -205,15 +206,10 @@ class ListsAudit:
             name=title_of(self.given),
             metric=self.metric,
             systems=tuple(judged.systems),
-            references=self.references,
-            is_given=True,
             designs={design: REJUDGED[design] for design in rejudged.scores},
             scores=rejudged.scores,
-            left_out=rejudged.left_out,
-            core=self._core(rejudged),
+            evidence=self._evidence(rejudged),
             reach=rejudged.reach,
-            random=self.random,
-            implicit=self.implicit,
             relevance=rule,
             data=summary(data),
             bias=bias,
@@ -224,6 +220,17 @@ class ListsAudit:
             notes=self._all_notes(rejudged),
             card=self._card(rejudged.scores),
             command=self._command(rejudged.scores),
+        )
+
+    def _evidence(self, rejudged: Rejudged) -> Evidence:
+        """Return what statements rest on."""
+        return evidence_of(
+            self._core(rejudged),
+            random=self.random,
+            references=self.references,
+            is_given=True,
+            seed=self.seed,
+            attempts=self.attempts,
         )
 
     def _core(self, rejudged: Rejudged) -> Core:

@@ -13,12 +13,15 @@ import polars as pl
 from unskew.auditing.analyses import LEVEL, ListAnalyses, ScoreAnalyses
 from unskew.auditing.core import Core
 from unskew.auditing.design_checks import LeftOut
+from unskew.auditing.evidence import Evidence
+from unskew.auditing.first_screen import FirstScreen, first_screen
 from unskew.auditing.null import NullExperiment
+from unskew.auditing.statement import Statement
+from unskew.auditing.statements import statements_of
 from unskew.auditing.true_scores import Truth
 from unskew.bias.describe import BiasReport
 from unskew.checks import choose
 from unskew.data.overview import Summary
-from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import Scores
@@ -46,26 +49,16 @@ class AuditFacts:
     scores: Mapping[str, tuple[Scores, ...]]
     """By design: the scores of each split; of users with training ratings where some have none."""
     relevance: Relevance
+    evidence: Evidence
+    """What statements rest on."""
     data: Summary | None = None
     bias: BiasReport | None = None
     splits: Mapping[str, SplitAudit] = field(default_factory=dict)
     """By protocol: what its first split did."""
     null: NullExperiment | None = None
     truth: Truth | None = None
-    core: Core | None = None
-    """The systems under every design that counts, and their lists."""
-    is_given: bool = False
-    """Whether the lists were given and not made here."""
-    references: tuple[str, ...] = ()
-    """Systems that were trained to stand beside given lists."""
-    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
-    """By design: why its numbers are not compared."""
     reach: pl.DataFrame | None = None
     """Of given lists, by design and system: how much of the test ratings the lists hold."""
-    random: Ratings | None = None
-    """Ratings of randomly chosen items, where there are any."""
-    implicit: bool = False
-    """Whether nothing is disliked."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """What was not done, and why."""
     assumed: tuple[str, ...] = ()
@@ -94,6 +87,42 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
         """The design that most evaluations take: the first one."""
         return next(iter(self.designs))
 
+    @property
+    def core(self) -> Core:
+        """The systems under every design and split, and their lists."""
+        return self.evidence.core
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Systems that were trained to stand beside given lists."""
+        return self.evidence.references
+
+    @property
+    def left_out(self) -> Mapping[str, LeftOut]:
+        """Designs that were run and do not count, and why."""
+        return self.core.left_out
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """All that may be stated: each one of a kind whose error rate is measured."""
+        return statements_of(self.evidence)
+
+    @cached_property
+    def first_screen(self) -> FirstScreen:
+        """The verdict, the finding, a reason for it, and the next step."""
+        return first_screen(self.evidence, self.statements)
+
+    @property
+    def verdict(self) -> str:
+        """What is settled, in the fewest words."""
+        return self.first_screen.verdict
+
+    def unstated_designs(self) -> dict[str, str]:
+        """Return the designs that do not count and of which no statement speaks, and why."""
+        stated = {design for one in self.statements for design in one.designs}
+        left_out = self.left_out
+        return {name: one.why for name, one in left_out.items() if name not in stated}
+
     @cached_property
     def remarks(self) -> tuple[str, ...]:
         """What was counted while systems were judged: what `evaluate` notes or warns of.
@@ -117,7 +146,7 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
     @cached_property
     def _table(self) -> pl.DataFrame:
         rows = []
-        for design, parts in self.scores.items():
+        for design, parts in self.core.warm_scores.items():
             values = _with_interval(parts, self.metric)
             chance = [part.random().get(self.metric) for part in parts]
             known = [one for one in chance if one is not None]
@@ -140,7 +169,8 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
         """Return a row per design and system.
 
         Columns: `value` of the metric with `low` and `high` (t interval over users, 95 %), what a
-        `random` order is expected to score in that design, and the `place` of the system.
+        `random` order is expected to score in that design, and the `place` of the system. Users
+        without a training rating are left out: `evidence.core.cold_table()` has them.
         """
         return self._table
 

@@ -1,27 +1,28 @@
-"""`Audit`: what an audit measured, in words, tables and figures."""
+"""`Audit`: what an audit measured, and what may be stated of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from unskew.auditing.conclusions import answer
 from unskew.auditing.measurements import Measurements
 from unskew.auditing.sections import document
+from unskew.auditing.statement_blocks import lead
 from unskew.report.document import Document
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Audit(Measurements):
-    """What an audit measured. Made by `audit`.
+    """What an audit measured, and what may be stated of it. Made by `audit`.
 
-    Print it for the answer; `document()` is the whole report. What could not be measured is None,
-    and `skipped` says why.
+    Print it for the verdict and three sentences: finding, reason, next step. `statements` holds all
+    that is stated, `document()` is the whole report. What could not be measured is None, and
+    `skipped` says why.
     """
 
     def answer(self) -> list[str]:
-        """Return the answer in plain words: a paragraph each."""
-        return [str(words) for words in answer(self)]
+        """Return the verdict, and up to three sentences: finding, reason, next step."""
+        return [str(words) for words in lead(self.first_screen)]
 
     def document(self) -> Document:
         """Return the whole report: the answer, ten sections, and the card."""
@@ -32,11 +33,13 @@ class Audit(Measurements):
         return self.answer()
 
     def footer(self) -> list[str]:
-        """Return what was assumed, left out and counted, a line each: what is below the answer."""
+        """Return what was done, assumed, left out and counted, a line each: what is below."""
+        done = [one.text for one in self.statements if one.role == "procedure"]
         return [
+            *done,
             *(f"assumed: {text}" for text in self.assumed),
             *(f"left out: {what}: {why}" for what, why in self.skipped.items()),
-            *(f"not counted: design {name}: {one.why}" for name, one in self.left_out.items()),
+            *(f"left out: design {name}: {why}" for name, why in self.unstated_designs().items()),
             *(f"note: {text}" for text in (*self.notes, *self.remarks)),
         ]
 

@@ -32,6 +32,7 @@ from unskew.auditing.designs import (
     plans_of,
     tunable_systems,
 )
+from unskew.auditing.evidence import Evidence, evidence_of
 from unskew.auditing.given_lists import audit_lists
 from unskew.auditing.measurements import AuditFacts
 from unskew.auditing.null import NullExperiment, null_experiment
@@ -149,7 +150,7 @@ def audit(
     >>> from unskew.auditing.run import audit
     >>> shop = us.world("shop", users=60, items=40, seed=3)
     >>> result = audit(shop, "quick", algorithms=["random", "popularity"],
-    ...                designs=["all-items", "test-targets"], repeats=2, permutations=200)
+    ...                designs=["all-items", "skew"], repeats=2, permutations=200)
     >>> result
     Audit(shop: 2 systems, 2 designs)
     >>> result.order()
@@ -356,15 +357,12 @@ class RatingsAudit:
             designs=core.designs,
             scores=scores,
             relevance=self.plan.relevance,
-            core=core,
+            evidence=self._evidence(core),
             data=summary(self._dataset()),
             bias=self._bias(core.implicit),
             splits=self._split_audits(designs),
             null=null,
             truth=self._truth(core),
-            left_out=core.left_out,
-            random=self._random,
-            implicit=core.implicit,
             skipped=self._skipped(core),
             assumed=(*self.assumed, *core_notes(core)),
             notes=tuple(dict.fromkeys(self.ratings.notes)),
@@ -388,6 +386,10 @@ class RatingsAudit:
             attempts=self.attempts,
             truth=self.known,
         )
+
+    def _evidence(self, core: Core) -> Evidence:
+        """Work out what statements rest on."""
+        return evidence_of(core, random=self._random, seed=self.plan.seed, attempts=self.attempts)
 
     # The data
 
@@ -416,10 +418,8 @@ class RatingsAudit:
 
     def _skipped(self, core: Core) -> dict[str, str]:
         """Return what was not done, and why."""
-        left = {f"design {name}": one.why for name, one in core.left_out.items()}
         return {
             **self.attempts.failures,
-            **left,
             **({"dislikes": WITHOUT_DISLIKES} if core.implicit else {}),
         }
 

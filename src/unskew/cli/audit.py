@@ -25,6 +25,8 @@ from unskew.cli.options import (
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from unskew.auditing.result import Audit
     from unskew.report.tables import Table
 
@@ -97,8 +99,9 @@ def command(
 ) -> None:
     """Tell how far an evaluation can be trusted, and write a report.
 
-    Runs systems on the ratings under several designs, tells which conclusions hold under every
-    design and which depend on it, and writes one HTML file that needs nothing else.
+    Runs systems on the ratings under several designs and prints a verdict and three sentences:
+    finding, reason, next step. Writes one HTML file that needs nothing else; it says how often
+    sentences of each kind are wrong in simulated worlds.
 
     [bold]Examples[/bold]
 
@@ -204,24 +207,25 @@ def _ratings(
 
 
 def show(result: Audit, quiet: bool) -> None:
-    """Print the answer and, unless quiet, designs x systems and what was assumed."""
-    from unskew.auditing import blocks
-
+    """Print verdict, finding, reason and next step; unless quiet, designs x systems and notes."""
     screen = screen_of_results()
-    for text in result.answer():
+    lines = result.answer()
+    for text in lines[1:] if quiet else lines:
         screen.print(text, markup=False, soft_wrap=not sys.stdout.isatty())
         screen.print()
     if quiet:
         return
     screen.print(_design_table(result).to_rich())
     if result.reach is not None and result.reach.height:
-        screen.print(blocks.reach_table(result.reach).to_rich())
+        from unskew.auditing.blocks import reach_table
+
+        screen.print(reach_table(result.reach).to_rich())
     for line in result.footer():
         outputs.note(line)
 
 
 def _design_table(result: Audit) -> Table:
-    """Return the value and place of the first ten systems under each design."""
+    """Return the value and place of the first ten systems under each design, and in truth."""
     from unskew.report.tables import Table
 
     systems = result.order()[:10]
@@ -233,13 +237,30 @@ def _design_table(result: Audit) -> Table:
         places = [f"{row['value']:.4f} ({row['place']})" for row in values]
         chance = values[0]["random"]
         rows.append([design, *places, "–" if chance is None else f"{chance:.4f}"])
+    true = _true_row(result, systems)
+    if true is not None:
+        rows.append(true)
     known = result.table()["random"].drop_nulls().len() > 0
     if not known:  # a note says why
         rows = [row[:-1] for row in rows]
+    warm = ", users with a training rating" if result.evidence.core.has_cold else ""
     return Table.of_rows(
         ["design", *systems, *(["(chance)"] if known else [])],
         rows,
         left=[0],
-        title=f"{result.metric} (place)",
+        title=f"{result.metric} (place){warm}",
         strong=best,
     )
+
+
+def _true_row(result: Audit, systems: Sequence[str]) -> list[str] | None:
+    """Return the true values and places, where they are known."""
+    if result.truth is None or result.common not in result.truth.designs:
+        return None
+    values = result.truth.table().filter(design=result.common, metric=result.metric)
+    places = result.truth.orders(result.metric).rows_by_key("system", named=True)
+    true = dict(values.select("system", "true").iter_rows())
+    if any(true.get(one) is None for one in systems):
+        return None
+    cells = [f"{true[one]:.4f} ({places[one][0]['true']})" for one in systems]
+    return ["(in truth)", *cells, ""]

@@ -27,8 +27,8 @@ def command(
     """Audit six systems in a simulated shop, and write a report.
 
     People discover popular items far more often than others and rate what they discover. Because
-    the shop is simulated, what everyone truly likes is known, and the report shows what each design
-    says beside it.
+    the shop is simulated, what everyone truly likes is known: it stands beside what each design
+    observes.
 
     [bold]Examples[/bold]
 
@@ -50,6 +50,11 @@ def command(
         with stages_progress(quiet) as move:
             result = audit(shop, "quick", seed=seed, progress=move)
     show(result, quiet)
+    if not quiet:
+        outputs.say(
+            "(in truth): the share of the first ten recommendations that people truly like, which "
+            "only a simulation knows."
+        )
     options = ReportOptions(output=output, figures=None, format=None, quiet=quiet)
     outputs.write_report(result, options, "unskew-report")
     if save is not None:

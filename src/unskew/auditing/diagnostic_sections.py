@@ -1,0 +1,232 @@
+"""The sections of a report below its decisions: liking, protocol, truth, error rates, card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from unskew.auditing import blocks, charts
+from unskew.auditing.blocks import section
+from unskew.auditing.captions import caption, title
+from unskew.auditing.citations import bibtex
+from unskew.auditing.reproduction import plan_toml
+from unskew.auditing.self_test.rates import rates
+from unskew.auditing.statement_blocks import rates_block, statement_table
+from unskew.auditing.wording import names
+from unskew.metrics.names import parse
+from unskew.report.document import Block, Code, Picture, Section, Words
+from unskew.report.text import counted
+
+if TYPE_CHECKING:
+    from unskew.auditing.measurements import Measurements
+    from unskew.auditing.null import NullExperiment
+    from unskew.auditing.true_scores import Truth
+    from unskew.unbiased.estimates import Estimates
+
+NULL_COLUMNS = (
+    *("design", "system", "real", "real_random", "null_value", "null_random"),
+    *("ratio", "ratio_low", "ratio_high"),
+)
+"""What is shown of the null experiment."""
+
+
+# Liked when judged
+
+
+def liked(audit: Measurements) -> Section:
+    """Return the section about liked shares, and the estimates that weigh judgments."""
+    implicit = audit.core.implicit
+    content: list[Block] = [] if implicit else [*_shares(audit), *_margins(audit)]
+    content += _shown(audit)
+    if len(audit.scores[audit.common]) > 1:
+        content.append(Words(caption("first split")))
+    if audit.estimates is not None:
+        content += _estimates(audit.estimates, audit.order())
+    if audit.strata is not None:
+        if len(audit.systems) <= charts.MOST_SYSTEMS:
+            content.append(blocks.picture(audit.strata.figure))
+        content.append(blocks.table(title("heads"), audit.strata.heads(), 3))
+    needs = ("liked shares", "margins", "unbiased estimates", "popularity deciles")
+    case = "liked implicit" if implicit else ""
+    return section("liked", blocks.filled(content, audit.skipped, needs), "estimates.md", case)
+
+
+def _shares(audit: Measurements) -> list[Block]:
+    shares = audit.evidence.liked
+    if shares is None:
+        return []
+    content: list[Block] = [
+        blocks.table(title("shares"), _of_shares(shares.table()), 4, caption("shares note")),
+        blocks.table(title("share pairs"), _of_shares(shares.pairs()), 4),
+    ]
+    turned = [one for one in audit.statements if one.kind == "break-even"]
+    if turned:
+        note = caption("break-even note")
+        content.append(statement_table(title("break-even"), turned[: blocks.MOST_ROWS], note))
+    return content
+
+
+def _of_shares(table: pl.DataFrame) -> pl.DataFrame:
+    """Return what is shown of liked shares or of their differences."""
+    weights = pl.when("levelled").then(pl.lit("levelled")).otherwise(pl.lit("plain"))
+    names = ("system", "a", "b", "weights", "judged", "judged_a", "judged_b", "users")
+    shown = table.with_columns(weights=weights)
+    kept = blocks.present(shown, *names, "value", "low", "high", "reason")
+    return blocks.without_empty(shown.select(kept))
+
+
+def _margins(audit: Measurements) -> list[Block]:
+    if audit.margins is None:
+        return []
+    split = audit.margins
+    return [
+        Picture(charts.good_and_bad(split.systems, split.k or 10, audit.order())),
+        blocks.table(title("margins"), split.systems, 4, caption("margins note")),
+    ]
+
+
+def _shown(audit: Measurements) -> list[Block]:
+    """Show what randomly shown items say, where there are any."""
+    shown, precision = audit.evidence.shown, audit.evidence.precision
+    if shown is None:
+        return []
+    note = caption("shown note")
+    return [
+        blocks.table(title("shown", precision=precision), _of_slice(shown.table()), 4, note),
+        blocks.table(title("shown pairs", precision=precision), _of_slice(shown.pairs()), 4, note),
+    ]
+
+
+def _of_slice(table: pl.DataFrame) -> pl.DataFrame:
+    """Return what is shown of randomly shown items."""
+    names = ("system", "a", "b", "shown", "shown_a", "shown_b", "users")
+    kept = blocks.present(table, *names, "value", "low", "high", "reason")
+    return blocks.without_empty(table.select(kept))
+
+
+def _estimates(estimates: Estimates, order: Sequence[str]) -> list[Block]:
+    """Show usable estimates only: others may lie outside the range of their metric."""
+    table = estimates.table()
+    usable = table.filter("usable")
+    content: list[Block] = []
+    metric = estimates.metrics[0]
+    if usable.filter(pl.col("metric") == metric).height:
+        rows = table.filter(pl.col("metric") == metric)
+        content.append(Picture(charts.estimates(rows, order, metric)))
+    if usable.height:
+        columns = ["system", "metric", "naive", "ips", "ips_low", "ips_high"]
+        columns += ["snips", "snips_low", "snips_high", "hits", "ess"]
+        shown = usable.select(blocks.present(usable, *columns))
+        content.append(blocks.table(title("estimates"), shown, 4, caption("estimates note")))
+    for metric in estimates.metrics:
+        left = table.filter((pl.col("metric") == metric) & ~pl.col("usable"))["system"].to_list()
+        if left:
+            text = caption("unusable", metric=metric, names=names(left, len(left)))
+            content.append(Words(text, "warning"))
+    return content
+
+
+# The null experiment, and the metrics
+
+
+def protocol(audit: Measurements) -> Section:
+    """Return the section about the protocol and its metrics."""
+    content: list[Block] = []
+    if audit.null is not None:
+        content += _null(audit, audit.null)
+    dislikes = not audit.core.implicit
+    if audit.power is not None:
+        table = _of_metrics(audit.power.table(), dislikes).sort("DP", maintain_order=True)
+        pairs = len(audit.systems) * (len(audit.systems) - 1) // 2
+        note = caption("power note", pairs=counted(pairs, "pair of systems", "pairs of systems"))
+        content.append(blocks.table(title("power"), table, 4, note))
+        content.append(blocks.picture(audit.power.figure))
+    for name, one in (("sparsity", audit.sparsity), ("popularity", audit.popularity)):
+        if one is not None:
+            systems = counted(len(audit.systems), "system")
+            note = caption("robustness note", systems=systems)
+            table = _of_metrics(one.summary(), dislikes)
+            content.append(blocks.table(title(name), table, 3, note))
+            content.append(blocks.picture(one.figure))
+    robust = ("robustness to sparsity", "robustness to popularity")
+    needs = ("null experiment", "discriminative power", *robust)
+    case = "protocol given" if audit.evidence.is_given else ""
+    return section("protocol", blocks.filled(content, audit.skipped, needs), "null.md", case)
+
+
+def _of_metrics(table: pl.DataFrame, dislikes: bool) -> pl.DataFrame:
+    """Leave metrics of disliked items out where nothing is disliked."""
+    if dislikes:
+        return table
+    kept = [parse(one).anti is False for one in table["metric"]]
+    return table.filter(pl.Series(kept, dtype=pl.Boolean))
+
+
+def _null(audit: Measurements, null: NullExperiment) -> list[Block]:
+    table = null.table().filter(pl.col("metric") == audit.metric)
+    case = "null lists" if audit.evidence.is_given else "null trained"
+    content: list[Block] = [Words(caption(case, repeats=counted(null.repeats, "repeat")))]
+    common = table.filter(pl.col("design") == audit.common)
+    if common.height:
+        content.append(Picture(charts.null(common, audit.order(), audit.metric, audit.common)))
+    shown = blocks.without_empty(table.select(NULL_COLUMNS))
+    content.append(blocks.table(title("null"), shown, 4, caption("null note")))
+    seen = set(table["design"])
+    missing = [design for design in audit.designs if design not in seen]
+    if missing:
+        content.append(Words(caption("null designs", designs=", ".join(missing))))
+    return content
+
+
+# The truth
+
+
+def truth(audit: Measurements) -> Section:
+    """Return the section that holds designs against the truth."""
+    if audit.truth is None:
+        content: list[Block] = [Words(caption("truth unknown"))]
+    else:
+        content = _truth(audit, audit.truth)
+    return section("truth", content, "null.md")
+
+
+def _truth(audit: Measurements, known: Truth) -> list[Block]:
+    content: list[Block] = [Words(caption("truth source", source=known.source_name))]
+    agreement = known.agreement()
+    rows = agreement.filter(pl.col("metric") == audit.metric)
+    if rows["tau"].null_count() < rows.height:
+        content.append(Picture(charts.agreement_with_truth(rows.to_dicts(), audit.metric)))
+    content.append(blocks.table(title("orders"), known.orders(audit.metric)))
+    values = known.table().filter(pl.col("metric") == audit.metric).drop("metric")
+    common = values.filter(pl.col("design") == audit.common)
+    content.append(Picture(charts.observed_and_true(common, audit.order(), audit.metric)))
+    columns = ["design", "metric", "tau", "low", "high", "swaps", "mean_error"]
+    content.append(
+        blocks.table(
+            title("true orders"), agreement.select(columns), 2, caption("true orders note")
+        )
+    )
+    content.append(blocks.table(title("true values"), values, 4, caption("true values note")))
+    return content
+
+
+# Error rates, and the card
+
+
+def error_rates(audit: Measurements) -> Section:
+    """Return the section that says how often sentences of each kind are wrong."""
+    return section("error-rates", [rates_block(audit.statements, rates())], "audit.md")
+
+
+def card(audit: Measurements) -> Section:
+    """Return the section from which everything can be derived again."""
+    content: list[Block] = [blocks.table(title("card"), blocks.card_table(audit.card))]
+    content.append(Code(title("command"), audit.command))
+    count = len(audit.plans)
+    for number, plan in enumerate(audit.plans, start=1):
+        name = title("plan") if count == 1 else title("plan of several", number=number, count=count)
+        content.append(Code(name, plan_toml(plan)))
+    content.append(Code(title("citations"), bibtex(audit)))
+    return section("card", content, "audit.md")
