@@ -43,6 +43,7 @@ RULES = (
     "unbiased/liking.py",
     "unbiased/listed_pairs.py",
     "unbiased/random_slice.py",
+    "unbiased/rating_habits.py",
     "unbiased/user_clusters.py",
 )
 """The code that decides what is said: a change of any of it makes the rates stale."""
