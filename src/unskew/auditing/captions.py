@@ -122,7 +122,8 @@ TITLES = {
 }
 
 CAPTIONS = {
-    "assumed": "Assumed: {text}.",
+    "assumed": "Assumed:",
+    "all not done": "Not done:",
     "not done": "Not done: {what}: {why}.",
     "nothing": "There is nothing to show.",
     "counted": "Counted while the systems were judged:",
@@ -209,7 +210,10 @@ CAPTIONS = {
         "swaps: pairs of systems in another order; mean error: mean size of the errors in percent "
         "of the truth"
     ),
-    "true values note": "error: in percent of the truth",
+    "true values note": (
+        "observed: over users with a training rating; true: over all users whose truth is known; "
+        "error: in percent of the truth"
+    ),
     "truth unknown": (
         "The truth of these data is not known: ratings of randomly shown items (random=…, "
         "--random FILE) would allow this section."

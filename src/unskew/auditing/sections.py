@@ -78,10 +78,11 @@ def _answer(audit: Measurements) -> Section:
     pairs = pair_table(audit.statements, blocks.MOST_ROWS)
     if pairs is not None:
         content.append(pairs)
-    content += [Words(caption("assumed", text=text), "warning") for text in audit.assumed]
-    content += [
-        Words(caption("not done", what=what, why=why)) for what, why in audit.skipped.items()
-    ]
+    if audit.assumed:
+        content.append(Words("", "plain", caption("assumed"), audit.assumed))
+    if audit.skipped:
+        points = tuple(f"{what}: {why}" for what, why in audit.skipped.items())
+        content.append(Words("", "plain", caption("all not done"), points))
     return section("answer", content, "audit.md")
 
 

@@ -243,7 +243,7 @@ def _design_table(result: Audit) -> Table:
     known = result.table()["random"].drop_nulls().len() > 0
     if not known:  # a note says why
         rows = [row[:-1] for row in rows]
-    warm = ", users with a training rating" if result.evidence.core.has_cold else ""
+    warm = "; designs: users with a training rating" if result.core.has_cold else ""
     return Table.of_rows(
         ["design", *systems, *(["(chance)"] if known else [])],
         rows,
