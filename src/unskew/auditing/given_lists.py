@@ -228,6 +228,8 @@ class ListsAudit:
             self._core(rejudged),
             random=self.random,
             references=self.references,
+            margin=self.request.stated.margin,
+            smallest=self.request.stated.difference,
             is_given=True,
             seed=self.seed,
             attempts=self.attempts,
@@ -322,6 +324,8 @@ class ListsAudit:
             "relevance": judged.relevance.describe(),
             "metrics": list(self.metrics),
             "metric": self.metric,
+            "margin": self.request.stated.margin,
+            "difference": self.request.stated.difference,
             "seed": self.seed,
             "null": {"null": "iid", "repeats": level.repeats},
             "permutations": level.permutations,
@@ -336,6 +340,7 @@ class ListsAudit:
             metric=self.metric,
             relevance=self.judged.relevance,
             seed=self.seed,
+            stated=self.request.stated,
         )
         sources = ListSources(
             systems=self.given,

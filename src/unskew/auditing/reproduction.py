@@ -6,9 +6,10 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from unskew.auditing.request import Stated
 from unskew.data.relevance import Relevance
 from unskew.experiment.plan import Plan
 
@@ -97,6 +98,7 @@ class Choices:
     relevance: Relevance
     seed: int
     tune: bool = True
+    stated: Stated = field(default_factory=Stated)
 
     def words(self, inputs: Iterable[str], systems: Iterable[str] = ()) -> str:
         """Return the command: what it reads, how thorough it is, the systems, and the rest."""
@@ -111,6 +113,10 @@ class Choices:
             if rule[key] != default:
                 words += [f"--{key}", _rule(rule[key])]
         words += [] if self.tune else ["--no-tune"]
+        if self.stated.margin is not None:
+            words += ["--margin", f"{self.stated.margin:g}"]
+        if self.stated.difference != Stated().difference:
+            words += ["--difference", f"{self.stated.difference:g}"]
         words += ["--seed", str(self.seed), "-o", "report.html"]
         return shlex.join(words)
 

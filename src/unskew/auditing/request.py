@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -102,6 +102,22 @@ def implicit_note(ratings: Ratings, rule: Relevance) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stated:
+    """Differences that the user states before anything is measured."""
+
+    margin: float | None = None
+    """The difference of scores below which two systems count as equal."""
+    difference: float = 0.05
+    """The smallest difference of true precision that is worth finding."""
+
+    def __post_init__(self) -> None:
+        if self.margin is not None and not self.margin > 0:
+            raise SettingError(f"margin must be above 0, got {self.margin:g}")
+        if not 0 < self.difference < 1:
+            raise SettingError(f"difference must be between 0 and 1, got {self.difference:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """What the user asks of an audit, whether of ratings or of lists."""
 
@@ -110,6 +126,7 @@ class Request:
     metric: str | None
     seed: int | None
     progress: Progress
+    stated: Stated = field(default_factory=Stated)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,18 +19,14 @@ from unskew.auditing.analyses import (
     analyse_scores,
     with_metrics,
 )
+from unskew.auditing.chosen import chosen_of
 from unskew.auditing.core import Core, SplitLists, run_core
 from unskew.auditing.core_notes import core_notes, tuning_card
 from unskew.auditing.designs import (
     LEVELS,
-    METRICS,
     AuditDesign,
     Level,
-    designs_of_level,
-    designs_of_plan,
-    plan_of_level,
     plans_of,
-    tunable_systems,
 )
 from unskew.auditing.evidence import Evidence, evidence_of
 from unskew.auditing.given_lists import audit_lists
@@ -42,12 +38,11 @@ from unskew.auditing.request import (
     Progress,
     Request,
     Rules,
+    Stated,
     TrainingRequest,
     check_absent,
     check_ordering_metric,
-    check_worth,
     least_liked,
-    without_dislikes,
 )
 from unskew.auditing.result import Audit
 from unskew.auditing.true_scores import Truth
@@ -69,8 +64,6 @@ from unskew.recommend.model import Algorithm
 from unskew.splits.diagnose import SplitAudit, diagnose_split
 from unskew.worlds.worlds import World
 
-TRIED = 50
-"""On the ratings of so many users it is tried whether a system can be trained at all."""
 TRUE_METRICS = ("P@10", "anti-P@10", "nDCG@10")
 """What the truth is told of, beside the metric that orders the systems."""
 
@@ -93,6 +86,8 @@ def audit(
     algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None = None,
     designs: Sequence[str] | None = None,
     metric: str | None = None,
+    margin: float | None = None,
+    difference: float = 0.05,
     seed: int | None = None,
     repeats: int | None = None,
     permutations: int | None = None,
@@ -129,6 +124,12 @@ def audit(
         Names of `DESIGNS`, the first of them the common one; all unless given.
     metric
         What orders the systems: P@10, or the first metric of a plan, unless given.
+    margin
+        The difference of scores below which two systems count as equal: state it beforehand. No
+        pair is called equal without it.
+    difference
+        The smallest difference of true precision that is worth finding: the advice says how many
+        judgments would find it.
     seed
         Everything random follows from it; 0, or the plan's own, unless given.
     repeats, permutations
@@ -167,6 +168,7 @@ def audit(
         metric=metric,
         seed=seed,
         progress=progress or (lambda _stage, _done, _total: None),
+        stated=Stated(margin=margin, difference=difference),
     )
     with quietly(), ExitStack() as stack:
         if isinstance(data, Judged):
@@ -211,63 +213,6 @@ def audit(
         return RatingsAudit.of(data, plan, request, training).carry_out()
 
 
-def _trainable(plan: Plan, ratings: Ratings, attempts: Attempts) -> Plan:
-    """Leave out systems that cannot be trained on ratings below 0, and say which and why."""
-    if ratings.value.min() >= 0:
-        return plan
-    few = np.append(np.arange(TRIED), ratings.user[int(np.argmin(ratings.value))])
-    part = ratings.take(np.isin(ratings.user, few))
-    systems = {}
-    for name, one in plan.systems.items():
-        if attempts.attempt(f"system {name}", partial(one.fit, part, plan.seed)) is not None:
-            systems[name] = one
-    return replace(plan, algorithms=systems)
-
-
-@dataclass(frozen=True, eq=False)
-class _Chosen:
-    """What is run: a plan of all systems, and its designs."""
-
-    plan: Plan
-    designs: Sequence[AuditDesign]
-    assumed: Sequence[str]
-    is_user_plan: bool
-    tunable: frozenset[str]
-    """Systems whose settings the user did not state."""
-
-
-def _chosen(
-    source: World | Dataset,
-    plan: Plan | str,
-    request: Request,
-    training: TrainingRequest,
-    attempts: Attempts,
-) -> _Chosen:
-    """Return the plan and designs of a level, or of the user's plan."""
-    ratings, rules, seed = source.ratings, training.rules, request.seed
-    algorithms = training.algorithms
-    if isinstance(plan, Plan):
-        absent = {"algorithms": algorithms, "designs": request.designs}
-        check_absent(absent, "is in the plan already")
-        rule = plan.relevance
-        assumed: list[str] = []
-        if rules.stated:
-            rule, assumed = rules.of(ratings, source.liked)
-        plan = replace(plan, relevance=rule, seed=plan.seed if seed is None else seed)
-        tunable = tunable_systems(plan.systems, tuple(plan.systems.values()))
-        return _Chosen(plan, designs_of_plan(plan), assumed, True, tunable)
-    rule, assumed = rules.of(ratings, source.liked)
-    check_worth(ratings, rule)
-    plan = plan_of_level(request.level, rule, algorithms, 0 if seed is None else seed)
-    tunable = tunable_systems(plan.systems, algorithms)
-    if rule.is_liked(ratings.value).all():
-        plan = replace(plan, metrics=without_dislikes(METRICS))
-    if algorithms is None:
-        plan = _trainable(plan, ratings, attempts)
-    names = None if request.designs is None else list(request.designs)
-    return _Chosen(plan, designs_of_level(request.level, names), assumed, False, tunable)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RatingsAudit:
     """An audit of ratings, while it runs: splits, runs, the null experiment, lists, the truth."""
@@ -287,6 +232,7 @@ class RatingsAudit:
     attempts: Attempts
     assumed: tuple[str, ...]
     is_user_plan: bool
+    stated: Stated
     tune: bool
     tuned: frozenset[str]
     """Systems whose settings are chosen on the training part of each split."""
@@ -302,7 +248,7 @@ class RatingsAudit:
         if not len(ratings):
             raise SettingError("there are no ratings to audit")
         attempts = Attempts()
-        chosen = _chosen(source, plan, request, training, attempts)
+        chosen = chosen_of(source, plan, request, training, attempts)
         shared = chosen.plan
         if len(shared.systems) < 2:
             raise SettingError("an audit compares systems: give at least two")
@@ -329,6 +275,7 @@ class RatingsAudit:
             attempts=attempts,
             assumed=tuple(chosen.assumed),
             is_user_plan=chosen.is_user_plan,
+            stated=request.stated,
             tune=training.tune,
             tuned=chosen.tunable & shared.systems.keys() if training.tune else frozenset(),
         )
@@ -389,7 +336,14 @@ class RatingsAudit:
 
     def _evidence(self, core: Core) -> Evidence:
         """Work out what statements rest on."""
-        return evidence_of(core, random=self._random, seed=self.plan.seed, attempts=self.attempts)
+        return evidence_of(
+            core,
+            random=self._random,
+            margin=self.stated.margin,
+            smallest=self.stated.difference,
+            seed=self.plan.seed,
+            attempts=self.attempts,
+        )
 
     # The data
 
@@ -541,6 +495,8 @@ class RatingsAudit:
             "relevance": self.plan.relevance.describe(),
             "metrics": [str(one) for one in self.plan.metrics],
             "metric": self.metric,
+            "margin": self.stated.margin,
+            "difference": self.stated.difference,
             "seed": self.plan.seed,
             "split_seeds": list(core.seeds),
             "tuned": tuning_card(core),
@@ -570,6 +526,7 @@ class RatingsAudit:
             relevance=self.plan.relevance,
             seed=self.plan.seed,
             tune=self.tune,
+            stated=self.stated,
         )
         return ratings_command(choices, [one.name for one in self.plan.systems.values()])
 

@@ -84,6 +84,18 @@ class AuditOptions:
         str | None,
         option(MEASURE, "The metric that orders the systems. Default: P@10.", "--metric", "-m"),
     ]
+    margin: Annotated[
+        float | None,
+        option(MEASURE, "Scores that differ by less count as equal; without it none do."),
+    ]
+    difference: Annotated[
+        float,
+        option(
+            MEASURE,
+            "The smallest difference of true precision worth finding: for advice.",
+            default=0.05,
+        ),
+    ]
 
 
 def command(
@@ -147,6 +159,8 @@ def command(
     settings = {
         "designs": inputs.between_commas(options.designs),
         "metric": options.metric,
+        "margin": options.margin,
+        "difference": options.difference,
         "seed": stored.seed,
         **inputs.relevance_settings(options.relevance),
     }

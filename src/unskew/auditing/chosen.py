@@ -1,0 +1,95 @@
+"""What an audit of ratings runs: the plan and the designs of a level, or of the user's plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from unskew.auditing.analyses import Attempts
+from unskew.auditing.designs import (
+    METRICS,
+    AuditDesign,
+    designs_of_level,
+    designs_of_plan,
+    plan_of_level,
+    tunable_systems,
+)
+from unskew.auditing.request import (
+    Request,
+    TrainingRequest,
+    check_absent,
+    check_worth,
+    without_dislikes,
+)
+from unskew.data.dataset import Dataset
+from unskew.data.ratings import Ratings
+from unskew.experiment.plan import Plan
+from unskew.worlds.worlds import World
+
+TRIED = 50
+"""On the ratings of so many users it is tried whether a system can be trained at all."""
+MANY_ITEMS = 10_000
+"""From so many items on, a model may be too large."""
+
+
+def _trainable(plan: Plan, ratings: Ratings, attempts: Attempts) -> Plan:
+    """Leave out systems that cannot be trained on these ratings, and say which and why.
+
+    Ratings below 0 have no meaning to some; a model of items x items can be too large.
+    """
+    if ratings.value.min() >= 0 and len(ratings.items) < MANY_ITEMS:
+        return plan
+    few = np.append(np.arange(TRIED), ratings.user[int(np.argmin(ratings.value))])
+    part = ratings.take(np.isin(ratings.user, few))
+    systems = {}
+    for name, one in plan.systems.items():
+        if attempts.attempt(f"system {name}", partial(one.fit, part, plan.seed)) is not None:
+            systems[name] = one
+    return replace(plan, algorithms=systems)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What is run: a plan of all systems, and its designs."""
+
+    plan: Plan
+    designs: Sequence[AuditDesign]
+    assumed: Sequence[str]
+    is_user_plan: bool
+    tunable: frozenset[str]
+    """Systems whose settings the user did not state."""
+
+
+def chosen_of(
+    source: World | Dataset,
+    plan: Plan | str,
+    request: Request,
+    training: TrainingRequest,
+    attempts: Attempts,
+) -> Chosen:
+    """Return the plan and designs of a level, or of the user's plan."""
+    ratings, rules, seed = source.ratings, training.rules, request.seed
+    algorithms = training.algorithms
+    if isinstance(plan, Plan):
+        absent = {"algorithms": algorithms, "designs": request.designs}
+        check_absent(absent, "is in the plan already")
+        rule = plan.relevance
+        assumed: list[str] = []
+        if rules.stated:
+            rule, assumed = rules.of(ratings, source.liked)
+        plan = replace(plan, relevance=rule, seed=plan.seed if seed is None else seed)
+        tunable = tunable_systems(plan.systems, tuple(plan.systems.values()))
+        return Chosen(plan, designs_of_plan(plan), assumed, True, tunable)
+    rule, assumed = rules.of(ratings, source.liked)
+    check_worth(ratings, rule)
+    plan = plan_of_level(request.level, rule, algorithms, 0 if seed is None else seed)
+    tunable = tunable_systems(plan.systems, algorithms)
+    if rule.is_liked(ratings.value).all():
+        plan = replace(plan, metrics=without_dislikes(METRICS))
+    if algorithms is None:
+        plan = _trainable(plan, ratings, attempts)
+    names = None if request.designs is None else list(request.designs)
+    return Chosen(plan, designs_of_level(request.level, names), assumed, False, tunable)
