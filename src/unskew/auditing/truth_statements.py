@@ -85,15 +85,22 @@ class _Measured:
         return self.low, self.high
 
 
-def _measured(pair: LikedDifference | RandomDifference | None) -> _Measured:
+def _measured(pair: LikedDifference | RandomDifference | None, critical: float) -> _Measured:
+    """Return a difference with the interval that goes with its rule: corrected for all pairs."""
     assert pair is not None  # the rule
-    value, low, high = pair.value, pair.low, pair.high
+    value, se = pair.value, pair.se
     assert value is not None
-    return _Measured(value, -1.0 if low is None else low, 1.0 if high is None else high)
+    assert se is not None
+    return _Measured(value, max(value - critical * se, -1.0), min(value + critical * se, 1.0))
+
+
+def _liked(evidence: Evidence, subjects: Subjects) -> _Measured:
+    critical = evidence.critical(evidence.thresholds.liked_error)
+    return _measured(evidence.liked_pair(*subjects), critical)
 
 
 def _more_often(evidence: Evidence, subjects: Subjects) -> str:
-    pair = _measured(evidence.liked_pair(*subjects))
+    pair = _liked(evidence, subjects)
     a, b = subjects
     return (
         f"when judged, recommendations of {a} are liked {points(pair.value)} points "
@@ -103,7 +110,7 @@ def _more_often(evidence: Evidence, subjects: Subjects) -> str:
 
 def _word_better(evidence: Evidence, subjects: Subjects) -> Statement:
     a, b = subjects
-    pair = _measured(evidence.liked_pair(*subjects))
+    pair = _liked(evidence, subjects)
     behind = evidence.ahead(b, a)
     opening = f"{b} scores higher, but {_more_often(evidence, subjects)}" if behind else ""
     opening = opening or _more_often(evidence, subjects)
@@ -129,7 +136,7 @@ def _is_better(statement: Statement, truth: KnownTruth) -> bool:
 
 def _word_break_even(evidence: Evidence, subjects: Subjects) -> Statement:
     a, b = subjects
-    pair = _measured(evidence.liked_pair(*subjects))
+    pair = _liked(evidence, subjects)
     return Statement(
         kind="break-even",
         subjects=subjects,
@@ -161,7 +168,8 @@ def shown_more(evidence: Evidence, subjects: Subjects) -> bool:
 
 
 def _word_shown(evidence: Evidence, subjects: Subjects) -> Statement:
-    pair = _measured(evidence.shown_pair(*subjects))
+    critical = evidence.critical(evidence.thresholds.shown_error)
+    pair = _measured(evidence.shown_pair(*subjects), critical)
     a, b = subjects
     return Statement(
         kind="better-shown",
