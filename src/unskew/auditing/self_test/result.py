@@ -28,6 +28,7 @@ from unskew.auditing.statements import CATALOGUE
 from unskew.engine.files import replacing
 from unskew.report.result import Result
 from unskew.report.tables import Table
+from unskew.report.text import counted
 
 STATEMENT_KINDS = tuple(kind.name for kind in CATALOGUE if kind.is_true is not None)
 """Kinds of statements that a world can refute."""
@@ -138,8 +139,9 @@ class Reliability(Result):
 
     def _summary(self) -> str:
         rates = self.rates
-        kinds = len(rates.world_kinds)
-        return f"{rates.worlds:,} worlds of {kinds} kinds, {len(rates.rates)} kinds of statements"
+        worlds = counted(rates.worlds, "world")
+        kinds = counted(len(rates.world_kinds), "kind")
+        return f"{worlds} of {kinds}, {counted(len(rates.rates), 'kind')} of statements"
 
     def _explanation(self) -> list[str]:
         return [
@@ -177,7 +179,8 @@ def not_mute(recognised: Sequence[RecognisedRate]) -> list[str]:
     return [
         f"a system that is truly better by more than a tenth, and ahead, is named in {named:.0%} "
         f"of cases from judgments as they are, in {by_slice:.0%} from a slice of randomly shown "
-        f"items: means over {worlds:,} worlds of {len(visible)} kinds stated beforehand to show it"
+        f"items: means over {counted(worlds, 'world')} of {counted(len(visible), 'kind')} stated "
+        f"beforehand to show it"
     ]
 
 

@@ -50,7 +50,7 @@ def rate_of(kind: str, counts: Sequence[Count], worlds_run: Mapping[str, int]) -
         return None
     weight = np.array([1 / worlds_run[one.world] for one in kept])
     share = np.array([one.false / one.sayings for one in kept])
-    rate = float(weight @ share / weight.sum())
+    rate = min(float(weight @ share / weight.sum()), 1.0)
     worth = float(weight.sum() ** 2 / (weight @ weight))
     return Rate(
         kind=kind,
