@@ -85,6 +85,7 @@ TITLES = {
     "data": "The data",
     "bins": "Share of liked ratings by popularity of the items",
     "splits": "What the first split of each protocol did",
+    "given split": "The given split",
     "reach": "How far the given lists reach",
     "settings": "The settings that tuning chose, by split",
     "designs": "The designs",
@@ -123,6 +124,7 @@ TITLES = {
 
 CAPTIONS = {
     "assumed": "Assumed:",
+    "notes": "Noted:",
     "all not done": "Not done:",
     "not done": "Not done: {what}: {why}.",
     "nothing": "There is nothing to show.",

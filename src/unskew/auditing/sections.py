@@ -103,7 +103,8 @@ def _data(audit: Measurements) -> Section:
         content.append(blocks.table(title("bins"), bias.bins(), 3))
     content += _splits(audit)
     content += _settings(audit)
-    content += [Words(note) for note in audit.notes]
+    if audit.notes:
+        content.append(Words("", "plain", caption("notes"), audit.notes))
     case = "data implicit" if core.implicit else "data given" if audit.evidence.is_given else ""
     return section("data", blocks.filled(content, {}, ()), "datasets.md", case)
 
@@ -117,7 +118,8 @@ def _splits(audit: Measurements) -> list[Block]:
     ]
     table = pl.DataFrame(rows, infer_schema_length=None)
     counts = [words for name, one in audit.splits.items() for words in _counts(name, one)]
-    return [blocks.facts_table(title("splits"), table), *counts]
+    name = title("given split" if audit.evidence.is_given else "splits")
+    return [blocks.facts_table(name, table), *counts]
 
 
 def _counts(name: str, one: SplitAudit) -> list[Words]:
@@ -177,7 +179,7 @@ def _designs(audit: Measurements) -> Section:
     content += [
         Words(caption("not done", what=what.removeprefix("design "), why=why))
         for what, why in audit.skipped.items()
-        if what.startswith("design")
+        if what.startswith("design ")
     ]
     if audit.remarks:
         content.append(Words("", "warning", caption("counted"), audit.remarks))
