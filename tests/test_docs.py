@@ -42,11 +42,17 @@ def test_the_table_in_the_readme_is_what_the_demo_prints(capsys, tmp_path):
     command(output=tmp_path / "report.html", save=tmp_path / "files", quiet=False)
     kept = {path.stem for path in (tmp_path / "files").iterdir()}
     assert {"ratings", "random", "train", "test"} <= kept
-    printed = {line.strip() for line in capsys.readouterr().out.splitlines()}
+    out = capsys.readouterr().out
+    printed = {line.strip() for line in out.splitlines()}
     text = (ROOT / "README.md").read_text()
     shown = re.search(r"<!-- output: unskew demo -->\n```\n(.*?)```", text, re.S)[1]
     for line in shown.splitlines():
         assert line.strip() in printed
+    quoted = re.search(r"^> Verdict.*?(?=^[^>])", text, re.M | re.S)[0]
+    sentences = [" ".join(part.split()) for part in quoted.replace("> ", "").split(">\n")]
+    assert len(sentences) == 4
+    for sentence in sentences:  # verdict, finding, next step, and what is true
+        assert sentence.strip() in printed
 
 
 def test_metrics_page_is_up_to_date():

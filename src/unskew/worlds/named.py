@@ -66,6 +66,28 @@ def _shop(
     )
 
 
+def _display(
+    *,
+    p: float = 0.35,
+    taste: float = 1.5,
+    factors: int = 3,
+    quality: float = 0.3,
+    generosity: float = 0.3,
+    alpha: float = 1.1,
+    agreement: float = 0.2,
+    activity: float = 0.7,
+    liked: float = 4,
+) -> tuple[Part, ...]:
+    return (
+        *_liking(p, taste, factors, quality, liked),
+        Generosity(generosity),
+        PopularityLaw(alpha),
+        AgainstRelevance(agreement),
+        Activity(activity),
+        Always(),
+    )
+
+
 def _null(
     *, p: float = 0.57, alpha: float = 1.4, activity: float = 0.9, liked: float = 4
 ) -> tuple[Part, ...]:
@@ -206,6 +228,14 @@ WORLDS: dict[str, NamedWorld] = {
         2_000,
         1_000,
         80_000,
+    ),
+    "display": NamedWorld(
+        _display,
+        "some items are popular because they are displayed, not because they are better",
+        "–",
+        1_000,
+        500,
+        60_000,
     ),
     "null": NamedWorld(
         _null,

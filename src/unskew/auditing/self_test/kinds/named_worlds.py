@@ -106,4 +106,5 @@ def _kind(name: str) -> Kind:
     )
 
 
-NAMED = tuple(_kind(name) for name in WORLDS)
+# Without the demo's world: it was chosen by what an audit says of it, and would flatter the rates.
+NAMED = tuple(_kind(name) for name in WORLDS if name in ABOUT)
