@@ -18,6 +18,8 @@ VERDICTS = {
 BY_SCORE_ONLY = "settled by score only"
 """The verdict where one system leads everywhere and nothing says that it is liked more."""
 FINDINGS = ("depends", "leads", "leads-here", "undecided")
+LIKED = ("better-shown", "better-despite", "better")
+"""Kinds that name a system as liked more than another, the surest first."""
 REASONS = ("popular", "match", "opinion", "reason-open")
 NEXT_STEPS = (
     "better-shown",
@@ -58,7 +60,9 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
         steps = ("better-shown", "better-despite", "better", "report-both")
     else:
         reason = _first(statements, REASONS, [(a, b)])
-    next_step = _first(statements, steps, [(a, b), (b, a)])
+    next_step = _liked_above(statements, evidence.leader) or _first(
+        statements, steps, [(a, b), (b, a)]
+    )
     return FirstScreen(_verdict(finding, next_step), finding, reason, next_step)
 
 
@@ -87,6 +91,15 @@ def _pair_of(evidence: Evidence, finding: Statement) -> Subjects:
     if finding.kind in ("leads", "leads-here"):
         return (evidence.leader, evidence.nearest(evidence.leader))
     return finding.subjects
+
+
+def _liked_above(statements: Sequence[Statement], leader: str) -> Statement | None:
+    """Return the clearest statement that some system is liked more than the leader."""
+    for kind in LIKED:
+        above = [one for one in statements if one.kind == kind and one.subjects[1:] == (leader,)]
+        if above:
+            return max(above, key=lambda one: one.value or 0.0)
+    return None
 
 
 def _first(
