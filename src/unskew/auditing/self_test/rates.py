@@ -150,7 +150,7 @@ def rates(file: Path = FILE) -> Rates | None:
         worlds=content["worlds"],
         world_kinds=tuple(content["world_kinds"]),
         rates={one["kind"]: _rate(one) for one in content["rates"]},
-        recognised=tuple(RecognisedRate(**one) for one in content["recognised"]),
+        recognised=tuple(RecognisedRate(**one) for one in content.get("recognised", ())),
     )
 
 
