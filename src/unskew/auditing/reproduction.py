@@ -115,8 +115,8 @@ class Choices:
         words += [] if self.tune else ["--no-tune"]
         if self.stated.margin is not None:
             words += ["--margin", f"{self.stated.margin:g}"]
-        if self.stated.difference != Stated().difference:
-            words += ["--difference", f"{self.stated.difference:g}"]
+        if self.stated.smallest != Stated().smallest:
+            words += ["--smallest", f"{self.stated.smallest:g}"]
         words += ["--seed", str(self.seed), "-o", "report.html"]
         return shlex.join(words)
 

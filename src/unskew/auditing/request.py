@@ -107,14 +107,14 @@ class Stated:
 
     margin: float | None = None
     """The difference of scores below which two systems count as equal."""
-    difference: float = 0.05
+    smallest: float = 0.05
     """The smallest difference of true precision that is worth finding."""
 
     def __post_init__(self) -> None:
         if self.margin is not None and not self.margin > 0:
             raise SettingError(f"margin must be above 0, got {self.margin:g}")
-        if not 0 < self.difference < 1:
-            raise SettingError(f"difference must be between 0 and 1, got {self.difference:g}")
+        if not 0 < self.smallest < 1:
+            raise SettingError(f"smallest must be between 0 and 1, got {self.smallest:g}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,7 +87,7 @@ def audit(
     designs: Sequence[str] | None = None,
     metric: str | None = None,
     margin: float | None = None,
-    difference: float = 0.05,
+    smallest: float = 0.05,
     seed: int | None = None,
     repeats: int | None = None,
     permutations: int | None = None,
@@ -127,7 +127,7 @@ def audit(
     margin
         The difference of scores below which two systems count as equal: state it beforehand. No
         pair is called equal without it.
-    difference
+    smallest
         The smallest difference of true precision that is worth finding: the advice says how many
         judgments would find it.
     seed
@@ -168,7 +168,7 @@ def audit(
         metric=metric,
         seed=seed,
         progress=progress or (lambda _stage, _done, _total: None),
-        stated=Stated(margin=margin, difference=difference),
+        stated=Stated(margin=margin, smallest=smallest),
     )
     with quietly(), ExitStack() as stack:
         if isinstance(data, Judged):
@@ -340,7 +340,7 @@ class RatingsAudit:
             core,
             random=self._random,
             margin=self.stated.margin,
-            smallest=self.stated.difference,
+            smallest=self.stated.smallest,
             seed=self.plan.seed,
             attempts=self.attempts,
         )
@@ -496,7 +496,7 @@ class RatingsAudit:
             "metrics": [str(one) for one in self.plan.metrics],
             "metric": self.metric,
             "margin": self.stated.margin,
-            "difference": self.stated.difference,
+            "smallest": self.stated.smallest,
             "seed": self.plan.seed,
             "split_seeds": list(core.seeds),
             "tuned": tuning_card(core),

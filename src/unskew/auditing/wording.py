@@ -76,7 +76,7 @@ def with_interval(value: float, low: float, high: float) -> str:
 
 def points(value: float) -> str:
     """Return a share in points of a hundred: `1.3`, `12`."""
-    hundred = 100 * value
+    hundred = round(100 * value, 1)
     text = f"{abs(hundred):.1f}" if abs(hundred) < 10 else f"{abs(hundred):.0f}"
     return f"−{text}" if hundred < 0 and float(text) != 0 else text
 

@@ -88,7 +88,7 @@ class AuditOptions:
         float | None,
         option(MEASURE, "Scores that differ by less count as equal; without it none do."),
     ]
-    difference: Annotated[
+    smallest: Annotated[
         float,
         option(
             MEASURE,
@@ -160,7 +160,7 @@ def command(
         "designs": inputs.between_commas(options.designs),
         "metric": options.metric,
         "margin": options.margin,
-        "difference": options.difference,
+        "smallest": options.smallest,
         "seed": stored.seed,
         **inputs.relevance_settings(options.relevance),
     }
