@@ -840,7 +840,7 @@ def test_demo(call, tmp_path):
     assert "(in truth)" in done.stdout
     assert (tmp_path / "unskew-report.html").exists()
     files = {path.stem for path in (tmp_path / "sample").iterdir()}
-    assert files == {"ratings", "random", "train", "test", "popular", "wrmf"}
+    assert files == {"ratings", "random", "train", "test", "user-knn", "biased-mf"}
     assert us.read_ratings(tmp_path / "sample" / "ratings.csv").fingerprint
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from unskew.worlds.worlds import World
 
 WORLD = "display"
+USERS, ITEMS = 1_000, 500
 SYSTEMS = ("random", "popularity", "smoothed-average", "biased-mf")
 BETTER = ("better-shown", "better-despite", "better")
 """Next steps that name a system as better than another."""
@@ -51,7 +52,7 @@ def command(
     from unskew.worlds.worlds import world
 
     with compiling_ahead():
-        shop = world(WORLD, seed=seed)
+        shop = world(WORLD, users=USERS, items=ITEMS, seed=seed)
         if not quiet:
             outputs.say(intro(shop))
         with stages_progress(quiet) as move:
