@@ -13,6 +13,7 @@ from unskew.cli.console import stages_progress
 from unskew.cli.options import (
     INPUT,
     MEASURE,
+    TEST,
     Judgments,
     NamedFileOptions,
     RandomFile,
@@ -86,12 +87,12 @@ class AuditOptions:
     ]
     margin: Annotated[
         float | None,
-        option(MEASURE, "Scores that differ by less count as equal; without it none do."),
+        option(TEST, "Scores that differ by less count as equal; without it none do."),
     ]
     smallest: Annotated[
         float,
         option(
-            MEASURE,
+            TEST,
             "The smallest difference of true precision worth finding: for advice.",
             default=0.05,
         ),
