@@ -9,6 +9,7 @@ from unskew.auditing.evidence import Evidence
 from unskew.auditing.statement import Statement, Subjects
 
 VERDICTS = {
+    "ahead": "settled",
     "leads": "settled",
     "depends": "depends on the design",
     "leads-here": "not settled",
@@ -69,7 +70,7 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
 def _verdict(finding: Statement, next_step: Statement | None) -> str:
     """Return the verdict: a lead is settled only where it is also one of liking."""
     verdict = VERDICTS[finding.kind]
-    if finding.kind == "leads" and (
+    if verdict == "settled" and (
         next_step is None
         or not next_step.kind.startswith("better")
         or next_step.subjects[0] != finding.subjects[0]
@@ -81,10 +82,21 @@ def _verdict(finding: Statement, next_step: Statement | None) -> str:
 def _finding(evidence: Evidence, statements: Sequence[Statement]) -> Statement:
     """Return the finding about the system that leads the common design."""
     leader = evidence.leader
+    of_user = _between_given(evidence, statements)
+    if of_user is not None:
+        return of_user
     turned = [one for one in statements if one.kind == "depends" and leader in one.subjects]
     if turned:
         return turned[0]
     return next(one for kind in FINDINGS[1:] for one in statements if one.kind == kind)
+
+
+def _between_given(evidence: Evidence, statements: Sequence[Statement]) -> Statement | None:
+    """Return what is found about the user's own two best lists, where references stand beside."""
+    given = [one for one in evidence.order if one not in evidence.references]
+    if not evidence.references or len(given) < 2:
+        return None
+    return _first(statements, ("depends", "ahead"), [(given[0], given[1]), (given[1], given[0])])
 
 
 def _pair_of(evidence: Evidence, finding: Statement) -> Subjects:
