@@ -54,6 +54,7 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
     a, b = _pair_of(evidence, finding)
     reason: Statement | None = None
     steps: Sequence[str] = NEXT_STEPS
+    is_lead = finding.kind not in ("undecided", "depends")
     if finding.kind == "undecided":
         reason = next((one for one in statements if one.kind == "ahead-of-some"), None)
         steps = ("better-shown", "better", "better-despite", "more-users")
@@ -61,9 +62,9 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
         steps = ("better-shown", "better-despite", "better", "report-both")
     else:
         reason = _first(statements, REASONS, [(a, b)])
-    next_step = _liked_above(statements, evidence.leader) or _first(
-        statements, steps, [(a, b), (b, a)]
-    )
+    # Where one system leads clearly, the step is about it and the nearest one.
+    above = None if is_lead else _liked_above(statements, evidence.leader)
+    next_step = above or _first(statements, steps, [(a, b), (b, a)])
     return FirstScreen(_verdict(finding, next_step), finding, reason, next_step)
 
 

@@ -115,8 +115,8 @@ def _word_better(evidence: Evidence, subjects: Subjects) -> Statement:
     opening = f"{b} scores higher, but {_more_often(evidence, subjects)}" if behind else ""
     opening = opening or _more_often(evidence, subjects)
     text = (
-        f"{capital(opening, subjects)}. Treat {a} as better than {b} unless display sways "
-        f"ratings or changes who rates."
+        f"{capital(opening, subjects)}. Treat {a} as better than {b}, unless display sways ratings "
+        f"or those who rate an item like it more than others would."
     )
     settle = _judgments(evidence, subjects)
     return Statement(
