@@ -51,6 +51,7 @@ class FirstScreen:
 def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstScreen:
     """Choose what comes first."""
     finding = _finding(evidence, statements)
+    statements = _supported(statements)
     a, b = _pair_of(evidence, finding)
     reason: Statement | None = None
     steps: Sequence[str] = NEXT_STEPS
@@ -66,6 +67,16 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
     above = None if is_lead else _liked_above(statements, evidence.leader)
     next_step = above or _first(statements, steps, [(a, b), (b, a)])
     return FirstScreen(_verdict(finding, next_step), finding, reason, next_step)
+
+
+def _supported(statements: Sequence[Statement]) -> list[Statement]:
+    """Leave out that a system behind in score is better, where its lists predict no opinion.
+
+    Items that are found by their fans are liked by those who rate them, whoever gets them
+    recommended: a system that does not tell one user from another must not profit from that here.
+    """
+    tells = {one.subjects[0] for one in statements if one.kind == "system-opinion"}
+    return [one for one in statements if one.kind != "better-despite" or one.subjects[0] in tells]
 
 
 def _verdict(finding: Statement, next_step: Statement | None) -> str:
