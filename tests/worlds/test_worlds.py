@@ -164,7 +164,11 @@ def test_card_makes_it_again(named):
     card = json.loads(json.dumps(named.describe()))
     again = World.from_card(card)
     assert again.ratings.fingerprint == named.ratings.fingerprint
-    assert again.describe() == named.describe()
+    later, before = again.describe(), named.describe()
+    # The scale is a sum of floats whose last digits numpy leaves to where an array lies in memory.
+    scales = later["facts"].pop("beta", []), before["facts"].pop("beta", [])
+    assert scales[0] == pytest.approx(scales[1], rel=1e-11)
+    assert later == before
     assert card["facts"]["ratings"] == len(named.ratings)
 
 
