@@ -62,6 +62,8 @@ LIMITS = f"""## Limits
 - What a design is expected to show is itself a mean over {FRESH} fresh data sets, and not exact: a
   statement about two systems that are nearly equal may be judged wrongly, either way.
 - Rules were set on worlds of other seeds; the kinds of worlds are the same ones.
+- Where niche items are found by their fans (`sought-by-fans`), ratings make them look better than
+  they are. `better-despite` is then wrong as a rule: the second condition of its sentence fails.
 """
 
 
@@ -83,6 +85,9 @@ def _measured(result: Rates | None) -> list[str]:
         text += f": {NOT_MEASURED}. Reports do not show them.\n"
     else:
         text = f"{result.worlds:,} worlds of {len(result.world_kinds)} kinds were audited.\n"
+        missing = [name for name in WORLDS if name not in result.world_kinds]
+        if missing:
+            text += f"No world of these kinds was audited yet: {', '.join(missing)}.\n"
     return [
         f"## Rates\n\n{text}",
         _rates(result),

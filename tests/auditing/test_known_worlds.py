@@ -10,7 +10,8 @@ import unskew as us
 from unskew.auditing.self_test.ingredients import Draft, rasch, rated
 from unskew.auditing.self_test.kinds import KINDS
 from unskew.auditing.self_test.kinds.named_worlds import settings_at_size
-from unskew.auditing.self_test.known_world import CONDITIONS, KnownWorld
+from unskew.auditing.self_test.known_world import KnownWorld
+from unskew.auditing.statement import CONDITIONS
 from unskew.engine.rng import generator
 from unskew.errors import SettingError
 

@@ -22,14 +22,7 @@ FINDINGS = ("depends", "leads", "leads-here", "undecided")
 LIKED = ("better-shown", "better-despite", "better")
 """Kinds that name a system as liked more than another, the surest first."""
 REASONS = ("popular", "match", "opinion", "reason-open")
-NEXT_STEPS = (
-    "better-shown",
-    "better-despite",
-    "better",
-    "not-personal",
-    "predicts-use",
-    "liking-open",
-)
+NEXT_STEPS = (*LIKED, "not-personal", "predicts-use", "liking-open")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +51,9 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
     is_lead = finding.kind not in ("undecided", "depends")
     if finding.kind == "undecided":
         reason = next((one for one in statements if one.kind == "ahead-of-some"), None)
-        steps = ("better-shown", "better", "better-despite", "more-users")
+        steps = (*LIKED, "more-users")
     elif finding.kind == "depends":
-        steps = ("better-shown", "better-despite", "better", "report-both")
+        steps = (*LIKED, "report-both")
     else:
         reason = _first(statements, REASONS, [(a, b)])
     # Where one system leads clearly, the step is about it and the nearest one.

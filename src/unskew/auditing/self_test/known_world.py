@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.auditing.statement import CONDITIONS
 from unskew.data.ratings import Ids, Ratings
 from unskew.engine.rng import generator
 from unskew.errors import DataError, SettingError
@@ -23,8 +24,6 @@ from unskew.recommend.model import Algorithm
 from unskew.runs import Run
 from unskew.targets.lists import TargetLists
 
-CONDITIONS = ("display-sways-ratings", "display-changes-who-rates")
-"""What may be wrong with a world: conditions under which statements about truth do not hold."""
 LIKED = 4.0
 """The smallest liked rating of explicit data."""
 LIKED_STARS = np.array([4.0, 5.0])
