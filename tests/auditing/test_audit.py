@@ -71,7 +71,6 @@ def test_all_sections_are_there_and_say_something(found):
     for section in document.sections:
         assert section.blocks, section.key
         assert section.shows.endswith(".")
-        assert section.page.endswith(".md")
     for key in ("data", "designs", "decisions", "ladder", "liked", "protocol", "truth"):
         assert blocks(found, key, Picture), key
         assert blocks(found, key, Table), key

@@ -25,7 +25,7 @@ MOST_ROWS = 300
 """The most rows of a table: pairs of many systems are cut, and counted."""
 
 
-def section(key: str, content: Sequence[Block], page: str, case: str = "") -> Section:
+def section(key: str, content: Sequence[Block], case: str = "") -> Section:
     """Return a section.
 
     Parameters
@@ -34,13 +34,11 @@ def section(key: str, content: Sequence[Block], page: str, case: str = "") -> Se
         Its name among the captions, which have its title.
     content
         What it holds.
-    page
-        The page of the documentation about it.
     case
         What it shows in a special case, by its name among the captions.
     """
     title, shows = SECTIONS[key]
-    return Section(key, title, SHOWS[case] if case else shows, tuple(content), page)
+    return Section(key, title, SHOWS[case] if case else shows, tuple(content))
 
 
 def drawable(section: Section) -> Section:

@@ -50,7 +50,7 @@ def liked(audit: Measurements) -> Section:
         content.append(blocks.table(title("heads"), audit.strata.heads(), 3))
     needs = ("liked shares", "margins", "unbiased estimates", "popularity deciles")
     case = "liked implicit" if implicit else ""
-    return section("liked", blocks.filled(content, audit.skipped, needs), "estimates.md", case)
+    return section("liked", blocks.filled(content, audit.skipped, needs), case)
 
 
 def _shares(audit: Measurements) -> list[Block]:
@@ -153,7 +153,7 @@ def protocol(audit: Measurements) -> Section:
     robust = ("robustness to sparsity", "robustness to popularity")
     needs = ("null experiment", "discriminative power", *robust)
     case = "protocol given" if audit.evidence.is_given else ""
-    return section("protocol", blocks.filled(content, audit.skipped, needs), "null.md", case)
+    return section("protocol", blocks.filled(content, audit.skipped, needs), case)
 
 
 def _of_metrics(table: pl.DataFrame, dislikes: bool) -> pl.DataFrame:
@@ -189,7 +189,7 @@ def truth(audit: Measurements) -> Section:
         content: list[Block] = [Words(caption("truth unknown"))]
     else:
         content = _truth(audit, audit.truth)
-    return section("truth", content, "null.md")
+    return section("truth", content)
 
 
 def _truth(audit: Measurements, known: Truth) -> list[Block]:
@@ -217,7 +217,7 @@ def _truth(audit: Measurements, known: Truth) -> list[Block]:
 
 def error_rates(audit: Measurements) -> Section:
     """Return the section that says how often sentences of each kind are wrong."""
-    return section("error-rates", [rates_block(audit.statements, rates())], "audit.md")
+    return section("error-rates", [rates_block(audit.statements, rates())])
 
 
 def card(audit: Measurements) -> Section:
@@ -229,4 +229,4 @@ def card(audit: Measurements) -> Section:
         name = title("plan") if count == 1 else title("plan of several", number=number, count=count)
         content.append(Code(name, plan_toml(plan)))
     content.append(Code(title("citations"), bibtex(audit)))
-    return section("card", content, "audit.md")
+    return section("card", content)

@@ -83,7 +83,7 @@ def _answer(audit: Measurements) -> Section:
     if audit.skipped:
         points = tuple(f"{what}: {why}" for what, why in audit.skipped.items())
         content.append(Words("", "plain", caption("all not done"), points))
-    return section("answer", content, "audit.md")
+    return section("answer", content)
 
 
 # The data
@@ -106,7 +106,7 @@ def _data(audit: Measurements) -> Section:
     if audit.notes:
         content.append(Words("", "plain", caption("notes"), audit.notes))
     case = "data implicit" if core.implicit else "data given" if audit.evidence.is_given else ""
-    return section("data", blocks.filled(content, {}, ()), "datasets.md", case)
+    return section("data", blocks.filled(content, {}, ()), case)
 
 
 def _splits(audit: Measurements) -> list[Block]:
@@ -183,7 +183,7 @@ def _designs(audit: Measurements) -> Section:
     ]
     if audit.remarks:
         content.append(Words("", "warning", caption("counted"), audit.remarks))
-    return section("designs", content, "protocols.md", "designs given" if evidence.is_given else "")
+    return section("designs", content, "designs given" if evidence.is_given else "")
 
 
 def _reach(audit: Measurements) -> list[Block]:
@@ -217,9 +217,7 @@ def _decisions(audit: Measurements) -> Section:
         content += _agreement(audit)
     if audit.choices is not None:
         content.append(blocks.picture(audit.choices.figure))
-    return section(
-        "decisions", blocks.filled(content, audit.skipped, ("agreement",)), "comparing.md"
-    )
+    return section("decisions", blocks.filled(content, audit.skipped, ("agreement",)))
 
 
 def _agreement(audit: Measurements) -> list[Block]:
@@ -249,7 +247,7 @@ def _ladder(audit: Measurements) -> Section:
         pairs = of_kinds(audit.statements, "opinion", "match", "popular", "reason-open")
         if pairs:
             content.append(statement_table(title("reasons"), pairs[: blocks.MOST_ROWS]))
-    return section("ladder", blocks.filled(content, audit.skipped, ("ladder",)), "bias.md")
+    return section("ladder", blocks.filled(content, audit.skipped, ("ladder",)))
 
 
 def _steps(audit: Measurements, ladder: Ladder) -> list[Block]:

@@ -38,6 +38,8 @@ SCALES = ("linear", "log")
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#999999"
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW, GREY)
+MORE_COLOURS = ("#117733", "#882255", "#44AA99", "#AA4499")
+"""For the systems after the sixth: of Tol's muted scheme, told apart from the others."""
 PARTS = {"training": BLUE, "test": VERMILION}
 
 INK, FAINT = "#333333", "#EAEAEA"
@@ -160,6 +162,23 @@ class Figure:
 
     def __repr__(self) -> str:
         return f"Figure({self.title!r}, {self._rows():,} rows)"
+
+
+def system_colours(systems: Sequence[str]) -> dict[str, str]:
+    """Return a colour for each system, the same in every chart of a report.
+
+    Yellow is too faint for lines and points. After the tenth, systems are grey: their names tell
+    them apart.
+
+    Examples
+    --------
+    >>> from unskew.report.charts import system_colours
+    >>> system_colours(["ease", "popularity"])
+    {'ease': '#0072B2', 'popularity': '#E69F00'}
+    """
+    colours = [one for one in (*PALETTE, *MORE_COLOURS) if one not in (YELLOW, GREY)]
+    rest = [GREY] * max(0, len(systems) - len(colours))
+    return dict(zip(systems, [*colours, *rest], strict=False))
 
 
 # Saving

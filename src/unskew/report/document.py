@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from unskew.report.charts import Figure
+from unskew.report.explorer import Explorer
 from unskew.report.tables import Table
 from unskew.report.text import as_json, one_line
 
@@ -56,7 +57,51 @@ class Code:
     text: str
 
 
-Block = Words | Table | Picture | Code
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Parts that stay folded until a reader asks for them."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+Block: TypeAlias = Words | Table | Picture | Code | Fold
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number that readers should take away, in units they know."""
+
+    value: str
+    """Short, such as `1 in 14 lists`."""
+    text: str
+    """What it is, in a sentence."""
+
+
+STATUSES = ("settled", "depends", "open")
+"""What a headline can say: a page gives each a sign and a colour of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Headline:
+    """What the first screen shows besides the sentences of the lead."""
+
+    verdict: str
+    status: str
+    """One of `STATUSES`."""
+    facts: tuple[Fact, ...] = ()
+    chart: Picture | None = None
+    """The one chart that carries the message."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word of the field, explained where it is met and in the glossary."""
+
+    word: str
+    meaning: str
+    forms: tuple[str, ...] = ()
+    """Other spellings under which texts and heads of columns use it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +114,22 @@ class Section:
     shows: str
     """One sentence: what it shows and why that matters."""
     blocks: tuple[Block, ...]
-    page: str = ""
-    """The page of the documentation that explains it, such as `null.md`."""
+    guide: tuple[str, ...] = ()
+    """How to read it: paragraphs that readers unfold."""
+    is_open: bool = True
+    """Whether it is unfolded at first."""
+
+    def every_block(self) -> Iterator[Block]:
+        """Yield all blocks, those inside of folds too."""
+        yield from _unfolded(self.blocks)
+
+
+def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        if isinstance(block, Fold):
+            yield from _unfolded(block.blocks)
+        else:
+            yield block
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +145,18 @@ class Document:
     """The systems it speaks of: readers can hide some."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """What only programs read: it stands in JSON beside the sections."""
+    headline: Headline | None = None
+    """What the first screen shows besides the lead."""
+    glossary: tuple[Term, ...] = ()
+    explorer: Explorer | None = None
+    """Numbers that readers choose from."""
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         """Yield every figure under a name that can be a file's."""
+        if self.headline is not None and self.headline.chart is not None:
+            yield "headline", self.headline.chart.figure
         for section in self.sections:
-            pictures = [block for block in section.blocks if isinstance(block, Picture)]
+            pictures = [block for block in section.every_block() if isinstance(block, Picture)]
             for number, picture in enumerate(pictures, start=1):
                 yield f"{section.key}-{number}", picture.figure
 
@@ -110,7 +176,7 @@ class Document:
         for section in self.sections:
             lines += [f"## {one_line(section.title)}", "", one_line(section.shows), ""]
             drawn = 0
-            for block in section.blocks:
+            for block in section.every_block():
                 if isinstance(block, Picture):
                     drawn += 1
                     title = one_line(block.figure.title)
@@ -127,7 +193,7 @@ class Document:
         places: dict[str, str] = {}
         for section in self.sections:
             heading = re.sub(r"[^\w -]", "", section.title.lower()).replace(" ", "-")
-            tables = [block for block in section.blocks if isinstance(block, Table)]
+            tables = [block for block in section.every_block() if isinstance(block, Table)]
             anchors = (anchor for table in tables for anchor in table.anchors)
             places |= dict.fromkeys((section.key, *anchors), heading)
         return places
@@ -141,7 +207,7 @@ class Document:
                 section.key: {
                     "title": section.title,
                     "shows": section.shows,
-                    "blocks": [_plain(block) for block in section.blocks],
+                    "blocks": [_plain(block) for block in section.every_block()],
                 }
                 for section in self.sections
             },
@@ -180,4 +246,6 @@ def _plain(block: Block) -> dict[str, Any]:
         return {"table": block.title, "rows": block.frame.to_dicts(), "note": block.note}
     if isinstance(block, Code):
         return {"code": block.title, "text": block.text}
+    if isinstance(block, Fold):
+        return {"fold": block.title, "blocks": [_plain(one) for one in block.blocks]}
     return {"figure": block.figure.title, "note": block.note}

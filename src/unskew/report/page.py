@@ -11,28 +11,24 @@ from string import Template
 from typing import Any
 
 from unskew.report.charts import converter, script_json
-from unskew.report.document import Block, Code, Document, Picture, Section, Words
+from unskew.report.document import Block, Code, Document, Fold, Picture, Section, Words
 from unskew.report.tables import Table
 from unskew.report.text import cell
 
-DOCS = "docs"
-"""Where the pages are that sections point to."""
 SHORT = 24
 """Texts up to this long stay on one line of a table."""
 
 
-def as_html(document: Document, docs: str = DOCS) -> bytes:
+def as_html(document: Document) -> bytes:
     """Return a page with everything in it: words, tables that sort, charts that answer.
 
     Parameters
     ----------
     document
         What to say.
-    docs
-        The folder or address of the documentation, for the links of the sections.
     """
     specs: dict[str, Mapping[str, Any]] = {}
-    body = "".join(_section(section, specs, docs) for section in document.sections)
+    body = "".join(_section(section, specs) for section in document.sections)
     bundle = _bundle(next(iter(specs.values()))["$schema"]) if specs else ""
     return (
         Template(_part("page.html"))
@@ -85,18 +81,15 @@ def _systems(systems: tuple[str, ...]) -> str:
     )
 
 
-def _section(section: Section, specs: dict[str, Mapping[str, Any]], docs: str) -> str:
+def _section(section: Section, specs: dict[str, Mapping[str, Any]]) -> str:
     key = escape(section.key)
-    link = ""
-    if section.page:
-        link = f' <a href="{escape(docs)}/{escape(section.page)}">How to read it.</a>'
     blocks = "".join(
         _block(block, f"{section.key}-{number}", specs)
         for number, block in enumerate(section.blocks)
     )
     return (
         f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">'
-        f'{escape(section.title)}</h2><p class="shows">{escape(section.shows)}{link}</p>'
+        f'{escape(section.title)}</h2><p class="shows">{escape(section.shows)}</p>'
         f"{blocks}</section>"
     )
 
@@ -112,6 +105,11 @@ def _block(block: Block, key: str, specs: dict[str, Mapping[str, Any]]) -> str:
             f'<button type="button" data-copy>copy</button></figcaption>'
             f'<pre tabindex="0">{escape(block.text)}</pre></figure>'
         )
+    if isinstance(block, Fold):
+        parts = "".join(
+            _block(one, f"{key}-{number}", specs) for number, one in enumerate(block.blocks)
+        )
+        return f"<details><summary>{escape(block.title)}</summary>{parts}</details>"
     return _picture(block, key, specs)
 
 

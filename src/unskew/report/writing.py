@@ -14,7 +14,7 @@ from unskew.engine.files import replacing, replacing_folder
 from unskew.errors import SettingError
 from unskew.report.charts import Figure
 from unskew.report.document import Document
-from unskew.report.page import DOCS, as_html
+from unskew.report.page import as_html
 
 ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 FORMATS = ("html", "markdown", "json")
@@ -35,7 +35,6 @@ def save_report(
     *,
     format: str | None = None,  # noqa: A002
     figures: str | os.PathLike[str] | None = None,
-    docs: str = DOCS,
 ) -> None:
     """Write a report as one file: a page that needs nothing else, Markdown, or JSON.
 
@@ -49,8 +48,6 @@ def save_report(
         `html`, `markdown` or `json`.
     figures
         A folder for every figure of the report, as SVG and PNG.
-    docs
-        The folder or address of the documentation, for the links of the sections.
 
     Examples
     --------
@@ -76,7 +73,7 @@ def save_report(
                 f"format={' or '.join(FORMATS)}"
             )
         format = ENDINGS[ending]  # noqa: A001
-    content = document_bytes(document, format, figures, target.parent, docs)
+    content = document_bytes(document, format, figures, target.parent)
     with replacing(target) as part:
         part.write_bytes(content)
 
@@ -116,7 +113,6 @@ def document_bytes(
     format: str,  # noqa: A002
     figures: str | os.PathLike[str] | None = None,
     beside: Path | None = None,
-    docs: str = DOCS,
 ) -> bytes:
     """Return a document in one of the formats; its figures go to a folder where one is given."""
     choose("format", format, FORMATS)
@@ -125,7 +121,7 @@ def document_bytes(
         save_figures(document, figures)
         folder = os.path.relpath(figures, beside or Path()).replace(os.sep, "/")
     if format == "html":
-        return as_html(document, docs)
+        return as_html(document)
     text = document.to_markdown(folder) if format == "markdown" else document.to_json() + "\n"
     return text.encode()
 

@@ -58,7 +58,6 @@ HEADS = {
     FAILED: "What failed",
 }
 PLURALS = {HOLDS: "hold", DIFFERS: "differ", CONTRADICTS: "contradict"}
-PAGE = "studies/index.md"
 LEDGER = {
     "claim": pl.String,
     "place": pl.String,
@@ -313,17 +312,17 @@ def _verdicts(result: StudyResult) -> Section:
         if points:
             blocks.append(Words("", head=head, points=points))
     shows = "Every claim of the paper that can be checked, and whether it holds here."
-    return Section("verdicts", "Verdicts", shows, tuple(blocks), PAGE)
+    return Section("verdicts", "Verdicts", shows, tuple(blocks))
 
 
 def _exhibits(result: StudyResult) -> Iterator[Section]:
     for number, (exhibit, data, blocks) in enumerate(result.exhibits, start=1):
         title = f"{exhibit.place}: {exhibit.title} ({data})"
-        yield Section(f"exhibit-{number}", title, exhibit.shows, blocks, PAGE)
+        yield Section(f"exhibit-{number}", title, exhibit.shows, blocks)
     if result.left_out:
         points = tuple(f"{place}: {why}" for place, why in result.left_out.items())
         shows = "Tables and figures of the paper that these data cannot give."
-        yield Section("left-out", "Not drawn", shows, (Words("", points=points),), PAGE)
+        yield Section("left-out", "Not drawn", shows, (Words("", points=points),))
 
 
 def _ledger(result: StudyResult) -> Section:
@@ -334,7 +333,7 @@ def _ledger(result: StudyResult) -> Section:
     shows = "Each claim in full, with a row per piece of evidence: what agrees with it and why, "
     shows += "and what was measured."
     grid = Table("Claims", frame.with_columns(once.alias("statement")))
-    return Section("ledger", "The ledger", shows, (grid,), PAGE)
+    return Section("ledger", "The ledger", shows, (grid,))
 
 
 def _card(result: StudyResult) -> Section:
@@ -344,4 +343,4 @@ def _card(result: StudyResult) -> Section:
         Code("To cite", PAPERS[result.study.name]),
     )
     shows = "The settings, data and versions behind these numbers."
-    return Section("card", "The card", shows, blocks, PAGE)
+    return Section("card", "The card", shows, blocks)
