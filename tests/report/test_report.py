@@ -43,7 +43,7 @@ def document(text=EVIL):
         Words(text, "warning", text, (text,)), Table(text, frame, 2, text), Code(text, text),
         Picture(figure(text), text),
     )  # fmt: skip
-    section = Section("one", text, text, blocks, "audit.md")
+    section = Section("one", text, text, blocks, (text,))
     return Document(text, (Words(text, "answer"),), (section,), {"seed": 1, "x": np.nan},
                     (text, "b", "c"))  # fmt: skip
 
@@ -67,10 +67,10 @@ def whole(found):
 
 def test_every_text_is_escaped():
     page = as_html(document()).decode()
-    assert html.escape(EVIL) in page[: page.index("<script>")]  # the title
-    body = page[page.index('<a class="skip"') :]  # after the bundle of charts
+    assert html.escape(EVIL) in page[: page.index("<style>")]  # the title
+    body = page[page.index('<a class="skip"') :]
     assert "<script>alert(1)" not in body
-    assert body.count("</script>") == 2  # the specifications, and the page's own
+    assert body.count("</script>") == 3  # the specifications, the charts' and the page's own
     specs = re.search(r'id="specs">(.*?)</script>', body, re.S)[1]
     assert "<" not in specs
     assert json.loads(specs)["one-3"]["title"]
@@ -236,7 +236,7 @@ CHROMIUM = shutil.which("chromium")
 browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium")
 PROBE = """<script>
 window.addEventListener("load", async () => {
-  await drawAll();
+  await report.drawAll();
   const told = {
     charts: document.querySelectorAll("[data-chart]").length,
     drawn: document.querySelectorAll("[data-chart] svg.marks, [data-chart] svg").length,
@@ -245,8 +245,9 @@ window.addEventListener("load", async () => {
     sections: [...document.querySelectorAll("section")].map((one) => one.id),
     wide: document.documentElement.scrollWidth > document.documentElement.clientWidth,
   };
+  const raw = (cell) => cell.dataset.value ?? cell.textContent;
   const table = document.querySelector(PICK);
-  const cells = (at) => [...table.tBodies[0].rows].map((row) => row.cells[at].dataset.value);
+  const cells = (at) => [...table.tBodies[0].rows].map((row) => raw(row.cells[at]));
   const at = COLUMN;
   told.before = cells(at);
   const button = table.tHead.rows[0].cells[at].querySelector("button");

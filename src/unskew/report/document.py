@@ -169,24 +169,42 @@ class Document:
             Where its figures are, by the names that `figures` gives them, as SVG; without it
             they are named only.
         """
-        lines = [f"# {one_line(self.title)}", ""]
+        lines = [f"# {one_line(self.title)}", "", *self._first_lines(folder)]
         places = self._headings()
         for words in self.lead:
             lines += [*_as_markdown(words, places), ""]
         for section in self.sections:
             lines += [f"## {one_line(section.title)}", "", one_line(section.shows), ""]
+            for text in section.guide:
+                lines += [one_line(text), ""]
             drawn = 0
             for block in section.every_block():
                 if isinstance(block, Picture):
                     drawn += 1
-                    title = one_line(block.figure.title)
-                    place = f"{folder}/{section.key}-{drawn}.svg"
-                    lines += [f"*Figure: {title}*" if folder is None else f"![{title}]({place})"]
-                    lines += ["", one_line(block.note)] if block.note else []
+                    lines += _figure_lines(block, folder, f"{section.key}-{drawn}")
                 else:
                     lines += _as_markdown(block, places)
                 lines.append("")
+        if self.glossary:
+            lines += ["## Glossary", ""]
+            lines += [f"- **{one_line(t.word)}**: {one_line(t.meaning)}" for t in self.glossary]
         return "\n".join(lines).rstrip() + "\n"
+
+    def _first_lines(self, folder: str | None) -> list[str]:
+        """Return what a headline says as lines of Markdown."""
+        if self.headline is None:
+            return []
+        lines = [f"**{one_line(self.headline.verdict)}**", ""]
+        facts = self.headline.facts
+        lines += [f"- **{one_line(fact.value)}** {one_line(fact.text)}" for fact in facts]
+        lines += [""] if facts else []
+        if self.headline.chart is not None:
+            lines += [*_figure_lines(self.headline.chart, folder, "headline"), ""]
+        return lines
+
+    def anchors(self) -> frozenset[str]:
+        """Return everything that a link can lead to: sections and rows of tables."""
+        return frozenset(self._headings())
 
     def _headings(self) -> dict[str, str]:
         """Return by anchor the heading, as Markdown names it, below which it stands."""
@@ -203,6 +221,7 @@ class Document:
         return {
             "title": self.title,
             "answer": [str(words) for words in self.lead],
+            **self._headline_values(),
             "sections": {
                 section.key: {
                     "title": section.title,
@@ -216,9 +235,23 @@ class Document:
             "card": dict(self.card),
         }
 
+    def _headline_values(self) -> dict[str, Any]:
+        """Return the headline as plain values; nothing if there is none."""
+        if self.headline is None:
+            return {}
+        facts = [{"value": fact.value, "text": fact.text} for fact in self.headline.facts]
+        verdict, status = self.headline.verdict, self.headline.status
+        return {"headline": {"verdict": verdict, "status": status, "facts": facts}}
+
     def to_json(self) -> str:
         """Return `to_dict` as JSON; what is not a number is null."""
         return as_json(self.to_dict(), indent=1)
+
+
+def _figure_lines(block: Picture, folder: str | None, name: str) -> list[str]:
+    title = one_line(block.figure.title)
+    shown = f"*Figure: {title}*" if folder is None else f"![{title}]({folder}/{name}.svg)"
+    return [shown, *(["", one_line(block.note)] if block.note else [])]
 
 
 def _as_markdown(block: Block, places: Mapping[str, str]) -> list[str]:

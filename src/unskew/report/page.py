@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
 from string import Template
-from typing import Any
 
+from unskew.report import explorer
 from unskew.report.charts import converter, script_json
-from unskew.report.document import Block, Code, Document, Fold, Picture, Section, Words
-from unskew.report.tables import Table
-from unskew.report.text import cell
+from unskew.report.document import Document, Fact, Headline
+from unskew.report.glossary import Terms
+from unskew.report.page_blocks import Writer, folding_section
 
-SHORT = 24
-"""Texts up to this long stay on one line of a table."""
+SIGNS = {
+    "settled": ("Settled", "M5 12.5l4.5 4.5L19 7.5"),
+    "depends": ("Depends on the design", "M4 8.5h15m-4-4l4 4-4 4M20 15.5H5m4-4l-4 4 4 4"),
+    "open": ("Not settled", "M8.5 9a3.5 3.5 0 1 1 5.6 2.8c-1.4 1-2.1 1.6-2.1 3.2m0 3.4v.1"),
+}
+"""By status of a headline: its words, and the path of its sign in a square of 24."""
 
 
 def as_html(document: Document) -> bytes:
@@ -27,21 +30,28 @@ def as_html(document: Document) -> bytes:
     document
         What to say.
     """
-    specs: dict[str, Mapping[str, Any]] = {}
-    body = "".join(_section(section, specs) for section in document.sections)
+    terms = Terms(document.glossary)
+    places = frozenset({*document.anchors(), *(("glossary",) if terms else ())})
+    writer = Writer(terms, places, frozenset(document.systems))
+    first = _first_screen(document, writer)
+    body = "".join(writer.section(section) for section in document.sections)
+    if terms:
+        shows = "What the words of this report mean."
+        listed = f'<dl class="glossary">{terms.listed()}</dl>'
+        body += folding_section("glossary", "Glossary", shows, listed, is_open=False)
+    specs = writer.specs
     bundle = _bundle(next(iter(specs.values()))["$schema"]) if specs else ""
+    panel, style, script = _explorer(document)
     return (
         Template(_part("page.html"))
         .substitute(
             title=escape(document.title),
-            style=_part("page.css"),
+            style=_part("page.css") + style,
             bundle=_closed(bundle),
-            script=_part("page.js"),
-            lead="".join(_words(words) for words in document.lead),
-            nav="".join(
-                f'<li><a href="#{escape(section.key)}">{escape(section.title)}</a></li>'
-                for section in document.sections
-            ),
+            script=_part("page.js") + script,
+            first=first,
+            explorer=panel,
+            nav=_contents(document, with_glossary=bool(terms)),
             systems=_systems(document.systems),
             body=body,
             specs=script_json(specs),
@@ -61,9 +71,67 @@ def _part(name: str) -> str:
     return resources.files("unskew.report").joinpath(name).read_text(encoding="utf-8")
 
 
+def _explorer(document: Document) -> tuple[str, str, str]:
+    """Return the panel with which readers choose numbers, its style and its script."""
+    panel = getattr(explorer, "panel", None)
+    if document.explorer is None or panel is None:
+        return "", "", ""
+    return panel(document.explorer), _part("explorer.css"), _part("explorer.js")
+
+
 def _closed(script: str) -> str:
     """Return a script that cannot end its own element."""
     return re.sub(r"</(script)", r"<\\/\1", script, flags=re.IGNORECASE)
+
+
+# The first screen
+
+
+def _first_screen(document: Document, writer: Writer) -> str:
+    """Return the verdict, the numbers to take away, the lead and the chart that shows it."""
+    headline = document.headline
+    if headline is None:
+        lead = "".join(writer.words(words) for words in document.lead)
+        return f'<div class="lead">{lead}</div>'
+    last = len(document.lead) - 1
+    lead = "".join(
+        writer.words(words, "do" if at == last and at else "")
+        for at, words in enumerate(document.lead)
+    )
+    facts = "".join(_fact(fact, writer) for fact in headline.facts)
+    facts = f'<ul class="facts">{facts}</ul>' if facts else ""
+    chart = "" if headline.chart is None else writer.picture(headline.chart, "headline")
+    kind = "first" if chart else "first alone"
+    return (
+        f'<div class="{kind}"><div class="says">{_banner(headline)}{facts}'
+        f'<div class="lead">{lead}</div></div>{chart}</div>'
+    )
+
+
+def _banner(headline: Headline) -> str:
+    """Return the verdict with a sign; words and shape say what the colour says."""
+    words, path = SIGNS[headline.status]
+    label = "" if headline.verdict.casefold().startswith(words.casefold()) else words
+    label = f'<span class="status">{label}</span>' if label else ""
+    return (
+        f'<div class="banner {headline.status}"><svg viewBox="0 0 24 24" aria-hidden="true">'
+        f'<path d="{path}"/></svg><p>{label}{escape(headline.verdict)}</p></div>'
+    )
+
+
+def _fact(fact: Fact, writer: Writer) -> str:
+    return f"<li><b>{escape(fact.value)}</b> <span>{writer.terms.mark(fact.text)}</span></li>"
+
+
+# What stands around the sections
+
+
+def _contents(document: Document, *, with_glossary: bool) -> str:
+    entries = [(section.key, section.title) for section in document.sections]
+    entries += [("glossary", "Glossary")] if with_glossary else []
+    return "".join(
+        f'<li><a href="#{escape(key)}">{escape(title)}</a></li>' for key, title in entries
+    )
 
 
 def _systems(systems: tuple[str, ...]) -> str:
@@ -76,101 +144,6 @@ def _systems(systems: tuple[str, ...]) -> str:
     )
     return (
         f'<details class="systems"><summary>Systems shown ({len(systems)})</summary>'
-        f'<div>{boxes}<button type="button" data-all>all</button>'
-        f'<button type="button" data-none>none</button></div></details>'
+        f'<div><p><button type="button" data-all>all</button> '
+        f'<button type="button" data-none>none</button></p>{boxes}</div></details>'
     )
-
-
-def _section(section: Section, specs: dict[str, Mapping[str, Any]]) -> str:
-    key = escape(section.key)
-    blocks = "".join(
-        _block(block, f"{section.key}-{number}", specs)
-        for number, block in enumerate(section.blocks)
-    )
-    return (
-        f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">'
-        f'{escape(section.title)}</h2><p class="shows">{escape(section.shows)}</p>'
-        f"{blocks}</section>"
-    )
-
-
-def _block(block: Block, key: str, specs: dict[str, Mapping[str, Any]]) -> str:
-    if isinstance(block, Words):
-        return _words(block)
-    if isinstance(block, Table):
-        return _grid(block, key)
-    if isinstance(block, Code):
-        return (
-            f'<figure class="code"><figcaption>{escape(block.title)} '
-            f'<button type="button" data-copy>copy</button></figcaption>'
-            f'<pre tabindex="0">{escape(block.text)}</pre></figure>'
-        )
-    if isinstance(block, Fold):
-        parts = "".join(
-            _block(one, f"{key}-{number}", specs) for number, one in enumerate(block.blocks)
-        )
-        return f"<details><summary>{escape(block.title)}</summary>{parts}</details>"
-    return _picture(block, key, specs)
-
-
-def _words(words: Words) -> str:
-    head = f"<strong>{escape(words.head)}</strong> " if words.head else ""
-    text = f"{head}{escape(words.text)}"
-    if words.link is not None:
-        target, label = escape(words.link.target), escape(words.link.text)
-        text += f' <a class="aside" href="#{target}">{label}</a>'
-    if not words.points:
-        return f'<p class="{escape(words.tone)}">{text}</p>'
-    points = "".join(f"<li>{escape(point)}</li>" for point in words.points)
-    return f'<div class="{escape(words.tone)} points"><p>{text}</p><ul>{points}</ul></div>'
-
-
-def _picture(block: Picture, key: str, specs: dict[str, Mapping[str, Any]]) -> str:
-    specs[key] = block.figure.to_dict()
-    title = escape(block.figure.title)
-    return (
-        f'<figure class="chart"><div id="chart-{escape(key)}" data-chart="{escape(key)}" '
-        f'role="img" aria-label="{title}"><noscript>Chart: {title} (needs JavaScript).</noscript>'
-        f"</div>{_note(block.note)}</figure>"
-    )
-
-
-def _grid(block: Table, key: str) -> str:
-    numeric = [kind.is_numeric() for kind in block.frame.dtypes]
-    head = "".join(
-        f'<th scope="col" class="{"number" if number else "text"}">'
-        f'<button type="button">{escape(name)}</button></th>'
-        for name, number in zip(block.frame.columns, numeric, strict=True)
-    )
-    rows = "".join(_row(block, at, row, numeric) for at, row in enumerate(block.frame.iter_rows()))
-    return (
-        f'<figure class="table"><figcaption id="{escape(key)}-caption">{escape(block.title)} '
-        f'<span class="export"><button type="button" data-export="csv">CSV</button>'
-        f'<button type="button" data-export="latex">LaTeX</button></span></figcaption>'
-        f'<div class="wide" tabindex="0" role="region" aria-labelledby="{escape(key)}-caption">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-        f"{_note(block.note)}</figure>"
-    )
-
-
-def _row(block: Table, at: int, row: Sequence[object], numeric: Sequence[bool]) -> str:
-    anchor = f' id="{escape(block.anchors[at])}"' if block.anchors else ""
-    cells = "".join(
-        _cell(value, number, block.digits, block.links.get((at, place)))
-        for place, (value, number) in enumerate(zip(row, numeric, strict=True))
-    )
-    return f"<tr{anchor}>{cells}</tr>"
-
-
-def _cell(value: object, number: bool, digits: int, target: str | None) -> str:
-    short = isinstance(value, str) and len(value) <= SHORT
-    kind = ' class="number"' if number else ' class="short"' if short else ""
-    raw = "" if value is None or value != value else str(value)
-    text = escape(cell(value, digits))
-    if target is not None:
-        text = f'<a href="#{escape(target)}">{text}</a>'
-    return f'<td{kind} data-value="{escape(raw)}">{text}</td>'
-
-
-def _note(note: str) -> str:
-    return f'<p class="note">{escape(note)}</p>' if note else ""
