@@ -15,6 +15,7 @@ import unskew as us
 from shared.public import public_names
 from unskew.checks import as_numbers, checked, described, fits
 from unskew.recommend.model import Algorithm
+from unskew.report.notebook_view import CONTAINER
 from unskew.report.result import Result
 
 
@@ -474,16 +475,45 @@ def test_what_is_declared_is_what_fits():
 # Results
 
 
+SHOWN = (
+    us.Dataset,
+    us.Metric,
+    us.Plan,
+    us.Ratings,
+    us.Relevance,
+    us.Run,
+    us.Split,
+    us.World,
+    us.recommend.Algorithm,
+    us.splits.Splitter,
+    us.targets.TargetLists,
+    us.targets.Targets,
+)
+"""What shows itself as a card in a notebook, beside results."""
+
+
 def assert_shows_itself(result, name):
     """Check what every result inherits."""
     assert str(result), name
     assert repr(result).startswith(f"{type(result).__name__}("), name
     assert len(repr(result)) < 300, name
+    assert_is_a_view(result._repr_html_(), result, name)
     assert "<table>" in result._repr_html_(), name
     assert json.dumps(result.to_dict(), allow_nan=False, default=str), name
     assert isinstance(result.to_polars(), pl.DataFrame), name
     assert "\\begin{tabular}" in result.to_latex(), name
     assert "|---" in result.to_markdown(), name
+
+
+def assert_is_a_view(text, result, name):
+    """Check what a notebook shows of anything of ours."""
+    assert text.startswith(CONTAINER), name
+    assert text.count("<div") == text.count("</div>"), name
+    assert len(text) < 300_000, name
+    assert "shape:" not in text, name  # the mark of a frame that shows itself
+    assert "<script" not in text, name
+    for note in getattr(result, "notes", ()):
+        assert html.escape(note) in text, (name, note)
 
 
 def test_results_pickle_and_show_their_notes(calls, tmp_path, monkeypatch):
@@ -508,13 +538,16 @@ def test_results_pickle_and_show_their_notes(calls, tmp_path, monkeypatch):
         assert type(again) is type(result)
         assert str(again) == str(result) or " at 0x" in str(result), name
         if not hasattr(result, "_repr_html_") or isinstance(result, pl.DataFrame):
+            assert not isinstance(result, SHOWN), name
             continue
+        assert_is_a_view(result._repr_html_(), result, name)
         assert again._repr_html_() == result._repr_html_(), name
         kept = {one.name for one in dataclasses.fields(result)} if name != "run" else set()
         if "notes" in kept:
             noted += 1
             result = dataclasses.replace(result, notes=(*result.notes, "a <b>note</b>"))
-            assert "a <b>note</b>" in str(result), name
+            if isinstance(result, Result):  # data print as one line
+                assert "a <b>note</b>" in str(result), name
             assert html.escape("a <b>note</b>") in result._repr_html_(), name
             assert "<b>note" not in result._repr_html_(), name
     assert noted > 12

@@ -88,6 +88,18 @@ class Run:
         depth = int(self.depth.max()) if len(self) else 0
         return f"Run({len(self):,} lists, {len(self.items):,} items, depth up to {depth:,})"
 
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import card
+
+        depth = self.depth
+        facts = [
+            ("lists", len(self)),
+            ("items", len(self.items)),
+            ("items per list", f"{depth.min():,} to {depth.max():,}" if len(self) else None),
+            ("scores", "known" if self.score is not None else "not known"),
+        ]
+        return card("Run", "", facts, self.notes, "to_polars() gives the rows.")
+
     @property
     def depth(self) -> I64:
         """The length of each list."""

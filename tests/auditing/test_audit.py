@@ -444,8 +444,16 @@ def test_nothing_of_the_machine_is_inside(found, tmp_path):
 
 def test_in_a_notebook(found):
     text = found._repr_html_()
-    assert text.startswith("<p>")
-    assert "<table" in text
+    for sentence in found.answer():
+        assert html.escape(sentence) in text
+    assert text.count("<table>") == 1  # systems by designs
+    for design in found.designs:
+        assert f">{design}</th>" in text
+    best = found.order()[0]
+    value = found.table().row(by_predicate=pl.col("system") == best, named=True)["value"]
+    assert f"<b>{value:.4f}</b>" in text
+    assert "us.report.embedded(audit)" in text
+    assert len(text) < 40_000
     assert repr(found) == f"Audit(shop: 4 systems, {len(found.designs)} designs)"
     assert isinstance(found, Audit)
     assert found.to_dict()["systems"] == list(found.systems)

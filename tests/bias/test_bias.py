@@ -1,5 +1,6 @@
 """The papers' theory on data: item distributions, pairs of items, optimal rankings, margins."""
 
+import html
 import itertools
 import json
 import math
@@ -773,7 +774,7 @@ def test_verdicts():
     assert "80.0%" in open_.branches[2]
     assert "No pair" in without_truth(1.0, [1.0, 0.0, 0.0, 0.0], 1.0).branches[1]
     assert "80.0%" in str(open_)
-    assert "<li>" in open_._repr_html_()
+    assert f"- {open_.branches[1]}" in html.unescape(open_._repr_html_())
     assert set(open_.to_dict()) == {"family", "why", "branches"}
 
 

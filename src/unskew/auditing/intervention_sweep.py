@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -20,6 +20,8 @@ from unskew.splits.interventions import Design, Skew, Wtd, WtdH
 @dataclass(frozen=True, eq=False)
 class Sweep(Result):
     """Errors of interventions by share and exponent. Made by `sweep`."""
+
+    figure_is_open: ClassVar[bool] = True
 
     truth: Truth
     points: tuple[tuple[str, float, float], ...]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -55,6 +55,8 @@ class NullExperiment(Result):
 
     Made by `null_experiment`.
     """
+
+    figure_is_open: ClassVar[bool] = True
 
     rows: pl.DataFrame
     """A row per data (`real`, or the null), repeat, design, system and metric: `value` and what

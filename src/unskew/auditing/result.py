@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from unskew.auditing.measurements import Measurements
 from unskew.auditing.sections import document
 from unskew.auditing.statement_blocks import lead
+from unskew.evaluation.scores import RANDOM
+from unskew.evaluation.tables import means_table
+from unskew.metrics.names import parse
 from unskew.report.document import Document
+from unskew.report.tables import Table
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -19,6 +23,9 @@ class Audit(Measurements):
     that is stated, `document()` is the whole report. What could not be measured is None, and
     `skipped` says why.
     """
+
+    footer_title: ClassVar[str] = "What was done, assumed, left out and counted"
+    every_row: ClassVar[str] = "audit.table() has all"
 
     def answer(self) -> list[str]:
         """Return the verdict, and up to three sentences: finding, reason, next step."""
@@ -45,6 +52,27 @@ class Audit(Measurements):
 
     def _content(self) -> dict[str, Any]:
         return self.document().to_dict()
+
+    def _view_tables(self) -> list[Table]:
+        """Return the score of every system under every design, the best of each in bold."""
+        values: dict[str, dict[str, float]] = {one: {} for one in self.order()}
+        chance: dict[str, float] = {}
+        for row in self.table().iter_rows(named=True):
+            values[row["system"]][row["design"]] = row["value"]
+            if row["random"] is not None:
+                chance[row["design"]] = row["random"]
+        better = dict.fromkeys(
+            self.table()["design"].unique(maintain_order=True), parse(self.metric).better
+        )
+        rows = {**values, **({RANDOM: chance} if chance else {})}
+        table = means_table(rows, better, tuple(values), self.digits)
+        return [replace(table, title=f"{self.metric} of each system under each design")]
+
+    def _hint(self) -> str:
+        return (
+            "The whole report: us.report.embedded(audit) shows it here, "
+            "us.report.save_report(audit, 'report.html') writes it. audit.table() has intervals."
+        )
 
     def _summary(self) -> str:
         return f"{self.name}: {len(self.systems)} systems, {len(self.designs)} designs"

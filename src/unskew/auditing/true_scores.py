@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -38,6 +38,8 @@ class Truth(Result):
 
     Made by `truth`.
     """
+
+    figure_is_open: ClassVar[bool] = True
 
     source_name: str
     """What the truth is, in words."""

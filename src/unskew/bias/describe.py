@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import polars as pl
@@ -39,6 +39,8 @@ class BiasReport(Result):
 
     Made by `describe_bias`.
     """
+
+    figure_is_open: ClassVar[bool] = True
 
     counts: ItemCounts
     pairs: ItemPairs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 TRUE_POSITIVE = "true-positive metrics"
@@ -43,9 +42,10 @@ class Reliability:
         )
 
     def _repr_html_(self) -> str:
-        lines = "".join(f"<li>{escape(line)}</li>" for line in self.branches)
-        more = f"<ul>{lines}</ul>" if lines else ""
-        return f"<p><b>{escape(self.family)}</b>: {escape(self.why)}</p>{more}"
+        from unskew.report.notebook_view import view
+
+        lines = [self.why, *(f"- {line}" for line in self.branches)]
+        return view("Reliability", "", header=[f"more reliable: {self.family}"], lines=lines)
 
 
 def from_truth(

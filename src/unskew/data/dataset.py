@@ -40,6 +40,11 @@ class Dataset:
     def __post_init__(self) -> None:
         check_fields(self)
 
+    def _repr_html_(self) -> str:
+        from unskew.data.notebook_cards import of_dataset
+
+        return of_dataset(self)
+
     def __str__(self) -> str:
         said = (
             f"{self.name}: {len(self.ratings):,} ratings of {len(self.ratings.items):,} items by "

@@ -329,6 +329,11 @@ class Ratings:
             f"Ratings({len(self):,} {kind}, {len(self.users):,} users, {len(self.items):,} items)"
         )
 
+    def _repr_html_(self) -> str:
+        from unskew.data.notebook_cards import of_ratings
+
+        return of_ratings(self)
+
     @cached_property
     def start(self) -> I64:
         """Where each user's rows start; one more entry for the end."""

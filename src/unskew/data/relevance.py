@@ -134,6 +134,18 @@ class Relevance:
         name = "liked" if self.liked is not None else "above"
         return {name: self.threshold, "gain": plain(self.gain), "loss": plain(self.loss)}
 
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import card
+
+        described = self.describe()
+        level = f"{self.threshold:g}"
+        facts = [
+            ("liked", f"{level} and more" if self.liked is not None else f"more than {level}"),
+            ("gain", str(described["gain"])),
+            ("loss", str(described["loss"])),
+        ]
+        return card("Relevance", "how a rating is taken", facts)
+
     def __str__(self) -> str:
         facts = self.describe()
         sign = f">= {self.liked:g}" if self.liked is not None else f"> {self.above:g}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from unskew.report.tables import WIDE, Table
 
@@ -59,9 +59,26 @@ def means_table(
 
 
 def _best(means: Mapping[str, float], better: str) -> set[str]:
-    """Return the systems with the best mean; nobody where all are equal or none is better."""
-    values = {system: value for system, value in means.items() if not math.isnan(value)}
-    if better == "neither" or len(set(values.values())) < 2:
-        return set()
-    top = max(values.values()) if better == "higher" else min(values.values())
-    return {system for system, value in values.items() if value == top}
+    """Return the systems with the best mean."""
+    systems = list(means)
+    return {systems[place] for place in best_places([means[one] for one in systems], better)}
+
+
+def best_places(values: Sequence[float | None], better: str) -> list[int]:
+    """Return where the best values are; nowhere if all are equal or neither direction is better.
+
+    Examples
+    --------
+    >>> from unskew.evaluation.tables import best_places
+    >>> best_places([0.1, 0.3, None, 0.3], "higher")
+    [1, 3]
+    """
+    known = {
+        place: value
+        for place, value in enumerate(values)
+        if value is not None and not math.isnan(value)
+    }
+    if better == "neither" or len(set(known.values())) < 2:
+        return []
+    top = max(known.values()) if better == "higher" else min(known.values())
+    return [place for place, value in known.items() if value == top]

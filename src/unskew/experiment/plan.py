@@ -160,6 +160,23 @@ class Plan:
         """A key of everything the plan says."""
         return digest_of(self.describe())
 
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import card
+
+        facts: list[tuple[str, object]] = [
+            *(("split", repr(one)) for one in self.splits),
+            *(("targets", repr(one)) for one in self.designs),
+            *(("intervention", repr(one)) for one in self.interventions),
+            *(("system", f"{label}: {one!r}") for label, one in self.systems.items()),
+            ("relevance", str(self.relevance)),
+            ("metrics", ", ".join(map(str, self.metrics))),
+            ("judgments", ", ".join(self.judgments)),
+            ("users", self.users),
+            ("undefined values", "count as 0" if self.undefined == "zero" else "are left out"),
+            ("seed", self.seed),
+        ]
+        return card("Plan", f"{len(self.systems)} systems", facts, hint="us.run_plan(data, plan)")
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.key == other.key
 

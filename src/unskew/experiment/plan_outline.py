@@ -41,6 +41,11 @@ class Outline:
     seconds: dict[str, float] = field(default_factory=dict)
     """A rough figure of the time of each system on one split."""
 
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import view
+
+        return view("Outline", "what the plan will do", lines=str(self).splitlines())
+
     def __str__(self) -> str:
         lines = [
             f"data     {self.ratings}",

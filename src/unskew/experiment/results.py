@@ -10,7 +10,9 @@ import polars as pl
 from unskew.errors import SettingError
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import RANDOM, Scores
+from unskew.evaluation.tables import best_places
 from unskew.experiment.plan import Plan, PlanView
+from unskew.metrics.names import parse
 from unskew.report.result import Result
 from unskew.report.tables import WIDE, Table
 from unskew.report.text import counted
@@ -148,7 +150,7 @@ class Results(Result):
         table = self.summary()
         names = [str(metric) for metric in self.plan.metrics]
         if len(names) <= WIDE:
-            return [Table("", table, digits)]
+            return [Table("", table, digits, strong=self._best(table, names))]
         keys = [column for column in table.columns if column not in (*names, "system")]
         parts = table.partition_by(keys, maintain_order=True) if keys else [table]
         wide = [
@@ -160,6 +162,18 @@ class Results(Result):
             for part in parts
         ]
         return [Table("", part, digits) for part in wide]
+
+    def _best(self, table: pl.DataFrame, names: list[str]) -> frozenset[tuple[int, int]]:
+        """Return the cells with the best mean of a metric in each design; chance is no system."""
+        keys = [column for column in table.columns if column not in (*names, "system")]
+        numbered = table.with_row_index("row").filter(pl.col("system") != RANDOM)
+        designs = numbered.partition_by(keys, maintain_order=True) if keys else [numbered]
+        return frozenset(
+            (part["row"].to_list()[place], table.columns.index(name))
+            for part in designs
+            for name in names
+            for place in best_places(part[name].to_list(), parse(name).better)
+        )
 
     def _summary(self) -> str:
         return f"{len(self.parts)} designs and splits, {len(self.plan.systems)} systems"

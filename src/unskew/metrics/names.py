@@ -20,6 +20,11 @@ from unskew.metrics.settings import Params, Value
 DEEPEST = 10**18
 """The deepest cutoff: ranks are 64-bit numbers, and `WHOLE` lies beyond."""
 
+_READS = {
+    "judged": "judged items of the lists",
+    "items": "all items of the lists",
+    "run": "all lists of a system together",
+}
 _TEXT = re.compile(
     r"(?P<prefix>(?:anti-|condensed-)*)(?P<name>[A-Za-z][A-Za-z0-9_-]*?)"
     r"(?:\((?P<params>[^()]*)\))?(?:(?:@|(?<=[A-Za-z])_)(?P<cutoff>\d+))?"
@@ -80,6 +85,25 @@ class Metric:
     def family(self) -> Metric:
         """The metric without its cutoff."""
         return replace(self, cutoff=None)
+
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import card
+
+        definition = self.definition
+        low, high = definition.low, definition.high
+        whole = "the whole list" if definition.of != "run" else "the whole run"
+        facts = [
+            ("better", self.better),
+            ("range", f"{low:g} to {high:g}"),
+            ("cutoff", whole if self.cutoff is None else self.cutoff),
+            *((f"setting {name}", str(value)) for name, value in self.params.items()),
+            ("needs", ", ".join(sorted(definition.needs))),
+            ("reads", _READS[definition.of]),
+        ]
+        summary = f"{self}: {definition.summary}".replace("`", "")
+        notes = ["anti-: liked and disliked change places"] if self.anti else []
+        notes += ["condensed-: ranks count judged items only"] if self.condensed else []
+        return card("Metric", summary, facts, notes)
 
     def __str__(self) -> str:
         prefix = ("anti-" if self.anti else "") + ("condensed-" if self.condensed else "")

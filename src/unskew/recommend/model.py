@@ -86,6 +86,11 @@ class Algorithm(DrawKeyed, ABC):
         with one_blas_thread():
             return as_model(self.learn(train, source), train)
 
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import settings_card
+
+        return settings_card(type(self).__name__, "settings of a recommender", self)
+
     @abstractmethod
     def learn(self, train: Ratings, rng: np.random.Generator) -> Any:
         """Return what scores users and items: a `Model`, or anything else that `us.rank` takes.

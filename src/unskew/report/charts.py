@@ -24,6 +24,7 @@ from unskew.arrays import I64
 from unskew.checks import choose
 from unskew.engine.files import replacing
 from unskew.errors import DataError, SettingError, UnskewError
+from unskew.report.text import visible
 
 if TYPE_CHECKING:
     import altair as alt
@@ -120,6 +121,10 @@ class Figure:
         """Return the Vega-Lite specification; a copy, which may be changed."""
         return deepcopy(dict(self.spec))
 
+    def to_svg(self) -> str:
+        """Return the figure as a still picture, the text of an SVG file."""
+        return self._as(".svg").decode()
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the figure; nothing is loaded from elsewhere, neither now nor when it is shown.
 
@@ -141,11 +146,12 @@ class Figure:
         if ending == ".html":
             return page(self.title, self.spec, convert.javascript_bundle(vl_version=version))
         offline: dict[str, Any] = {"vl_version": version, "allowed_base_urls": []}
+        spec = _drawable(self.spec)
         if ending == ".svg":
-            return str(convert.vegalite_to_svg(dict(self.spec), **offline)).encode()
+            return str(convert.vegalite_to_svg(spec, **offline)).encode()
         if ending == ".pdf":
-            return bytes(convert.vegalite_to_pdf(dict(self.spec), **offline))
-        return bytes(convert.vegalite_to_png(dict(self.spec), scale=2, **offline))
+            return bytes(convert.vegalite_to_pdf(spec, **offline))
+        return bytes(convert.vegalite_to_png(spec, scale=2, **offline))
 
     def _rows(self) -> int:
         inline = self.spec.get("data", {}).get("values", ())
@@ -156,7 +162,7 @@ class Figure:
         major = _grammar(self.spec).split(".")[0]
         return {
             "text/plain": repr(self),
-            "image/svg+xml": self._as(".svg").decode(),
+            "image/svg+xml": self.to_svg(),
             f"application/vnd.vegalite.v{major}+json": self.to_dict(),
         }
 
@@ -182,6 +188,18 @@ def system_colours(systems: Sequence[str]) -> dict[str, str]:
 
 
 # Saving
+
+
+def _drawable(value: Any) -> Any:
+    """Return a specification whose texts XML can hold: others would end the process, not raise."""
+    if isinstance(value, str):
+        text = visible(value, breaks=True).encode("utf-8", "backslashreplace").decode()
+        return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
+    if isinstance(value, Mapping):
+        return {_drawable(key): _drawable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_drawable(one) for one in value]
+    return value
 
 
 def converter(spec: Mapping[str, Any]) -> tuple[ModuleType, str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from unskew.report.notebook_view import as_picture, view
 from unskew.report.tables import Table, as_pandas
-from unskew.report.text import finite, html_lines, visible
+from unskew.report.text import finite, visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,12 +25,19 @@ class Result:
     - `notes`: what was counted, assumed or left out; they follow those lines;
     - `_conclusion()`: what follows from the numbers, the last lines;
     - `_summary()`: a few words, for the `repr`;
+    - `_hint()`: the last line in a notebook, where there is more to see;
     - `_content()`: what `to_dict` holds.
 
     It inherits how it prints, in a terminal and in a notebook, and how it is handed on.
     """
 
     digits: ClassVar[int] = 4
+    figure_is_open: ClassVar[bool] = False
+    """Whether a notebook shows the figure, where there is one, unfolded: it says most."""
+    footer_title: ClassVar[str] = ""
+    """Under which title a notebook folds the lines below the tables; empty: they are shown."""
+    every_row: ClassVar[str] = "print it to see all"
+    """What to do to see the rows of a long table that a notebook does not show."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -65,6 +73,14 @@ class Result:
     def _summary(self) -> str:
         """Return what it is in a few words."""
         return f"{self.table().height:,} rows"
+
+    def _view_tables(self) -> list[Table]:
+        """Return the tables that a notebook shows."""
+        return self.display_tables()
+
+    def _hint(self) -> str:
+        """Return where a reader of the notebook finds the rest."""
+        return ""
 
     def _content(self) -> Mapping[str, object]:
         """Return what `to_dict` holds: plain values, tables, and results that have a `to_dict`."""
@@ -110,9 +126,17 @@ class Result:
         return f"{type(self).__name__}({self._summary()})"
 
     def _repr_html_(self) -> str:
-        tables = "".join(table.to_html() for table in self.display_tables())
-        header = html_lines(self.header()) if self.header() else ""
-        return f"{header}{tables}{html_lines(self.footer())}"
+        return view(
+            type(self).__name__,
+            self._summary(),
+            header=self.header(),
+            tables=self._view_tables(),
+            lines=self.footer(),
+            fold=self.footer_title,
+            picture=as_picture(self, is_open=self.figure_is_open),
+            hint=self._hint(),
+            every_row=self.every_row,
+        )
 
 
 def plain_values(value: Any) -> Any:

@@ -158,8 +158,14 @@ class Table:
             ]
         )
 
-    def to_html(self) -> str:
-        """Return an HTML table with nothing in it that its texts could start."""
+    def to_html(self, longest: int | None = None) -> str:
+        """Return an HTML table with nothing in it that its texts could start.
+
+        Parameters
+        ----------
+        longest
+            The most characters of a cell; what is longer ends in an ellipsis.
+        """
         sides = ["left" if to_left else "right" for to_left in self.is_left()]
 
         def line(row: Iterable[str], tag: str) -> str:
@@ -171,9 +177,15 @@ class Table:
 
         title = f"<p><b>{html.escape(visible(self.title))}</b></p>" if self.title else ""
         note = f"<p>{html.escape(visible(self.note))}</p>" if self.note else ""
-        head, *rows = self._escaped(html.escape, "<b>{}</b>")
+
+        def escape(text: str) -> str:
+            cut = text if longest is None or len(text) <= longest else f"{text[:longest]}…"
+            return html.escape(cut)
+
+        head, *rows = self._escaped(escape, "<b>{}</b>")
         body = "".join(line(row, "td") for row in rows)
-        return f"{title}<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>{note}"
+        top = f"<thead>{line(head, 'th')}</thead>" if any(head) else ""
+        return f"{title}<table>{top}<tbody>{body}</tbody></table>{note}"
 
     def to_rich(self) -> rich.table.Table:
         """Return a table for the terminal."""

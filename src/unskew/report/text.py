@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 # Control characters drive the terminal; marks of writing direction hide what a name says.
@@ -26,11 +25,6 @@ def visible(text: str, *, breaks: bool = False) -> str:
         return sign[0] if keep else sign[0].encode("unicode_escape").decode()
 
     return _UNSAFE.sub(code, text)
-
-
-def html_lines(lines: Iterable[str]) -> str:
-    """Return lines below a table as one HTML paragraph, with nothing in them that is HTML."""
-    return f"<p>{'<br>'.join(map(html.escape, lines))}</p>"
 
 
 def cell(value: object, digits: int = 4, *, breaks: bool = False) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class SplitAudit(Result):
     """What a split did to the data. Made by `audit`; shares are None without time stamps."""
+
+    figure_is_open: ClassVar[bool] = True
 
     label: str
     train: int

@@ -145,6 +145,11 @@ class Design(DrawKeyed, ABC):
     needs: ClassVar[tuple[str, ...]] = ()
     """Which of `train` and `mar` it cannot do without."""
 
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import settings_card
+
+        return settings_card(type(self).__name__, "a way to draw from held-out ratings", self)
+
     @abstractmethod
     def aim(self, evidence: Evidence) -> Aim:
         """Return how likely each user's and each item's ratings are to be drawn."""

@@ -47,6 +47,29 @@ class Split:
         more = "".join(f", {name} {len(part):,}" for name, part in self.judgments.items())
         return f"Split({self.label}: train {len(self.train):,}, test {len(self.test):,}{more})"
 
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import card
+
+        whole = len(self.train) + len(self.test)
+        facts = [
+            ("training ratings", len(self.train)),
+            ("test ratings", len(self.test)),
+            ("test share", f"{len(self.test) / whole:.1%}" if whole else None),
+            ("users", len(self.train.users)),
+            ("items", len(self.train.items)),
+            ("left out", self.facts.get("left_out") or None),
+            *((f"judgments: {name}", len(part)) for name, part in self.judgments.items()),
+            *((name, _short(value)) for name, value in self.design.items()),
+        ]
+        notes = tuple(dict.fromkeys((*self.train.notes, *self.test.notes)))
+        hint = "us.splits.diagnose_split(split) says what it did to the data."
+        return card("Split", self.label, facts, notes, hint)
+
+
+def _short(value: object) -> object:
+    """Return a setting of a design in a cell; a nest of values as text."""
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
 
 @dataclass(frozen=True)
 class Splitter(DrawKeyed, ABC):
@@ -126,6 +149,11 @@ class Splitter(DrawKeyed, ABC):
     def title(self) -> str:
         """What it is called in tables and messages."""
         return self.name
+
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import settings_card
+
+        return settings_card(type(self).__name__, "a way to split ratings", self)
 
     def known_count(self) -> int | None:
         """Return how many splits there are if the settings tell it; None = they must be made."""

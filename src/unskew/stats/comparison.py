@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -45,6 +45,8 @@ class Comparison(Result):
 
     Made by `compare`.
     """
+
+    figure_is_open: ClassVar[bool] = True
 
     systems: tuple[str, ...]
     metrics: tuple[str, ...]

@@ -175,6 +175,11 @@ class Targets(DrawKeyed):
         settings = super().describe()
         return settings if self.exact else {k: v for k, v in settings.items() if k != "exact"}
 
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import settings_card
+
+        return settings_card("Targets", repr(self), self)
+
     def __repr__(self) -> str:
         name, settings = "Targets", self.describe()
         # The name that says most: one with more settings is a special case of the others.

@@ -55,6 +55,22 @@ class TargetLists:
         least, most = (int(self.size.min()), int(self.size.max())) if len(self) else (0, 0)
         return f"TargetLists({len(self):,} lists, {least:,} to {most:,} items each)"
 
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import card
+
+        facts = [
+            ("lists", len(self)),
+            ("users with a list", int(np.unique(self.user).size)),
+            (
+                "items per list",
+                f"{self.size.min():,} to {self.size.max():,}" if len(self) else None,
+            ),
+            ("strata", self.strata or None),
+            ("relevance", str(self.relevance)),
+            ("seed", self.seed),
+        ]
+        return card("TargetLists", "", facts, self.notes)
+
     @cached_property
     def per_user(self) -> bool:
         """Whether list and user are the same: one list for each, in the order of the ids."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,8 @@ GAMMAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 @dataclass(frozen=True, eq=False)
 class StratifiedRecall(Result):
     """Stratified recall of each system over γ. Made by `stratified_recall`."""
+
+    figure_is_open: ClassVar[bool] = True
 
     cutoff: int
     gammas: tuple[float, ...]

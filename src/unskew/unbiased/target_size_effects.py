@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -38,6 +38,8 @@ from unskew.unbiased.sampled_expectations import SIZES
 @dataclass(frozen=True, eq=False)
 class TargetSizes(Result):
     """What the number of target items does to an evaluation. Made by `target_sizes`."""
+
+    figure_is_open: ClassVar[bool] = True
 
     metric: str
     systems: tuple[str, ...]

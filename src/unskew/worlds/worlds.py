@@ -425,6 +425,11 @@ class World:
     def __repr__(self) -> str:
         return f"<World {self}>"
 
+    def _repr_html_(self) -> str:
+        from unskew.worlds.notebook_cards import of_world
+
+        return of_world(self)
+
     def _settings(self) -> dict[str, Any]:
         source = None if self.source is None else dict(self.source)
         # Weights taken over from data are named by its fingerprint, not written out.
