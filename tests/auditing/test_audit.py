@@ -450,7 +450,8 @@ def test_in_a_notebook(found):
     for design in found.designs:
         assert f">{design}</th>" in text
     best = found.order()[0]
-    value = found.table().row(by_predicate=pl.col("system") == best, named=True)["value"]
+    first = (pl.col("design") == found.common) & (pl.col("system") == best)
+    value = found.table().row(by_predicate=first, named=True)["value"]
     assert f"<b>{value:.4f}</b>" in text
     assert "us.report.embedded(audit)" in text
     assert len(text) < 40_000
