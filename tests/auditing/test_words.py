@@ -130,8 +130,9 @@ def name(request):
 
 def pattern(template):
     """Return what a caption looks like, whatever the values in it."""
-    parts = re.split(r"\{\w+\}", template)
-    return re.compile(".+".join(map(re.escape, parts)) + r"(; the first 300 of [\d,]+ rows)?")
+    parts = re.split(r"\{(?!splits)\w+\}", template)
+    text = ".+".join(map(re.escape, parts)).replace(re.escape("{splits}"), ".*")
+    return re.compile(text + r"(; the first 300 of [\d,]+ rows)?")
 
 
 CLOSED = [
@@ -140,6 +141,7 @@ CLOSED = [
         *captions.CAPTIONS.values(),
         *captions.TITLES.values(),
         *captions.SHOWS.values(),
+        *captions.HEADLINES.values(),
         *(text for pair in captions.SECTIONS.values() for text in pair),
     )
 ]
@@ -149,10 +151,17 @@ def sentences(document):
     """Yield every text of a document that is no number, name or code."""
     yield document.title
     blocks = list(document.lead)
+    headline = document.headline
+    yield headline.verdict
+    for fact in headline.facts:
+        yield fact.value
+        yield from re.split(r"(?<=\.) (?=A hit is )", fact.text)
+    yield headline.chart.figure.title
+    yield from headline.chart.figure.spec["title"]["subtitle"]
     for section in document.sections:
         yield section.title
         yield section.shows
-        blocks += section.blocks
+        blocks += section.every_block()
     for block in blocks:
         if isinstance(block, Words):
             yield from filter(None, (block.text, block.head, *block.points))

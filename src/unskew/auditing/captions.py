@@ -77,9 +77,43 @@ SHOWS = {
 }
 """What a section shows where data are implicit or lists are given."""
 
+HEADLINES = {
+    "depends": "Depends on the design: {a} leads under one, {b} under another.",
+    "leads here": (
+        "Not settled: {a} leads under {led} of {count} designs; the others leave it open."
+    ),
+    "undecided": "Not settled: {a} scores best, but its lead over {b} may be chance.",
+    "same": "Not settled: {a} and {b} score the same.",
+    "settled shown": (
+        "Settled: {lead}, and on randomly shown items people like its recommendations more than "
+        "those of {other}."
+    ),
+    "settled judged": (
+        "Settled: {lead}, and when judged, its recommendations are liked more often than those of "
+        "{other}."
+    ),
+    "score but shown": (
+        "Settled by score only: {lead}, but on randomly shown items people like the "
+        "recommendations of {other} more."
+    ),
+    "score but judged": (
+        "Settled by score only: {lead}, but when judged, the recommendations of {other} are liked "
+        "more often."
+    ),
+    "score use": (
+        "Settled by score only: {lead}. The data record what was used, not what was liked."
+    ),
+    "score only": (
+        "Settled by score only: {lead}. Whether people like its recommendations more is open."
+    ),
+}
+"""Verdicts of the first screen: each one says in a line what the statements below it state."""
+
 TITLES = {
     "title": "How far to trust this evaluation: {name}",
     "verdict": "Verdict: {verdict}.",
+    "main chart": "Place and score under each design",
+    "truth panel": "In truth",
     "rate link": "How often is such a sentence wrong?",
     "pairs": "Statements about two systems",
     "data": "The data",
@@ -122,7 +156,66 @@ TITLES = {
     "citations": "Citations",
 }
 
+FRAGMENTS = {
+    "leads one": "{a} leads",
+    "leads all": "{a} leads under every design",
+    "ahead": "{a} is ahead of {b}",
+    "up to more": "up to {amount} more",
+    "up to fewer": "up to {amount} fewer",
+    "amount per list": "{count} {thing}s per list",
+    "amount in lists": "1 {thing} in {count} lists",
+    "over splits": ", on average over {count} splits",
+}
+"""Parts of verdicts and captions: none of them stands alone."""
+
 CAPTIONS = {
+    "hits per list": "{count} {more} {thing}s per list",
+    "hit in lists": "1 {more} {thing} in {count} lists",
+    "lead open": "no clear lead",
+    "lead metric": "{metric} {difference} apart",
+    "hit liked": "A hit is a recommended item that the user liked in the test part.",
+    "hit used": "A hit is a recommended item that the user used in the test part.",
+    "lead per list": (
+        "{where}, {a} has {count} {more} {thing}s than {b} in a list of {k}, on average ({percent} "
+        "% interval: {low} to {high})."
+    ),
+    "lead in lists": (
+        "{where}, {a} has one {thing} {more} than {b} in every {count} lists of {k}, on average "
+        "({percent} % interval: every {low} to {high} lists)."
+    ),
+    "lead none": "{where}, {a} and {b} have equally many hits.",
+    "lead allows": (
+        "{where}, lists of {a} may have {ends} than lists of {b}: so far goes the {percent} % "
+        "interval."
+    ),
+    "lead plain": (
+        "{where}, {a} differs from {b} by {shown} in {metric}, with its {percent} % interval; "
+        "above 0, {a} scores better."
+    ),
+    "lead unknown": "{where}, the difference of {a} and {b} has no interval.",
+    "users value": "{better} users better off, {worse} worse",
+    "users hits": (
+        "Of {users}, {better} have more hits with {a} than with {b} {where}, {worse} have fewer "
+        "and {same} as many{splits}."
+    ),
+    "users metric": (
+        "Of {users}, {better} have a better {metric} with {a} than with {b} {where}, {worse} a "
+        "worse one and {same} the same{splits}."
+    ),
+    "chance hits value": "{chance} hits by chance",
+    "chance hits": (
+        "{where}, a random order has {chance} hits in a list of {k}, on average; {a} has {first}, "
+        "{b} has {second}."
+    ),
+    "chance metric value": "{metric} {chance} by chance",
+    "chance metric": (
+        "{where}, a random order is expected to score {chance} in {metric}; {a} scores {first}, "
+        "{b} scores {second}."
+    ),
+    "chart mean": "{metric}: mean and 95 % interval over users; place 1 on top",
+    "chart chance": "dashed: a random order; each panel has its own scale",
+    "chart truth": "grey, with diamonds: what is known to be true",
+    "chart left": "{systems} not drawn",
     "assumed": "Assumed:",
     "notes": "Noted:",
     "all not done": "Not done:",
@@ -244,6 +337,16 @@ RUNGS = (
     ("observed", "everything"),
 )
 """The rungs of the ladder, and what each one keeps."""
+
+
+def verdict(key: str, /, **values: object) -> str:
+    """Return the verdict of a headline."""
+    return HEADLINES[key].format(**values)
+
+
+def fragment(key: str, /, **values: object) -> str:
+    """Return a part of a verdict or caption."""
+    return FRAGMENTS[key].format(**values)
 
 
 def title(key: str, /, **values: object) -> str:

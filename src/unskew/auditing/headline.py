@@ -1,0 +1,275 @@
+"""The headline of a report: the verdict in plain words, and what it means in hits and users."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unskew.auditing import main_chart
+from unskew.auditing.captions import caption, fragment, verdict
+from unskew.auditing.users_ahead import users_ahead
+from unskew.auditing.wording import capital, phrase, with_interval
+from unskew.metrics.names import parse
+from unskew.report.document import Fact, Headline, Picture
+from unskew.report.text import counted
+from unskew.stats.design_contrasts import contrasts
+
+if TYPE_CHECKING:
+    from unskew.auditing.measurements import Measurements
+
+SHOWN, LIKED = "better-shown", ("better", "better-despite")
+OFTEN = 0.5
+"""From so many hits per list on, a lead is a number of hits per list; below, 1 in so many lists."""
+LEAST = 0.0005
+"""Fewer hits per list are called less than a thousandth."""
+
+
+def headline(audit: Measurements) -> Headline:
+    """Return what the first screen shows besides its sentences."""
+    text, status = _verdict(audit)
+    return Headline(
+        verdict=text,
+        status=status,
+        facts=tuple(_facts(audit)),
+        chart=Picture(main_chart.main_chart(audit)),
+    )
+
+
+# The verdict
+
+
+def _verdict(audit: Measurements) -> tuple[str, str]:
+    """Return the verdict in a sentence, and its status."""
+    finding, evidence = audit.first_screen.finding, audit.evidence
+    leader, nearest = pair_of(audit)
+    names = {"a": leader, "b": nearest}
+    if finding.kind == "depends":
+        return verdict("depends", **names), "depends"
+    if finding.kind == "leads-here":
+        led, count = len(finding.designs), len(evidence.designs)
+        return verdict("leads here", led=led, count=count, **names), "open"
+    if finding.kind == "undecided":
+        same = evidence.contrast(leader, nearest).difference == 0
+        return verdict("same" if same else "undecided", **names), "open"
+    case = "leads one" if len(evidence.designs) == 1 else "leads all"
+    lead = fragment("ahead" if finding.kind == "ahead" else case, **names)
+    return _settled(audit, leader, lead)
+
+
+def _settled(audit: Measurements, leader: str, lead: str) -> tuple[str, str]:
+    """Return the verdict where one system leads: its words say what is known of liking."""
+    step = audit.first_screen.next_step
+    if step is None or step.kind not in (SHOWN, *LIKED):
+        case = "score use" if audit.core.implicit else "score only"
+        return verdict(case, lead=lead), "depends"
+    case = "shown" if step.kind == SHOWN else "judged"
+    if step.subjects[0] == leader:
+        return verdict(f"settled {case}", lead=lead, other=step.subjects[1]), "settled"
+    return verdict(f"score but {case}", lead=lead, other=step.subjects[0]), "depends"
+
+
+def pair_of(audit: Measurements) -> tuple[str, str]:
+    """Return the two systems that the finding is about, the one that leads first."""
+    finding, evidence = audit.first_screen.finding, audit.evidence
+    if finding.kind in ("leads", "leads-here"):
+        return evidence.leader, evidence.nearest(evidence.leader)
+    a, b = finding.subjects
+    return a, b
+
+
+# Facts
+
+
+@dataclass(frozen=True)
+class Lead:
+    """By how much one system is ahead of another under a design, in things per list."""
+
+    a: str
+    b: str
+    design: str
+    thing: str
+    """What is counted: hits, or disliked items."""
+    k: int
+    level: float
+    value: float
+    """How many more of them there are in a list of a than in one of b, on average."""
+    low: float
+    high: float
+
+
+def lead_of(audit: Measurements, a: str, b: str, design: str) -> Lead | None:
+    """Return a lead in hits per list, or in disliked items; None where neither is measured."""
+    metric, k = parse(audit.metric), audit.core.k
+    anti = metric == parse(f"anti-P@{k}")
+    if anti or metric == parse(f"P@{k}"):
+        contrast = audit.evidence.contrast(a, b, design)
+    else:
+        precision, parts = f"P@{k}", audit.scores[design]
+        if metric.better != "higher" or any(precision not in part.labels for part in parts):
+            return None
+        compared = audit.evidence.contrasts
+        alone = contrasts(
+            {design: parts},
+            precision,
+            systems=(a, b),
+            target=compared.kind,
+            level=compared.level,
+            draws=compared.draws,
+            seed=compared.seed,
+        )
+        contrast = alone.get(design, a, b)
+    # Contrasts are positive where a is better: fewer disliked items are.
+    ends = (contrast.difference, contrast.low, contrast.high)
+    value, low, high = (-one if anti else one for one in ends)
+    return Lead(
+        a=a,
+        b=b,
+        design=design,
+        thing="disliked item" if anti else "hit",
+        k=k,
+        level=audit.evidence.contrasts.level,
+        value=k * value + 0.0,
+        low=k * min(low, high) + 0.0,
+        high=k * max(low, high) + 0.0,
+    )
+
+
+def _facts(audit: Measurements) -> list[Fact]:
+    a, b = pair_of(audit)
+    design, *other = _designs(audit)
+    leads = [(a, b, design), *((b, a, one) for one in other)]
+    first, *others = (_lead_fact(audit, *one) for one in leads)
+    facts = [replace(first, text=f"{first.text} {_meaning(audit, *leads[0])}".strip()), *others]
+    for fact in (_users_fact(audit, a, b, design), _chance_fact(audit, a, b, design)):
+        facts += [] if fact is None else [fact]
+    return facts
+
+
+def _designs(audit: Measurements) -> tuple[str, ...]:
+    """Return the designs of the finding: two where it depends on them."""
+    finding = audit.first_screen.finding
+    return finding.designs if finding.kind == "depends" else (audit.common,)
+
+
+def _lead_fact(audit: Measurements, a: str, b: str, design: str) -> Fact:
+    lead = lead_of(audit, a, b, design)
+    if lead is None or not all(map(math.isfinite, (lead.value, lead.low, lead.high))):
+        return _plain_lead(audit, a, b, design)
+    where = capital(phrase(design))
+    names = {"a": a, "b": b, "where": where, "k": lead.k, "percent": f"{100 * lead.level:g}"}
+    if lead.low <= 0 <= lead.high:
+        return Fact(caption("lead open"), _open_lead(lead, names))
+    more = "more" if lead.value > 0 else "fewer"
+    # An interval off 0 is on one side of it: nearest and farthest end, as sizes.
+    ends = sorted((abs(lead.low), abs(lead.high)))
+    size = abs(lead.value)
+    if size >= OFTEN:
+        shown = {"count": per_list(size), "low": per_list(ends[0]), "high": per_list(ends[1])}
+        value, text = "hits per list", "lead per list"
+    else:
+        few, many = lists(1 / ends[1]), lists(1 / ends[0])
+        shown = {"count": lists(1 / size), "low": few, "high": many}
+        value, text = "hit in lists", "lead in lists"
+    said = {**shown, "more": more, "thing": lead.thing}
+    return Fact(caption(value, **said), caption(text, **said, **names))
+
+
+def _meaning(audit: Measurements, a: str, b: str, design: str) -> str:
+    """Say what a hit is, where a lead is one of hits."""
+    lead = lead_of(audit, a, b, design)
+    if lead is None or lead.thing != "hit":
+        return ""
+    return caption("hit used" if audit.core.implicit else "hit liked")
+
+
+def _open_lead(lead: Lead, names: dict[str, object]) -> str:
+    """Say what an interval allows that has 0 in it."""
+    ends = []
+    if lead.high > 0:
+        ends.append(fragment("up to more", amount=_amount(lead.high, lead.thing)))
+    if lead.low < 0:
+        ends.append(fragment("up to fewer", amount=_amount(-lead.low, lead.thing)))
+    if not ends:
+        return caption("lead none", **names)
+    return caption("lead allows", ends=" or ".join(ends), **names)
+
+
+def _amount(size: float, thing: str) -> str:
+    """Return `0.7 hits per list` or `1 hit in 14 lists`."""
+    if size >= OFTEN:
+        return fragment("amount per list", count=per_list(size), thing=thing)
+    return fragment("amount in lists", count=lists(1 / size), thing=thing)
+
+
+def per_list(size: float) -> str:
+    """Return a number per list: `0.67`, `0.034`."""
+    if 0 < size < LEAST:
+        return "less than 0.001"
+    return f"{size:.2f}" if size >= 0.095 or size == 0 else f"{size:.3f}"
+
+
+def lists(count: float) -> str:
+    """Return a number of lists: `2.4`, `14`, `1,200`."""
+    if count < 9.95:
+        return f"{count:.1f}".removesuffix(".0")
+    digits = max(len(str(int(count))) - 3, 0)  # three leading digits are enough
+    return f"{round(count, -digits):,.0f}"
+
+
+def _plain_lead(audit: Measurements, a: str, b: str, design: str) -> Fact:
+    """Return a lead in the metric itself."""
+    contrast = audit.evidence.contrast(a, b, design)
+    shown = with_interval(contrast.difference, contrast.low, contrast.high)
+    names = {"a": a, "b": b, "where": capital(phrase(design)), "metric": audit.metric}
+    percent = f"{100 * audit.evidence.contrasts.level:g}"
+    if not all(map(math.isfinite, (contrast.difference, contrast.low, contrast.high))):
+        return Fact(caption("lead open"), caption("lead unknown", **names))
+    value = caption("lead open")
+    if contrast.low > 0 or contrast.high < 0:
+        value = caption("lead metric", difference=shown.split(" [")[0], metric=audit.metric)
+    return Fact(value, caption("lead plain", shown=shown, percent=percent, **names))
+
+
+def _users_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | None:
+    parts = audit.scores[design]
+    metric = parts[0]._label(audit.metric)
+    if any(metric not in part.labels for part in parts):
+        return None
+    count = users_ahead(parts, metric, a, b)
+    if not count.users:
+        return None
+    better, worse, same = (f"{one:,}" for one in (count.better, count.worse, count.same))
+    splits = fragment("over splits", count=len(parts)) if len(parts) > 1 else ""
+    of = {"a": a, "b": b, "better": better, "worse": worse, "same": same, "splits": splits}
+    case = "users hits" if parse(metric) == parse(f"P@{audit.core.k}") else "users metric"
+    users = counted(count.users, "user")
+    text = caption(case, users=users, metric=metric, where=phrase(design), **of)
+    return Fact(caption("users value", better=better, worse=worse), text)
+
+
+def _chance_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | None:
+    """Return what a random order scores beside the two systems; None where it is not known."""
+    rows = audit.table().filter(design=design)
+    by_system = {row["system"]: row for row in rows.iter_rows(named=True)}
+    chance = by_system[a]["random"]
+    values = [chance, by_system[a]["value"], by_system[b]["value"]]
+    if any(one is None or not math.isfinite(one) for one in values):
+        return None
+    names = {"a": a, "b": b, "k": audit.core.k, "metric": audit.metric}
+    names["where"] = capital(phrase(design))
+    k = audit.core.k
+    if parse(audit.metric) == parse(f"P@{k}"):
+        shown = [per_list(k * one) for one in values]
+        case = "chance hits"
+    else:
+        digits = 3 if min(abs(np.array(values))) >= 0.001 else 5
+        shown = [f"{one:.{digits}f}" for one in values]
+        case = "chance metric"
+    parts = dict(zip(("chance", "first", "second"), shown, strict=True))
+    return Fact(
+        caption(f"{case} value", chance=shown[0], metric=audit.metric),
+        caption(case, **parts, **names),
+    )
