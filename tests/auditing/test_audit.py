@@ -208,6 +208,7 @@ def test_same_seed_same_bits_whatever_the_store(shop, tmp_path):
         "null experiment",
         "conclusions",
         "diagnostics",
+        "statements",
     }
     assert all(0 <= done <= total for _, done, total in stages)
     other = audit(shop, "quick", seed=1, **how)

@@ -112,6 +112,7 @@ class ListsAudit:
     ) -> ListsAudit:
         """Check what is given, choose metrics that lists are deep enough for, add references."""
         check_lists(given, references)
+        request.progress("reading", 1, 1)
         implicit = not any(
             has_dislikes(one, given.relevance)
             for one in (given.tests, given.train)
@@ -136,7 +137,9 @@ class ListsAudit:
         else:
             notes += outside_catalogue(judged)
             if references:
+                request.progress("references", 0, 1)
                 more = reference_lists(judged, metric, implicit, request.seed or 0, attempts)
+                request.progress("references", 1, 1)
                 judged, tuned = judged.with_systems(more.runs), dict(more.tuned)
         return cls(
             judged=judged,
@@ -177,9 +180,10 @@ class ListsAudit:
     def carry_out(self) -> Audit:
         """Do everything."""
         request, attempts = self.request, self.attempts
-        request.progress("reading", 1, 1)
+        request.progress("designs", 0, 1)
         rejudged = self._designs.rejudge(request.designs, attempts)
         request.progress("designs", 1, 1)
+        request.progress("null experiment", 0, 1)
         null = attempts.attempt("null experiment", lambda: self._null(rejudged))
         request.progress("null experiment", 1, 1)
         analysis = Analysis(
@@ -189,7 +193,10 @@ class ListsAudit:
         if self.implicit:
             attempts.failures["margins"] = "no rating is a dislike"
         of_lists = analyse_lists(analysis, self.judged, self.random)
-        return Audit.of(self._facts(rejudged, null), of_scores, of_lists)
+        request.progress("statements", 0, 1)
+        facts = self._facts(rejudged, null)
+        request.progress("statements", 1, 1)
+        return Audit.of(facts, of_scores, of_lists)
 
     def _facts(self, rejudged: Rejudged, null: NullExperiment | None) -> AuditFacts:
         judged, attempts = self.judged, self.attempts

@@ -297,6 +297,7 @@ class RatingsAudit:
         null = self._null([one for one in designs if self._may_be_null(one)], core)
         of_scores = analyse_scores(analysis, scores)
         of_lists = analyse_lists(analysis, self._judged(core.lists[0]), self._random)
+        self.progress("statements", 0, 1)
         facts = AuditFacts(
             name=self.source.name,
             metric=self.metric,
@@ -317,6 +318,7 @@ class RatingsAudit:
             command=self._command(designs),
             plans=tuple(self._plans(designs, core)),
         )
+        self.progress("statements", 1, 1)
         return Audit.of(facts, of_scores, of_lists)
 
     def _core(self) -> Core:
@@ -422,6 +424,7 @@ class RatingsAudit:
                 progress=lambda done, total: self.progress("null experiment", done, total),
             )
 
+        self.progress("null experiment", 0, 1)
         whole = self.attempts.attempt("null experiment", lambda: run(plans))
         if whole is not None or len(plans) == 1:
             return whole

@@ -9,7 +9,6 @@ from unskew.cli import inputs, outputs
 from unskew.cli.audit_self_test import SelfTestOptions, check_unused, run_self_test
 from unskew.cli.bundles import argument, bundle, option
 from unskew.cli.console import output as screen_of_results
-from unskew.cli.console import stages_progress
 from unskew.cli.options import (
     INPUT,
     MEASURE,
@@ -23,6 +22,7 @@ from unskew.cli.options import (
     StoredOptions,
     Train,
 )
+from unskew.cli.progress import stages_progress
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:

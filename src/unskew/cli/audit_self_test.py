@@ -7,14 +7,15 @@ from typing import Annotated, Any
 
 from unskew.cli import outputs
 from unskew.cli.bundles import bundle, given_options, option
-from unskew.cli.console import named_progress
 from unskew.cli.formats import STANDARD_OUTPUT
 from unskew.cli.inputs import between_commas
 from unskew.cli.options import ReportOptions, StoredOptions
+from unskew.cli.progress import Stage, stages_progress
 from unskew.errors import SettingError
 
 SELF_TEST = "Self-test"
 ENDING = ".json"
+WORLDS = {"worlds": Stage("audits of simulated worlds", 1, "worlds")}
 
 
 @bundle
@@ -79,7 +80,7 @@ def run_self_test(
         raise SettingError(f"{name} is for audits of data: leave it out with --self-test")
     target = _target(output.output)
     number = {} if options.worlds is None else {"worlds": options.worlds, "least": 0}
-    with named_progress(output.quiet) as move:
+    with stages_progress(output.quiet, WORLDS, tuple(WORLDS)) as move:
         result = reliability(
             **number,
             kinds=between_commas(options.kinds),

@@ -8,7 +8,6 @@ from unskew.checks import MOST_REPEATS
 from unskew.cli import inputs, outputs
 from unskew.cli.bias_options import Folds
 from unskew.cli.bundles import bundle, option
-from unskew.cli.console import progress
 from unskew.cli.options import (
     MEASURE,
     Algorithms,
@@ -20,6 +19,7 @@ from unskew.cli.options import (
     TextOptions,
     Users,
 )
+from unskew.cli.progress import progress
 
 
 @bundle
@@ -106,7 +106,7 @@ def command(
         users=options.users,
         seed=stored.seed,
     )
-    with progress("null experiment", output.quiet) as move:
+    with progress("null experiment", output.quiet, "null runs") as move:
         result = null_experiment(
             data.ratings,
             plans,

@@ -8,7 +8,6 @@ from unskew.checks import MOST_DEPTH, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.bias_options import Folds
 from unskew.cli.bundles import argument, bundle, option
-from unskew.cli.console import progress
 from unskew.cli.options import (
     INPUT,
     MEASURE,
@@ -22,6 +21,7 @@ from unskew.cli.options import (
     Seed,
     TextOptions,
 )
+from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
 

@@ -14,6 +14,7 @@ from typer.main import get_command, get_group
 from unskew.cli.boundary import boundary
 from unskew.cli.bundles import with_options
 from unskew.cli.console import speak_of
+from unskew.cli.progress import forget_progress
 from unskew.errors import SettingError
 
 PANELS = {
@@ -59,7 +60,8 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         names = {name for parameter in self.params for name in parameter.opts}
-        with boundary(ctx.params, names), speak_of(names):
+        forget_progress()
+        with boundary(ctx.params, names), speak_of(_full_name(ctx), names):
             return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -139,6 +141,12 @@ def check_value(option: str, value: object) -> None:
         raise SettingError(f"{option} must be a finite number, got {value}")
     if isinstance(value, int) and abs(value) > _LARGEST:
         raise SettingError(f"{option} must lie between -(2^63 - 1) and 2^63 - 1, got {value}")
+
+
+def _full_name(ctx: Any) -> str:
+    """Return the name of a command with that of its group: `bias null`."""
+    is_inside = ctx.parent is not None and ctx.parent.parent is not None
+    return f"{ctx.parent.info_name} {ctx.info_name}" if is_inside else str(ctx.info_name)
 
 
 def _shown_name(parameter: Any) -> str:

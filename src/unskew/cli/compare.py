@@ -6,7 +6,6 @@ from typing import Annotated
 
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
-from unskew.cli.console import progress
 from unskew.cli.options import (
     TEST,
     AverageOptions,
@@ -16,6 +15,7 @@ from unskew.cli.options import (
     Permutations,
     Saved,
 )
+from unskew.cli.progress import progress
 
 
 @bundle

@@ -6,11 +6,9 @@ import codecs
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -20,6 +18,7 @@ from unskew.report.text import visible
 
 _OPTIONS: ContextVar[Collection[str]] = ContextVar("options", default=())
 """The options of the command that runs: notes and warnings speak of these."""
+_COMMAND: ContextVar[str] = ContextVar("command", default="unskew")
 
 # Off a terminal nothing is folded: a table in a file or a pipe keeps its lines whole.
 _UNFOLDED = 10_000
@@ -102,13 +101,19 @@ def _plain(sign: str) -> str:
 
 
 @contextmanager
-def speak_of(options: Collection[str]) -> Iterator[None]:
+def speak_of(command: str, options: Collection[str]) -> Iterator[None]:
     """While a command runs, write arguments in notes and warnings as its options."""
-    token = _OPTIONS.set(options)
+    tokens = _COMMAND.set(command), _OPTIONS.set(options)
     try:
         yield
     finally:
-        _OPTIONS.reset(token)
+        _COMMAND.reset(tokens[0])
+        _OPTIONS.reset(tokens[1])
+
+
+def command_name() -> str:
+    """Return the name of the command that runs, such as `bias null`."""
+    return _COMMAND.get()
 
 
 def in_option_words(text: str) -> str:
@@ -142,99 +147,3 @@ def output() -> Console:
 def messages() -> Console:
     """Return the console for what is not a result."""
     return _Screen(stderr=True, highlight=False, emoji=False, soft_wrap=True)
-
-
-@contextmanager
-def _bar(title: str, quiet: bool) -> Iterator[Callable[..., None] | None]:
-    """Show a progress bar on a terminal; give the function that moves it, or None."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=messages(), transient=True) as bar:
-        yield partial(bar.update, bar.add_task(title, total=None))
-
-
-@contextmanager
-def progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar; give the function that takes the steps done and all steps, or None."""
-    with _bar(title, quiet) as move:
-        yield move and (lambda done, total: move(completed=done, total=total))
-
-
-@contextmanager
-def named_progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show a bar; give the function that takes its title, the steps done and all steps, or None."""
-    with _bar("", quiet) as move:
-        yield move and (
-            lambda title, done, total: move(
-                completed=done, total=total, **({"description": title} if title else {})
-            )
-        )
-
-
-@contextmanager
-def tasks_progress(quiet: bool, workers: int = 1) -> Iterator[Callable[[Any], None] | None]:
-    """Show tasks done, running and failed and the time left; give what moves it, or None."""
-    with _bar("tasks", quiet) as move:
-
-        def show(state: Any) -> None:
-            running = min(workers, state.total - state.done)
-            text = f"{state.done} of {state.total} tasks done, {running} running"
-            text += f", {state.failed} failed" if state.failed else ""
-            if move is not None:
-                move(completed=state.done, total=state.total, description=text)
-
-        yield move and show
-
-
-STAGES = {
-    "reading": "reading",
-    "splits": "splits and what is ranked",
-    "designs": "systems under all designs",
-    "null experiment": "null experiment",
-    "conclusions": "conclusions",
-    "diagnostics": "diagnostics",
-}
-"""The stages of an audit, and what the terminal calls them."""
-
-
-@contextmanager
-def stages_progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show every stage of an audit on a terminal; give what moves them, or None."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=messages(),
-        transient=True,
-    )
-    with bar:
-        tasks = {
-            stage: bar.add_task(title, total=None, start=False) for stage, title in STAGES.items()
-        }
-        started: set[str] = set()
-
-        def show(stage: str, done: int, total: int) -> None:
-            if stage not in started:
-                started.add(stage)
-                bar.start_task(tasks[stage])
-            bar.update(tasks[stage], completed=done, total=total)
-
-        yield show

@@ -9,8 +9,9 @@ import typer
 
 from unskew.cli import outputs
 from unskew.cli.bundles import argument, option
-from unskew.cli.console import messages, progress
+from unskew.cli.console import messages
 from unskew.cli.options import INPUT, DataDir, Quiet
+from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from unskew.cli import outputs
 from unskew.cli.audit import show as show_audit
 from unskew.cli.bundles import option
-from unskew.cli.console import stages_progress
 from unskew.cli.options import OUTPUT, Quiet, ReportFile, ReportOptions, Seed
+from unskew.cli.progress import stages_progress
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:

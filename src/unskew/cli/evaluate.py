@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from unskew.cli import formats, inputs, outputs
 from unskew.cli.bundles import bundle, option
-from unskew.cli.console import progress
 from unskew.cli.options import (
     INPUT,
     MEASURE,
@@ -20,6 +19,7 @@ from unskew.cli.options import (
     RequiredJudgedOptions,
     TableOptions,
 )
+from unskew.cli.progress import progress
 from unskew.cli.sources import column_names, split_source
 from unskew.errors import SettingError
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unskew.cli.console import progress
 from unskew.cli.options import (
     AverageOptions,
     ComputeOptions,
@@ -16,6 +15,7 @@ from unskew.cli.options import (
     NamedFileOptions,
     RelevanceOptions,
 )
+from unskew.cli.progress import progress
 from unskew.cli.sources import (
     LIST_COLUMNS,
     RATING_COLUMNS,

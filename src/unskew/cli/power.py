@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from unskew.checks import MOST_DRAWS
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
-from unskew.cli.console import progress
 from unskew.cli.options import (
     TEST,
     AverageOptions,
@@ -17,6 +16,7 @@ from unskew.cli.options import (
     Permutations,
     Saved,
 )
+from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
 POWER = "Power"

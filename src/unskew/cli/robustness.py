@@ -7,7 +7,6 @@ from typing import Annotated
 from unskew.checks import MOST_DRAWS, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
-from unskew.cli.console import progress
 from unskew.cli.options import (
     AverageOptions,
     ComputeOptions,
@@ -16,6 +15,7 @@ from unskew.cli.options import (
     JudgedOptions,
     Saved,
 )
+from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
 SAMPLES = "Samples"

@@ -9,7 +9,7 @@ import typer
 
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
-from unskew.cli.console import messages, tasks_progress
+from unskew.cli.console import messages
 from unskew.cli.options import (
     RUNNING,
     PlanArgument,
@@ -18,6 +18,7 @@ from unskew.cli.options import (
     StoreDir,
     Workers,
 )
+from unskew.cli.progress import tasks_progress
 from unskew.errors import SettingError
 
 

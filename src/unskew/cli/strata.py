@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from unskew.checks import MOST_DEPTH, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import option
-from unskew.cli.console import progress
 from unskew.cli.options import (
     AverageOptions,
     Bootstrap,
@@ -16,6 +15,7 @@ from unskew.cli.options import (
     JudgedOptions,
     Level,
 )
+from unskew.cli.progress import progress
 from unskew.cli.sources import exists
 from unskew.errors import DataError
 

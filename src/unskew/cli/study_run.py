@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from unskew.checks import MOST_DRAWS, as_count
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import argument, bundle, option
-from unskew.cli.console import messages, named_progress
+from unskew.cli.console import messages
 from unskew.cli.console import output as screen_of_results
 from unskew.cli.options import (
     INPUT,
@@ -22,6 +22,7 @@ from unskew.cli.options import (
     ReportOptions,
     StoredOptions,
 )
+from unskew.cli.progress import named_progress
 from unskew.cli.sources import split_source
 from unskew.errors import SettingError
 

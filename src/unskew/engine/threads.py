@@ -15,16 +15,19 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from concurrent.futures.process import BrokenProcessPool as BrokenPool
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 from unskew.errors import ForkError, SettingError
 
 __all__ = [
     "BrokenPool",
+    "Lock",
     "as_completed",
     "available",
     "check_fork",
     "die_with_parent",
+    "every",
     "limit",
     "map_blocks",
     "one_blas_thread",
@@ -148,6 +151,25 @@ def python_beside(module: str) -> Iterator[None]:
     finally:
         other.kill()
         other.wait()
+
+
+@contextmanager
+def every(seconds: float, function: Callable[[], None]) -> Iterator[None]:
+    """Call a function again and again meanwhile, in a thread; it stops where nobody reads it."""
+    over = threading.Event()
+
+    def run() -> None:
+        with suppress(OSError, ValueError):  # of standard error, which may be closed
+            while not over.wait(seconds):
+                function()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(timeout=10 * seconds)
 
 
 _most: list[int] = []
