@@ -39,7 +39,9 @@ docs: $(DOCS_READY)
 	$(BIN)/python docs/api.py
 	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/reliability.py
+	$(BIN)/python docs/outputs.py
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/docs
+	$(BIN)/python docs/gallery.py build/docs/gallery
 	@echo pages: build/docs/index.html
 
 # How often statements of an audit are false: an hour on two processors. Stopped, it goes on.

@@ -1,7 +1,8 @@
-"""Write docs/api.md, for the pages only, from the docstrings of all public names."""
+"""Write docs/api/, for the site only, from the docstrings of all public names."""
 
 import inspect
 import re
+import shutil
 from functools import cached_property
 from pathlib import Path
 
@@ -9,49 +10,81 @@ import unskew
 
 HEAD = """# Python reference
 
-Written from the docstrings by `docs/api.py`. Everything is reached as
-`import unskew as us`, then `us.evaluate(…)`, and loaded at its first use.
+One page per package. Everything is reached from `import unskew as us`: names of the first page as
+`us.evaluate`, all others through their package, as `us.stats.kendall`. A package is loaded when it
+is first used. `help(us.evaluate)` prints the same text. `docs/api.py` writes these pages from the
+docstrings.
 """
-TITLES = {
-    "": "On top",
-    "data": "Data",
-    "splits": "Splits and interventions",
-    "targets": "Target items",
-    "recommend": "Recommenders",
-    "worlds": "Worlds",
-    "judging": "Judging",
-    "metrics": "Metrics",
-    "evaluation": "Evaluation",
-    "stats": "Statistics",
-    "bias": "Bias",
-    "unbiased": "Unbiased estimates",
-    "experiment": "Experiments",
-    "auditing": "Audit",
-    "report": "Reports",
-    "studies": "Studies",
-    "testing": "Checks of your metrics",
+PACKAGES = {
+    "top": ("Top level", "What most programs need: read, judge, compare, audit."),
+    "data": ("Data", "Ratings, named data sets, what is liked, summaries."),
+    "splits": (
+        "Splits",
+        "Training and test parts, interventions, checks of a split.",
+    ),
+    "targets": ("Target items", "Which items a system must rank."),
+    "recommend": ("Recommenders", "The algorithms that are built in, and saved models."),
+    "worlds": ("Worlds", "Simulated data whose full truth is known."),
+    "judging": ("Judging", "Lists laid over judgments; exact ranks."),
+    "metrics": ("Metrics", "Names and definitions, and metrics that you define."),
+    "evaluation": ("Evaluation", "Scores, what chance scores, logs larger than memory."),
+    "stats": ("Statistics", "Significance, power, robustness, agreement."),
+    "bias": ("Bias", "What popularity does to metrics on some data."),
+    "unbiased": (
+        "Unbiased estimates",
+        "Propensities, bounds, strata, sampled metrics.",
+    ),
+    "experiment": ("Experiments", "Plans, their results, tuning."),
+    "auditing": ("Audit", "Audits, null experiments, observed against true values."),
+    "report": ("Reports", "Reports as files and in notebooks."),
+    "studies": ("Studies", "The five papers, run again."),
+    "testing": ("Testing", "Checks for metrics, algorithms and splitters that you write."),
 }
+"""Every public package: its title, and what is in it. `top` is unskew itself."""
+FOLDER = Path(__file__).with_suffix("")
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
-def page() -> str:
-    """Return the page."""
+def pages() -> dict[str, str]:
+    """Return the pages by their names, with `index` first."""
+    return {"index": index(), **{package: page(package) for package in PACKAGES}}
+
+
+def names(package: str) -> dict[str, object]:
+    """Return what a package makes public, by dotted names, in alphabetical order."""
+    module = unskew if package == "top" else getattr(unskew, package)
+    before = "" if package == "top" else f"{package}."
+    public = {name: getattr(module, name) for name in sorted(module.__all__, key=str.lower)}
+    return {
+        f"{before}{name}": thing for name, thing in public.items() if not inspect.ismodule(thing)
+    }
+
+
+def index() -> str:
+    """Return the page that leads to all others."""
     parts = [HEAD]
-    for part, title in TITLES.items():
-        package = getattr(unskew, part) if part else unskew
-        things = {name: getattr(package, name) for name in package.__all__}
-        parts.append(f"## {title}\n")
-        parts += [
-            entry(f"{part}.{name}" if part else name, things[name])
-            for name in sorted(things, key=str.lower)
-            if not inspect.ismodule(things[name])
-        ]
-    return "\n".join(parts)
+    for package, (title, holds) in PACKAGES.items():
+        links = [f"[{name}]({package}.md#{anchor(name)})" for name in names(package)]
+        parts.append(f"## [{title}]({package}.md)\n\n{holds}\n\n{' · '.join(links)}\n")
+    entries = "\n".join(PACKAGES)
+    return "\n".join([*parts, f"```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{entries}\n```\n"])
+
+
+def anchor(name: str) -> str:
+    """Return the anchor of the heading of a name."""
+    return name.lower().replace(".", "")
+
+
+def page(package: str) -> str:
+    """Return the page of a package."""
+    title, holds = PACKAGES[package]
+    entries = [entry(name, thing) for name, thing in names(package).items()]
+    return "\n".join([f"# {title}\n\n{holds}\n", *entries])
 
 
 def entry(name: str, thing: object) -> str:
-    """Return what is said of a name: how it is called, and its docstring."""
-    lines = [f"### {name}\n"]
+    """Return the entry of a name: its signature and its docstring."""
+    lines = [f"## {name}\n"]
     call = signature(name, thing)
     if call:
         lines.append(f"```text\n{call}\n```\n")
@@ -62,7 +95,7 @@ def entry(name: str, thing: object) -> str:
 
 
 def signature(name: str, thing: object) -> str:
-    """Return how something is called, a parameter per line where they are many."""
+    """Return the call of something, with a line per parameter where there are many."""
     if inspect.isclass(thing) and issubclass(thing, Exception):
         return ""
     try:
@@ -138,4 +171,7 @@ def _terms(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_suffix(".md").write_text(page())
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    for name, text in pages().items():
+        (FOLDER / f"{name}.md").write_text(text)

@@ -8,19 +8,45 @@ import unskew as us
 from unskew.data.sample import sample
 from unskew.report.charts import Figure, target_space
 
+FOLDER = Path(__file__).parent / "figures"
+
 
 def figures() -> dict[str, Figure]:
-    """Return the pictures by name; of the built-in sample and a toy example, never of real data."""
+    """Return the pictures by name; of built-in samples and a toy example, never of real data."""
+    return {"target-space": target_space(), **_splits(), **_tour()}
+
+
+def _splits() -> dict[str, Figure]:
+    """Return what two ways to split do to the built-in sample."""
     world = sample()
     ratings = us.read_ratings(pl.concat([world.train, world.test]))
     ways = {"random": us.splits.Random(test=0.25), "uniform": us.splits.Uniform(test=0.25)}
     splits = {
         name: us.splits.diagnose_split(way.split(ratings, seed=7)[0]) for name, way in ways.items()
     }
-    counts = {f"split-{name}": audit.figure(scale="log") for name, audit in splits.items()}
-    return {"target-space": target_space(), **counts}
+    return {f"split-{name}": one.figure(scale="log") for name, one in splits.items()}
+
+
+def _tour() -> dict[str, Figure]:
+    """Return the pictures of the tour, of the same shop and with the same seeds."""
+    ratings = us.world("shop", users=200, items=100, ratings=2500, seed=7).ratings
+    (split,) = us.splits.Random(test=0.2).split(ratings, seed=7)
+    lists = us.targets.AllItems().lists(split, liked=4)
+    systems = {
+        "popularity": us.recommend.Popularity(),
+        "user-knn": us.recommend.UserKNN(k=20),
+        "ease": us.recommend.EASE(l2=50),
+        "random": us.recommend.Random(),
+    }
+    runs = {name: us.rank(one.fit(split.train), lists, depth=20) for name, one in systems.items()}
+    comparison = us.compare(us.evaluate(lists, runs, "nDCG@10"), "nDCG@10", permutations=10_000)
+    return {
+        "tour-popularity": us.data.summary(ratings).figure(),
+        "tour-split": us.splits.diagnose_split(split).figure(scale="log"),
+        "tour-differences": comparison.figure("differences"),
+    }
 
 
 if __name__ == "__main__":
     for name, figure in figures().items():
-        figure.save(Path(__file__).parent / "figures" / f"{name}.svg")
+        figure.save(FOLDER / f"{name}.svg")

@@ -9,7 +9,7 @@ from functools import reduce
 import pytest
 
 import unskew
-from shared import ROOT
+from shared import ROOT, stage
 from shared.pages import DOCS, PAGES, written_by
 from shared.public import public_names
 from unskew.metrics.registry import REGISTRY
@@ -28,12 +28,47 @@ def test_docstring_examples(name):
     assert result.failed == 0
 
 
+def compare_with_the_page(page, run):
+    """Run the examples of a page, and compare what they print with what the page shows."""
+    outputs = written_by("outputs")
+    left_out = []
+
+    def before(words):
+        stage.provide(words)
+        if stage.reason_not_to_run(words) or not run(words):
+            left_out.append(words)
+        return words not in left_out
+
+    for example, output in outputs.run_page(page.read_text(), page.name, before):
+        skipped = [words for words in example.commands() if words in left_out]
+        if example.shown is not None and not skipped:
+            assert outputs.cut(output, example.lines) == example.shown, "run: make docs"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_examples_run(page, tmp_path, monkeypatch, capsys):
+def test_examples_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names: dict = {}  # the examples of one page follow each other
-    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S):
-        exec(compile(code, str(page), "exec"), names)
+    compare_with_the_page(page, lambda words: not stage.is_slow(words))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_slow_commands_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
+    text = page.read_text()
+    commands = [words for one in written_by("outputs").examples(text) for words in one.commands()]
+    if not any(stage.is_slow(words) for words in commands):
+        pytest.skip("the page has no slow commands")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("UNSKEW_DATA", raising=False)  # studies then take a small built-in world
+    compare_with_the_page(page, lambda words: True)
+
+
+def test_reasons_not_to_run_a_command_are_needed():
+    outputs = written_by("outputs")
+    blocks = [one for page in PAGES for one in outputs.examples(page.read_text())]
+    commands = [" ".join(words) for one in blocks for words in one.commands()]
+    for part in stage.NOT_RUN:
+        assert any(part in command for command in commands), part
 
 
 def test_the_table_in_the_readme_is_what_the_demo_prints(capsys, tmp_path):

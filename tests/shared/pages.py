@@ -5,10 +5,10 @@ import importlib.util
 from shared import ROOT
 
 DOCS = ROOT / "docs"
-WRITTEN = "api.md"  # by `make docs`, of the docstrings; in no repository
+REFERENCE = DOCS / "api"  # written by `make docs` from the docstrings; in no repository
 PAGES = [
     ROOT / "README.md",
-    *sorted(page for page in DOCS.rglob("*.md") if page.name != WRITTEN),
+    *sorted(page for page in DOCS.rglob("*.md") if REFERENCE not in page.parents),
 ]
 
 
