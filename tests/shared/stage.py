@@ -2,14 +2,17 @@
 
 import os
 import shutil
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from datetime import datetime, timedelta
 from functools import cache
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
 
 import unskew as us
+from unskew.cli import main
 
 PLAN = """
 metrics = ["P@10"]
@@ -58,9 +61,7 @@ TABLES = {
     **dict.fromkeys(("random.csv", "mar.csv", "shown.csv"), "random"),
     **dict.fromkeys(("train.csv", "train.parquet", "parts/train.parquet"), "train"),
     **dict.fromkeys(("test.csv", "test.parquet", "test.tsv", "parts/test.parquet"), "test"),
-    **dict.fromkeys(
-        ("a.csv", "lists.csv", "mine.csv", "mine.parquet", "new.parquet", "new.csv"), "a"
-    ),
+    **dict.fromkeys(("a.csv", "mine.csv", "mine.parquet", "new.parquet", "new.csv"), "a"),
     **dict.fromkeys(("b.csv", "base.csv", "recs/ItemKNN.tsv", "old.parquet", "old.csv"), "b"),
     "c.csv": "c",
 }
@@ -130,14 +131,17 @@ MAKERS = {
     "chances.csv": _chances,
     "genres.csv": _genres,
     "plan.toml": lambda path: path.write_text(PLAN),
-    "uniform/card.json": lambda path: _card(path),
-    "parts/card.json": lambda path: _card(path),
 }
 
 
 def _card(path):
-    splits = us.splits.Random(test=0.2)
-    us.splits.save_splits(splits, us.read_ratings(_parts()["ratings"]), path.parent, seed=7)
+    """Save a split of the ratings, unless it is there."""
+    provide(["ratings.csv"])
+    ratings = us.read_ratings("ratings.csv")
+    if not path.exists() or ratings.fingerprint not in path.read_text():
+        shutil.rmtree(path.parent, ignore_errors=True)
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(SystemExit):
+            main(["split", "ratings.csv", "--test", "0.2", "-o", str(path.parent)])
 
 
 OUTPUTS = ("-o", "--output", "--on-disk", "--save", "--save-model", "--figures", "--csv")
@@ -165,6 +169,8 @@ def provide(words):
             new = {old: new for new, old in (one.split("=")[::-1] for one in columns.split(","))}
             write(_parts()[TABLES[file]].rename(new), Path(file))
             _renamed.add(Path(file))
+    if "--card" in words:
+        _card(Path(words[words.index("--card") + 1]))
     if "plan.toml" in words:
         provide(["ratings.csv"])
 
