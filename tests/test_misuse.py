@@ -224,6 +224,7 @@ def calls():
         },
         "experiment.outline": {"plan": plan, "ratings": ratings, "estimate": False},
         "stats.paired": {"scores": scores},
+        "stats.paper_table": {"scores": scores, "permutations": 10},
         "bias.pairs_of_systems": {**of, "a": runs["a"], "b": runs["b"]},
         "splits.popularity_cut": {"train": split.train, "test": split.test},
         "splits.popularity_percentiles": {"ratings": ratings},

@@ -91,12 +91,16 @@ def test_pandas_gets_the_same_values():
     assert frame["height"][0] == 1.5
 
 
+# What is pasted into a paper stands in an environment with a caption and a label.
+OF_THEIR_OWN = {"PaperTable": {"to_latex", "to_markdown"}}
+
+
 def test_every_result_class_leaves_its_views_to_the_base():
     classes = everything()
     assert len(classes) > 38
     for one in classes:
-        own = [name for name in INHERITED if getattr(one, name) is not getattr(Result, name)]
-        assert not own, (one, own)
+        own = {name for name in INHERITED if getattr(one, name) is not getattr(Result, name)}
+        assert own <= OF_THEIR_OWN.get(one.__name__, set()), (one, own)
 
 
 TABLE = Table.of_rows(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
-from unskew.cli import inputs, outputs
+from unskew.cli import formats, inputs, outputs
 from unskew.cli.bundles import bundle, option
 from unskew.cli.options import (
+    OUTPUT,
     TEST,
     AverageOptions,
     ComputeOptions,
@@ -78,6 +80,18 @@ class TestOptions:
     ]
 
 
+PaperFile = Annotated[
+    Path | None,
+    option(
+        OUTPUT,
+        "Also write systems x metrics as a paper prints them, with marks of significance; the "
+        f"ending is the format: {', '.join(formats.TABLES)}.",
+        "--paper",
+        callback=formats.check_paper_file,
+    ),
+]
+
+
 def command(
     judged: JudgedOptions,
     scores: Saved,
@@ -85,6 +99,7 @@ def command(
     tests: TestOptions,
     compute: ComputeOptions,
     output: FigureTableOptions,
+    paper: PaperFile,
 ) -> None:
     """Compare recommenders user by user: differences, intervals, corrected p-values, letters.
 
@@ -101,8 +116,13 @@ def command(
 
       unskew compare --scores fold-1/ --scores fold-2/ -m nDCG@10 --test wilcoxon --format latex
 
+      unskew compare -j test.csv -r a.csv -r b.csv -m P@10,nDCG@10 --family all --paper table.tex
+
     Several --scores are folds or splits of the same systems: the user stays the unit. All pairs are
     tested with the same permutations. Systems that share a letter do not differ significantly.
+
+    In the table of a paper, superscripts are the letters of the systems that a system is
+    significantly better than; with --reference, a dagger marks those better than it.
 
     [bold]Figures[/bold]
 
@@ -110,19 +130,26 @@ def command(
     """
     from unskew.evaluation.evaluate import METRICS
     from unskew.stats.comparison import FIGURES
+    from unskew.stats.pairing import paired
+    from unskew.stats.paper_tables import table_of
     from unskew.stats.significance import compare
 
     figures = outputs.figures_of(output.figure, FIGURES)
-    all_scores = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
+    pairs = paired(inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet))
     correction = None if tests.correction == "none" else tests.correction
     with progress("comparing", output.quiet) as move:
         result = compare(
-            all_scores,
+            pairs,
             inputs.metric_names(judged.metric),
             progress=move,
             **vars(compute),
             **{**vars(tests), "correction": correction},
         )
     outputs.draw(figures, result.figure)
+    if paper is not None:
+        table = table_of(pairs, result, digits=output.digits)
+        outputs.Printout.of_result(
+            table, latex=table.to_latex, markdown=table.to_markdown, json=table.to_dict
+        ).write(paper)
     printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
     outputs.deliver(printout, output)

@@ -51,6 +51,13 @@ def check_table_file(path: Path | None) -> Path | None:
     return check_file(path, TABLES)
 
 
+def check_paper_file(path: Path | None) -> Path | None:
+    """Check `--paper` of a command that writes the table of a paper."""
+    if path is not None and str(path) == STANDARD_OUTPUT:
+        raise SettingError("--paper -: name a file, such as table.tex")
+    return check_file(path, TABLES, "--paper")
+
+
 def check_report_file(path: Path | None) -> Path | None:
     """Check `--output` of a command that writes a report."""
     return check_file(path, REPORTS)

@@ -86,6 +86,29 @@ class Results(Result):
             )
         return [part.scores for part in chosen]
 
+    def design_text(self) -> str:
+        """Return the design in words; where there are several, `scores` chooses one.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=30, items=20, seed=3)
+        >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+        >>> plan = us.Plan(algorithms=systems, relevance=us.Relevance(liked=4), metrics=["P@5"])
+        >>> us.run_plan(shop.ratings, plan).design_text()
+        'split: random; target items: AllItems()'
+        """
+        designs = {tuple(_names(part).items()) for part in self.parts}
+        if len(designs) != 1:
+            raise SettingError(
+                f"{len(designs)} designs are here: choose one by scores(targets=…, split=…)"
+            )
+        names = dict(designs.pop())
+        text = f"split: {names['split']}; target items: {names['targets']}"
+        if names["judgments"] != "test":
+            text += f"; judgments: {names['judgments']}"
+        return text + (f"; intervention: {names['intervention']}" if names["intervention"] else "")
+
     def table(self) -> pl.DataFrame:
         """Return a row per split, design, system and metric, with what chance scores."""
         rows = []

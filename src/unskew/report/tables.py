@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from unskew.errors import UnskewError
@@ -50,6 +50,12 @@ class Table:
         A name for each row, where other parts of a page point to it.
     links
         By (row, column): the anchor that a cell of a page points to.
+    second
+        The cells that are underlined: the second best.
+    marks
+        By (row, column): a superscript, such as the letters of systems that differ significantly.
+    is_plain_marked
+        Whether plain text shows what is bold as `*0.5*` and what is underlined as `_0.5_`.
 
     Examples
     --------
@@ -70,6 +76,9 @@ class Table:
     names: tuple[str, ...] | None = None
     anchors: tuple[str, ...] = ()
     links: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    second: frozenset[tuple[int, int]] = frozenset()
+    marks: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    is_plain_marked: bool = False
 
     @classmethod
     def of_rows(
@@ -109,7 +118,7 @@ class Table:
 
     def to_text(self) -> str:
         """Return lines whose columns are aligned: every row and column."""
-        rows = self.cells()
+        rows = list(self._styled(self._plain_style()))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         left = self.is_left()
 
@@ -130,7 +139,7 @@ class Table:
         def line(row: Iterable[str]) -> str:
             return f"| {' | '.join(row)} |"
 
-        head, *body = map(line, self._escaped(escape_markdown, "**{}**"))
+        head, *body = map(line, self._styled(_MARKDOWN))
         parts = [f"**{one_line(self.title)}**"] if self.title else []
         parts.append("\n".join([head, f"|{marks}|", *body]))
         return "\n\n".join([*parts, *([one_line(self.note)] if self.note else [])])
@@ -142,7 +151,7 @@ class Table:
             return " & ".join(row) + " \\\\"
 
         columns = "".join("l" if to_left else "r" for to_left in self.is_left())
-        head, *body = map(line, self._escaped(escape_latex, "\\textbf{{{}}}"))
+        head, *body = map(line, self._styled(_LATEX))
         comments = [[f"% {visible(text)}"] if text else [] for text in (self.title, self.note)]
         return "\n".join(
             [
@@ -182,7 +191,7 @@ class Table:
             cut = text if longest is None or len(text) <= longest else f"{text[:longest]}…"
             return html.escape(cut)
 
-        head, *rows = self._escaped(escape, "<b>{}</b>")
+        head, *rows = self._styled(replace(_HTML, escape=escape))
         body = "".join(line(row, "td") for row in rows)
         top = f"<thead>{line(head, 'th')}</thead>" if any(head) else ""
         return f"{title}<table>{top}<tbody>{body}</tbody></table>{note}"
@@ -199,27 +208,89 @@ class Table:
         for name, to_left in zip(header, self.is_left(), strict=True):
             table.add_column(Text(name), justify="left" if to_left else "right", overflow="fold")
         for at, row in enumerate(rows):
-            styles = [
-                "bold green" if (at, place) in self.strong else "" for place in range(len(row))
-            ]
-            table.add_row(*map(Text, row, styles))
+            cells = []
+            for place, text in enumerate(row):
+                style = "underline" if (at, place) in self.second else ""
+                style = "bold green" if (at, place) in self.strong else style
+                cells.append(Text(text, style))
+                if (at, place) in self.marks:
+                    cells[-1] = Text.assemble(cells[-1], (f"^{self.marks[at, place]}", "dim"))
+            table.add_row(*cells)
         return table
 
     def to_csv(self) -> str:
-        """Return every value, not rounded, as CSV; see `as_csv`."""
-        return as_csv(self.frame.rename(dict(zip(self.frame.columns, self.header, strict=True))))
+        """Return every value, not rounded, as CSV, marks in columns of their own; see `as_csv`."""
+        return as_csv(self._with_marks())
 
     def to_json(self) -> str:
-        """Return every value, not rounded: an object per row."""
-        return as_json([dict(zip(self.header, row, strict=True)) for row in self.frame.iter_rows()])
+        """Return every value, not rounded: an object per row; marks are values of their own."""
+        frame = self._with_marks() if self.marks else self.frame
+        header = frame.columns if self.marks else self.header
+        return as_json([dict(zip(header, row, strict=True)) for row in frame.iter_rows()])
 
-    def _escaped(self, escape: Callable[[str], str], strong: str) -> Iterator[list[str]]:
-        """Yield header and rows with their texts escaped and some set in bold."""
-        for at, row in enumerate(self.cells(breaks=True), start=-1):
-            yield [
-                strong.format(escape(text)) if (at, place) in self.strong else escape(text)
-                for place, text in enumerate(row)
-            ]
+    def _with_marks(self) -> pl.DataFrame:
+        """Return the values under the names of the header, each column's marks after it."""
+        import polars as pl
+
+        columns = []
+        for place, (column, name) in enumerate(zip(self.frame, self.header, strict=True)):
+            columns.append(column.alias(name))
+            marks = [self.marks.get((at, place), "") for at in range(self.frame.height)]
+            if any(marks):
+                columns.append(pl.Series(f"{name} marks", marks))
+        return pl.DataFrame(columns)
+
+    def _styled(self, style: Style) -> Iterator[list[str]]:
+        """Yield header and rows as one format writes them: escaped, bold, underlined, marked."""
+        for at, row in enumerate(self.cells(breaks=style.breaks), start=-1):
+            cells = []
+            for place, text in enumerate(row):
+                written = style.escape(text)
+                if (at, place) in self.strong:
+                    written = style.strong.format(written)
+                elif (at, place) in self.second:
+                    written = style.second.format(written)
+                elif place in style.padded:
+                    written = f" {written}"
+                mark = self.marks.get((at, place))
+                cells.append(written if mark is None else written + style.mark(mark))
+            yield cells
+
+    def _plain_style(self) -> Style:
+        if not self.is_plain_marked:
+            return Style(str, "{}", "{}", "^{}".format, breaks=False)
+        padded = frozenset(place for _, place in (*self.strong, *self.second))
+        return Style(str, "*{}*", "_{}_", "^{}".format, padded, breaks=False)
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one format writes the cells of a table."""
+
+    escape: Callable[[str], str]
+    strong: str
+    """Where braces stand, the cell that is bold."""
+    second: str
+    mark: Callable[[str], str]
+    padded: frozenset[int] = frozenset()
+    """Columns whose plain cells begin with a space, as wide as the sign of emphasised ones."""
+    breaks: bool = True
+    """Whether line breaks stay."""
+
+
+_SIGNS = {"†": "\\dagger ", "‡": "\\ddagger "}
+
+
+def _latex_mark(mark: str) -> str:
+    inner = "".join(_SIGNS.get(sign) or escape_latex(sign) for sign in mark)
+    return f"$^{{{inner.strip()}}}$"
+
+
+_MARKDOWN = Style(
+    escape_markdown, "**{}**", "<ins>{}</ins>", lambda mark: f"<sup>{escape_markdown(mark)}</sup>"
+)
+_LATEX = Style(escape_latex, "\\textbf{{{}}}", "\\underline{{{}}}", _latex_mark)
+_HTML = Style(html.escape, "<b>{}</b>", "<u>{}</u>", lambda mark: f"<sup>{html.escape(mark)}</sup>")
 
 
 def as_csv(frame: pl.DataFrame) -> str:

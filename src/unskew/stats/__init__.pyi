@@ -13,6 +13,8 @@ from .null_errors import type_one_error as type_one_error
 from .order_agreement import agreement as agreement
 from .order_stability import stability as stability
 from .pairing import paired as paired
+from .paper_tables import PaperTable as PaperTable
+from .paper_tables import paper_table as paper_table
 from .power_analysis import power as power
 from .sample_sizes import sample_size as sample_size
 from .score_tables import score_table as score_table

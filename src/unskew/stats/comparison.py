@@ -21,7 +21,7 @@ from unskew.stats.letters import letter_display
 
 FIGURES = ("differences", "pairs")
 
-_TESTS = {
+TESTS = {
     "randomisation": "randomisation test (sign flips per user)",
     "t": "paired t test",
     "wilcoxon": "Wilcoxon signed-rank test",
@@ -29,7 +29,7 @@ _TESTS = {
     "bootstrap": "paired bootstrap test",
     "bootstrap-t": "paired bootstrap test of t",
 }
-_CORRECTIONS = {
+CORRECTIONS = {
     "holm": "Holm",
     "bonferroni": "Bonferroni",
     "bh": "Benjamini–Hochberg",
@@ -250,7 +250,7 @@ class Comparison(Result):
         return f"difference to {base}, {kind} interval"
 
     def _test_note(self) -> str:
-        note = _TESTS[self.test]
+        note = TESTS[self.test]
         if self.enumerated:
             note += f", all {self.permutations:,} sign patterns"
         elif self.permutations:
@@ -265,7 +265,7 @@ class Comparison(Result):
         over = f"{number:,} pair{'s' * (number != 1)}"
         if all_of_them and len(self.metrics) > 1:
             over += " of all metrics"
-        return f"{note}; p corrected by {_CORRECTIONS[self.correction]} over {over}"
+        return f"{note}; p corrected by {CORRECTIONS[self.correction]} over {over}"
 
     # Figures
 

@@ -1,0 +1,216 @@
+"""The table of a paper: marks are the tests of `compare`, in every format."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import unskew as us
+from shared.latex import check_latex, columns_of
+from unskew.report.tables import Table
+from unskew.stats.paper_tables import BETTER, WORSE
+
+
+@pytest.fixture(scope="module")
+def scores():
+    rng = np.random.default_rng(1)
+    users = np.arange(60)
+    test = {
+        "user": np.repeat(users, 6),
+        "item": np.tile(np.arange(6), 60),
+        "rating": np.tile([5, 5, 5, 4, 1, 2], 60),
+    }
+
+    def run(noise):
+        order = np.argsort(np.arange(30) + noise * rng.normal(size=(60, 30)), axis=1)
+        return us.Run.from_arrays(users, order[:, :10])
+
+    runs = {"sharp_1": run(3), "blunt & co": run(6), "dull": run(15), "dim": run(15)}
+    metrics = ["P@5", "nDCG@10", "nDCL@10", "RR", "Coverage"]
+    return us.evaluate(test, runs, metrics, liked=4, items=np.arange(30))
+
+
+def small(scores, metrics=None, **settings):
+    return us.stats.paper_table(scores, metrics, permutations=500, **settings)
+
+
+@pytest.mark.parametrize("family", ["metric", "all"])
+@pytest.mark.parametrize("test", ["randomisation", "t"])
+def test_marks_are_the_tests_of_compare(scores, family, test):
+    metrics = ["P@5", "nDCL@10", "RR"]
+    table = small(scores, metrics, test=test, family=family, alpha=0.1)
+    same = us.compare(scores, metrics, test=test, family=family, confidence=0.9, permutations=500)
+    assert table.comparison.pairs.equals(same.pairs)
+    for label in metrics:
+        sign = -1 if label == "nDCL@10" else 1
+        for system in table.systems:
+            wins = set()
+            for row in same.table(label).iter_rows(named=True):
+                if row["p_corrected"] <= 0.1:
+                    if row["a"] == system and sign * row["difference"] > 0:
+                        wins.add(row["b"])
+                    if row["b"] == system and sign * row["difference"] < 0:
+                        wins.add(row["a"])
+            assert set(table.beaten_by(system, label)) == wins
+            letters = "".join("abcd"[table.systems.index(one)] for one in wins)
+            assert sorted(table.mark(system, label)) == sorted(letters)
+    assert any(table.mark(one, "nDCL@10") for one in table.systems)
+
+
+def test_lower_is_better_where_the_metric_says_so(scores):
+    table = small(scores, ["nDCL@10"])
+    means = scores.mean("nDCL@10")
+    best, second = table.best("nDCL@10")
+    order = sorted(means, key=lambda one: means[one])
+    assert (best, second) == ([order[0]], [order[1]])
+    assert table.table().filter(system=order[0])["place"].to_list() == [1]
+    assert "Lower is better for nDCL@10." in table.caption()
+
+
+def test_what_prints_alike_is_emphasised_alike():
+    values = {"user": [1, 2], "a": [0.50004, 0.5], "b": [0.5, 0.5], "c": [0.4, 0.4], "d": [0.1] * 2}
+    table = small(values)
+    assert table.best("value") == (["a", "b"], ["c"])
+    assert table.best("value", 6) == (["a"], ["b"])
+    equal = small({"user": [1, 2], "a": [0.5, 0.5], "b": [0.5, 0.5], "c": [0.5, 0.5]})
+    assert equal.best("value") == ([], [])
+    assert "bold" not in equal.caption()
+    assert not any(equal.table()["mark"])
+    two = small({"user": [1, 2], "a": [0.5, 0.5], "b": [0.4, 0.5]})
+    assert two.best("value") == (["a"], [])
+    assert "Best in bold." in two.caption()
+
+
+def test_undefined_means_are_a_dash_and_never_the_best():
+    test = {"user": [1, 2, 3], "item": [1, 1, 1], "rating": [1, 1, 1]}
+    runs = {name: {user: [1, 2] for user in (1, 2, 3)} for name in ("a", "b", "c")}
+    scores = us.evaluate(test, runs, ["Recall@2", "P@2"], liked=4, undefined="skip")
+    with pytest.raises(us.UnskewError):
+        small(scores, ["Recall@2"])  # nobody has a value
+    table = small(scores, ["P@2"])
+    assert table.best("P@2") == ([], [])
+    assert math.isfinite(table.table()["mean"][0])
+
+
+def test_a_baseline_has_a_mark_for_better_and_one_for_worse(scores):
+    table = small(scores, ["P@5"], baseline="blunt & co")
+    same = us.compare(scores, ["P@5"], reference="blunt & co", permutations=500)
+    assert table.comparison.pairs.equals(same.pairs)
+    marks = {system: table.mark(system, "P@5") for system in table.systems}
+    assert marks == {"sharp_1": BETTER, "blunt & co": "", "dull": WORSE, "dim": WORSE}
+    text = table.to_latex()
+    assert "$^{\\dagger}$" in text
+    assert "$\\ddagger$ one that is significantly worse" in text
+    assert table.table()["letter"].null_count() == 4
+    without = small({"user": range(30), "a": [1.0] * 30, "b": [0.0] * 30}, baseline="b")
+    assert WORSE not in without.caption()
+
+
+def test_the_caption_states_users_test_and_correction(scores):
+    words = small(scores, ["P@5", "RR"], family="all", alpha=0.01, design="my split").caption()
+    assert words.startswith("P@5 and RR of 4 systems (my split): means over 60 users with a test")
+    assert "two-sided paired randomisation test, 500 permutations" in words
+    assert "Holm over all 12 combinations of pair and metric" in words
+    assert "significance level 0.01" in words
+    assert "over 6 pairs within each metric" in small(scores, ["P@5", "RR"]).caption()
+    assert "p-values not corrected" in small(scores, ["P@5"], correction=None).caption()
+    exact = small({"user": [1, 2, 3], "a": [1, 2, 3], "b": [0, 1, 2]}).caption()
+    assert "all 8 sign patterns" in exact
+
+
+def test_latex_is_sound_and_names_are_escaped(scores):
+    text = small(scores, ["P@5", "nDCL@10"]).to_latex(3, label="tab:mine")
+    check_latex(text)
+    declared, cells = columns_of(text)
+    assert (declared, set(cells)) == (4, {4})
+    assert len(cells) == 5
+    assert "sharp\\_1" in text
+    assert "blunt \\& co" in text
+    assert "\\label{tab:mine}" in text
+    assert "\\textbf{" in text
+    assert "\\underline{" in text
+    assert "\\caption{Mine $x$}" in small(scores, ["P@5"]).to_latex(caption="Mine $x$")
+
+
+@pytest.mark.parametrize(
+    "broken", ["\\begin{table}", "a_b", "$x", "{", "}", "\\unknown", "a # b", "\u00b5"]
+)
+def test_the_reader_of_latex_refuses(broken):
+    with pytest.raises(AssertionError):
+        check_latex(broken)
+
+
+def test_every_format_shows_bold_underline_and_marks():
+    table = Table.of_rows(["system", "P"], [["a", 0.5], ["b", 0.25], ["c", 0.125]], strong=[(0, 1)])
+    table = Table(
+        "", table.frame, names=table.names, strong=table.strong,
+        second=frozenset({(1, 1)}), marks={(0, 1): "bc", (1, 1): "†"}, is_plain_marked=True,
+    )  # fmt: skip
+    assert table.to_text().splitlines()[1:] == [
+        "a       *0.5000*^bc", "b        _0.2500_^†", "c            0.1250",
+    ]  # fmt: skip
+    assert "**0.5000**<sup>bc</sup>" in table.to_markdown()
+    assert "<ins>0.2500</ins><sup>†</sup>" in table.to_markdown()
+    assert "\\textbf{0.5000}$^{bc}$" in table.to_latex()
+    assert "\\underline{0.2500}$^{\\dagger}$" in table.to_latex()
+    assert "<b>0.5000</b><sup>bc</sup>" in table.to_html()
+    assert "<u>0.2500</u><sup>†</sup>" in table.to_html()
+    assert table.to_csv().splitlines()[:2] == ["system,P,P marks", "a,0.5,bc"]
+    assert json.loads(table.to_json())[1] == {"system": "b", "P": 0.25, "P marks": "†"}
+
+
+def test_several_splits_and_plans():
+    shop = us.world("shop", users=60, items=30, seed=3)
+    plan = us.Plan(
+        split=us.splits.Random(folds=2),
+        algorithms=[us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()],
+        relevance=us.Relevance(liked=4),
+        metrics=["P@5", "nDCG@5"],
+    )
+    results = us.run_plan(shop.ratings, plan)
+    table = small(results, chance=True)
+    folds = results.scores()
+    for label in ("P@5", "nDCG@5"):
+        for system in table.systems:
+            mean = np.mean([one.mean(label)[system] for one in folds])
+            assert table.comparison.means[label][system] == pytest.approx(mean)
+        chance = np.mean([one.random()[label] for one in folds])
+        assert table.chance[label] == pytest.approx(chance)
+    shown = table.display_tables()[0]
+    assert shown.frame.height == 4
+    assert all(row < 3 for row, _ in (*shown.strong, *shown.second, *shown.marks))
+    assert "over 2 splits" in table.caption()
+    assert "target items: AllItems()" in table.caption()
+    assert table.to_dict()["chance"] == dict(table.chance)
+    assert us.stats.paper_table(folds, permutations=500).comparison.pairs.equals(
+        table.comparison.pairs
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"metrics": ["nDGC@10"]}, "Did you mean"),
+        ({"metrics": ["P@7"]}, "P@7"),
+        ({"metrics": ["Coverage"]}, "leave it out of metrics=…"),
+        ({"baseline": "sharp"}, "Did you mean 'sharp_1'"),
+        ({"chance": True}, "leave out chance=True"),
+        ({"alpha": 1}, "below 1"),
+        ({"digits": -1}, "digits"),
+        ({"family": "both"}, "family"),
+    ],
+)
+def test_errors_say_what_to_do(scores, settings, says):
+    with pytest.raises(us.UnskewError) as problem:
+        us.stats.paper_table(scores, **settings)
+    assert says in str(problem.value)
+
+
+def test_one_system_is_no_comparison():
+    scores = us.evaluate({"user": [1], "item": [1], "rating": [5]}, {"a": {1: [1]}}, "P@1", liked=4)
+    with pytest.raises(us.SettingError, match=r"one system only, 'a'.*give a second one"):
+        us.stats.paper_table(scores)
+    two = {"user": [1, 2], "a": [1.0, 2.0], "b": [1.0, 3.0]}
+    with pytest.raises(us.SettingError, match="LaTeX label"):
+        us.stats.paper_table(two).to_latex(label="a}b")
