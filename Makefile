@@ -7,32 +7,38 @@ DOCS_READY := $(VENV)/.docs-ready
 WORKERS ?= 2
 PART ?= tests
 
-.PHONY: demo test test-all coverage check format docs reliability bench bench-peers bench-recommend clean
+.PHONY: help demo test test-all coverage check format docs reliability bench bench-peers bench-recommend clean
 
-demo: $(READY)
+# The first target is what plain `make` does.
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
+		awk -F'|' '{ printf "  make %-16s %s\n", $$1, $$2 }'
+
+demo: $(READY) ## audit a built-in world and write unskew-report.html (makes .venv first)
+	@echo "The command is $(BIN)/unskew. To type unskew alone: . $(BIN)/activate"
 	$(BIN)/unskew demo
 
-test: $(READY)
+test: $(READY) ## run the tests
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
-test-all: $(READY)
+test-all: $(READY) ## run every test, the slow ones too: wheel, notebooks, browser
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m ""
 
 # Which lines the tests reach; slower than make test by two thirds. PART=tests/stats runs a part.
-coverage: $(READY)
+coverage: $(READY) ## tell which lines the tests reach
 	$(BIN)/python -m pytest -q -n $(WORKERS) $(PART) --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
 	@echo lines: build/coverage/index.html
 
-check: $(READY)
+check: $(READY) ## check format, style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: $(READY)
+format: $(READY) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(DOCS_READY)
+docs: $(DOCS_READY) ## build the pages into build/docs
 	$(BIN)/python docs/metrics.py
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/cli.py
@@ -45,17 +51,17 @@ docs: $(DOCS_READY)
 	@echo pages: build/docs/index.html
 
 # How often statements of an audit are false: an hour on two processors. Stopped, it goes on.
-reliability: $(READY)
+reliability: $(READY) ## count how often statements of an audit are false (an hour)
 	$(BIN)/unskew audit --self-test --store build/self-test --workers $(WORKERS) -o src/unskew/auditing/self_test/rates.json
 	$(BIN)/python docs/reliability.py
 
-bench: $(READY)
+bench: $(READY) ## measure speed
 	$(BIN)/python benchmarks/run.py
 
-bench-peers: $(READY)
+bench-peers: $(READY) ## measure speed beside other libraries
 	$(BIN)/python benchmarks/peers.py
 
-bench-recommend: $(READY)
+bench-recommend: $(READY) ## measure recommenders beside other libraries
 	$(BIN)/python benchmarks/peers_recommend.py
 
 $(READY): pyproject.toml constraints.txt
@@ -68,5 +74,5 @@ $(DOCS_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	touch $@
 
-clean:
+clean: ## remove .venv and everything that was built
 	rm -rf build $(VENV) .venv-peers-* .mypy_cache .pytest_cache .ruff_cache .hypothesis

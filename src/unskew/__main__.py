@@ -1,8 +1,7 @@
 """`python -m unskew`, and what the command `unskew` starts."""
 
+import signal
 import sys
-
-from unskew.cli import main
 
 
 def start() -> None:
@@ -12,7 +11,15 @@ def start() -> None:
     serve matrix products inside kernels. No kernel of ours has one, so here it finds none.
     """
     sys.modules.setdefault("scipy.linalg.cython_blas", None)  # type: ignore[arg-type]
-    main()
+    try:
+        from unskew.cli import main
+
+        main()
+    except KeyboardInterrupt:  # before there is a command that could say more
+        print("Stopped.", file=sys.stderr)
+        raise SystemExit(130) from None
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is over: a second Ctrl-C changes nothing
 
 
 if __name__ == "__main__":

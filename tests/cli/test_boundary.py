@@ -46,7 +46,7 @@ FAILURES = [
     (FileNotFoundError(errno.ENOENT, "None", "a.csv"), 1, "a.csv: there is no such file"),
     (DataError("row 3 is wrong"), 1, "error: row 3 is wrong"),
     (SettingError("depth must be more"), 2, "error: depth must be more"),
-    (KeyboardInterrupt(), 130, "stopped"),
+    (KeyboardInterrupt(), 130, "Stopped."),
 ]  # fmt: skip
 
 
@@ -82,15 +82,18 @@ def test_a_stopped_command_says_what_is_kept(call, monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("unskew.cli.inputs.load_data", stop)
-    assert call("bias", "describe", "x.csv")[::2] == (130, "stopped\n")  # it has no store
+    assert call("bias", "describe", "x.csv")[::2] == (130, "Stopped.\n")  # it has no store
     code, _, err = call("bias", "null", "x.csv")
-    assert (code, err) == (130, "stopped; with --store DIR the finished part is kept\n")
-    code, _, err = call("bias", "null", "x.csv", "--store", tmp_path / "kept")
+    assert code == 130
+    assert err == "Stopped. Nothing is stored: add --store FOLDER to be able to go on.\n"
+    kept = tmp_path / "kept"
+    code, _, err = call("bias", "null", "x.csv", "--store", kept)
     assert code == 130
     assert err == (
-        f"stopped; what is finished is kept in {tmp_path / 'kept'}: the same command goes on from "
-        f"there\n"
+        f"Stopped before anything was stored in {kept}: run the same command again to go on.\n"
     )
+    kept.mkdir()
+    assert "What is finished is stored in" in call("bias", "null", "x.csv", "--store", kept)[2]
 
 
 def test_standard_output_on_a_full_disk():

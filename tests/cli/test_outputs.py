@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from types import SimpleNamespace
 
 import polars as pl
@@ -207,3 +208,11 @@ def test_options_stand_in_panels_of_a_readable_size(command):
     assert all(len(names) <= 11 for names in panels.values()), panels
     if len(options) > 8:
         assert None not in panels, panels[None]
+
+
+def test_a_study_prints_claims_that_do_not_hold_in_full(call, tmp_path):
+    code, out, err = call(
+        "study", "run", "carraro2020", "--stand-in", "-o", tmp_path / "study.html"
+    )
+    assert code == 0, err
+    assert re.search(r"^\S+ (differs|not settled|contradicts): \w+", out, re.MULTILINE)

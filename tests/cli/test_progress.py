@@ -116,7 +116,7 @@ def test_a_run_counts_tasks(clock, capsys):
 
 
 def test_a_study_names_its_steps(clock, capsys):
-    with named_progress(quiet=True) as move:
+    with named_progress("claims", quiet=True) as move:
         tracker = shown._LATEST.get()
         move("training 9 systems (stand-in)", 0, 40)
         move("", 1, 40)
@@ -125,7 +125,7 @@ def test_a_study_names_its_steps(clock, capsys):
 
 
 def test_quiet_prints_nothing(capsys):
-    for manager in (stages_progress(True), named_progress(True), tasks_progress(True)):
+    for manager in (stages_progress(True), named_progress("claims", True), tasks_progress(True)):
         with manager as move:
             assert callable(move)
             time.sleep(0.01)

@@ -8,8 +8,10 @@ import sys
 import traceback
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
+from unskew.cli.progress import finished_work
 from unskew.engine.files import output_error, reason
 from unskew.errors import SettingError, UnskewError, address_limit
 from unskew.report.text import visible
@@ -112,15 +114,21 @@ def _of_file(problem: OSError) -> str:
 
 
 def _stopped(values: Mapping[str, Any]) -> str:
-    for name in ("store", "on_disk"):
-        if values.get(name) is not None:
-            return (
-                f"stopped; what is finished is kept in {values[name]}: "
-                f"the same command goes on from there"
-            )
-        if name == "store" and name in values:
-            return "stopped; with --store DIR the finished part is kept"
-    return "stopped"
+    """Say what a stopped command keeps, and how to go on."""
+    go_on = "run the same command again to go on"
+    store = values.get("store")
+    if store is not None:
+        finished = finished_work()
+        if finished:
+            return f"Stopped. {finished} are stored in {store}: {go_on}."
+        if Path(store).exists():
+            return f"Stopped. What is finished is stored in {store}: {go_on}."
+        return f"Stopped before anything was stored in {store}: {go_on}."
+    if values.get("on_disk") is not None:
+        return f"Stopped. The parts that are finished are in {values['on_disk']}: {go_on}."
+    if "store" in values:
+        return "Stopped. Nothing is stored: add --store FOLDER to be able to go on."
+    return "Stopped."
 
 
 def _settle(stream: Any) -> None:

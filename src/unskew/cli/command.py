@@ -102,6 +102,16 @@ class Group(TyperGroup):
         super().__init__(**settings)
         self.commands: Any = Commands(self.name or "")
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; the help imports every command, which can be stopped."""
+        with boundary():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Import a command and run it."""
+        with boundary():
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer passes it
         """Return the names of the commands, without importing them."""
         return list(self.commands)

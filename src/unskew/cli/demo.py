@@ -51,6 +51,8 @@ def command(
     from unskew.auditing.run import audit
     from unskew.worlds.worlds import world
 
+    if not quiet:
+        outputs.note("A simulated shop is audited: about a minute, two or three the first time.")
     with compiling_ahead():
         shop = world(WORLD, users=USERS, items=ITEMS, seed=seed)
         if not quiet:
@@ -60,6 +62,8 @@ def command(
     show(result, quiet)
     options = ReportOptions(output=output, figures=None, format=None, quiet=quiet)
     outputs.write_report(result, options, "unskew-report")
+    if not quiet and save is None:
+        outputs.note("With your own ratings: unskew audit ratings.csv --quick -o report.html")
     if save is not None:
         _save(shop, save, seed)
         outputs.say(f"The ratings are in {save}. Try:")

@@ -161,9 +161,16 @@ def write_report(result: Any, options: ReportOptions, name: str) -> None:
     target = path or Path(f"{name}{ending}")
     save_report(result, target, format=kind, figures=figures)
     if not options.quiet:
-        messages().print(f"the report is in {target}", markup=False)
+        messages().print(f"the report is in {target}{_to_open(target)}", markup=False)
         if figures is not None:
             messages().print(f"its figures are in {figures}", markup=False)
+
+
+def _to_open(path: Path) -> str:
+    """Say how to open a page."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        return ""
+    return f"; open it in a browser: {path.resolve().as_uri()}"
 
 
 # Figures

@@ -68,6 +68,12 @@ class Tracker:
         weights = {name: stage.weight for name, stage in self.stages.items()}
         self.remaining = Remaining(weights if len(weights) > 1 else None)
 
+    def begin(self, stage: str) -> None:
+        """Begin a stage of which nothing is known yet."""
+        with self.lock:
+            self.current, self.title = stage, self.stages[stage].title
+            self.remaining.begin(stage)
+
     def report(
         self, stage: str, done: int, total: int, *, title: str = "", remark: str = ""
     ) -> None:
@@ -209,17 +215,18 @@ def progress(title: str, quiet: bool, unit: str = "") -> Iterator[Callable[[int,
     """
     stages = {title: Stage(title, 1, unit)}
     with _shown(Tracker(stages, (title,) if unit else ()), quiet) as tracker:
-        tracker.remaining.begin(title)
+        tracker.begin(title)
         yield lambda done, total: tracker.report(title, done, total)
 
 
 @contextmanager
-def named_progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+def named_progress(title: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     """Show steps that have names; give what takes a name ('': the last), steps done, all steps."""
-    with _shown(Tracker({"": Stage("", 1, "steps")}), quiet) as tracker:
+    with _shown(Tracker({title: Stage(title, 1, "steps")}), quiet) as tracker:
+        tracker.begin(title)
 
-        def move(title: str, done: int, total: int) -> None:
-            tracker.report("", done, total, title=title or tracker.title)
+        def move(name: str, done: int, total: int) -> None:
+            tracker.report(title, done, total, title=name or tracker.title)
 
         yield move
 
@@ -228,7 +235,7 @@ def named_progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
 def tasks_progress(quiet: bool, workers: int = 1) -> Iterator[Callable[[Any], None]]:
     """Show tasks done, running and failed; give what takes the state of a run."""
     with _shown(Tracker({"tasks": Stage("tasks", 1, "tasks")}, ("tasks",)), quiet) as tracker:
-        tracker.remaining.begin("tasks")
+        tracker.begin("tasks")
 
         def move(state: Any) -> None:
             if "tasks" not in tracker.counts:  # all before the first one were in the store

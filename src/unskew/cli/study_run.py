@@ -105,7 +105,7 @@ def command(
     outputs.report_kind(output)
     data = None if options.data is None else read_data(str(options.data), options.files)
     sample = inputs.read_random_file(options.random, options.files)
-    with named_progress(output.quiet) as move:
+    with named_progress("claims and exhibits", output.quiet) as move:
         result = study(
             name,
             data,
@@ -182,7 +182,7 @@ def _show_verdicts(result: StudyResult) -> None:
     screen.print(table)
     for claim in result.ledger.iter_rows(named=True):
         if claim["verdict"] in ("differs", "not settled", "contradicts"):
-            text = f"{claim['claim']} {claim['verdict']}: {claim['says']} {claim['note']}"
+            text = f"{claim['claim']} {claim['verdict']}: {claim['statement']} {claim['note']}"
             screen.print(Text(text.strip(), style=STYLES[claim["verdict"]]))
     for (verdict, reason), claims in _reasons(result).items():
         outputs.note(f"{verdict}: {reason}: {claims}")

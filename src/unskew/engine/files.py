@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import fcntl
 import gzip
@@ -58,7 +59,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     except UnskewError:  # OutputError is an OSError too
         raise
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+        raise DataError(f"{path}: no such file{_alike(Path(path))}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; give a file") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
@@ -76,6 +77,16 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         limit = address_limit()
         what = "cannot be read" if limit else "the file is damaged"
         raise DataError(f"{path}: {what} ({problem}){limit}") from None
+
+
+def _alike(path: Path) -> str:
+    """Return a question: whether the file of the most similar name was meant; '' without one."""
+    try:
+        names = [one.name for one in path.parent.iterdir()]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
+    return f"; did you mean {path.with_name(near[0])}?" if near else ""
 
 
 @dataclass(frozen=True)
