@@ -95,8 +95,14 @@
     }
     const field = (facet && facet.field) || (encoding.facet && encoding.facet.field);
     if (!field) return 1;
-    const inner = spec.spec ? spec.spec.width : spec.width;
-    const least = typeof inner === "number" ? Math.max(150, 0.8 * inner) : 190;
+    const panel = spec.spec || spec;
+    let least = typeof panel.width === "number" ? Math.max(150, 0.8 * panel.width) : 190;
+    if (panel.width && panel.width.step) {
+      walk(panel, (node) => {
+        const x = (node.encoding || {}).x;
+        if (x && x.field) least = panel.width.step * values(spec, x.field).size;
+      });
+    }
     const panels = Math.max(1, values(spec, field).size);
     const most = Math.min(panels, Math.max(1, Math.floor((width - 60) / (least + 20))));
     const columns = Math.ceil(panels / Math.ceil(panels / most));
@@ -175,7 +181,7 @@
     const across = prepared(spec, width);
     let view = await embed(place, structuredClone(spec));
     if (!spec.autosize) {
-      const factor = factorOf(spec, view, across, width, Number(drawnSvg(place).getAttribute("width")));
+      const factor = factorOf(spec, view, across, width - 4, Number(drawnSvg(place).getAttribute("width")));
       if (Math.abs(factor - 1) > 0.01) {
         scaled(spec, factor);
         view = await embed(place, spec);

@@ -23,6 +23,10 @@ PRINTED_ROWS = 25
 """Rows of a table that are printed."""
 HALF = 600
 """Tables up to about this many pixels wide stand beside another part."""
+FEW = 280
+"""Words with up to this many characters stand above what they lead to, not beside it."""
+LONG = 60
+"""Tables with longer texts take the whole width."""
 SYSTEM_COLUMNS = ("system", "a", "b")
 
 
@@ -60,7 +64,7 @@ class Writer:
         cells = ["".join(self.block(block, key) for key, block in group) for group in row]
         if len(cells) == 1:
             return cells[0]
-        kind = "beside words" if isinstance(row[0][0][1], Words) else "beside"
+        kind = "beside words" if _only_words(row[0]) else "beside"
         return f'<div class="{kind}">{"".join(f"<div>{one}</div>" for one in cells)}</div>'
 
     def block(self, block: Block, key: str) -> str:
@@ -115,9 +119,10 @@ class Writer:
         rows = "".join(
             self._line(block, at, row, numeric) for at, row in enumerate(block.frame.iter_rows())
         )
+        kind = "table small" if is_half(block) else "table"
         caption, owners = f"{escape(key)}-caption", " ".join(map(str, self._owners(block)))
         return (
-            f'<figure class="table"><figcaption><span id="{caption}">'
+            f'<figure class="{kind}"><figcaption><span id="{caption}">'
             f"{self.terms.mark(block.title)}</span>{_tools(block)}</figcaption>"
             f'<div class="wide" tabindex="0" role="group" aria-labelledby="{caption}">'
             f'<table data-systems="{owners}"><thead><tr>{head}</tr></thead>'
@@ -180,29 +185,45 @@ Numbered = tuple[str, Block]
 
 
 def rows_of(blocks: Iterable[Numbered]) -> Iterator[tuple[tuple[Numbered, ...], ...]]:
-    """Yield rows of one or two cells: a cell is a figure, a small table or paragraphs.
+    """Yield rows of one or two cells: figures and tables with the words that lead to them.
 
-    Paragraphs stand beside the figure or table they lead to, and two small figures or tables
-    beside each other.
+    Few words stand above the figure or table they lead to, many beside it; two small figures or
+    tables stand beside each other.
     """
     waiting: tuple[Numbered, ...] = ()
-    for key, block in blocks:
-        one = ((key, block),)
-        if isinstance(block, Words) and (not waiting or isinstance(waiting[0][1], Words)):
-            waiting += one
-        elif not is_half(block):
-            yield from ((part,) for part in (waiting, one) if part)
+    for cell in _cells(blocks):
+        if not all(is_half(block) for _, block in cell):
+            yield from ((part,) for part in (waiting, cell) if part)
             waiting = ()
-        elif not waiting:
-            waiting = one
-        elif isinstance(block, Words):
-            yield (waiting,)
-            waiting = one
+        elif waiting and not _only_words(cell):
+            yield (waiting, cell)
+            waiting = ()
         else:
-            yield (waiting, one)
-            waiting = ()
+            if waiting:
+                yield (waiting,)
+            waiting = cell
     if waiting:
         yield (waiting,)
+
+
+def _cells(blocks: Iterable[Numbered]) -> Iterator[tuple[Numbered, ...]]:
+    """Yield words together, and with the figure or table that follows if they are few."""
+    words: tuple[Numbered, ...] = ()
+    for one in blocks:
+        if isinstance(one[1], Words):
+            words += (one,)
+            continue
+        if words and sum(len(str(block)) for _, block in words) > FEW and is_half(one[1]):
+            yield words
+            words = ()
+        yield (*words, one)
+        words = ()
+    if words:
+        yield words
+
+
+def _only_words(cell: Iterable[Numbered]) -> bool:
+    return all(isinstance(block, Words) for _, block in cell)
 
 
 def is_half(block: Block) -> bool:
@@ -220,7 +241,9 @@ def is_half(block: Block) -> bool:
 def _table_width(block: Table) -> float:
     """Return about how many pixels a table needs to show short texts on one line each."""
     rows = block.cells()[:60]
-    widths = [min(max(map(len, column)), 40) for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if max(widths) > LONG:
+        return 2.0 * HALF
     return sum(7.2 * width + 24 for width in widths)
 
 
