@@ -107,12 +107,13 @@ class Browser:
 
     def run(self, script):
         """Run an expression on the page; return its value, awaited if it is a promise."""
-        options = {"expression": script, "awaitPromise": True, "returnByValue": True}
+        options = {"awaitPromise": True, "returnByValue": True, "userGesture": True}
+        options["expression"] = script
         answer = self.send("Runtime.evaluate", options)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def press(self, key, code=None):
+    def press(self, key):
         text = {"Enter": "\r"}.get(key, "")
         number = {"Tab": 9, "Enter": 13, "Escape": 27}[key]
         for kind in ("keyDown", "keyUp"):

@@ -144,6 +144,13 @@
       if (typeof node.width === "number") node.width = Math.max(40, Math.floor(node.width * factor));
       else if (node.width && node.width.step) node.width = { ...node.width, step: Math.max(9, node.width.step * Math.min(factor, 2)) };
     });
+    const panel = spec.spec || spec;
+    if (isFaceted(spec) && typeof panel.width === "number") limitHeaders(spec, panel.width);
+  }
+  function limitHeaders(spec, width) {
+    [spec.facet, (spec.encoding || {}).facet].forEach((facet) => {
+      if (facet && facet.field) facet.header = { ...facet.header, labelLimit: width };
+    });
   }
   function factorOf(spec, view, across, width, drawnWidth) {
     const inner = Object.entries(view.getState({ signals: (name) => /(^|_)(width|childWidth)$/.test(name || "") }).signals)
@@ -167,6 +174,7 @@
     const result = await vegaEmbed(place, spec, {
       renderer: "svg",
       actions: { export: true, source: false, compiled: false, editor: false },
+      logLevel: 1, // errors: a panel without an interval is nothing to warn of
       tooltip: { theme: dark.matches ? "dark" : "light" },
     });
     results.set(place, result);
@@ -180,18 +188,22 @@
     const spec = themed(filtered(specs[place.dataset.chart]));
     const across = prepared(spec, width);
     let view = await embed(place, structuredClone(spec));
-    if (!spec.autosize) {
-      const factor = factorOf(spec, view, across, width - 4, Number(drawnSvg(place).getAttribute("width")));
-      if (Math.abs(factor - 1) > 0.01) {
-        scaled(spec, factor);
-        view = await embed(place, spec);
-      }
+    for (let again = 0; again < 2 && !spec.autosize; again += 1) {
+      const room = width - Number(drawnSvg(place).getAttribute("width"));
+      if (again && room >= 0 && room < 12) break;
+      scaled(spec, factorOf(spec, view, across, width - 4, width - room));
+      view = await embed(place, structuredClone(spec));
     }
     const svg = drawnSvg(place);
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", place.dataset.alt);
-    svg.removeAttribute("aria-hidden");
     svg.removeAttribute("aria-roledescription");
+    // The picture is one thing to a screen reader: its parts have no names.
+    all("[role], [aria-roledescription]", svg).forEach((part) => {
+      part.removeAttribute("role");
+      part.removeAttribute("aria-roledescription");
+    });
+    all("summary", place).forEach((menu) => menu.setAttribute("aria-label", "save this chart"));
     place.dataset.drawn = "yes";
   }
   function draw(place) {

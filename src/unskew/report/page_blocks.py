@@ -63,7 +63,10 @@ class Writer:
     def _row(self, row: tuple[tuple[tuple[str, Block], ...], ...]) -> str:
         cells = ["".join(self.block(block, key) for key, block in group) for group in row]
         if len(cells) == 1:
-            return cells[0]
+            many = sum(len(str(block)) for _, block in row[0]) > 2 * FEW
+            return (
+                f'<div class="text">{cells[0]}</div>' if many and _only_words(row[0]) else cells[0]
+            )
         kind = "beside words" if _only_words(row[0]) else "beside"
         return f'<div class="{kind}">{"".join(f"<div>{one}</div>" for one in cells)}</div>'
 
@@ -191,17 +194,17 @@ def rows_of(blocks: Iterable[Numbered]) -> Iterator[tuple[tuple[Numbered, ...], 
     tables stand beside each other.
     """
     waiting: tuple[Numbered, ...] = ()
-    for cell in _cells(blocks):
-        if not all(is_half(block) for _, block in cell):
-            yield from ((part,) for part in (waiting, cell) if part)
+    for group in _cells(blocks):
+        if not all(is_half(block) for _, block in group):
+            yield from ((part,) for part in (waiting, group) if part)
             waiting = ()
-        elif waiting and not _only_words(cell):
-            yield (waiting, cell)
+        elif waiting and not _only_words(group):
+            yield (waiting, group)
             waiting = ()
         else:
             if waiting:
                 yield (waiting,)
-            waiting = cell
+            waiting = group
     if waiting:
         yield (waiting,)
 
@@ -213,7 +216,7 @@ def _cells(blocks: Iterable[Numbered]) -> Iterator[tuple[Numbered, ...]]:
         if isinstance(one[1], Words):
             words += (one,)
             continue
-        if words and sum(len(str(block)) for _, block in words) > FEW and is_half(one[1]):
+        if words and _length(words) > FEW and is_half(one[1]):
             yield words
             words = ()
         yield (*words, one)
@@ -222,8 +225,12 @@ def _cells(blocks: Iterable[Numbered]) -> Iterator[tuple[Numbered, ...]]:
         yield words
 
 
-def _only_words(cell: Iterable[Numbered]) -> bool:
-    return all(isinstance(block, Words) for _, block in cell)
+def _only_words(group: Iterable[Numbered]) -> bool:
+    return all(isinstance(block, Words) for _, block in group)
+
+
+def _length(group: Iterable[Numbered]) -> int:
+    return sum(len(str(block)) for _, block in group)
 
 
 def is_half(block: Block) -> bool:
