@@ -4,6 +4,9 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
+import subprocess
+import sys
 from functools import reduce
 
 import pytest
@@ -61,6 +64,19 @@ def test_slow_commands_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("UNSKEW_DATA", raising=False)  # studies then take a small built-in world
     compare_with_the_page(page, lambda words: True)
+
+
+def test_other_commands_run_or_have_a_reason_not_to():
+    outputs = written_by("outputs")
+    for page in PAGES:
+        blocks = [one for one in outputs.examples(page.read_text()) if one.language == "sh"]
+        lines = [line for one in blocks for line in one.code.replace("\\\n", " ").splitlines()]
+        for line in lines:
+            if line.startswith("python -c"):
+                words = shlex.split(line)
+                subprocess.run([sys.executable, *words[1:]], check=True, capture_output=True)
+            elif line and not line.startswith(("#", "unskew ", *stage.OTHER_COMMANDS)):
+                pytest.fail(f"{page.name}: no test runs {line!r}")
 
 
 def test_reasons_not_to_run_a_command_are_needed():

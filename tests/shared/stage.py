@@ -200,6 +200,13 @@ NOT_RUN = {
     "unskew study run castells2018 --seed 0": "all of the study on real data, minutes",
 }
 """Commands that no test runs, and why. The key is a part of the command."""
+OTHER_COMMANDS = {
+    "make ": "installs, builds or tests everything",
+    "source .venv/bin/activate": "changes a shell",
+    "pip ": "changes an environment",
+    "git pull": "needs a repository elsewhere",
+}
+"""Beginnings of commands of other programs, and why no test of the pages runs them."""
 DATA_SETS = ("ml-1m", "ml-100k", "coat", "cm100k", "valcarce2018_ml-1m_pvalues.csv")
 
 
