@@ -988,6 +988,19 @@ def test_temporal_split_of_movielens_100k():
     assert diagnose_split(late).before_any_train == 0
 
 
+def test_a_card_of_python_is_refused_on_the_command_line(tmp_path, capsys):
+    data = ratings([(user, item, 4) for user in range(5) for item in range(4)])
+    data.to_csv(tmp_path / "ratings.csv")
+    save_splits(Random(test=0.3), data, tmp_path / "parts", seed=1)
+    card = tmp_path / "parts" / "card.json"
+    code, out = run(
+        capsys, "split", tmp_path / "ratings.csv", "--card", card, "-o", tmp_path / "again"
+    )
+    assert code == 2
+    assert "which columns to read" in out
+    assert "Traceback" not in out
+
+
 @pytest.mark.real
 def test_overlap_of_coat():
     parts = []

@@ -191,6 +191,8 @@ def command(
     if repeated is not None:
         if settings:
             raise SettingError(f"--card says it all; leave out {_option(next(iter(settings)))}")
+        if "reading" not in repeated:
+            raise SettingError(f"{card}: this card of Python does not say which columns to read")
         reading.repeat(repeated["reading"])
         protocol, seed, liked = repeated["protocol"], repeated["seed"], repeated["liked"]
         column = repeated["settings"].get("column") or repeated["settings"].get("tag")
