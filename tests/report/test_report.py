@@ -296,11 +296,11 @@ def test_an_audit_in_a_browser(found, whole, tmp_path):
     told, _, log = shown(as_html(whole), tmp_path, pick, column=2)
     assert "CONSOLE" not in log
     assert told["sections"] == [
-        "answer", "data", "designs", "decisions", "ladder", "liked", "protocol", "truth",
-        "error-rates", "card",
+        "look-closer", "answer", "data", "designs", "decisions", "ladder", "liked", "protocol",
+        "truth", "error-rates", "card",
     ]  # fmt: skip
-    assert told["charts"] == told["marked"] > 10
-    assert told["drawn"] >= told["charts"]
+    assert told["charts"] - 1 == told["marked"] > 10  # that of look-closer waits in its fold
+    assert told["drawn"] >= told["marked"]
     assert told["requests"] == []
     assert not told["wide"]
     values = [float(value) for value in told["before"]]

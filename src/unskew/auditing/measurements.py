@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Self
 
-import numpy as np
 import polars as pl
 
-from unskew.auditing.analyses import LEVEL, ListAnalyses, ScoreAnalyses
+from unskew.auditing.analyses import ListAnalyses, ScoreAnalyses
 from unskew.auditing.core import Core
 from unskew.auditing.design_checks import LeftOut
+from unskew.auditing.design_means import DesignMeans, Means
 from unskew.auditing.evidence import Evidence
 from unskew.auditing.first_screen import FirstScreen, first_screen
 from unskew.auditing.null import NullExperiment
@@ -26,11 +27,8 @@ from unskew.data.relevance import Relevance
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
-from unskew.metrics.names import parse
 from unskew.report.result import Result
 from unskew.splits.diagnose import SplitAudit
-from unskew.stats.distributions import student_t_quantile
-from unskew.stats.pairing import paired
 
 NUMBERS = ("value", "low", "high", "random")
 
@@ -147,16 +145,19 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
     def _table(self) -> pl.DataFrame:
         rows = []
         for design, parts in self.core.warm_scores.items():
-            values = _with_interval(parts, self.metric)
-            chance = [part.random().get(self.metric) for part in parts]
-            known = [one for one in chance if one is not None]
-            random = float(np.mean(known)) if known and len(known) == len(chance) else None
-            sign = -1.0 if parse(self.metric).better == "lower" else 1.0
-            ordered = [sign * value for value, _, _ in values.values()]
-            for system in self.systems:
-                value, low, high = values[system]
-                place = 1 + sum(other > sign * value for other in ordered)
-                rows.append((design, system, value, low, high, random, place))
+            of_design = DesignMeans(parts, self.systems)
+            means = of_design.means(self.metric, of_design.values(self.metric))
+            random = of_design.chance(self.metric)
+            rows += [
+                (design, system, value, *interval, random, place)
+                for system, value, interval, place in zip(
+                    self.systems,
+                    means.value.tolist(),
+                    _intervals(means),
+                    means.place.tolist(),
+                    strict=True,
+                )
+            ]
         schema = {
             "design": pl.String,
             "system": pl.String,
@@ -200,22 +201,7 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
         )
 
 
-Interval = tuple[float, float | None, float | None]
-
-
-def _with_interval(parts: Sequence[Scores], metric: str) -> dict[str, Interval]:
-    """Return the mean of each system and its t interval over users."""
-    both = paired(parts)
-    values = both.complete(metric)
-    n = len(values)
-    label = both.label(metric)
-    means = [part.averages() for part in parts]
-    intervals: dict[str, Interval] = {}
-    for at, system in enumerate(both.systems):
-        mean = float(np.mean([one[system][label].value for one in means]))
-        intervals[system] = (mean, None, None)
-        if n > 1:
-            spread = float(values[:, at].std(ddof=1)) / n**0.5
-            half = student_t_quantile((1 + LEVEL) / 2, n - 1) * spread
-            intervals[system] = (mean, mean - half, mean + half)
-    return intervals
+def _intervals(means: Means) -> Iterator[tuple[float | None, float | None]]:
+    """Yield low and high of each system; None where there is no interval."""
+    for low, high in zip(means.low.tolist(), means.high.tolist(), strict=True):
+        yield (None, None) if math.isnan(low) else (low, high)

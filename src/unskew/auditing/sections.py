@@ -11,6 +11,7 @@ from unskew.auditing import blocks, charts, diagnostic_sections
 from unskew.auditing.blocks import section
 from unskew.auditing.captions import RUNGS, caption, title
 from unskew.auditing.error_rates import rate_values
+from unskew.auditing.explorer import explorer_of
 from unskew.auditing.headline import headline
 from unskew.auditing.self_test.rates import rates
 from unskew.auditing.statement_blocks import (
@@ -62,6 +63,7 @@ def document(audit: Measurements) -> Document:
         audit.systems,
         values_of(audit),
         headline(audit),
+        explorer=explorer_of(audit),
     )
 
 

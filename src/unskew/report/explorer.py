@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from unskew.report.charts import script_json
 
 if TYPE_CHECKING:
     import polars as pl
+
+ALL_USERS, WARM_USERS = "all", "warm"
+"""Which users are averaged: all, or those with a training rating."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -16,9 +24,241 @@ class Explorer:
 
     scores: pl.DataFrame
     """A row per metric, cutoff, design, users and system: `value`, `low`, `high`, `chance`,
-    `place`. A cutoff can be null."""
+    `place`. A cutoff can be null; `low` and `high` are equally far from `value`."""
     pairs: pl.DataFrame
     """A row per metric, cutoff, design, users and pair `a`, `b`: `difference`, `low`, `high`, and
-    how many users are `better`, `worse` and `same` with a."""
+    how many users are `better`, `worse` and `same` with a. `low` and `high` are equally far from
+    `difference`."""
     start: Mapping[str, str] = field(default_factory=dict)
     """The choice that is shown at first: metric, cutoff, design, users, a, b."""
+    better: Mapping[str, str] = field(default_factory=dict)
+    """By metric: whether `higher` or `lower` values are better, or `neither`; `higher` unless
+    stated."""
+    designs: Mapping[str, str] = field(default_factory=dict)
+    """By design: what is done."""
+
+
+KEY = "look-closer"
+MOST_BYTES = 600_000
+"""About how much of a page the numbers may take: beyond, fewer metrics or systems are in it."""
+DIGITS = 6
+"""Of the greatest number of a column; all its numbers have as many decimals."""
+GROUP = ["metric", "cutoff", "design", "users"]
+USERS = {ALL_USERS: "all users", WARM_USERS: "users with training ratings"}
+
+
+def panel(explorer: Explorer) -> str:
+    """Return the part of a page with which readers choose what is shown, and its numbers.
+
+    Parameters
+    ----------
+    explorer
+        The numbers.
+    """
+    kept, notes = _within(explorer)
+    data = _encoded(kept)
+    several = len(data["systems"]) > 1
+    selects = [("metric", "Metric"), ("cutoff", "Cutoff"), ("design", "Design"), ("users", "Users")]
+    selects += [("a", "System A"), ("b", "System B")] if several else []
+    boxes = "".join(
+        f'<label><span>{label}</span><select name="{name}"></select></label>'
+        for name, label in selects
+    )
+    said = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return (
+        f'<section id="{KEY}" class="explorer" aria-labelledby="{KEY}-title">'
+        f'<details class="section"><summary><h2 id="{KEY}-title">Look closer</h2>'
+        f'<span class="shows">Choose another metric, cutoff, design or pair of systems: the chart '
+        f"and the table show its numbers.</span></summary>"
+        f'<div class="body"><form class="choice" autocomplete="off">{boxes}'
+        f'<span class="acts"><button type="button" data-link>Copy link</button>'
+        f'<button type="reset">Reset</button></span></form>'
+        f'<p class="unknown warning" role="status" hidden></p>'
+        f'<div class="pair" aria-live="polite"></div>'
+        f'<p class="note about"></p><div class="note">{said}</div>'
+        f'<figure class="chart"><div id="chart-explored" data-chart="explored" '
+        f'data-like="headline" data-alt="The scores of the choice above; the table below has the '
+        f'same numbers."></div></figure>{_table()}'
+        f'<script type="application/json" id="explorer-data">{script_json(data)}</script>'
+        f"</div></details></section>"
+    )
+
+
+def _table() -> str:
+    """Return the table without rows: sorted, filtered and exported as all tables of a page."""
+    names = ("design", "system", "place", "value", "low", "high", "chance")
+    heads = "".join(
+        f'<th scope="col" class="{"text" if at < 2 else "number"}"><div>'
+        f'<button type="button">{name}</button></div></th>'
+        for at, name in enumerate(names)
+    )
+    title = "Scores of the choice"
+    buttons = "".join(
+        f'<button type="button" data-export="{kind}" aria-label="{shown} of the scores of the '
+        f'choice">{shown}</button>'
+        for kind, shown in (("csv", "CSV"), ("latex", "LaTeX"))
+    )
+    return (
+        f'<figure class="table"><figcaption><span id="{KEY}-caption">{title}</span>'
+        f'<span class="export"><input type="search" placeholder="filter rows" '
+        f'aria-label="filter rows of the scores of the choice"><output></output>{buttons}</span>'
+        f'</figcaption><div class="wide" tabindex="0" role="group" '
+        f'aria-labelledby="{KEY}-caption"><table data-systems="1"><thead><tr>{heads}</tr></thead>'
+        f"<tbody></tbody></table></div>"
+        f'<p class="note">low and high: 95 % t interval over users, of each system alone; chance: '
+        f"the expected score of a random order, where it is known; place 1 is best. Numbers have "
+        f"six digits at most.</p></figure>"
+    )
+
+
+# Numbers as JSON
+
+
+def _encoded(explorer: Explorer) -> dict[str, Any]:
+    """Return columns of whole numbers; equal columns are there once."""
+    scores, pairs = explorer.scores, explorer.pairs
+    systems = scores["system"].unique(maintain_order=True).to_list()
+    listed = pairs.select("a", "b").unique(maintain_order=True).rows()
+    columns: dict[str, int] = {}
+    of_pairs = dict(iter(pairs.group_by(GROUP, maintain_order=True)))
+    groups = []
+    for key, part in scores.group_by(GROUP, maintain_order=True):
+        column = _scores(part, systems, explorer.better.get(str(key[0]), "higher"))
+        entry = [*key, columns.setdefault(json.dumps(column), len(columns))]
+        if key in of_pairs:
+            column = _pairs(of_pairs[key], listed)
+            entry.append(columns.setdefault(json.dumps(column), len(columns)))
+        groups.append(entry)
+    place = {system: at for at, system in enumerate(systems)}
+    return {
+        "systems": systems,
+        "designs": {one: explorer.designs.get(one, "") for one in _unique(scores["design"])},
+        "users": {one: USERS.get(one, one) for one in _unique(scores["users"])},
+        "better": {one: explorer.better.get(one, "higher") for one in _unique(scores["metric"])},
+        "pairs": [[place[a], place[b]] for a, b in listed],
+        "groups": groups,
+        "columns": [json.loads(one) for one in columns],
+        "start": dict(explorer.start),
+    }
+
+
+def _unique(column: pl.Series) -> list[str]:
+    return column.unique(maintain_order=True).to_list()
+
+
+def _scores(part: pl.DataFrame, systems: Sequence[str], better: str) -> dict[str, Any]:
+    rows = {row["system"]: row for row in part.iter_rows(named=True)}
+    ordered = [rows.get(system, {}) for system in systems]
+    values = [row.get("value") for row in ordered]
+    decimals = _decimals(values)
+    shown = _whole(values, decimals)
+    column: dict[str, Any] = {"e": decimals, "v": shown, "m": _margins(ordered, "value", decimals)}
+    chance = part["chance"][0]
+    if _is_number(chance):
+        column["c"] = float(f"{chance:.{DIGITS}g}")
+    place = [row.get("place") for row in ordered]
+    # Places follow from the values; they are stated where rounding makes unequal values equal.
+    if place != list(_places(shown, better)):
+        column["p"] = place
+    return column
+
+
+def _places(values: Sequence[int | None], better: str) -> Iterator[int | None]:
+    sign = -1 if better == "lower" else 1
+    ordered = sorted((sign * one for one in values if one is not None), reverse=True)
+    first: dict[int, int] = {}
+    for at, value in enumerate(ordered, start=1):
+        first.setdefault(value, at)
+    yield from (None if one is None else first[sign * one] for one in values)
+
+
+def _pairs(part: pl.DataFrame, listed: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    rows = {(row["a"], row["b"]): row for row in part.iter_rows(named=True)}
+    ordered = [rows.get(pair, {}) for pair in listed]
+    differences = [row.get("difference") for row in ordered]
+    decimals = _decimals([*differences, *(row.get("high") for row in ordered)])
+    users = [sum(row.get(key) or 0 for key in ("better", "worse", "same")) for row in ordered]
+    return {
+        "e": decimals,
+        "d": _whole(differences, decimals),
+        "m": _margins(ordered, "difference", decimals),
+        **{key[0]: [row.get(key) for row in ordered] for key in ("better", "worse")},
+        "n": users[0] if len(set(users)) == 1 else users,
+    }
+
+
+def _margins(rows: Iterable[Mapping[str, Any]], middle: str, decimals: int) -> list[int | None]:
+    """Return how far an interval reaches to either side."""
+    margins = [row["high"] - row[middle] if _is_number(row.get("high")) else None for row in rows]
+    return _whole(margins, decimals)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _decimals(values: Iterable[float | None]) -> int:
+    """Return the decimals with which the greatest number has `DIGITS` digits."""
+    greatest = max((abs(one) for one in values if one is not None and _is_number(one)), default=0.0)
+    if not greatest:
+        return DIGITS
+    return DIGITS - 1 - math.floor(math.log10(greatest))
+
+
+def _whole(values: Iterable[float | None], decimals: int) -> list[int | None]:
+    unit = 10.0**decimals
+    return [round(one * unit) if one is not None and _is_number(one) else None for one in values]
+
+
+# Pages of a bearable size
+
+
+def _within(explorer: Explorer) -> tuple[Explorer, list[str]]:
+    """Return what a page can hold, and what is left out of it."""
+    import polars as pl
+
+    share = MOST_BYTES / len(script_json(_encoded(explorer)))
+    if share >= 1:
+        return explorer, []
+    start = (explorer.start["metric"], explorer.start["cutoff"])
+    metrics = explorer.scores.select("metric", "cutoff").unique(maintain_order=True).rows()
+    metrics.sort(key=lambda one: (one[0], _text(one[1])) != start)  # the first one stays first
+    kept = metrics[: max(1, math.floor(len(metrics) * share))]
+    notes = []
+    if len(kept) < len(metrics):
+        left = ", ".join(f"{name}@{_text(k)}" if k else name for name, k in metrics[len(kept) :])
+        notes.append(f"Left out, to keep this file small: {left}.")
+    chosen = pl.struct("metric", "cutoff").is_in([{"metric": m, "cutoff": k} for m, k in kept])
+    scores, pairs = explorer.scores.filter(chosen), explorer.pairs.filter(chosen)
+    explorer = replace(explorer, scores=scores, pairs=pairs)
+    share = MOST_BYTES / len(script_json(_encoded(explorer)))
+    if share >= 1:
+        return explorer, notes
+    systems = _best_first(explorer)
+    some = systems[: max(2, math.floor(len(systems) * share))]
+    notes.append(
+        f"To keep this file small, {len(some):,} of {len(systems):,} systems can be chosen: the "
+        f"best ones at first sight."
+    )
+    inside = pl.col("a").is_in(some) & pl.col("b").is_in(some)
+    scores = scores.filter(pl.col("system").is_in(some))
+    return replace(explorer, scores=scores, pairs=pairs.filter(inside)), notes
+
+
+def _text(cutoff: int | None) -> str:
+    return "" if cutoff is None else str(cutoff)
+
+
+def _best_first(explorer: Explorer) -> list[str]:
+    """Return the two systems that are chosen at first, and the others by their first place."""
+    import polars as pl
+
+    start, scores = explorer.start, explorer.scores
+    first = scores.filter(
+        pl.col("metric") == start["metric"],
+        pl.col("cutoff").cast(pl.String).fill_null("") == start["cutoff"],
+        pl.col("design") == start["design"],
+        pl.col("users") == start["users"],
+    ).sort("place", nulls_last=True, maintain_order=True)
+    pair = [start[side] for side in ("a", "b") if side in start]
+    return list(dict.fromkeys([*pair, *first["system"], *scores["system"]]))

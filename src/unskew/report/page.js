@@ -162,6 +162,11 @@
   }
 
   // Charts: first those that come near, then the rest; those in a fold when it opens.
+  // Some draw the chart of another place, with rows that a reader chooses.
+  all("[data-like]").forEach((place) => {
+    if (specs[place.dataset.like]) specs[place.dataset.chart] = specs[place.dataset.like];
+    else place.closest("figure").remove();
+  });
   const places = all("[data-chart]");
   const drawn = new Map(); // place -> width
   const turns = new Map();

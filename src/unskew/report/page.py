@@ -73,10 +73,9 @@ def _part(name: str) -> str:
 
 def _explorer(document: Document) -> tuple[str, str, str]:
     """Return the panel with which readers choose numbers, its style and its script."""
-    panel = getattr(explorer, "panel", None)
-    if document.explorer is None or panel is None:
+    if document.explorer is None:
         return "", "", ""
-    return panel(document.explorer), _part("explorer.css"), _part("explorer.js")
+    return explorer.panel(document.explorer), _part("explorer.css"), _part("explorer.js")
 
 
 def _closed(script: str) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, Mask
+from unskew.arrays import F64, I64, Mask
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ids
 from unskew.data.tables import Table, read_table
@@ -57,8 +58,8 @@ class Paired:
         label = self.label(metric)
         total = np.zeros((len(self.users), len(self.systems)))
         skipped = np.zeros(len(self.users), np.bool_)
-        for part in self.parts:
-            values, missing = _contributions(part, label, self.systems, self.users)
+        for part, place in zip(self.parts, self.places, strict=True):
+            values, missing = _contributions(part, label, self.systems, place, len(self.users))
             total += values
             skipped |= missing
         total /= len(self.parts)
@@ -71,6 +72,11 @@ class Paired:
         kept = values[~np.isnan(values).any(axis=1)]
         # Means over fewer users: what was scaled to all of them is scaled to these.
         return kept * (len(kept) / len(values)) if len(kept) < len(values) else kept
+
+    @cached_property
+    def places(self) -> list[ListOwners]:
+        """Where the lists of each part belong: the same for all metrics."""
+        return [_owners(part, self.users) for part in self.parts]
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -269,27 +275,47 @@ def _kept(part: Scores) -> Mask:
     return keep
 
 
+@dataclass(frozen=True, eq=False)
+class ListOwners:
+    """The lists that every system is averaged over, and the number of each one's user."""
+
+    keep: Mask
+    owner: I64
+    is_single: bool
+    """Whether no user has two of them."""
+
+
+def _owners(part: Scores, users: Ids) -> ListOwners:
+    keep = _kept(part)
+    owner = users.codes(part.user_ids.values)[part.lists["user"].to_numpy()[keep]]
+    single = not owner.size or int(np.bincount(owner).max()) == 1
+    return ListOwners(keep, owner.astype(np.int64), single)
+
+
 def _contributions(
-    part: Scores, label: str, systems: tuple[str, ...], users: Ids
+    part: Scores, label: str, systems: tuple[str, ...], place: ListOwners, users: int
 ) -> tuple[F64, Mask]:
     """Return what each user adds to each system's mean, times the number of users."""
-    keep = _kept(part)
+    keep, owner = place.keep, place.owner
     row = part.labels.index(label)
-    values = np.stack([part.systems[name].values[row] for name in systems], axis=1)[keep]
-    missing = np.isnan(values).any(axis=1)
-    values = np.where(np.isnan(values), 0.0, values)
+    values = np.stack([part.systems[name].values[row][keep] for name in systems])
+    undefined = np.isnan(values)
+    missing = undefined.any(axis=0)
+    values[undefined] = 0.0
     if part.undefined == "skip":
-        values[missing] = 0.0
+        values[:, missing] = 0.0
     else:
         missing[:] = False
-    weight = list_weights(part, keep, ~missing)
-    owner = users.codes(part.user_ids.values)[part.lists["user"].to_numpy()[keep]]
-    total = np.zeros((len(users), len(systems)))
-    for column in range(len(systems)):
-        total[:, column] = np.bincount(owner, values[:, column] * weight, len(users))
-    without = np.bincount(owner, ~missing, len(users)) == 0
-    known = np.bincount(owner, minlength=len(users)) > 0
-    return total * len(users), without & known
+    values *= list_weights(part, keep, ~missing)
+    total = np.zeros((users, len(systems)))
+    if place.is_single:
+        total[owner] = values.T
+    else:
+        for column, of_system in enumerate(values):
+            total[:, column] = np.bincount(owner, of_system, users)
+    without = np.bincount(owner, ~missing, users) == 0
+    known = np.bincount(owner, minlength=users) > 0
+    return total * users, without & known
 
 
 def list_weights(part: Scores, keep: Mask, defined: Mask) -> F64:
