@@ -15,25 +15,25 @@ HEAD = r"""# Command line
 
 Written from the help of the commands by `docs/cli.py`; do not edit.
 
-`unskew COMMAND --help` says the same in a terminal; `unskew --version` tells the version. Results
-go to standard output, warnings and errors to standard error; signs that the terminal's encoding
-lacks are written in ASCII. Files and folders appear under their names when they are complete.
+`unskew COMMAND --help` prints the same in a terminal; `unskew --version` prints the version.
+Results go to standard output, warnings and errors to standard error; characters that the terminal's
+encoding lacks are written in ASCII. Files and folders get their names only when they are complete.
 
 | exit code | what happened |
 |---|---|
 | 0 | done |
 | 1 | data that cannot be used, or another failure: a full disk, too little memory |
-| 2 | a command or setting that is not right |
+| 2 | a wrong command or setting |
 | 130 | stopped with Ctrl-C; with `--store` the finished part is kept |
-| 141 | nobody reads the output any more, as in `unskew metrics \| head -1` |
+| 141 | the reader of the output has closed it, as in `unskew metrics \| head -1` |
 
-`-o FILE` is the output of every command, and its ending is the format. `--format` chooses what is
-printed. `--figure FILE` draws the command's main figure, `--figure NAME=FILE` another one;
-`--figures DIR` all of them. Where a file of ratings is asked for, the name of a data set will do
-(`ml-1m`, `cm100k:observed=familiar`).
+`-o FILE` writes the output of a command to a file; the ending selects the format. `--format`
+chooses the format of what is printed. `--figure FILE` draws the command's main figure,
+`--figure NAME=FILE` another one, `--figures DIR` all of them. The name of a data set (`ml-1m`,
+`cm100k:observed=familiar`) can be given instead of a file of ratings.
 
 An error is one line. With the environment variable `UNSKEW_DEBUG=1` the lines above it show where
-it came from.
+the error came from.
 """
 # What Markdown would take for its own.
 MARKS = re.compile(r"([\\|*_<\[\]`])")

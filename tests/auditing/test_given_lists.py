@@ -309,7 +309,7 @@ def test_what_lists_lack_or_should_not_hold_is_in_every_output(parts):
     missing = parts.test.filter(pl.col("user") % 2 == 0)["user"].n_unique()
     first = parts.runs["popular"].filter(pl.col("rank") == 1).height
     said = [
-        f"leaks: {train.height:,} recommended items are in the user's own training ratings",
+        f"leaks: {train.height:,} recommended items are in the user's training ratings",
         f"half: {missing:,} users with test data have no list; they score 0",
         f"strange: {first:,} of {strange.height:,} recommended items are in neither training nor",
         "several splits are not available for given lists: intervals are for these lists on new",
@@ -325,7 +325,7 @@ def test_what_lists_lack_or_should_not_hold_is_in_every_output(parts):
         plain = text.replace("\\", "")
         assert said[2] in plain
         assert said[3] in plain
-        assert "recommended items are in the user's own training ratings" in plain
+        assert "recommended items are in the user's training ratings" in plain
         assert "users with test data have no list; they score 0" in plain
 
 
@@ -486,4 +486,4 @@ def test_the_command_takes_training_and_random_ratings(call, tmp_path, monkeypat
     assert bare[2].count("chance is not known for lists without training ratings") == 1
     code, _, error = call("audit", "test.csv", "--no-references")
     assert code == 2
-    assert "--no-references goes with --judgments and --run" in error
+    assert "--no-references needs --judgments and --run" in error

@@ -312,7 +312,7 @@ def test_result_shows_itself():
     )
     assert "popularity" in str(found)
     assert "null share" in str(found)
-    assert repr(found) == "NullExperiment(iid; 1 designs, 2 repeats)"
+    assert repr(found) == "NullExperiment(iid; 1 design, 2 repeats)"
     assert "<table" in found._repr_html_()
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["repeats"] == 2
     rows = found.figure("P@3").to_dict()["datasets"]["rows"]

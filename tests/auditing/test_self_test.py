@@ -213,7 +213,7 @@ def test_worlds_come_in_equal_numbers_of_each_kind(audited):
     assert row["rate"] == pytest.approx(1 / 6)
     assert row["bars"] == TOO_FEW
     assert result.table().filter(kind="leads")["worlds"].item() == 1
-    assert result.table().filter(kind="match")["bars"].item() == "never said"
+    assert result.table().filter(kind="match")["bars"].item() == "never stated"
 
 
 def test_worlds_are_added_where_a_rare_statement_is_said(audited):
@@ -346,8 +346,8 @@ def test_the_command_prints_the_table_and_writes_the_rates(audited, tmp_path):
         (["--self-test", "--seed", "3"], "--seed is for audits of data"),
         (["--self-test", "--figures", "x"], "--figures is for audits of data"),
         (["--self-test", "-o", "x.html"], "the rates are a .json file"),
-        (["--worlds", "3", "ratings.csv"], "--worlds goes with --self-test"),
-        (["--kinds", "null", "ratings.csv"], "--kinds goes with --self-test"),
+        (["--worlds", "3", "ratings.csv"], "--worlds needs --self-test"),
+        (["--kinds", "null", "ratings.csv"], "--kinds needs --self-test"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, message, audited):

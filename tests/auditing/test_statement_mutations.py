@@ -127,7 +127,7 @@ def rates(name, worlds):
 def test_an_inverted_rule_is_wrong_far_more_often(name):
     right, wrong = rates(name, MANY)
     assert wrong is not None
-    assert right is not None, "never said in these worlds: add one in which it is"
+    assert right is not None, "never stated in these worlds: add one in which it is"
     assert wrong >= right + RISE
 
 

@@ -522,7 +522,7 @@ def test_items_that_cannot_be_looked_at_are_counted():
     assert "1 that nobody rated, 1 that all users rated" in str(pairs)
     report = describe_bias(counts)
     assert report.to_dict()["unrated"] == 1
-    assert "1 items nobody rated" in str(report)
+    assert "1 item without ratings" in str(report)
     with pytest.raises(DataError, match="two items"):
         item_pairs(ItemCounts.known([0, 2], [0, 1], 5))
 

@@ -101,7 +101,7 @@ def test_options_change_what_they_say(files, call):
         (["-r", "missing.csv"], 1, "no such file"),
         (["-r", "mine.csv", "-r", "mine.csv"], 2, "two runs are named 'mine'"),
         (["-r", "mine.csv", "--format", "jsno"], 2, "Did you mean 'json'"),
-        (["-r", "mine.csv", "--per-user", "out.xls"], 2, "take one of .parquet, .csv"),
+        (["-r", "mine.csv", "--per-user", "out.xls"], 2, "use one of .parquet, .csv"),
         (["-r", "mine.csv", "--memory", "lots"], 2, "512MiB"),
         (["-r", "mine.csv", "--columns", "user"], 2, "user=NAME"),
         (["-r", "mine.csv", "-m", "ARP@2"], 1, "--train"),

@@ -208,7 +208,10 @@ def test_items_may_be_named_too(shop, call):
         (["-j", "test.csv:rank=item", "-r", "plain.csv"], "(of test.csv) 'rank'."),
         (["-j", "test.csv", "-r", "plain.csv:rating=item"], "(of plain.csv) 'rating'."),
         (["-j", "test.csv:item=", "-r", "plain.csv"], "test.csv: write user=NAME,item=NAME"),
-        (["-j", "test.csv:item=sku", "-r", "plain.csv", "--on-disk", "out"], "do not go with"),
+        (
+            ["-j", "test.csv:item=sku", "-r", "plain.csv", "--on-disk", "out"],
+            "cannot be named with --on-disk",
+        ),
     ],
 )
 def test_wrong_columns_of_one_file_are_refused(shop, call, arguments, says):
@@ -232,7 +235,7 @@ def test_columns_that_no_file_has_are_refused(shop, call):
         (["-r", "sku.csv"], "sku.csv: no item column found among: user, sku, rank", "with item=…"),
         (["-r", "sku.csv"], "name it with --columns item=…, or FILE:item=… for one file alone", ""),
         (["-j", "twice.csv"], "keep with --duplicates first, last, mean, sum or max", "'first'"),
-        (["-j", "twice.csv"], "twice.csv: 1 user-item pairs stand more than once", "read_events"),
+        (["-j", "twice.csv"], "twice.csv: 1 user-item pair occurs more than once", "read_events"),
         (["-j", "twice.csv"], "with unskew split --protocol events", "TemporalEvents"),
         (["-r", "again.csv"], "again.csv: 1 items stand twice", "duplicates="),
         (["-r", "again.csv"], "keep the best place of each with --repeated first", "'first'"),

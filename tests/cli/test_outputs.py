@@ -125,7 +125,7 @@ def test_other_endings_are_refused_with_a_list(home, call, monkeypatch, command)
     for name in ("out.xyz", "out", "out.svg"):
         code, _, err = call(*command.split(), *given, "-o", name)
         assert code == 2
-        assert f"take one of {', '.join(allowed)}" in err
+        assert f"use one of {', '.join(allowed)}" in err
         assert not (home / name).exists()
     (home / "folder.json").mkdir(exist_ok=True)
     (home / "folder.csv").mkdir(exist_ok=True)
@@ -171,7 +171,7 @@ def test_figures(home, call, monkeypatch, command):
     assert code == 0, err
     assert "$schema" in json.loads(file.read_text())
     code, _, err = call(*given, "--figure", "figure.doc")
-    assert (code, "take one of .svg, .png" in err) == (2, True)
+    assert (code, "use one of .svg, .png" in err) == (2, True)
     code, _, err = call(*given, "--figure", "nothing=figure.svg")
     assert (code, "unknown figure 'nothing'" in err) == (2, True)
     if command in NAMES:

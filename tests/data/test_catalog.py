@@ -112,7 +112,7 @@ def test_netflix(home):
 )
 def test_netflix_rows_that_cannot_be_read(home, text):
     put(home, "netflix", combined_data_1__txt=text)
-    with pytest.raises(DataError, match=r"1 rows cannot be read, the first is row 1"):
+    with pytest.raises(DataError, match=r"1 row cannot be read, the first is row 1"):
         load("netflix", data_dir=home)
 
 
@@ -171,8 +171,8 @@ def test_yahoo_r3(home):
     assert list(common.ratings.users.values) == [1, 3]
     assert list(common.ratings.items.values) == [14, 35, 49, 126]
     assert common.random.items.equals(common.ratings.items)
-    assert "1 ratings of users without random ratings are left out" in common.notes
-    assert "1 pairs are in both parts: kept in both" in common.notes
+    assert "1 rating of users without random ratings left out" in common.notes
+    assert "1 pair is in both parts: kept in both" in common.notes
     both = load("yahoo-r3", data_dir=home, common=True, overlap="drop-from-test")
     assert rows(both.random) == [(1, 49, 1.0), (3, 126, 1.0)]
     assert len(load("yahoo-r3", data_dir=home, common=False).ratings) == 4
@@ -218,8 +218,8 @@ def test_kuairec(home):
     assert data.random.time is None
     assert list(data.ratings.users.values) == [0, 14]
     assert data.notes == (
-        "observed: 1 repeated user-item pairs: kept the first",
-        "random: small_matrix.csv: 1 rows have no time stamp: read without times",
+        "observed: 1 duplicate user-item pair: kept the first",
+        "random: small_matrix.csv: 1 row has no time stamp: read without times",
         "0 pairs are in both parts: kept in both",
     )
     assert rows(load("kuairec", data_dir=home, duplicates="max").ratings)[1] == (0, 3650, 1.27)
@@ -265,7 +265,7 @@ def test_lastfm_plays_are_events(home):
         ("user_000001", "No Id", 1.0), ("user_000001", "mb-1", 2.0),
         ("user_000002", "No Id", 1.0), ("user_000002", "mb-1", 1.0),
     ]  # fmt: skip
-    assert data.notes[1].endswith("1 plays name no artist: left out")
+    assert data.notes[1].endswith("1 play without an artist left out")
     events = data.features["events"]
     assert events.height == 5
     (split,) = TemporalEvents(test=0.4).split(events)
@@ -277,7 +277,7 @@ def test_lastfm_plays_are_events(home):
 def test_lastfm_with_a_bad_time(home):
     put(home, "lastfm-1k", **{"userid-timestamp-artid-artname-traid-traname__tsv":
                               "u\tyesterday\tm\tn\t\tx\n"})  # fmt: skip
-    with pytest.raises(DataError, match=r"1 rows cannot be read.*yesterday"):
+    with pytest.raises(DataError, match=r"1 row cannot be read.*yesterday"):
         load("lastfm-1k", data_dir=home)
 
 
@@ -303,7 +303,7 @@ def test_librarything_reviews(home):
     data = load("librarything", data_dir=home)
     assert rows(data.ratings) == [("van", 73, 4.5)]
     assert data.ratings.time.tolist() == [1194393600_000_000]
-    assert "1 reviews lack a user, an item or a rating: left out" in data.notes[1]
+    assert "1 review without a user, an item or a rating left out" in data.notes[1]
 
 
 @pytest.mark.parametrize("name", ["txt", "json"])
@@ -369,8 +369,8 @@ def test_beeradvocate(home, file, text):
     data = load("beeradvocate", data_dir=home)
     assert rows(data.ratings) == [("o'hara", 47986, 5.0), ("stcules", 47986, 4.0)]
     assert data.ratings.time.tolist() == [1300000000_000_000, 1234817824_000_000]
-    assert any("1 reviews lack a user" in note for note in data.notes)
-    assert any("1 repeated user-item pairs: kept the last" in note for note in data.notes)
+    assert any("1 review without a user" in note for note in data.notes)
+    assert any("1 duplicate user-item pair: kept the last" in note for note in data.notes)
     first = load("beeradvocate", data_dir=home, duplicates="first")
     assert rows(first.ratings)[1] == ("stcules", 47986, 1.5)
 
@@ -378,7 +378,7 @@ def test_beeradvocate(home, file, text):
 @pytest.mark.parametrize("text", ["nothing here\n", "{'a': open}\n", "{1: 2\n", "{'a'}\n"])
 def test_beeradvocate_without_reviews(home, text):
     put(home, "beeradvocate", beeradvocate__json=text)
-    with pytest.raises(DataError, match=r"no reviews found|line 1 is no record"):
+    with pytest.raises(DataError, match=r"no reviews in this file|line 1 is not a record"):
         load("beeradvocate", data_dir=home)
 
 
@@ -390,7 +390,7 @@ def test_jester(home):
         (1, 1, -7.82), (1, 3, 8.79), (2, 3, 0.0), (3, 1, 1.0), (3, 2, 2.0), (3, 3, 3.5),
     ]  # fmt: skip
     put(home, "jester", **{"jester-data-2__csv": "2,1,2,3.5\n"})
-    with pytest.raises(DataError, match=r"1 rows do not start with the number.*row 1"):
+    with pytest.raises(DataError, match=r"1 row does not start with the number.*row 1"):
         load("jester", data_dir=home)
     put(home, "jester", **{"jester-data-2__csv": ""})
     with pytest.raises(DataError, match=r"jester-data-2.csv: the file is empty"):
@@ -820,7 +820,7 @@ def test_a_length_that_is_no_number(server, home, monkeypatch):
 @pytest.mark.parametrize(("wrong", "what"), [("endless", "sends more"), (None, "announces")])
 def test_a_download_of_unknown_size_has_an_end(server, tmp_path, wrong, what):
     server.wrong = [wrong]
-    with pytest.raises(DataError, match=f"{what}.* bytes, and no more than 9 are taken"):
+    with pytest.raises(DataError, match=f"{what}.* bytes, but at most 9 are taken"):
         download.fetch(server.address, tmp_path / "x", limit=9)
     assert server.asked == 1
     assert not list(tmp_path.iterdir())
@@ -1089,11 +1089,11 @@ def test_released_results_are_listed(home, capsys):
     assert "there  no; put it into the folder published" in out
     code, _, err = run(capsys, "info", name, "--liked", "4")
     assert code == 2
-    assert "holds results, no ratings" in err
+    assert "holds results, not ratings" in err
     put(home, "published", **{theirs.replace(".", "__"): "RunA,RunB,P\na,b,0.5\n"})
     code, _, err = run(capsys, "info", name, "--data-dir", home)
     assert code
-    assert "has 1 rows with values" in err
+    assert "has 1 row with values" in err
 
 
 def test_info_says_where_data_are_from(home, capsys):
@@ -1150,7 +1150,7 @@ def test_info_of_a_file(tmp_path, capsys):
     file = tmp_path / "x.csv"
     file.write_text("who,item,rating\n1,2,3\n1,2,5\n")
     _, out, _ = run(capsys, "info", file, "--columns", "user=who", "--duplicates", "mean")
-    assert "1 ratings of 1 items by 1 users" in out
+    assert "1 rating of 1 item by 1 user" in out
     for more, why in (
         (["--option", "overlap=keep"], "is for named data sets"),
         (["--option", "overlap"], "NAME=VALUE"),

@@ -146,7 +146,7 @@ def test_one_text_id_that_is_no_canonical_decimal_makes_all_text(odd):
 
 @pytest.mark.parametrize("bad", [[1, None], ["a", None], [1.0, float("nan")]])
 def test_missing_ids_are_refused(bad):
-    with pytest.raises(us.DataError, match=r"column 'who': 1 ids are missing, the first in row 2"):
+    with pytest.raises(us.DataError, match=r"column 'who': 1 id is missing, the first in row 2"):
         Ids.number(pl.Series("who", bad))
 
 
@@ -234,11 +234,11 @@ TWICE = [("u", "x", 4.0), ("u", "y", 3.0), ("u", "x", 1.0), ("u", "x", 2.5)]
 def test_duplicates(policy, value, tag):
     made = ratings(TWICE, duplicates=policy, tags={"part": pl.Series(["p", "q", "r", "s"])})
     assert made.to_polars().rows() == [("u", "x", value, tag), ("u", "y", 3.0, "q")]
-    assert made.notes == (f"2 repeated user-item pairs: kept the {policy}",)
+    assert made.notes == (f"2 duplicate user-item pairs: kept the {policy}",)
 
 
 def test_duplicates_are_an_error_unless_said_otherwise():
-    message = r"2 user-item pairs stand more than once, the first: user 'u', item 'x'; .*'first'"
+    message = r"2 user-item pairs occur more than once, the first: user 'u', item 'x'; .*'first'"
     with pytest.raises(us.DataError, match=message):
         ratings(TWICE)
 
@@ -260,13 +260,13 @@ def test_mean_and_sum_of_duplicates_have_the_same_bits_in_any_order(values):
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), None])
 def test_ratings_that_are_no_numbers_are_refused(bad):
-    with pytest.raises(us.DataError, match=r"'rating': 1 ratings are missing.* first in row 2;"):
+    with pytest.raises(us.DataError, match=r"'rating': 1 rating is missing.* first in row 2;"):
         ratings([("u", "x", 1.0), ("u", "y", bad), ("u", "z", 2.0)])
 
 
 @pytest.mark.parametrize("bad", [1e308, -1e308, 1.1e100])
 def test_ratings_beyond_the_limit_are_refused(bad):
-    with pytest.raises(us.DataError, match=r"'rating': 1 ratings are beyond .* in row 2: -?1"):
+    with pytest.raises(us.DataError, match=r"'rating': 1 rating is beyond .* in row 2: -?1"):
         ratings([("u", "x", 1.0), ("u", "y", bad), ("u", "z", 2.0)])
 
 
@@ -284,7 +284,7 @@ def test_text_ratings_are_refused():
 
 
 def test_missing_users_are_refused():
-    with pytest.raises(us.DataError, match=r"column 'user': 1 ids are missing, the first in row 1"):
+    with pytest.raises(us.DataError, match=r"column 'user': 1 id is missing, the first in row 1"):
         ratings([(None, "x", 1.0), ("u", "y", 2.0)])
 
 
@@ -296,7 +296,7 @@ def test_without_values_the_data_is_implicit():
     made = Ratings.of(pl.Series([1, 1]), pl.Series([2, 3]))
     assert made.implicit
     assert made.value.tolist() == [1.0, 1.0]
-    assert repr(made) == "Ratings(2 implicit, 1 users, 2 items)"
+    assert repr(made) == "Ratings(2 implicit, 1 user, 2 items)"
 
 
 def test_ratings_cannot_be_changed():

@@ -195,14 +195,14 @@ def test_pandas_objects_of_whole_and_broken_numbers():
 def test_missing_pandas_ids_are_refused(dtype):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"user": pd.Series(["a", None, "b"], dtype=dtype), "item": [1, 2, 3]})
-    with pytest.raises(us.DataError, match=r"column 'user': 1 ids are missing, the first in row 2"):
+    with pytest.raises(us.DataError, match=r"column 'user': 1 id is missing, the first in row 2"):
         us.read_ratings(frame)
 
 
 def test_missing_pandas_ratings_are_refused():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({**COLUMNS, "rating": pd.Series([4, None, 5], dtype="Int64")})
-    with pytest.raises(us.DataError, match=r"'rating': 1 ratings are missing.* first in row 2"):
+    with pytest.raises(us.DataError, match=r"'rating': 1 rating is missing.* first in row 2"):
         us.read_ratings(frame)
 
 
@@ -402,9 +402,9 @@ def test_time_follows_its_row():
 
 
 def test_bad_time_stamps_are_refused():
-    with pytest.raises(us.DataError, match=r"'time': 1 time stamps are neither .*row 2: 'soon'"):
+    with pytest.raises(us.DataError, match=r"'time': 1 time stamp is neither .*row 2: 'soon'"):
         us.read_ratings({"user": [1, 2], "item": [1, 1], "time": ["2001-01-01", "soon"]})
-    with pytest.raises(us.DataError, match=r"1 time stamps are missing in column 'time', .*row 1"):
+    with pytest.raises(us.DataError, match=r"1 time stamp is missing in column 'time', .*row 1"):
         us.read_ratings({"user": [1, 2], "item": [1, 1], "time": [None, 5]})
     with pytest.raises(us.DataError, match=r"got Duration"):
         us.read_ratings({"user": [1], "item": [1], "time": [dt.timedelta(days=1)]})
@@ -416,13 +416,13 @@ def test_bad_time_stamps_are_refused():
 def test_time_stamps_that_are_no_dates_are_refused(stamp):
     """A cast to integers would make 1e300 the earliest of all."""
     times = [str(5) if isinstance(stamp, str) else 5.0, stamp]
-    with pytest.raises(us.DataError, match=r"arrays: column 'time': 1 time stamps .* row 2: "):
+    with pytest.raises(us.DataError, match=r"arrays: column 'time': 1 time stamp .* row 2: "):
         us.read_ratings({"user": [1, 2], "item": [1, 1], "time": times})
 
 
 def test_dates_beyond_all_bounds_are_refused():
     far = pl.Series("time", [0, 2**31 - 1], dtype=pl.Int32).cast(pl.Date)
-    with pytest.raises(us.DataError, match=r"1 time stamps are no dates .* row 2"):
+    with pytest.raises(us.DataError, match=r"1 time stamp is not a date .* row 2"):
         us.read_ratings(pl.DataFrame({"user": [1, 2], "item": [1, 1], "time": far}))
 
 
@@ -522,8 +522,8 @@ def test_qrels_need_numbers(tmp_path):
             "user,item,rating\n1,2,3\n1,3,good\n1,4,bad\n",
             r"2 ratings in column 'rating' are not numbers, the first in row 2: 'good'",
         ),
-        ("user,item,rating\n1,2,3\n1,3,\n", "1 ratings are missing.* the first in row 2"),
-        ("user,item,rating\n,2,3\n1,3,4\n", "column 'user': 1 ids are missing, the first in row 1"),
+        ("user,item,rating\n1,2,3\n1,3,\n", "1 rating is missing.* the first in row 2"),
+        ("user,item,rating\n,2,3\n1,3,4\n", "column 'user': 1 id is missing, the first in row 1"),
         ("user,item\n1,2\n1,2,3\n", "cannot be read as a table"),
         ("user,item\nJos\u00e9,2\n".encode("latin-1"), "cannot be read as a table: .*utf-8"),
         (gzip.compress(CSV.encode() * 99, mtime=0)[:60], "the gzip file is damaged"),
@@ -599,15 +599,15 @@ def test_empty_lines_at_the_end_are_left_out_and_counted(tmp_path, end, last):
     assert made.users.kind == "integer"
     count = end.count("\n")
     assert f"r.csv: {count} empty line{'s' * (count > 1)} at the end left out" in made.notes
-    assert "comma-separated, 1 rows" in made.notes[0]
+    assert "comma-separated, 1 row" in made.notes[0]
 
 
 def test_errors_about_ids_name_the_file(tmp_path):
     path = write(tmp_path / "test.csv", "user,item,rating\n1,2,3\n,3,4\n1,5,6\n")
-    with pytest.raises(us.DataError, match=r"^test\.csv: column 'user': 1 ids are missing, .* 2"):
+    with pytest.raises(us.DataError, match=r"^test\.csv: column 'user': 1 id is missing, .* 2"):
         us.read_ratings(path)
     path = write(tmp_path / "test.csv", "user,item\n1,2\n1,2\n")
-    with pytest.raises(us.DataError, match=r"^test\.csv: 1 user-item pairs stand .* read_events"):
+    with pytest.raises(us.DataError, match=r"^test\.csv: 1 user-item pair occurs .* read_events"):
         us.read_ratings(path)
 
 

@@ -185,7 +185,7 @@ def test_what_killed_writers_leave_is_not_read(store):
     assert len(wrong) == 3
     for part in parts:
         assert f"{part}: left by a stopped writer; unskew store gc removes it" in wrong
-    assert f"{foreign}: does not belong to the store; nothing looks at it" in wrong
+    assert f"{foreign}: does not belong to the store and is ignored" in wrong
     assert store.gc() == 2
     assert not any(part.exists() for part in parts)
     assert foreign.exists()  # nobody's leftovers but our own are removed
@@ -249,7 +249,7 @@ def test_opening(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "thesis.tex").write_text("x")
     for wrong in ("file", "folder"):
-        with pytest.raises(StoreError, match="is no store and not empty: name a new folder"):
+        with pytest.raises(StoreError, match="is not a store and not empty: name a new folder"):
             Store.open(tmp_path / wrong)
     assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == ["thesis.tex"]
 
@@ -263,7 +263,7 @@ def test_unreadable_marks(store, text):
 
 def test_another_format(store):
     (store.home / MARK).write_text(json.dumps({"format": 99}))
-    with pytest.raises(StoreError, match="a store of format 99, and this version reads 2"):
+    with pytest.raises(StoreError, match="a store of format 99, but this version reads 2"):
         Store.open(store.home)
 
 
@@ -517,7 +517,7 @@ def test_commands(tmp_path, call):
 def test_commands_on_what_is_no_store(tmp_path, call, command):
     code, _, err = call("store", command, tmp_path)
     assert code == 2
-    assert "is no store" in err
+    assert "is not a store" in err
     assert not list(tmp_path.iterdir())
 
 

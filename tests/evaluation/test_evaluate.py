@@ -203,7 +203,7 @@ def test_undefined_is_not_zero():
 
 def test_auc_is_undefined_where_every_target_is_liked():
     test = {"user": [1, 1], "item": ["a", "b"], "rating": [5, 5]}
-    with pytest.warns(us.DataWarning, match="1 recommended items lie outside the catalogue"):
+    with pytest.warns(us.DataWarning, match="1 recommended item is outside the catalogue"):
         scores = us.evaluate(test, {"s": {1: ["x", "a"]}}, "AUC")
     assert math.isnan(scores.values("s", "AUC")[0])
 
@@ -366,13 +366,13 @@ def test_preferences_without_disliked_items_warn(metric):
 
 def test_training_items_in_lists_warn():
     train = {"user": [1, 1, 2], "item": [20, 40, 20], "rating": [5, 5, 5]}
-    message = r"s: 1 recommended items are in the user's own training ratings"
+    message = r"s: 1 recommended item is in the user's training ratings"
     with pytest.warns(us.DataWarning, match=message):
         us.evaluate(TEST, {"s": RUN}, "P@1", train=train)
 
 
 def test_items_outside_the_catalogue_warn():
-    message = r"2 recommended items lie outside the catalogue: give items="
+    message = r"2 recommended items are outside the catalogue: give items="
     with pytest.warns(us.DataWarning, match=message):
         value = one_mean("Coverage", {1: [10, 98, 99]}, items=[10, 20, 30])
     assert value == 1 / 3
@@ -380,11 +380,11 @@ def test_items_outside_the_catalogue_warn():
 
 def test_notes_count_users_who_are_in_one_source_only():
     scores = us.evaluate(FIVE_TEST, {"s": FIVE_RUN}, "P@2", liked=4)
-    assert "s: 1 users with test data have no list; they score 0" in scores.notes
-    assert "s: 1 lists of users without test data are not averaged" in scores.notes
-    assert "1 users with test data have no liked item" in scores.notes
+    assert "s: 1 user with test data has no list; they score 0" in scores.notes
+    assert "s: 1 list of a user without test data is not averaged" in scores.notes
+    assert "1 user with test data has no liked item" in scores.notes
     both = us.evaluate(FIVE_TEST, {"s": FIVE_RUN}, "P@2", liked=4, users="both")
-    assert "s: 1 users with test data have no list; left out of the means" in both.notes
+    assert "s: 1 user with test data has no list; left out of the means" in both.notes
 
 
 def test_the_table_says_what_it_is_a_mean_of():
@@ -403,10 +403,10 @@ def test_print_and_notebook_show_every_note():
     for counted in (
         "liked: ratings from 4 up (assumed",
         "s: the lists hold at most 2 items, fewer than the cutoff of P@5",
-        "s: 1 users with test data have no list; they score 0",
-        "s: 1 lists of users without test data are not averaged",
-        "s: 1 recommended items are in the user's own training ratings",
-        "1 users with test data have no liked item",
+        "s: 1 user with test data has no list; they score 0",
+        "s: 1 list of a user without test data is not averaged",
+        "s: 1 recommended item is in the user's training ratings",
+        "1 user with test data has no liked item",
         "catalogue: 4 items",
     ):
         assert any(counted in note for note in scores.notes), counted

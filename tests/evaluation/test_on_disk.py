@@ -711,18 +711,18 @@ def at_row(frame, row, column, value):
 @pytest.mark.parametrize(
     ("side", "column", "value", "said"),
     [
-        ("test", "rating", None, "1 ratings are missing, NaN or infinite, the first in row"),
+        ("test", "rating", None, "1 rating is missing, NaN or infinite, the first in row"),
         (
             "test",
             "rating",
             float("inf"),
-            "1 ratings are missing, NaN or infinite, the first in row",
+            "1 rating is missing, NaN or infinite, the first in row",
         ),
-        ("test", "user", None, "column 'user': 1 ids are missing, the first in row"),
+        ("test", "user", None, "column 'user': 1 id is missing, the first in row"),
         ("test", "item", 2.5, "ids must be whole numbers or text, but row"),
-        ("test", "rating", 1e308, "1 ratings are beyond ±1e+100, the first in row"),
+        ("test", "rating", 1e308, "1 rating is beyond ±1e+100, the first in row"),
         ("one", "score", float("nan"), "1 scores are NaN or missing, the first in row"),
-        ("one", "item", None, "column 'item': 1 ids are missing, the first in row"),
+        ("one", "item", None, "column 'item': 1 id is missing, the first in row"),
     ],
 )
 @pytest.mark.parametrize("row", [3, 401])
@@ -749,7 +749,7 @@ def test_pairs_that_stand_twice_name_their_rows(tmp_path):
     user, item, _ = good.row(17)
     text = broken(tmp_path, test=lambda f: pl.concat([f, f.slice(17, 1)]))
     step = -(-(good.height + 1) // 3)
-    assert f"1 user-item pairs stand more than once, the first: user {user}, item {item}" in text
+    assert f"1 user-item pair occurs more than once, the first: user {user}, item {item}" in text
     assert f"row 18 of {tmp_path}/test/0.parquet" in text
     assert f"row {good.height - 2 * step + 1} of {tmp_path}/test/2.parquet" in text
     user, item, _ = lists["one"].row(5)
@@ -1078,7 +1078,7 @@ def test_large_row_groups_need_memory(tmp_path, monkeypatch):
     how = {"metrics": "P@5", "liked": 4, "output": tmp_path / "out"}
     with pytest.raises(
         SettingError,
-        match=r"run\.parquet: whoever reads a row of its largest row group holds 1 MiB\. Give at "
+        match=r"run\.parquet: reading a row of its largest row group takes 1 MiB\. Give at "
         r"least 32[45]MiB, or fewer workers, or write the file with smaller row groups",
     ):
         evaluate_files(*paths, **how, memory="322MiB", workers=2)
@@ -1114,8 +1114,8 @@ def test_a_user_beyond_memory_is_refused_and_named(tmp_path, monkeypatch):
     with pytest.raises(SettingError) as told:
         evaluate_files(*paths, **how, memory="1GiB")
     found = re.fullmatch(
-        r"a part of the users takes about ([\d,]+) MiB, and 704 MiB are there\. Most rows in it "
-        r"has user 777, (\d+), .* with at least ([\d,]+) MiB more memory: what is done is kept",
+        r"a part of the users needs about ([\d,]+) MiB, and 704 MiB are there\. Most rows in it "
+        r"has user 777, (\d+), .* with at least ([\d,]+) MiB more memory: finished parts are kept",
         str(told.value),
     )
     assert found

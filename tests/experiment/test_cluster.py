@@ -247,7 +247,7 @@ def test_what_cannot_travel_is_refused(farm):
     farm.have(2)
     with (
         connect(farm.address) as client,
-        pytest.raises(SettingError, match="a cluster cannot do these tasks"),
+        pytest.raises(SettingError, match="a cluster cannot run these tasks"),
     ):
         list(over(client, square, [(n for n in range(3))]))
 

@@ -551,7 +551,7 @@ def test_a_failure_is_told_and_kept(tmp_path, sizes):
     assert "no luck" in done.failures["mine on random, split 2"]
     assert "seed 3" in done.failures["mine on random, split 2"]
     assert (seen[-1].done + seen[-1].failed, seen[-1].total) == (12, 12)
-    assert "1 tasks failed: mine on random, split 2" in str(done)
+    assert "1 task failed: mine on random, split 2" in str(done)
     per_fold = done.table().group_by("fold", maintain_order=True).agg("system")["system"].to_list()
     assert per_fold == [
         ["popularity", "mine", "random"],
@@ -681,7 +681,7 @@ def test_functions_of_a_session_need_one_process():
         "    print(problem)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "mine: its function lives in this session only" in done.stdout, done.stderr
+    assert "mine: its function exists only in this session" in done.stdout, done.stderr
 
 
 # Nothing is computed twice
@@ -784,7 +784,7 @@ def test_the_shape_of_results():
     summary = done.summary()
     assert summary["system"].to_list() == ["popularity", "(random)"]
     assert math.isclose(summary["P@5"][0], sum(means) / 3)
-    assert "3 designs and splits, 1 systems" in repr(done)
+    assert "designs x splits: 3, 1 system" in repr(done)
     assert "<table" in done._repr_html_()
 
 

@@ -556,7 +556,7 @@ ALGORITHM = '[[algorithm]]\nname = "popularity"\n'
         ("users = 5", "unknown users"),
         ("[[split]]\nprotocol = 'random'\ntest = 'x'", "test must be a share"),
         ("[[split]]\nprotocol = 'head-removed'\nof = 5", "of must be a table"),
-        ("seed = ", "no valid TOML"),
+        ("seed = ", "not valid TOML"),
     ],
 )
 def test_what_a_file_must_not_say(tmp_path, text, message):
@@ -571,7 +571,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(SettingError, match=r"missing.toml: cannot be read \(No such file"):
         us.read_plan(tmp_path / "missing.toml")
     (tmp_path / "latin.toml").write_bytes(b"seed = 1 # \xe9\n")
-    with pytest.raises(SettingError, match="no valid TOML"):
+    with pytest.raises(SettingError, match="not valid TOML"):
         us.read_plan(tmp_path / "latin.toml")
     with pytest.raises(SettingError, match="algorithms is empty"):
         us.read_plan(toml(tmp_path, ""))

@@ -157,17 +157,17 @@ def test_a_design_of_targets():
 def test_data_arguments_beside_judged_data(name):
     judged = us.judge(TEST, RUNS, liked=4, train=TRAIN)
     for argument, value in {"liked": 4, "train": TRAIN, "depth": 3, "gain": "binary"}.items():
-        with pytest.raises(SettingError, match=f"{argument} is part of the judged data already"):
+        with pytest.raises(SettingError, match=f"{argument} is already part of the judged data"):
             calls()[name](judged, **{argument: value})
 
 
 def test_runs_beside_judged_data():
     judged = us.judge(TEST, RUNS, liked=4)
-    with pytest.raises(SettingError, match="runs are part of the judged data already"):
+    with pytest.raises(SettingError, match="runs are already part of the judged data"):
         us.evaluate(judged, RUNS, ["P@2"])
     with pytest.raises(SettingError, match="seed is part of the judged data"):
         us.evaluate(judged, "P@2", seed=4)
-    with pytest.raises(SettingError, match="runs is part of the judged data already"):
+    with pytest.raises(SettingError, match="runs is already part of the judged data"):
         us.audit(judged, runs=RUNS)
 
 
@@ -212,7 +212,7 @@ def test_target_lists_where_lists_per_user_are_needed():
         us.stats.robustness(judged, "P@2")
     with pytest.raises(SettingError, match="an audit of lists needs one list per user"):
         us.audit(judged)
-    with pytest.raises(SettingError, match="target lists know their liked already"):
+    with pytest.raises(SettingError, match="target lists already contain their liked already"):
         us.judge(lists, models, liked=4)
 
 

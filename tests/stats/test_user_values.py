@@ -162,7 +162,7 @@ def test_own_metrics_have_a_name_and_a_side():
     ("change", "text"),
     [
         ({"user": [3, 1, 3]}, "the first: row 3 is of user 3, and so is row 1"),
-        ({"user": [3, None, 2]}, "column 'user': 1 ids are missing, the first in row 2"),
+        ({"user": [3, None, 2]}, "column 'user': 1 id is missing, the first in row 2"),
         ({"b": [0.1, None, 0.2]}, r"column 'b': 1 values are missing .* row 2 \(user 1\)"),
         ({"b": [0.1, 0.2, float("nan")]}, r"column 'b': 1 values .* row 3 \(user 2\)"),
         ({"b": [0.1, float("inf"), 0.2]}, "not finite, the first in row 2"),

@@ -303,7 +303,7 @@ def test_released_tables_are_recognised_by_their_size_and_the_authors_names(tmp_
     authors.write_text("\n".join(rows))
     assert released.read(file, tmp_path).height == 420  # the row without values is left out
     authors.write_text("\n".join(rows[:100]))
-    with pytest.raises(DataError, match=r"99 rows .* has 420: get it anew"):
+    with pytest.raises(DataError, match=r"99 rows .* has 420: download it again"):
         released.read(file, tmp_path)
     with pytest.raises(UnknownName):
         released.read("other.csv", tmp_path)

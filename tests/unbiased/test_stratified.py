@@ -323,7 +323,7 @@ def test_target_lists_and_models():
     assert found.lists[0, 0].sum() >= len(lists)
     ready = strata(lists, {"pop": us.rank(models["pop"], lists)}, "HitRate@3", m=4, bootstrap=0)
     assert ready.contribution[0, 0] == pytest.approx(found.contribution[0, 0])
-    with pytest.raises(SettingError, match="target lists know their liked already"):
+    with pytest.raises(SettingError, match="target lists already contain their liked already"):
         strata(lists, models, "P@3", liked=4)
     with pytest.raises(SettingError, match="no runs are given"):
         strata(lists, [], "P@3")

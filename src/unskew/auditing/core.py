@@ -412,6 +412,4 @@ def _failed(task: CoreTask, failure: str) -> DataError:
     seed = task.job.plan_at(task.place).seed
     if "\n" not in failure.strip():  # an error on purpose, not one of code
         return DataError(f"{task.label} failed, with seed {seed}: {failure}")
-    return DataError(
-        f"{task.label} failed, with seed {seed}; what was finished is kept.\n{failure}"
-    )
+    return DataError(f"{task.label} failed, with seed {seed}; finished work is kept.\n{failure}")

@@ -31,12 +31,13 @@ def _cold(core: Core) -> list[str]:
     lines = [FALLBACK]
     if apart:
         lines.append(
-            f"systems are compared on users with training ratings; cold users are apart "
-            f"({'; '.join(apart)}, over all splits)"
+            "systems are compared on users with training ratings; cold users are scored "
+            f"separately ({'; '.join(apart)}, over all splits)"
         )
     if every:
         lines.append(
-            f"under {', '.join(every)} systems are compared on all users: in a split all are cold"
+            f"under {', '.join(every)}, systems are compared on all users, because all users of "
+            "a split are cold"
         )
     return lines
 
@@ -47,14 +48,14 @@ def _tuning(core: Core) -> list[str]:
         return []
     chosen = [_choices(core, system) for system in core.systems if system in core.tuned[0]]
     lines = [
-        f"settings: chosen by {core.metric} on a fifth of the training ratings of each split, out "
-        f"of up to {BUDGET} per system: {'; '.join(chosen)}"
+        f"settings: chosen by {core.metric} on a validation fifth of the training ratings of "
+        f"each split, from up to {BUDGET} candidates per system: {'; '.join(chosen)}"
     ]
     for system in core.tuned[0]:
         ends = [name for split in core.tuned for name in split[system].edges]
         lines += [
-            f"settings: {system}: the chosen {name} is the first or last of those tried in "
-            f"{count} of {len(core.tuned)} splits; beyond it something better may lie"
+            f"settings: {system}: the chosen {name} is the first or last value tried in {count} "
+            f"of {len(core.tuned)} splits; a value beyond it may be better"
             for name, count in Counter(ends).items()
         ]
         reasons = {split[system].reason for split in core.tuned} - {""}

@@ -134,7 +134,9 @@ class CoreJob:
             splits = plan.splits[0].each(self.ratings, plan.seed)
             split = next((one for number, one in enumerate(splits) if number == place.fold), None)
             if split is None:
-                raise SettingError(f"{plan.splits[0]!r} makes no split number {place.fold + 1}")
+                raise SettingError(
+                    f"{plan.splits[0]!r} does not make a split number {place.fold + 1}"
+                )
             while self.placed and (len(self.placed) + 1) * len(self.ratings) > ROWS:
                 self.placed.pop(next(iter(self.placed)))
             self.placed[place] = PlacedSplit(split)

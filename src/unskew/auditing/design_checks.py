@@ -60,7 +60,10 @@ def left_out_designs(
         if twin is None:
             counted.append(name)
             continue
-        why = f"it gives every system the same {metric} as {twin}, list by list: both count once"
+        why = (
+            f"it gives every system the same {metric} as {twin} on every list, so the two count "
+            "as one design"
+        )
         left[name] = LeftOut(reason="identical", why=why, same_as=twin, scores=parts)
     common = next(iter(scores))
     if common in left and not any(len(scores[one]) == len(scores[common]) for one in counted):
@@ -91,8 +94,8 @@ def _degenerate(parts: Sequence[Scores], metric: str, k: int) -> str | None:
         warm = (part.lists["train"].to_numpy() > 0) & (part.lists["test"].to_numpy() > 0)
         if np.count_nonzero(warm) < LEAST_USERS:
             return (
-                f"in split {number} fewer than {LEAST_USERS} users with a test rating have a "
-                f"training rating"
+                f"in split {number}, fewer than {LEAST_USERS} users have both a training and a "
+                "test rating"
             )
     for part in parts:
         if "targets" not in part.lists.columns:
@@ -105,8 +108,8 @@ def _degenerate(parts: Sequence[Scores], metric: str, k: int) -> str | None:
         lists += int(np.count_nonzero(tested))
     if lists and forced / lists > MOST:
         return (
-            f"{forced:,} of {lists:,} lists have no more than {k} targets and the same {metric} "
-            f"whatever their order: it tells systems apart by the few others only"
+            f"{forced:,} of {lists:,} lists have at most {k} targets, so any order gives them "
+            f"the same {metric}; only the other lists can tell systems apart"
         )
     chance = [part.random().get(metric, math.nan) for part in parts]
     means = [part.mean(metric) for part in parts]
@@ -115,5 +118,5 @@ def _degenerate(parts: Sequence[Scores], metric: str, k: int) -> str | None:
         for name in parts[0].systems
     ]
     if max(gaps) < ROUNDING:
-        return f"every system scores what a random order does ({float(np.mean(chance)):.4f})"
+        return f"every system scores the same as a random order ({float(np.mean(chance)):.4f})"
     return None

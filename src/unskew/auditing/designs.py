@@ -65,14 +65,20 @@ LEVELS = {
 }
 
 DESIGNS = {
-    "all-items": "a random fifth of the ratings tests; every item outside training is ranked",
-    "test-items": "as all-items, but only items with a test rating of anyone are ranked",
-    "1r": f"one list per liked test item: it and {OTHERS} items that are not known to be liked",
-    "u1r": "as 1r, on a test part with as many ratings of each (popular) item",
-    "p1r": "as 1r, within ten bins of items by popularity, which count alike",
-    "test-targets": "only what the user rated in the test part is ranked",
-    "skew": "as all-items, test ratings drawn against popularity",
-    "wtd-h": "as all-items, test ratings drawn as if items and users were chosen at random",
+    "all-items": (
+        "the test part is a random fifth of the ratings; every item outside the user's training "
+        "ratings is ranked"
+    ),
+    "test-items": "like all-items, but only items with at least one test rating are ranked",
+    "1r": (
+        f"one list per liked test item: this item and {OTHERS} items that the user is not known "
+        "to like"
+    ),
+    "u1r": "like 1r, on a test part with the same number of ratings for each (popular) item",
+    "p1r": "like 1r, within ten bins of items by popularity, each with the same weight",
+    "test-targets": "only the items that the user rated in the test part are ranked",
+    "skew": "like all-items, with test ratings sampled against popularity",
+    "wtd-h": "like all-items, with test ratings sampled as if users and items were random",
     "temporal": "trained on the earlier ratings, tested on the last fifth; every item is ranked",
 }
 """By name: what is done."""

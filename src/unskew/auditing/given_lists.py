@@ -61,7 +61,7 @@ NEEDS_TRAINING = "needs the training ratings: give train=…"
 ONE_SPLIT = (
     "several splits are not available for given lists: intervals are for these lists on new users"
 )
-NOT_RANKED = "given lists cannot be ranked anew"
+NOT_RANKED = "given lists cannot be ranked again"
 
 
 def audit_lists(
@@ -121,7 +121,9 @@ class ListsAudit:
         assumed = list(given.read.relevance)
         if implicit and given.relevance.gain == "rating":
             given = given.with_relevance(replace(given.relevance, gain="binary"))
-            assumed.append("implicit feedback: no rating is a dislike; every one has the gain 1")
+            assumed.append(
+                "implicit feedback: no rating is a dislike, and every rating has a gain of 1"
+            )
         check_worth(given.tests, given.relevance)
         judged = with_common_numbers(given)
         depth, shortest = shallowest(judged)
@@ -287,14 +289,15 @@ class ListsAudit:
             cold = cold_count(self.judged)
             if cold:
                 notes.append(
-                    f"{counted(cold, 'user')} with test data and without training data: reference "
-                    f"systems that know nothing of them recommend the most rated items to them"
+                    f"{counted(cold, 'user has', 'users have')} test data but no training data: "
+                    "reference systems that cannot score items for them recommend the most "
+                    "rated items"
                 )
         if self.judged.train is not None and known_chance(rejudged.scores):
             notes.append(
-                "chance: what a random order of the items of a design is expected to score; for "
-                "the lists as given, of all items of training and test ratings outside the user's "
-                "training ratings"
+                "chance: the expected score of a random order of a design's items; for the "
+                "lists as given, these are all items of the training and test ratings without "
+                "the user's training items"
             )
         return tuple(dict.fromkeys(notes))
 
@@ -302,7 +305,9 @@ class ListsAudit:
         """Judge the same lists by judgments whose values are drawn anew."""
         tests, repeats = self.judged.tests, self.request.level.repeats
         if self.implicit or len(np.unique(tests.value)) < 2:
-            raise SettingError("all judgments say the same: drawing them anew changes nothing")
+            raise SettingError(
+                "all judgments have the same value, so redrawing them changes nothing"
+            )
         design = next(iter(rejudged.scores))
         if design != AS_GIVEN:
             raise SettingError(f"is for the design {AS_GIVEN}")
@@ -405,9 +410,7 @@ def tuning_note(name: str, tuned: TunedSystem) -> str:
         f"training ratings"
     )
     if tuned.edges:
-        text += (
-            f"; beyond the values that were tried of {', '.join(tuned.edges)} may lie better ones"
-        )
+        text += f"; values of {', '.join(tuned.edges)} beyond those tried may be better"
     return text
 
 

@@ -153,8 +153,8 @@ class InterventionStudy(Result):
     def _explanation(self) -> list[str]:
         return [
             f"{self.rows['repetition'].n_unique()} repetitions; error in percent of the value on "
-            f"random ratings; {100 * self.level:g} % intervals by the jackknife over repetitions; "
-            f"means over users {self.users} in each test set"
+            f"random ratings; {100 * self.level:g} % intervals by the jackknife over "
+            f"repetitions; means over the users of each test set ({self.users})"
         ]
 
     def _content(self) -> dict[str, object]:
@@ -283,7 +283,7 @@ def intervention_study(
     kinds = [one.kind for one in designs]
     labels = [one.kind if kinds.count(one.kind) == 1 else repr(one) for one in designs]
     if not designs or len(set(labels)) < len(labels):
-        raise SettingError(f"interventions must be several, each once; got {labels}")
+        raise SettingError(f"give at least two interventions, each once; got {labels}")
     choose("overlap", overlap, truth_sources.OVERLAP)
     as_count("repetitions", repetitions)
     if as_share("weights", weights) + as_share("validation", validation) >= 1:
@@ -407,7 +407,7 @@ def _parted(
     )
     cuts = [order[:first], order[first : first + second], order[first + second :]]
     if not all(len(part) for part in cuts):
-        raise DataError(f"{len(random)} random ratings are too few to part")
+        raise DataError(f"{len(random)} random ratings are too few to split")
     learnt, valid, true = (random.take(np.sort(part)) for part in cuts)
     return learnt, valid, true
 

@@ -31,10 +31,10 @@ TEST_ITEMS = "test-items"
 TEST_TARGETS = "test-targets"
 REJUDGED = {
     AS_GIVEN: "the lists and the judgments as they are",
-    TEST_ITEMS: "lists without items that nobody judged, as far as they reach",
-    TEST_TARGETS: "lists of what the user judged only, as far as they reach",
-    "skew": "judgments drawn against popularity in training",
-    "wtd-h": "judgments drawn as if items and users were chosen at random",
+    TEST_ITEMS: "lists without the items that no user judged, down to the given depth",
+    TEST_TARGETS: "lists of only the items that the user judged, down to the given depth",
+    "skew": "judgments sampled against popularity in training",
+    "wtd-h": "judgments sampled as if items and users were chosen at random",
 }
 """The designs of given lists."""
 INTERVENTIONS = {"skew": Skew(), "wtd-h": WtdH()}
@@ -147,8 +147,8 @@ class ListDesigns:
             why = one.why
             if one.same_as is not None:
                 why = (
-                    f"it gives {lists} the same {self.metric} as {one.same_as}, user by user: both "
-                    f"count once"
+                    f"it gives {lists} the same {self.metric} as {one.same_as} for every user, "
+                    "so the two count as one design"
                 )
             if name != next(iter(scores)):
                 left_out[name] = replace(one, why=why, scores=scores[name])

@@ -153,20 +153,20 @@ class NullExperiment(Result):
         rows_data = alt.NamedData(name="rows")
         layers = alt.layer(line, whiskers, points, data=rows_data).properties(width=340)
         faceted = layers.facet(row=alt.Row("design:N", title=None, sort=None))
-        note = f"{self.repeats} repeats; a fair design leaves null data at 1 (dashed)"
+        note = f"{counted(self.repeats, 'repeat')}; a fair design leaves null data at 1 (dashed)"
         return as_figure(faceted, "The null experiment", [note], rows)
 
     def _explanation(self) -> list[str]:
         lines = [f"{null}: {NULLS[null]}" for null in self.nulls]
         systems = (
-            "every system trained anew"
+            "every system is trained again"
             if self.retrained
             else "the lists stay as they are, only the judgments are redrawn"
         )
         lines.append(
             f"{counted(self.repeats, 'repeat')}, {systems}; {100 * self.level:g} % intervals "
-            f"over repeats; ratio = null value / chance; null share = what null data gives of what "
-            f"the system has above chance"
+            "over repeats; ratio = null value / chance; null share = the part of a system's "
+            "score above chance that it also has on null data"
         )
         return lines
 
@@ -196,7 +196,10 @@ class NullExperiment(Result):
 
     def _summary(self) -> str:
         designs = self.rows["design"].n_unique()
-        return f"{', '.join(self.nulls)}; {designs} designs, {self.repeats} repeats"
+        return (
+            f"{', '.join(self.nulls)}; {counted(designs, 'design')}, "
+            f"{counted(self.repeats, 'repeat')}"
+        )
 
 
 @checked
@@ -351,7 +354,7 @@ def _together(plan: Plan | Mapping[str, Plan], liked: float | None) -> list[_Gro
         }
         only = [one.null_only for one in first.splits]
         if any(only) and not all(only):
-            raise SettingError("put splits that have a meaning on null data only in a plan alone")
+            raise SettingError("splits that make sense only on null data need a separate plan")
         made.append(_Group(replace(first, targets=tuple(targets.values())), names, all(only)))
     return made
 

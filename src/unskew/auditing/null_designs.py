@@ -104,7 +104,9 @@ class Slices(Splitter):
 
     def __post_init__(self) -> None:
         if not isinstance(self.split_by, Splitter):
-            raise SettingError(f"split_by must be a way to split, got {self.split_by!r}")
+            raise SettingError(
+                f"split_by must be a splitter, such as us.splits.Random(); got {self.split_by!r}"
+            )
         as_count("m", self.m, 2)
         choose("by", self.by, BY)
         as_finite("liked", self.liked)
@@ -123,12 +125,14 @@ class Slices(Splitter):
 
 
 DESIGNS = {
-    "random": "a random fifth tests, all items are ranked",
-    "flat": "ten test ratings of each item with at least 20, all items are ranked",
-    "percentiles": "random, ranked within ten bins of items by popularity",
-    "judgment-bins": "random, ranked within ten bins of equal numbers of liked judgments",
-    "slices": "as judgment-bins, each bin training and testing on its own",
-    "test-targets": "random, only the user's test items are ranked (unscored ones last, at random)",
+    "random": "the test part is a random fifth of the ratings; all items are ranked",
+    "flat": "the test part has ten ratings of each item with at least 20; all items are ranked",
+    "percentiles": "random split, ranked within ten bins of items by popularity",
+    "judgment-bins": "random split, ranked within ten bins with equal numbers of liked judgments",
+    "slices": "like judgment-bins, but each bin is trained and tested separately",
+    "test-targets": (
+        "random split, only the user's test items are ranked (unscored items last, in random order)"
+    ),
     "forced": "judgments forced on random pairs, thinned to be fair (null data only)",
     "forced-raw": "the same, not thinned: unfair to popular items (null data only)",
 }

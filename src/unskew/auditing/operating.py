@@ -26,6 +26,7 @@ from unskew.metrics.names import parse
 from unskew.recommend.model import Model
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.correlation import kendall
 from unskew.stats.distributions import mean_interval, student_t_sf
 from unskew.stats.pairing import paired
@@ -165,8 +166,8 @@ class OperatingCharacteristics(Result):
 
     def _explanation(self) -> list[str]:
         return [
-            f"{self.repeats} repeats; paired t-tests over users at {self.alpha:g}; a fair protocol "
-            f"has {self.alpha:g} false winners"
+            f"{counted(self.repeats, 'repeat')}; paired t-tests over users at level "
+            f"{self.alpha:g}; under a fair protocol the share of false winners is {self.alpha:g}"
         ]
 
     def _content(self) -> dict[str, object]:
@@ -236,9 +237,11 @@ def operating_characteristics(
         raise SettingError(f"strengths must lie above 0 and up to 1, got {list(strengths)}")
     for one in plans.values():
         if any(way.null_only for way in one.splits):
-            raise SettingError("a split that has a meaning on null data only cannot be tried here")
+            raise SettingError("a split that makes sense only on null data cannot be used here")
         if len(one.systems) < 2:
-            raise SettingError("a plan needs at least two systems: a winner wins against another")
+            raise SettingError(
+                "a plan needs at least two systems, because a winner needs an opponent"
+            )
     rows: list[dict[str, Any]] = []
     effects: list[dict[str, Any]] = []
     for number in range(len(there) * repeats):

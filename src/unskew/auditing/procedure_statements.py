@@ -48,8 +48,8 @@ def _at_edge(evidence: Evidence) -> list[str]:
 def _word_edge(evidence: Evidence, subjects: Subjects) -> Statement:
     edge = _at_edge(evidence)
     text = (
-        f"The best settings of {names(edge)} lie on the edge of what was tried: better ones may "
-        f"lie beyond."
+        f"The best settings of {names(edge)} lie on the edge of the tried grid; settings beyond "
+        "it may be better."
     )
     return _statement("tuned-edge", text, tuple(edge))
 
@@ -84,8 +84,8 @@ def _word_cold(evidence: Evidence, subjects: Subjects) -> Statement:
     splits = len(evidence.core.warm[design])
     counts = f"{cold:,} of {total:,}" if splits == 1 else f"{cold / total:.0%} of the"
     text = (
-        f"Under {design}, {counts} test users have no training rating. Comparisons leave them out; "
-        f"their scores stand apart."
+        f"Under {design}, {counts} test users have no training rating. Comparisons leave them "
+        "out; their scores are reported separately."
     )
     return Statement(
         kind="cold",
@@ -113,7 +113,7 @@ def _left_out(
 
 def _word_identical(evidence: Evidence, subjects: Subjects) -> Statement:
     one = evidence.core.left_out[subjects[0]]
-    text = f"{subjects[0]} gives the same numbers as {one.same_as} and counts once with it."
+    text = f"{subjects[0]} gives the same numbers as {one.same_as}, so the two count as one design."
     return Statement(
         kind="same-design", subjects=(), text=text, role="procedure", designs=(subjects[0],)
     )
@@ -139,9 +139,9 @@ def _word_target(evidence: Evidence, subjects: Subjects) -> Statement:
     else:
         splits = len(evidence.core.lists)
         text = (
-            f"Intervals are for the systems trained again on new ratings of new users, from "
-            f"{counted(splits, 'random split')}; those of one report hold together, over all "
-            f"designs and pairs."
+            "Intervals are for the systems trained again on new ratings of new users, from "
+            f"{counted(splits, 'random split')}; the intervals of one report hold jointly, over "
+            "all designs and pairs."
         )
     return _statement("target", text)
 

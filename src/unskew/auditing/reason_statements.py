@@ -91,9 +91,9 @@ def _word_popular(evidence: Evidence, subjects: Subjects) -> Statement:
         kind="popular",
         subjects=subjects,
         text=(
-            f"{a} leads {b} by {_shown(lead)} in "
-            f"{evidence.precision}. Dealing the same likes at random, keeping each item's and each "
-            f"user's number, yields {dealt} of it; which user gets which item adds nothing visible."
+            f"{a} leads {b} by {_shown(lead)} in {evidence.precision}. Assigning the same likes "
+            f"at random, with the number of likes of each item and each user kept, gives {dealt} "
+            "of this lead; a match of users and items adds nothing visible."
         ),
         role="reason",
         value=match.value,
@@ -118,9 +118,9 @@ def _word_match(evidence: Evidence, subjects: Subjects) -> Statement:
         kind="match",
         subjects=subjects,
         text=(
-            f"The lists of {a} fit who rated and liked what better than those of {b}, beyond "
-            f"numbers of likes: {_shown(match)}, where the "
-            f"lead is {signed(lead.value, digits)}. {CANNOT_TELL}"
+            f"The lists of {a} match users with the items they rated and liked better than those "
+            f"of {b}, beyond what numbers of likes explain: {_shown(match)}, where the lead is "
+            f"{signed(lead.value, digits)}. {CANNOT_TELL}"
         ),
         role="reason",
         value=match.value,
@@ -136,9 +136,9 @@ def _word_opinion(evidence: Evidence, subjects: Subjects) -> Statement:
         kind="opinion",
         subjects=subjects,
         text=(
-            f"The lists of {a} fit who rated and liked what better than those of {b}, beyond "
-            f"numbers of likes, and among rated items they also predict better what people said, "
-            f"beyond averages: {_shown(opinion)}."
+            f"The lists of {a} match users with the items they rated and liked better than those "
+            f"of {b}, beyond what numbers of likes explain; among rated items they also predict "
+            f"better which ones people liked, beyond averages: {_shown(opinion)}."
         ),
         role="reason",
         value=opinion.value,
@@ -166,8 +166,8 @@ def _word_open(evidence: Evidence, subjects: Subjects) -> Statement:
         kind="reason-open",
         subjects=subjects,
         text=(
-            f"What the lead of {a} over {b} is made of cannot be told from these data: beyond "
-            f"numbers of likes it is {_shown(match)}."
+            f"These data cannot tell where the lead of {a} over {b} comes from: the part beyond "
+            f"numbers of likes is {_shown(match)}."
         ),
         role="reason",
         value=match.value,
@@ -185,8 +185,8 @@ def _word_system_match(evidence: Evidence, subjects: Subjects) -> Statement:
         kind="system-match",
         subjects=subjects,
         text=(
-            f"The lists of {subjects[0]} fit who rated and liked what, beyond numbers of likes "
-            f"({_shown(match)}). {CANNOT_TELL}"
+            f"The lists of {subjects[0]} match users with the items they rated and liked, beyond "
+            f"what numbers of likes explain ({_shown(match)}). {CANNOT_TELL}"
         ),
         role="system",
         value=match.value,
@@ -205,8 +205,8 @@ def _word_system_opinion(evidence: Evidence, subjects: Subjects) -> Statement:
         kind="system-opinion",
         subjects=subjects,
         text=(
-            f"Among rated items, the lists of {subjects[0]} also predict what people said, beyond "
-            f"averages ({_shown(opinion)})."
+            f"Among rated items, the lists of {subjects[0]} also predict which ones people "
+            f"liked, beyond averages ({_shown(opinion)})."
         ),
         role="system",
         value=opinion.value,

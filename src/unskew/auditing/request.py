@@ -68,8 +68,8 @@ class Rules:
 LONG_TAIL = 10
 """Counts have a maximum above this, and of at least so many times their median."""
 WITHOUT_DISLIKES = (
-    "no rating is a dislike: anti-metrics, the share of liked among judged items, margins and the "
-    "null experiment, which deals opinions anew, say nothing here"
+    "no rating is a dislike, so anti-metrics, the liked share of judged items, margins and the "
+    "null experiment (which redraws opinions) have no meaning here"
 )
 """Why what needs dislikes is not run."""
 
@@ -90,14 +90,14 @@ def implicit_note(ratings: Ratings, rule: Relevance) -> str:
     low, high = float(ratings.value.min()), float(ratings.value.max())
     values = "" if low == high else f" (values from {low:g} to {high:g})"
     gain = (
-        "all alike: how large the value is does not matter"
+        "whatever its value"
         if rule.gain == "binary"
         else f"with the gain {rule.describe()['gain']} of its value"
     )
     return (
         f"implicit feedback: no rating is a dislike{values}. Liked means that the pair occurs in "
-        f"the data, {gain}; what did not occur may be unknown to the user or unwanted. Where "
-        f"values are opinions, say from which one on with liked=…"
+        f"the data, {gain}; a pair that does not occur may be unknown or unwanted. If the values "
+        "are opinions, give the smallest liked value with liked=…"
     )
 
 

@@ -13,6 +13,7 @@ from unskew.evaluation.tables import means_table
 from unskew.metrics.names import parse
 from unskew.report.document import Document
 from unskew.report.tables import Table
+from unskew.report.text import counted
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,7 +76,10 @@ class Audit(Measurements):
         )
 
     def _summary(self) -> str:
-        return f"{self.name}: {len(self.systems)} systems, {len(self.designs)} designs"
+        return (
+            f"{self.name}: {counted(len(self.systems), 'system')}, "
+            f"{counted(len(self.designs), 'design')}"
+        )
 
     def __str__(self) -> str:
         return "\n".join([*self.header(), *self.footer()])

@@ -177,7 +177,7 @@ def audit(
             absent = {"data": data, "algorithms": algorithms, "store": store}
             check_absent(absent, "is for ratings: leave it out with judgments and runs")
             if workers != 1:
-                raise SettingError("workers is for ratings: lists that are given take one process")
+                raise SettingError("workers is for ratings: given lists need one process")
             if not tune:
                 raise SettingError("tune=False is for ratings: given lists stay as they are")
             if judgments is None or (runs is None and not isinstance(judgments, Judged)):
@@ -394,7 +394,7 @@ class RatingsAudit:
             return None
         if len(np.unique(self.ratings.value)) < 2:
             self.attempts.failures["null experiment"] = (
-                "all ratings have the same value: drawing them anew changes nothing"
+                "all ratings have the same value, so redrawing them changes nothing"
             )
             return None
         if not designs:

@@ -84,7 +84,11 @@ def _leads_here(evidence: Evidence, subjects: Subjects) -> bool:
 
 
 def _others_phrase(count: int) -> str:
-    return "the other system" if count == 1 else f"all {count} other systems"
+    return (
+        "the other system"
+        if count == 1
+        else f"{'both' if count == 2 else f'all {count}'} other systems"
+    )
 
 
 def _word_leads(evidence: Evidence, subjects: Subjects) -> Statement:
@@ -94,7 +98,7 @@ def _word_leads(evidence: Evidence, subjects: Subjects) -> Statement:
     led = _designs_led(evidence)
     everywhere, several = led == evidence.designs, len(evidence.designs) > 1
     if everywhere and several:
-        where = f"under all {len(led)} distinct designs"
+        where = f"under {'both' if len(led) == 2 else f'all {len(led)}'} distinct designs"
     else:
         where = phrase(evidence.common)
     lead = shown_lead(contrast)
@@ -106,7 +110,9 @@ def _word_leads(evidence: Evidence, subjects: Subjects) -> Statement:
     if not everywhere:
         rest = len(evidence.designs) - len(led)
         verb = "leaves" if rest == 1 else "leave"
-        text += f" {rest} of {len(evidence.designs)} designs {verb} it open; none turns it."
+        text += (
+            f" {rest} of {len(evidence.designs)} designs {verb} the order open; none reverses it."
+        )
     return Statement(
         kind="leads" if everywhere else "leads-here",
         subjects=(leader, *(one for one in evidence.order if one != leader)),
@@ -158,8 +164,8 @@ def _word_depends(evidence: Evidence, subjects: Subjects) -> Statement:
     first, second = evidence.contrast(a, b, here), evidence.contrast(b, a, there)
     text = (
         f"No overall winner: {a} leads {b} {phrase(here)} ({shown_lead(first)}), {b} leads {a} "
-        f"{phrase(there)} ({shown_lead(second)}). The data cannot say which design is nearer to "
-        f"liking."
+        f"{phrase(there)} ({shown_lead(second)}). The data cannot tell which design is closer to "
+        "what users like."
     )
     return Statement(
         kind="depends",
@@ -200,8 +206,8 @@ def _word_undecided(evidence: Evidence, subjects: Subjects) -> Statement:
     text += f"({evidence.metric})."
     if contrast.detectable:
         text += (
-            f" This test finds differences from {number(contrast.detectable, digits)} on (80 % "
-            f"power); smaller ones remain open, not absent."
+            f" This test detects differences of {number(contrast.detectable, digits)} or more "
+            "(80 % power); smaller ones may exist."
         )
     return Statement(
         kind="undecided",
@@ -328,7 +334,7 @@ def _word_more_users(evidence: Evidence, subjects: Subjects) -> Statement:
     return Statement(
         kind="more-users",
         subjects=subjects,
-        text=f"For differences from {half} on, plan four times the test users: about {users}.",
+        text=f"To detect differences of {half}, plan four times the test users: about {users}.",
         role="next",
         value=4.0 * contrast.users,
     )

@@ -24,6 +24,7 @@ from unskew.experiment.plan import Plan, PlanView
 from unskew.metrics.names import parse
 from unskew.report.charts import MOST_ROWS, Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.splits.split import Split
 from unskew.stats.order_agreement import BOOTSTRAP, agreement
 from unskew.targets.designs import Targets
@@ -284,7 +285,7 @@ class Truth(Result):
                 line += (
                     f" ({100 * self.level:g} % over users: {row['low']:.2f} to {row['high']:.2f})"
                 )
-            lines.append(f"{line}, p = {row['p']:.2g}, {row['swaps']} pairs swapped")
+            lines.append(f"{line}, p = {row['p']:.2g}, {counted(row['swaps'], 'pair')} swapped")
         return lines
 
     def _content(self) -> dict[str, object]:
@@ -298,7 +299,10 @@ class Truth(Result):
         }
 
     def _summary(self) -> str:
-        return f"{len(self.designs)} designs, {len(self.systems)} systems; {self.source_name}"
+        return (
+            f"{counted(len(self.designs), 'design')}, {counted(len(self.systems), 'system')}; "
+            f"{self.source_name}"
+        )
 
 
 @dataclass(frozen=True)

@@ -158,14 +158,16 @@ def source_of(
     """Find out what the truth is."""
     design = AllItems() if targets is None else targets
     if design.relevant != "all" or design.strata is not None:
-        raise SettingError(f"the truth has one list per user; {design!r} asks for others")
+        raise SettingError(f"the truth has one list per user, but {design!r} asks for other lists")
     needed = any("mar" in one.needs for one in plan.interventions)
     if isinstance(data, World):
         if random is not None:
             raise SettingError("a world knows its truth: leave random=… out")
         for name in plan.metrics:
             if parse(name).definition.of == "run":
-                raise SettingError(f"{name} describes a whole run: a world is judged in blocks")
+                raise SettingError(
+                    f"{name} describes a whole run, but a world is evaluated in blocks of users"
+                )
         share = WORLD_WEIGHTS if weights is None else weights
         learnt = data.random(share) if needed else None
         known = "every known pair" if data.known is not None else "every pair"
@@ -174,7 +176,7 @@ def source_of(
         )
     if isinstance(data, Dataset):
         if random is not None and data.random is not None:
-            raise SettingError(f"{data.name} has random ratings of its own: leave random=… out")
+            raise SettingError(f"{data.name} already has random ratings: leave random=… out")
         observed: object = data.ratings
         sample = data.random if random is None else random
     else:

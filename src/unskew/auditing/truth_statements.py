@@ -67,7 +67,7 @@ def _judgments(evidence: Evidence, subjects: Subjects) -> str:
     if needed is None:
         return ""
     return (
-        f"{about(needed)} judgments of randomly chosen recommendations of the two would find a "
+        f"{about(needed)} judgments of randomly chosen recommendations of the two would detect a "
         f"true difference of {number(evidence.smallest, 2)}"
     )
 
@@ -141,9 +141,9 @@ def _word_break_even(evidence: Evidence, subjects: Subjects) -> Statement:
         kind="break-even",
         subjects=subjects,
         text=(
-            f"That {a} is liked more than {b} would be overturned if display inflates what people "
-            f"say of the recommendations of {a} by {points(pair.low)} points or more beyond those "
-            f"of {b}."
+            f"The conclusion that users like {a} more than {b} would be overturned if display "
+            f"inflates ratings of the recommendations of {a} by {points(pair.low)} points or "
+            f"more beyond those of {b}."
         ),
         role="pair",
         value=pair.low,
@@ -204,8 +204,8 @@ def _word_not_personal(evidence: Evidence, subjects: Subjects) -> Statement:
     a, b = subjects
     settle = _judgments(evidence, subjects)
     text = (
-        f"{a} may still be better than {b} if those items are: do not claim personalisation; test "
-        f"on randomly shown items."
+        f"{a} may still be better than {b} if those items are better. Do not claim "
+        "personalisation; test on randomly shown items."
     )
     return Statement(
         kind="not-personal",

@@ -49,7 +49,7 @@ def popularity(all_items: ItemCounts, gini: float) -> Figure:
         _rows()
         .mark_line(interpolate="step-after")
         .encode(
-            x=alt.X("rank:Q", title="items, each curve in its own order").scale(nice=False),
+            x=alt.X("rank:Q", title="items (each curve has its own order)").scale(nice=False),
             y=alt.Y("share:Q", title="share of users, of ratings").scale(domain=[0, 1]),
             color=alt.Color("curve:N").scale(domain=list(CURVES), range=list(CURVES.values())),
         )
@@ -102,7 +102,7 @@ def optimal(all_items: ItemCounts, correlations: pl.DataFrame) -> Figure:
         for row in correlations.iter_rows(named=True)
     ]
     notes += _together(size)
-    return as_figure(alt.vconcat(*panels), "What the optimal rankings follow", notes, rows)
+    return as_figure(alt.vconcat(*panels), "What the optimal rankings depend on", notes, rows)
 
 
 def _gathered(values: F64, most: int = MOST_ROWS) -> tuple[F64, int]:

@@ -17,7 +17,7 @@ from unskew.checks import checked, choose
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
 from unskew.report.result import Result
-from unskew.report.text import finite
+from unskew.report.text import counted, finite
 from unskew.stats.correlation import kendall
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ class Margin:
 
     def __str__(self) -> str:
         return (
-            f"{self.a} has {self.precision:.2f} times the precision of {self.b}: judged "
-            f"{self.judged:.2f} times as often x liked {self.liked:.2f} times"
+            f"{self.a} has {self.precision:.2f} times the precision of {self.b}: its items are "
+            f"judged {self.judged:.2f} times as often x liked {self.liked:.2f} times as often"
         )
 
 
@@ -213,13 +213,13 @@ class Margins(Result):
         return [
             "P = judged x liked, anti-P = judged x (1 - liked)",
             f"τ_b of P with judged {self.tau('P', 'judged'):.2f}, with liked "
-            f"{self.tau('P', 'liked'):.2f}; being judged is a median {self.judged_share:.0%} of a "
-            f"margin",
+            f"{self.tau('P', 'liked'):.2f}; the median share of a margin that comes from being "
+            f"judged is {self.judged_share:.0%}",
             f"P and anti-P disagree on {self.disagree:.0%} of {len(self.pairs):,} pairs of systems",
         ]
 
     def _summary(self) -> str:
-        return f"{len(self.values)} systems"
+        return f"{counted(len(self.values), 'system')}"
 
 
 @checked
@@ -266,7 +266,7 @@ def _from_scores(scores: Scores, k: int | None) -> tuple[dict[str, tuple[float, 
     cutoffs = [int(m[1]) for name in labels if (m := re.fullmatch(r"P@(\d+)", name))]
     usable = [k for k in cutoffs if f"anti-P@{k}" in labels or f"Judged@{k}" in labels]
     if k is None and len(usable) > 1:
-        raise SettingError(f"scores have several cutoffs ({_list(usable)}): say which with k=…")
+        raise SettingError(f"scores have several cutoffs ({_list(usable)}): choose one with k=…")
     if k is None and usable:
         k = usable[0]
     if k is None or k not in usable:

@@ -11,7 +11,7 @@ import numpy as np
 from unskew.arrays import F64, I64
 from unskew.bias.popularity import ItemCounts
 from unskew.errors import DataError
-from unskew.report.text import finite
+from unskew.report.text import counted, finite
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
@@ -81,7 +81,8 @@ class Dependence:
         from unskew.bias import charts
 
         notes = [
-            f"{self.items:,} items; above the first line for {self.share_above:.1%} of them",
+            f"{counted(self.items, 'item')}; above the first line for {self.share_above:.1%} of "
+            "them",
             f"mean distance to the lines: {self.to_relevance_independence:.3f} and "
             f"{self.to_item_independence:.3f}",
         ]
@@ -89,11 +90,11 @@ class Dependence:
 
     def __str__(self) -> str:
         return (
-            f"rated depends on: p(train|rel,i) > p(train|i) for {self.share_above:.1%} of "
-            f"{self.items:,} items; mean distance to relevance independence "
-            f"{self.to_relevance_independence:.3f}, to item independence "
+            "whether being rated depends on liking: p(train|rel,i) > p(train|i) for "
+            f"{self.share_above:.1%} of {self.items:,} items; mean distance to relevance "
+            f"independence {self.to_relevance_independence:.3f}, to item independence "
             f"{self.to_item_independence:.3f}: nearer to {self.nearer} ({self.judgments:.0f} "
-            f"random judgments per item)"
+            "random judgments per item)"
         )
 
 
@@ -109,10 +110,10 @@ def dependence_of(counts: ItemCounts) -> Dependence:
     >>> from unskew.bias.popularity import ItemCounts
     >>> toy = ItemCounts.known(rated=[4, 2], liked=[3, 1], relevant=[6, 4], users=10)
     >>> print(dependence_of(toy))  # doctest: +ELLIPSIS
-    rated depends on: p(train|rel,i) > p(train|i) for 100.0% of 2 items; ...
+    whether being rated depends on liking: p(train|rel,i) > p(train|i) for 100.0% of 2 items; ...
     """
     if counts.asked is None or counts.asked_liked is None:
-        raise DataError("what ratings depend on needs random judgments (random=…)")
+        raise DataError("give random judgments (random=…) to see what ratings depend on")
     known = (counts.asked > 0) | (counts.rated == counts.users)
     truth = counts.p_rel[known]
     users, liked = counts.users[known], counts.liked[known]

@@ -20,7 +20,7 @@ from unskew.data.distribution import gini
 from unskew.errors import SettingError
 from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import number
+from unskew.report.text import counted, number
 from unskew.splits.popularity import by_popularity
 from unskew.stats.distributions import wilson
 
@@ -235,8 +235,8 @@ class BiasReport(Result):
         ]
         if facts["unrated"] or facts["rated_by_everyone"]:
             lines.append(
-                f"left out below: {facts['unrated']:,} items nobody rated, "
-                f"{facts['rated_by_everyone']:,} that all users rated"
+                f"left out below: {counted(facts['unrated'], 'item')} without ratings, "
+                f"{counted(facts['rated_by_everyone'], 'item')} that all users rated"
             )
         return lines
 
@@ -248,7 +248,7 @@ class BiasReport(Result):
         return self.pairs._conclusion()
 
     def _summary(self) -> str:
-        return f"{len(self.counts.items):,} items, Gini {self.gini:.2f}"
+        return f"{counted(len(self.counts.items), 'item')}, Gini {self.gini:.2f}"
 
 
 _FACTS = (

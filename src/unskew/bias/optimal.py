@@ -14,6 +14,7 @@ from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.steepness import dense_ranks
 from unskew.checks import checked
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.correlation import kendall
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ class OptimalRankings(Result):
                 f"{self.tau('anti-P', 'true'):.2f}"
             )
         if self.left_out:
-            lines.append(f"{self.left_out:,} items that nobody or everybody rated are left out")
+            lines.append(
+                f"{counted(self.left_out, 'item')} without ratings, or rated by all users, left out"
+            )
         return lines
 
     def display_table(self) -> pl.DataFrame:

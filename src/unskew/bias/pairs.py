@@ -131,7 +131,7 @@ class ItemPairs(Result):
         from unskew.bias import charts
 
         notes = [
-            f"what the best orders for precision and anti-precision do: disagree on "
+            "the best orders for precision and anti-precision disagree on "
             f"{self.observed.disagree:.1%} of pairs",
             self.footer()[0],
         ]
@@ -160,9 +160,9 @@ class ItemPairs(Result):
             lines += [
                 f"truth ({true.items:,} items with random judgments{missing}): popularity and "
                 f"relevance agree on {true.popular_and_relevant:.2%} of pairs",
-                f"observed in the order of real: precision {shares['P']:.2%}, anti-precision "
-                f"{shares['anti-P']:.2%}, both {true.lemma2:.2%}; as Lemma 3 says: "
-                f"{lemma['P']:.2%} and {lemma['anti-P']:.2%}",
+                f"item pairs in the true order: observed precision {shares['P']:.2%}, "
+                f"anti-precision {shares['anti-P']:.2%}, both {true.lemma2:.2%}; as Lemma 3 "
+                f"predicts: {lemma['P']:.2%} and {lemma['anti-P']:.2%}",
             ]
         return lines
 
@@ -253,7 +253,9 @@ def pairs_of(
             true = TruePairs(count_signs(part, True, **settings))
             error = math.nan if true.signs.sampled else consistency_error(part, threads)
         else:
-            notes.append("fewer than two rated items have random judgments: no truth to look at")
+            notes.append(
+                "fewer than two rated items have random judgments, so the truth is not known"
+            )
     return ItemPairs(
         observed=observed,
         identified=true,

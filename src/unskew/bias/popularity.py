@@ -20,6 +20,7 @@ from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
 from unskew.judging.reading import relevance_for
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import shared_rows
 from unskew.worlds.worlds import World
@@ -203,7 +204,7 @@ class ItemCounts(Result):
         return self.table().sort("rated", "item", descending=[True, False]).head(10)
 
     def _summary(self) -> str:
-        return f"{len(self.items):,} items, {int(self.rated.sum()):,} ratings"
+        return f"{counted(len(self.items), 'item')}, {counted(int(self.rated.sum()), 'rating')}"
 
     def _explanation(self) -> list[str]:
         return [f"the most rated of {self._summary()}"]
@@ -306,7 +307,10 @@ def _with_answers(
         note = "all ratings are among the random judgments: the users of an item are those asked"
         notes = (*notes, note)
     elif both:
-        note = f"{both:,} random judgments are of pairs rated anyway: counted as ratings"
+        note = (
+            f"{counted(both, 'random judgment is of a pair', 'random judgments are of pairs')} "
+            "that users rated anyway: counted as ratings"
+        )
         notes = (*notes, note)
     return ItemCounts(seen.items, everyone, rated, good, asked, asked_liked, notes)
 
@@ -321,7 +325,7 @@ def _users_of(seen: Ratings, users: int | None) -> I64:
     """Return |U| for each item: the users with a rating unless given."""
     count = int(np.count_nonzero(np.diff(seen.start)))
     if users is not None and users < count:
-        raise SettingError(f"users={users}, but {count:,} users have ratings")
+        raise SettingError(f"users={users}, but {counted(count, 'user has', 'users have')} ratings")
     return frozen(np.full(len(seen.items), count if users is None else users, np.int64))
 
 
@@ -340,7 +344,7 @@ def _of_world(
     """Count what users of a world rated, and what all of them like."""
     for name, value in {"random": random, "users": users}.items():
         if value is not None:
-            raise SettingError(f"{name} is for ratings: of a world the whole truth is known")
+            raise SettingError(f"{name} is for ratings: the whole truth of a world is known")
     least = world.liked if liked is None else liked
     asked = np.zeros(len(world.items), np.int64)
     relevant = np.zeros(len(world.items), np.int64)

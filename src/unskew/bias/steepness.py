@@ -40,7 +40,7 @@ def decrement_rate(a: float, b: float) -> float:
     0.75
     """
     if min(a, b) < 0:
-        raise SettingError(f"the decrement rate is of values from 0 up, got {min(a, b)}")
+        raise SettingError(f"the decrement rate needs values of at least 0, got {min(a, b)}")
     return abs(a - b) / max(a, b) if max(a, b) > 0 else math.nan
 
 
@@ -262,7 +262,7 @@ def count_signs(
         How many to use; never changes a number.
     """
     if sample is not None and sample < 1:
-        raise SettingError(f"sample={sample}: at least one pair is needed; None looks at all")
+        raise SettingError(f"sample={sample}: at least one pair is needed; None uses all pairs")
     items = len(counts.items)
     if items < 2:
         raise DataError(f"pairs need two items that some but not all users rated; got {items}")

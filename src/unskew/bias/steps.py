@@ -260,9 +260,9 @@ class Ladder(Result):
 
     def _explanation(self) -> list[str]:
         lines = [
-            f"P@{self.k} over {counted(self.users, 'user')}"
-            f", {counted(len(self.parts), 'split')}; lists are fixed, training pairs are no "
-            f"candidates",
+            f"P@{self.k} over {counted(self.users, 'user')}, "
+            f"{counted(len(self.parts), 'split')}; lists are fixed, training pairs are not "
+            "candidates",
             "each rung is the expected score of these lists if the test part were drawn again; "
             "kept of it is",
         ]

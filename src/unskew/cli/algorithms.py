@@ -10,7 +10,9 @@ from unskew.cli.bundles import argument
 
 
 def command(
-    name: Annotated[str | None, argument("An algorithm, to read its definition.", default=None)],
+    name: Annotated[
+        str | None, argument("Name of an algorithm, to print its definition.", default=None)
+    ],
 ) -> None:
     """List the recommenders, or explain one.
 
@@ -31,7 +33,10 @@ def command(
     if name is None:
         rows = [(key, text.splitlines()[0], settings[key]) for key, text in texts.items()]
         outputs.print_list(("name", "what it is", "settings"), rows)
-        outputs.say("unskew algorithms NAME tells formula, settings and reference.")
+        outputs.say(
+            "unskew algorithms NAME prints the formula, the settings and the reference of one "
+            "algorithm."
+        )
     elif name not in ALGORITHMS:
         raise unknown_name("algorithm", name, ALGORITHMS)
     else:

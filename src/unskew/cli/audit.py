@@ -44,7 +44,7 @@ class SourceOptions:
         bool,
         option(
             INPUT,
-            "With --train: no reference systems (popularity, …) beside the given lists.",
+            "With --train: do not add reference systems (popularity, …) to the given lists.",
             "--no-references",
             default=False,
         ),
@@ -57,26 +57,27 @@ class AuditOptions:
     """What is run and measured."""
 
     quick: Annotated[
-        bool, option(MEASURE, "Faster: fewer systems, fewer repeats.", "--quick", default=False)
+        bool, option(MEASURE, "Faster: fewer systems and fewer repeats.", "--quick", default=False)
     ]
     thorough: Annotated[bool, option(MEASURE, "Slower: more splits.", "--thorough", default=False)]
     relevance: RelevanceOptions
     algorithms: Annotated[
-        str | None, option(MEASURE, "Systems to run, between commas; unskew algorithms lists them.")
+        str | None,
+        option(MEASURE, "Systems to run, separated by commas; `unskew algorithms` lists them."),
     ]
     designs: Annotated[
         str | None,
         option(
             MEASURE,
-            "Designs, between commas, the common one first: all-items, test-items, 1r, u1r, p1r, "
-            "test-targets, skew, wtd-h, temporal.",
+            "Designs, separated by commas, the most common one first: all-items, test-items, "
+            "1r, u1r, p1r, test-targets, skew, wtd-h, temporal.",
         ),
     ]
     tune: Annotated[
         bool,
         option(
             MEASURE,
-            "Choose settings on a validation part of each training part, or take the defaults.",
+            "Tune settings on a validation part of each training part, or use the defaults.",
             "--tune/--no-tune",
             default=True,
         ),
@@ -87,13 +88,16 @@ class AuditOptions:
     ]
     margin: Annotated[
         float | None,
-        option(TEST, "Scores that differ by less count as equal; without it none do."),
+        option(
+            TEST, "Scores that differ by less than this count as equal. Default: no such margin."
+        ),
     ]
     smallest: Annotated[
         float,
         option(
             TEST,
-            "The smallest difference of true precision worth finding: for advice.",
+            "The smallest difference in true precision that matters; used to advise how many "
+            "judgments to collect.",
             default=0.05,
         ),
     ]
@@ -110,11 +114,11 @@ def command(
     stored: StoredOptions,
     output: ReportOptions,
 ) -> None:
-    """Tell how far an evaluation can be trusted, and write a report.
+    """Check how far an offline evaluation can be trusted, and write a report.
 
-    Runs systems on the ratings under several designs and prints a verdict and three sentences:
-    finding, reason, next step. Writes one HTML file that needs nothing else; it says how often
-    sentences of each kind are wrong in simulated worlds.
+    The command runs systems on the ratings under several designs and prints a verdict and three
+    sentences: finding, reason, next step. The report is one HTML file without other files; it
+    states how often each kind of sentence is wrong in simulated worlds.
 
     [bold]Examples[/bold]
 
@@ -134,15 +138,15 @@ def command(
       (default)   eleven systems, 5 splits, 5 null repeats, 100,000 permutations
       --thorough  eleven systems, 10 splits
 
-    Settings of systems are chosen on the training part of each split, unless --no-tune is given.
+    Systems are tuned on the training part of each split, unless --no-tune is given.
 
-    With --store, an audit that was stopped goes on where it was.
+    With --store, a stopped audit continues where it was.
 
     [bold]Self-test[/bold]
 
       unskew audit --self-test --worlds 80 --workers 2 --store self-test/
 
-    Audits simulated worlds, whose truth is known, and tells of each kind of statement how often it
+    This audits simulated worlds, whose truth is known, and counts how often each kind of statement
     is false.
     """
     if self_test.self_test:
@@ -208,9 +212,11 @@ def _ratings(
     if ratings is None:
         raise SettingError("name ratings (a file, or a data set), or --judgments and --run")
     if sources.train is not None:
-        raise SettingError("--train goes with --judgments and --run: ratings are split here")
+        raise SettingError(
+            "--train needs --judgments and --run: this command splits ratings itself"
+        )
     if sources.no_references:
-        raise SettingError("--no-references goes with --judgments and --run")
+        raise SettingError("--no-references needs --judgments and --run")
     return {
         "random": inputs.read_random_file(sources.random, sources.files),
         "data": inputs.load_data(ratings, sources.files),

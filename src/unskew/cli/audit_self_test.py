@@ -26,7 +26,7 @@ class SelfTestOptions:
         bool,
         option(
             SELF_TEST,
-            "Instead of ratings: audit simulated worlds, and count which statements are false.",
+            "Audit simulated worlds instead of ratings, and count the false statements.",
             "--self-test",
             default=False,
         ),
@@ -35,20 +35,20 @@ class SelfTestOptions:
         int | None,
         option(
             SELF_TEST,
-            "How many worlds. Default: 480, and more until every kind of statement was said in "
-            "100 of them, up to 960.",
+            "Number of worlds. Default: 480, then more (up to 960) until every kind of "
+            "statement occurs in 100 of them.",
             min=1,
         ),
     ]
     kinds: Annotated[
-        str | None, option(SELF_TEST, "Kinds of worlds, between commas. Default: all.")
+        str | None, option(SELF_TEST, "Kinds of worlds, separated by commas. Default: all.")
     ]
 
 
 def check_unused(options: SelfTestOptions) -> None:
     """Reject options of the self-test where it is not asked for."""
     for name in given_options(options):
-        raise SettingError(f"{name} goes with --self-test")
+        raise SettingError(f"{name} needs --self-test")
 
 
 def run_self_test(
@@ -73,7 +73,7 @@ def run_self_test(
     from unskew.auditing.self_test.runner import reliability
 
     if ratings is not None:
-        raise SettingError("--self-test makes its data: leave the ratings out")
+        raise SettingError("--self-test simulates its data: leave the ratings out")
     unused = [*given_options(*others), *(["--seed"] if stored.seed else [])]
     unused += [f"--{name}" for name in ("figures", "format") if getattr(output, name) is not None]
     for name in unused:

@@ -22,7 +22,7 @@ def command(options: BiasOptions, output: TextOptions, figures: FiguresDir) -> N
 
     [bold]Figures[/bold]
 
-      popularity, which FILE alone draws, positive-ratio, optimal, cases, dependence
+      popularity (the default), positive-ratio, optimal, cases, dependence
     """
     from unskew.bias.describe import FIGURES, describe_bias
     from unskew.report.writing import save_each

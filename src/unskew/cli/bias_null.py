@@ -30,19 +30,25 @@ class NullOptions:
         list[str] | None,
         option(
             MEASURE,
-            "How relevance is drawn: iid, within-user, within-item, clusters. Default: iid. "
+            "How to draw relevance: iid, within-user, within-item, clusters. Default: iid. "
             "Repeatable.",
         ),
     ]
     repeats: Annotated[
         int,
-        option(MEASURE, "How often relevance is drawn anew.", default=5, min=1, max=MOST_REPEATS),
+        option(
+            MEASURE,
+            "Number of times that relevance is redrawn.",
+            default=5,
+            min=1,
+            max=MOST_REPEATS,
+        ),
     ]
     designs: Annotated[
         str,
         option(
             MEASURE,
-            "Designs, between commas.",
+            "Designs, separated by commas.",
             default="random,flat,percentiles,judgment-bins,test-targets",
         ),
     ]
@@ -63,7 +69,7 @@ def command(
     stored: StoredOptions,
     output: TextOptions,
 ) -> None:
-    """Run designs on the ratings with relevance drawn anew: what they show then is their own doing.
+    """Run designs on data without any taste: every difference between systems is then bias.
 
     Without --liked, a rating of 4 is liked unless the data set says otherwise.
 
@@ -87,10 +93,9 @@ def command(
 
     [bold]Columns[/bold]
 
-      ratio: the value on null data / what chance scores there; 1 for every system if a design is
-      fair
+      ratio: the value on null data / chance; 1 for every system if a design is fair
 
-      null_share: how much of what a system has above chance it has on null data too
+      null_share: the part of a system's score above chance that it also has on null data
     """
     from unskew.auditing.null import null_experiment
     from unskew.auditing.null_designs import published_designs

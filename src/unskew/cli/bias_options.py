@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 Folds = Annotated[
     int | None,
     option(
-        MEASURE, "Folds of the random split, instead of one test share.", min=2, max=MOST_REPEATS
+        MEASURE,
+        "Number of folds of the random split, instead of one test share.",
+        min=2,
+        max=MOST_REPEATS,
     ),
 ]
 
@@ -40,7 +43,7 @@ class BiasOptions:
         int | None,
         option(
             MEASURE,
-            "How many users there are; those with ratings unless given.",
+            "Number of users. Default: the users with ratings.",
             min=1,
             max=MOST_DEPTH,
         ),
@@ -49,7 +52,7 @@ class BiasOptions:
         int | None,
         option(
             MEASURE,
-            "Look at this many random pairs of items instead of all.",
+            "Use this many random pairs of items instead of all pairs.",
             min=1,
             max=100 * MOST_DRAWS,
         ),

@@ -17,13 +17,15 @@ def command(
     options: BiasOptions,
     run: Annotated[
         list[Path] | None,
-        option(INPUT, "Twice: only items that two systems recommend.", "--run", "-r"),
+        option(
+            INPUT, "Give it twice to use only the items that two systems recommend.", "--run", "-r"
+        ),
     ],
     k: Annotated[
         int | None,
         option(
             MEASURE,
-            "With --run: how many items of each list count. Default: 10.",
+            "With --run: number of items of each list to use. Default: 10.",
             "-k",
             min=1,
             max=MOST_DEPTH,
@@ -49,7 +51,7 @@ def command(
     if run and len(run) != 2:
         raise SettingError(f"give --run twice, for two systems; got {len(run)}")
     if k is not None and not run:
-        raise SettingError("-k is for --run: say whose lists")
+        raise SettingError("-k needs --run: give the lists of two systems")
     data, settings = options.read()
     if run:
         a, b = (inputs.read_run_file(path, options.files.columns) for path in run)

@@ -35,13 +35,14 @@ class TruthSourceOptions:
     ]
     random: RandomFile
     world: Annotated[
-        str | None, option(INPUT, "Instead of ratings: a world, such as shop or inverted.")
+        str | None,
+        option(INPUT, "Use a simulated world, such as shop or inverted, instead of ratings."),
     ]
     world_users: Annotated[
-        int | None, option(INPUT, "Users of the world.", "--users", min=1, max=MOST_DEPTH)
+        int | None, option(INPUT, "Number of users of the world.", "--users", min=1, max=MOST_DEPTH)
     ]
     world_items: Annotated[
-        int | None, option(INPUT, "Items of the world.", "--items", min=1, max=MOST_DEPTH)
+        int | None, option(INPUT, "Number of items of the world.", "--items", min=1, max=MOST_DEPTH)
     ]
     files: NamedFileOptions
 
@@ -71,11 +72,16 @@ class DesignOptions:
     liked: Liked
     targets: Annotated[
         list[str] | None,
-        option(MEASURE, "all-items, test-items, train-items, test-targets. Repeatable."),
+        option(
+            MEASURE, "Items to rank: all-items, test-items, train-items, test-targets. Repeatable."
+        ),
     ]
     intervention: Annotated[
         list[str] | None,
-        option(MEASURE, "Judge by a sample: full, reg, skew, wtd, wtd-h. Repeatable."),
+        option(
+            MEASURE,
+            "Evaluate on a sample of the test ratings: full, reg, skew, wtd, wtd-h. Repeatable.",
+        ),
     ]
     test: Annotated[float, option(MEASURE, "The share of ratings in the test part.", default=0.2)]
     folds: Folds
@@ -83,7 +89,7 @@ class DesignOptions:
         str,
         option(
             USERS,
-            "Users in the means: with-test, with-relevant, with-train, all.",
+            "Users to average over: with-test, with-relevant, with-train, all.",
             default="with-test",
         ),
     ]
@@ -118,7 +124,8 @@ def command(
         str,
         option(
             INPUT,
-            "Random ratings in training: to-training (left out) or keep.",
+            "Random ratings that are also in training: to-training (remove them from the truth) "
+            "or keep.",
             default="to-training",
         ),
     ],
@@ -127,7 +134,7 @@ def command(
     seed: Seed,
     output: TextOptions,
 ) -> None:
-    """Set what designs observe beside what is true, in a world or by ratings of random items.
+    """Compare observed and true scores, in a simulated world or with ratings of random items.
 
     Without --liked, a rating of 4 is liked unless the data set says otherwise.
 
@@ -140,8 +147,8 @@ def command(
       unskew bias truth --world inverted --users 500 --items 300 -a popularity -a average-rating
 
     The error is in percent of the truth; tau compares the order of systems with the true one, with
-    an interval over users. Both are of the users for whom the metric is defined (recall: those with
-    a liked test item); columns ending in _zero count the others as 0.
+    an interval over users. Both are for the users for whom the metric is defined (recall: those
+    with a liked test item); columns ending in _zero count the others as 0.
     """
     from unskew.auditing.true_scores import truth
 

@@ -83,18 +83,18 @@ def _text(problem: BaseException) -> str | None:
     if isinstance(problem, MemoryError):
         detail = f" ({message})" if message else ""
         return (
-            f"not enough memory{detail}: take fewer data or smaller amounts, or a larger machine"
-            f"{address_limit()}"
+            f"not enough memory{detail}: use less data, smaller amounts or a larger "
+            f"machine{address_limit()}"
         )
     if isinstance(problem, OverflowError):
-        return f"a number is too large to be worked with ({message}): take a smaller one"
+        return f"a number is too large ({message}): use a smaller one"
     if isinstance(problem, UnicodeDecodeError):
         return f"a file holds text that is not UTF-8 ({message}): save it as UTF-8"
     if isinstance(problem, UnicodeError):
         return f"text cannot be written ({message}): set PYTHONIOENCODING=utf-8"
     kind, limit = type(problem), address_limit()
     if isinstance(problem, EOFError) or kind.__module__ in ("zlib", "gzip", "zipfile", "lzma"):
-        return f"a compressed file is damaged or cut short ({message}): get it again"
+        return f"a compressed file is damaged or cut short ({message}): download or copy it again"
     if isinstance(problem, OSError):
         return _of_file(problem)
     if kind.__module__.startswith("polars") or kind.__name__ == "PanicException":

@@ -29,17 +29,19 @@ PANELS = {
 
 GROUPS = {
     "bias": (
-        "What popularity does to metrics on some data, and which metrics to trust.",
+        "How popularity changes metrics on your data, and which metrics to trust.",
         ("describe", "pairs", "null", "truth"),
     ),
-    "data": ("Named data sets, and what is in a file.", ("list", "get", "info")),
-    "study": ("Run a paper again, claim by claim.", ("run", "list")),
-    "plan": ("Look at a plan before it runs.", ("check",)),
-    "store": ("Look into a store of results.", ("ls", "verify", "gc")),
+    "data": ("Named data sets, and the contents of a file.", ("list", "get", "info")),
+    "study": ("Reproduce a paper, claim by claim.", ("run", "list")),
+    "plan": ("Check a plan before it runs.", ("check",)),
+    "store": ("Inspect a store of results.", ("ls", "verify", "gc")),
 }
 """Commands that hold commands: what they are about, and the commands inside."""
 
 _LARGEST = 2**63 - 1
+_WRAPPED = 60
+"""A line of a docstring that is shorter was not broken for want of space."""
 _RICH: Any = {"rich_markup_mode": "rich", "add_completion": False}
 
 
@@ -69,6 +71,7 @@ class Command(TyperCommand):
         from typer import rich_utils
 
         rich_utils.RANGE_STRING = ""
+        self.help = joined_lines(self.help or "")
         super().format_help(ctx, formatter)
 
 
@@ -134,6 +137,21 @@ def _load(name: str, panel: str | None) -> Any:
     app = typer.Typer(**_RICH)
     app.command(name.split()[-1], cls=Command, rich_help_panel=panel)(callback(name))
     return get_command(app)
+
+
+def joined_lines(text: str) -> str:
+    """Return help in which a paragraph is one line, as the terminal breaks lines by its width.
+
+    Lines of a table or of a plan stay apart: they are short, or have columns.
+    """
+    lines: list[str] = []
+    for line in text.splitlines():
+        before = lines[-1] if lines else ""
+        if len(before) >= _WRAPPED and line.strip() and "  " not in line.strip():
+            lines[-1] = f"{before} {line.strip()}"
+        else:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def check_words(words: list[str]) -> None:

@@ -36,7 +36,7 @@ class TestOptions:
         str,
         option(
             TEST,
-            "two-sided; or, of a pair's first system, greater, less or better.",
+            "two-sided, or one-sided for the first system of a pair: greater, less or better.",
             default="two-sided",
         ),
     ]
@@ -44,7 +44,7 @@ class TestOptions:
         str,
         option(
             TEST,
-            "For several pairs: holm, bonferroni, bh, by, maxT, tukey or none.",
+            "Correction for several pairs: holm, bonferroni, bh, by, maxT, tukey or none.",
             default="holm",
         ),
     ]
@@ -52,7 +52,7 @@ class TestOptions:
         str,
         option(
             TEST,
-            "What is corrected together: the pairs of a metric (metric), or all (all).",
+            "P-values to correct together: those of each metric (metric), or all (all).",
             default="metric",
         ),
     ]
@@ -61,21 +61,23 @@ class TestOptions:
         bool,
         option(
             TEST,
-            "p = (extreme + 1) / (permutations + 1), never 0; or the plain share.",
+            "Compute p as (extreme + 1) / (permutations + 1), which is never 0, or as the plain "
+            "share.",
             default=True,
         ),
     ]
     confidence: Annotated[float, option(TEST, "Confidence of the intervals.", default=0.95)]
     interval: Annotated[
-        str, option(TEST, "How intervals are computed: t, or bca (bootstrap).", default="t")
+        str, option(TEST, "Method of the intervals: t, or bca (bootstrap).", default="t")
     ]
     reference: Annotated[
-        str | None, option(TEST, "Compare this system with each other one, not all pairs.")
+        str | None, option(TEST, "Compare this system with every other one, instead of all pairs.")
     ]
     rope: Annotated[
         float | None,
         option(
-            TEST, "Differences up to this do not matter; adds how probable such a difference is."
+            TEST,
+            "Differences up to this size do not matter; adds the probability of such a difference.",
         ),
     ]
 
@@ -126,7 +128,7 @@ def command(
 
     [bold]Figures[/bold]
 
-      differences, which FILE alone draws, and pairs; both of the first metric
+      differences (the default) and pairs, both for the first metric
     """
     from unskew.evaluation.evaluate import METRICS
     from unskew.stats.comparison import FIGURES

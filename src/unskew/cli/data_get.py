@@ -16,17 +16,17 @@ from unskew.errors import SettingError
 
 
 def command(
-    name: Annotated[str, argument("A data set, see: unskew data list.")],
+    name: Annotated[str, argument("Name of a data set; `unskew data list` lists them.")],
     data_dir: DataDir,
     yes: Annotated[
         bool, option(INPUT, "Accept the licence without asking.", "--yes", default=False)
     ],
     quiet: Quiet,
 ) -> None:
-    """Download a data set: checked, unpacked, whole or not at all.
+    """Download a data set, check it and unpack it; a failed download leaves nothing behind.
 
-    What could be checked is printed, and kept in the folder's download.json: a checksum where one
-    is published, else the size and the checksums inside the archive.
+    The command prints the checks that were possible and saves them in download.json in the folder:
+    a checksum where one is published, else the size and the checksums inside the archive.
 
     [bold]Examples[/bold]
 
@@ -46,7 +46,7 @@ def command(
             markup=False,
         )
         _accept(yes)
-    with progress(f"getting {entry.name}", quiet) as move:
+    with progress(f"downloading {entry.name}", quiet) as move:
         folder = catalog.get(name, data_dir, progress=move)
     outputs.say(f"{entry.title} is there {'already' if there else 'now'}: {folder}")
     receipt = catalog.receipt(folder)
@@ -58,5 +58,5 @@ def _accept(yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise SettingError("say --yes to accept the licence")
+        raise SettingError("give --yes to accept the licence")
     typer.confirm("Do you accept the licence?", abort=True, err=True)

@@ -10,6 +10,7 @@ from unskew.cli import inputs, outputs
 from unskew.cli.bundles import argument, bundle, option
 from unskew.cli.options import INPUT, Liked, NamedFileOptions, TextOptions
 from unskew.errors import SettingError
+from unskew.report.text import counted
 
 
 @bundle
@@ -19,16 +20,16 @@ class InfoOptions:
     source: Annotated[str, argument("A named data set, a file of ratings, or released results.")]
     option: Annotated[
         list[str] | None,
-        option(INPUT, "Of a named data set, such as overlap=keep. Repeatable."),
+        option(INPUT, "Option of a named data set, such as overlap=keep. Repeatable."),
     ]
     files: NamedFileOptions
     liked: Liked
 
 
 def command(options: InfoOptions, output: TextOptions) -> None:
-    """Tell what a data set looks like: sizes, density, Gini, liked share, times, random part.
+    """Describe a data set: sizes, density, Gini, liked share, times, random part.
 
-    Of a named data set and of results that authors released it also tells where to get them.
+    For a named data set, or results that authors released, it also shows where to get them.
 
     [bold]Examples[/bold]
 
@@ -68,9 +69,11 @@ def _read(options: InfoOptions) -> Any:
     settings = _settings(options.option)
     named = read_name(source)
     if named is None and settings:
-        raise SettingError(f"--option is for named data sets, and {source} is a file")
+        raise SettingError(f"--option is for named data sets, but {source} is a file")
     if named is not None and (files.columns is not None or files.duplicates != "error"):
-        raise SettingError(f"--columns and --duplicates are for files, and {source} is named")
+        raise SettingError(
+            f"--columns and --duplicates are for files, but {source} is a named data set"
+        )
     data = inputs.load_data(source, files, **settings)
     if named is not None:
         data = replace(data, notes=(*data.notes, named[0].source))
@@ -94,15 +97,16 @@ def _show_released(table: Any, options: InfoOptions, output: TextOptions) -> Non
     )
     if refused:
         raise SettingError(
-            f"{options.source} holds results, no ratings: leave out --option, --liked, --columns, "
-            "--duplicates and --figure"
+            f"{options.source} holds results, not ratings: leave out --option, --liked, "
+            "--columns, --duplicates and --figure"
         )
     facts = released.describe(table, data_folder(files.data_dir))
-    lines = [f"{facts['file']}: results that authors released, {facts['rows']} rows"]
+    rows = counted(int(facts["rows"] or 0), "row")
+    lines = [f"{facts['file']}: results that the authors released, {rows}"]
     lines.append(f"  from   {facts['source']}")
     if facts["authors_file"]:
-        lines.append(f"  file   {facts['authors_file']}, which is recognised under this name too")
-    place = facts["path"] or "no; put it into the folder published of the data folder"
+        lines.append(f"  file   {facts['authors_file']}, which is also recognised under this name")
+    place = facts["path"] or "no; put it into the folder `published` of the data folder"
     lines.append(f"  there  {place}")
     printout = outputs.Printout.of(
         pl.DataFrame([facts]), text=lambda: "\n".join(lines), json=lambda: facts

@@ -7,7 +7,7 @@ from unskew.cli.options import DataDir, PrintOptions
 
 
 def command(data_dir: DataDir, output: PrintOptions) -> None:
-    """List what has a name, and whether it is there: data sets, and results that authors released.
+    """List the named data sets and the results that authors released, and which ones you have.
 
     [bold]Examples[/bold]
 

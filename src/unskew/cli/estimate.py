@@ -43,7 +43,7 @@ class PropensityOptions:
     ]
     exponent: Annotated[
         float | None,
-        option(ESTIMATE, "popularity: its exponent, instead of a fitted one or 1."),
+        option(ESTIMATE, "popularity: the exponent, instead of a fitted one or 1."),
     ]
     test_share: Annotated[
         str | None,
@@ -53,7 +53,8 @@ class PropensityOptions:
         str | None,
         option(
             ESTIMATE,
-            "What a FILE's propensities are of: the test part (test), or all ratings (observed).",
+            "Whether the propensities of a FILE are those of the test part (test) or of all "
+            "ratings (observed).",
         ),
     ]
 
@@ -62,12 +63,14 @@ class PropensityOptions:
 class EstimateOptions:
     """How estimates are averaged, and how sure they are."""
 
-    clip: Annotated[str | None, option(ESTIMATE, "The largest weight, or a quantile such as 99%.")]
+    clip: Annotated[
+        str | None, option(ESTIMATE, "Largest weight allowed, or a quantile such as 99%.")
+    ]
     mean: Annotated[
         str,
         option(
             ESTIMATE,
-            "Mean of fractions: of the users (users), or the ratio of sums (ratio).",
+            "How to average fractions: over users (users), or as a ratio of sums (ratio).",
             default="users",
         ),
     ]
@@ -75,7 +78,7 @@ class EstimateOptions:
         int,
         option(
             INTERVALS,
-            "Resamples of the bootstrap over users; 0: no intervals.",
+            "Bootstrap resamples of users; 0 for no intervals.",
             default=1_000,
             min=0,
             max=MOST_DRAWS,
@@ -83,7 +86,7 @@ class EstimateOptions:
     ]
     level: Level
     users: Annotated[
-        str, option(USERS, "Users in the means: with-list, with-test, all.", default="with-list")
+        str, option(USERS, "Users to average over: with-list, with-test, all.", default="with-list")
     ]
 
 
@@ -97,7 +100,8 @@ def command(
         bool,
         option(
             ESTIMATE,
-            "Instead: how wrong propensities must be to reverse two systems, by one metric.",
+            "Report instead how wrong the propensities must be to reverse two systems by one "
+            "metric.",
             "--sensitivity",
             default=False,
         ),
@@ -106,7 +110,7 @@ def command(
         bool,
         option(
             ESTIMATE,
-            "Instead: the values if all unjudged items were bad, and if all were good.",
+            "Report instead the values if all unjudged items were disliked, and if all were liked.",
             "--bounds",
             default=False,
         ),
@@ -114,7 +118,7 @@ def command(
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
-    """Estimate what systems would score were everything judged: weights of 1/propensity.
+    """Estimate the scores that systems would have if every item were judged (weights 1/propensity).
 
     [bold]Examples[/bold]
 
@@ -130,22 +134,22 @@ def command(
 
     [bold]Columns[/bold]
 
-      naive: as judged, what is not judged counting as not liked
+      naive: the observed score; unjudged items count as not liked
 
       ips: each judgment counts 1/propensity times; – where propensities are known up to a factor
 
       snips: the same, normalised by the weights; both with an interval over users
 
-      hits, ess: liked items in the lists, and how many equal weights theirs are worth
+      hits, ess: liked items in the lists, and their effective sample size
 
-      usable: "not usable here" where the estimate or an end of its interval is no value of the
-      metric, it rests on too few hits, or the weights do not add up to the slots of the lists; the
-      lines below the table give the reason
+      usable: "not usable here" where the estimate or an end of its interval is not a possible value
+      of the metric, it rests on too few hits, or the weights do not add up to the slots of the
+      lists; the lines below the table give the reason
 
     Metrics: P, DCG, RBP, Recall, nDCG, F1, SR, HLU, AP, AUC, their anti-twins, and ADG and ATOP,
-    the mean discounted gain and the mean normalised rank of the liked items. Others have no such
-    estimate; the message says why. nDCG is biased even if propensities are right: take DCG or
-    nDCG(ideal=full).
+    the mean discounted gain and the mean normalised rank of the liked items. Other metrics have no
+    such estimate; the message gives the reason. nDCG is biased even if propensities are right: use
+    DCG or nDCG(ideal=full).
     """
     from unskew.unbiased import hidden_bias, ips, worst_cases
 
@@ -154,7 +158,7 @@ def command(
         raise SettingError("give --sensitivity or --bounds, not both")
     names = inputs.metric_names(judged.metric)
     if sensitivity and len(names or [""]) != 1:
-        raise SettingError("--sensitivity looks at one metric: give -m once")
+        raise SettingError("--sensitivity takes one metric: give -m once")
     data = inputs.judge_files(judged, compute.seed, items=items)
     result: Any
     if bounds:

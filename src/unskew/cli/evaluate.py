@@ -38,21 +38,22 @@ class ListOptions:
         str,
         option(
             INPUT,
-            "An item twice in a list: error, or first to keep its best place.",
+            "Duplicate items in a list: error, or first (keep the best place).",
             default="error",
         ),
     ]
     nan: Annotated[
-        str, option(INPUT, "Scores that are NaN: error, or drop these items.", default="error")
+        str, option(INPUT, "NaN scores: error, or drop (leave these items out).", default="error")
     ]
     gaps: Annotated[
-        str, option(INPUT, "Gaps between ranks: close them, or keep empty slots.", default="close")
+        str, option(INPUT, "Gaps between ranks: close, or keep (empty slots).", default="close")
     ]
     by: Annotated[
         str | None,
         option(
             USERS,
-            "What orders a list that has both: rank or score. Default: rank; for TREC files score.",
+            "Column that orders a list with both: rank or score. Default: rank; for TREC files "
+            "score.",
         ),
     ]
 
@@ -65,7 +66,7 @@ class LargeOptions:
         Path | None,
         option(
             LARGE,
-            "Judge Parquet files larger than memory; the results go to this folder.",
+            "Evaluate Parquet files larger than memory; write the results to this folder.",
             metavar="DIR",
         ),
     ]
@@ -116,8 +117,8 @@ class EvaluateOptions:
         str | None,
         option(
             MEASURE,
-            "What the systems ranked: all-items, test-items, train-items (less --train), "
-            "test-targets; adds what chance would score.",
+            "The items that the systems ranked: all-items, test-items, train-items (all without "
+            "the user's --train items), test-targets. Adds the expected score of a random order.",
         ),
     ]
     average: AverageOptions
@@ -127,14 +128,14 @@ class EvaluateOptions:
         str | None,
         option(
             RUNNING,
-            "Working memory: 512MiB unless given; with --on-disk 2GiB for everything. The numbers "
-            "stay the same.",
+            "Working memory. Default: 512MiB, or 2GiB in total with --on-disk. It does not "
+            "change the results.",
         ),
     ]
 
 
 def command(options: EvaluateOptions, output: ScoresOptions) -> None:
-    """Judge the ranked lists of any recommender against test ratings.
+    """Evaluate the ranked lists of any recommender with test ratings.
 
     [bold]Examples[/bold]
 
@@ -151,10 +152,11 @@ def command(options: EvaluateOptions, output: ScoresOptions) -> None:
       unskew evaluate -j judgments/ -r mine=lists/ -m nDCG@10 --liked 4 --on-disk judged/
       --memory 4GiB
 
-    Files may be CSV, TSV, ::-separated, TREC or Parquet, also gzipped; what was assumed about them
-    is printed below the table. [bold]unskew metrics[/bold] lists what -m takes. With --on-disk,
-    Parquet files, and folders and patterns of them, need not fit into memory: the values of each
-    user and the means go to that folder, and a stopped evaluation goes on when it is started again.
+    Files may be CSV, TSV, ::-separated, TREC or Parquet, also gzipped; the command prints its
+    assumptions about them below the table. [bold]unskew metrics[/bold] lists what -m takes. With
+    --on-disk, Parquet files, and folders and patterns of them, can be larger than memory: the
+    values of each user and the means are written to that folder, and a stopped evaluation continues
+    when it is started again.
     """
     if options.large.on_disk is not None:
         _check_on_disk(options, output)
@@ -170,10 +172,12 @@ def _check_in_memory(options: EvaluateOptions) -> None:
     """Reject options and folders that need `--on-disk`."""
     judged, large = options.judged, options.large
     if large.by_user or large.cluster is not None:
-        raise SettingError("--by-user and --cluster go with --on-disk FOLDER")
+        raise SettingError("--by-user and --cluster need --on-disk FOLDER")
     sources = (str(judged.judgments), *inputs.named_runs(judged.run or []).values())
     if any(Path(split_source(source)[0]).is_dir() for source in sources):
-        raise SettingError("folders of Parquet files need --on-disk FOLDER for what is written")
+        raise SettingError(
+            "folders of Parquet files need --on-disk FOLDER, where the results are written"
+        )
 
 
 def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
@@ -229,8 +233,8 @@ def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
     )
     for name in refused:
         raise SettingError(
-            f"--{name.replace('_', '-')} does not go with --on-disk: files are judged by parts of "
-            f"the users, and what is written goes to that folder"
+            f"--{name.replace('_', '-')} cannot be used with --on-disk, which evaluates the "
+            "users in parts and writes its results to that folder"
         )
 
 
@@ -245,8 +249,8 @@ def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> Fi
     for source in (str(judged.judgments), *runs.values()):
         if split_source(source)[1]:
             raise SettingError(
-                f"{source}: columns of one file do not go with --on-disk; name them for all files "
-                f"with --columns"
+                f"{source}: columns of a single file cannot be named with --on-disk; name them "
+                "for all files with --columns"
             )
     with progress("judging", quiet) as move:
         return evaluate_files(

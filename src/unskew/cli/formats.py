@@ -38,7 +38,7 @@ def check_file(path: Path | None, endings: Iterable[str], option: str = "--outpu
         return path
     allowed = ", ".join(endings)
     if path.suffix.lower() not in endings:
-        raise SettingError(f"{option} {path}: the ending is the format: take one of {allowed}")
+        raise SettingError(f"{option} {path}: the ending selects the format: use one of {allowed}")
     if path.is_dir():
         raise SettingError(f"{option} {path}: this is a folder: name a file that ends in {allowed}")
     return path
@@ -47,7 +47,9 @@ def check_file(path: Path | None, endings: Iterable[str], option: str = "--outpu
 def check_table_file(path: Path | None) -> Path | None:
     """Check `--output` of a command that gives a table."""
     if path is not None and str(path) == STANDARD_OUTPUT:
-        raise SettingError("--output -: tables are printed anyway; choose what as with --format")
+        raise SettingError(
+            "--output -: tables are printed anyway; choose their format with --format"
+        )
     return check_file(path, TABLES)
 
 
@@ -78,7 +80,7 @@ def check_folder_name(path: Path | None) -> Path | None:
     endings = {*TABLES, *REPORTS, *LISTS}
     if path is not None and path.suffix.lower() in endings and not path.is_dir():
         raise SettingError(
-            f"--output {path}: a folder is written, and this names a file: leave out {path.suffix}"
+            f"--output {path}: this command writes a folder, not a file: leave out {path.suffix}"
         )
     return path
 

@@ -126,7 +126,7 @@ def is_named(source: str | Path) -> bool:
 def check_data_dir(data_dir: Path | None, *sources: str | Path | None) -> None:
     """Reject the folder of named data sets where none is named."""
     if data_dir is not None and not any(source and is_named(source) for source in sources):
-        raise SettingError("--data-dir is for named data sets, and none is named: leave it out")
+        raise SettingError("--data-dir is for named data sets, but none is named: leave it out")
 
 
 def load_data(
@@ -161,7 +161,7 @@ def load_data(
     takes_duplicates = files.duplicates == "error" or "duplicates" in named[0].options
     if files.columns is not None or not takes_duplicates:
         name = "--columns" if files.columns is not None else "--duplicates"
-        raise SettingError(f"{name} is for files, and {source} is a named data set")
+        raise SettingError(f"{name} is for files, but {source} is a named data set")
     return load(str(source), data_dir=data_dir, **settings)
 
 
@@ -352,5 +352,5 @@ def open_store(folder: Path) -> Store:
     from unskew.engine.store import MARK, Store
 
     if not (folder / MARK).exists():
-        raise SettingError(f"{folder} is no store: name the folder given to unskew run --store")
+        raise SettingError(f"{folder} is not a store: name the folder given to unskew run --store")
     return Store.open(folder)

@@ -18,20 +18,24 @@ DESIGN = "Intervention"
 class InterventionOptions:
     """The settings of all interventions; those that are given must belong to the kind."""
 
-    size: Annotated[float | None, option(DESIGN, "The share to draw, 0.5 unless given.")]
+    size: Annotated[float | None, option(DESIGN, "Share of the ratings to draw. Default: 0.5.")]
     exponent: Annotated[
         float | None,
         option(DESIGN, "Exponent of an item's weight. Default: skew 1, wtd and wtd-h 2."),
     ]
     unseen: Annotated[
-        str | None, option(DESIGN, "skew: items unknown to training count once, random.")
+        str | None,
+        option(
+            DESIGN,
+            "skew: weight of items without training ratings: once (as if rated once), or random.",
+        ),
     ]
     smoothing: Annotated[
-        str | None, option(DESIGN, "wtd, wtd-h: how posteriors of 0 are avoided: additive, paper.")
+        str | None, option(DESIGN, "wtd, wtd-h: how to avoid posteriors of 0: additive or paper.")
     ]
     alpha: Annotated[
         float | None,
-        option(DESIGN, "wtd, wtd-h: the amount of additive smoothing, 1 unless given."),
+        option(DESIGN, "wtd, wtd-h: amount of additive smoothing. Default: 1."),
     ]
 
 
@@ -41,11 +45,19 @@ def command(
     mar: Annotated[Path | None, option(INPUT, "Ratings of randomly chosen items: for wtd.")],
     files: NamedFileOptions,
     kind: Annotated[
-        str, option(DESIGN, "full, reg, skew, wtd, wtd-h.", "--kind", "-k", default=REQUIRED)
+        str,
+        option(
+            DESIGN,
+            "Kind of intervention: full, reg, skew, wtd, wtd-h.",
+            "--kind",
+            "-k",
+            default=REQUIRED,
+        ),
     ],
     options: InterventionOptions,
     weights: Annotated[
-        str | None, option(DESIGN, "Weight all ratings instead: hajek, inclusion, raking.")
+        str | None,
+        option(DESIGN, "Weight all ratings instead of drawing some: hajek, inclusion, raking."),
     ],
     seed: Seed,
     output: FolderOptions,
@@ -63,8 +75,8 @@ def command(
     [bold]Kinds[/bold]
 
       full (everything), reg (at random), skew (against popular items), wtd (towards the users and
-      items of ratings of randomly chosen items, --mar), wtd-h (towards users and items that are all
-      alike). skew, wtd and wtd-h need --train.
+      items of ratings of randomly chosen items, --mar), wtd-h (towards equally frequent users and
+      items). skew, wtd and wtd-h need --train.
 
     The folder gets test.parquet (with a column weight where --weights is given) and card.json.
     """

@@ -10,7 +10,9 @@ from unskew.cli.bundles import argument
 
 
 def command(
-    name: Annotated[str | None, argument("A metric, to read its definition.", default=None)],
+    name: Annotated[
+        str | None, argument("Name of a metric, to print its definition.", default=None)
+    ],
 ) -> None:
     """List the metrics, or explain one.
 
@@ -41,7 +43,9 @@ def command(
         for key, metric in REGISTRY.items()
     ]
     outputs.print_list(("name", "what it is", "settings", "also called"), rows)
-    outputs.say("Write anti- before a name for its twin of bad recommendations, condensed- to drop")
     outputs.say(
-        "unjudged items first, @k for a cutoff: anti-P@10, condensed-nDCG@10, SR(gamma=1)@10."
+        "The prefix anti- gives the same metric of disliked items. The prefix condensed- removes"
+    )
+    outputs.say(
+        "unjudged items first. @k sets a cutoff: anti-P@10, condensed-nDCG@10, SR(gamma=1)@10."
     )

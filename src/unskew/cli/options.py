@@ -29,7 +29,12 @@ RatingsArgument = Annotated[
 ]
 Judgments = Annotated[
     Path | None,
-    option(INPUT, "What lists are judged by: test ratings, or TREC qrels.", "--judgments", "-j"),
+    option(
+        INPUT,
+        "Judgments to evaluate the lists with: test ratings, or TREC qrels.",
+        "--judgments",
+        "-j",
+    ),
 ]
 Runs = Annotated[
     list[str] | None,
@@ -39,13 +44,17 @@ Saved = Annotated[
     list[Path] | None,
     option(
         INPUT,
-        "Instead of --judgments and --run: a folder that evaluate --save wrote. Repeatable: folds.",
+        "A folder written by evaluate --save, instead of --judgments and --run. Repeatable for "
+        "several folds.",
         "--scores",
     ),
 ]
 Train = Annotated[
     Path | None,
-    option(INPUT, "Training ratings: they tell how popular items are, and which items users know."),
+    option(
+        INPUT,
+        "Training ratings: for the popularity of items, and for the items that users already know.",
+    ),
 ]
 RandomFile = Annotated[
     Path | None,
@@ -57,7 +66,7 @@ ItemsFile = Annotated[
 ]
 DataDir = Annotated[
     Path | None,
-    option(INPUT, "The folder of named data sets; default: the variable UNSKEW_DATA."),
+    option(INPUT, "Folder of named data sets. Default: the variable UNSKEW_DATA."),
 ]
 Columns = Annotated[
     str | None,
@@ -78,8 +87,8 @@ Duplicates = Annotated[
 PlanData = Annotated[
     Path | None, option(INPUT, "Ratings to use instead: a file, or a named data set.", "--data")
 ]
-PlanArgument = Annotated[Path, argument("A plan: a TOML file.", "PLAN")]
-StoreArgument = Annotated[Path, argument("The store.", "FOLDER")]
+PlanArgument = Annotated[Path, argument("Plan: a TOML file.", "PLAN")]
+StoreArgument = Annotated[Path, argument("Folder of the store.", "FOLDER")]
 
 # What is measured
 Metrics = Annotated[
@@ -88,29 +97,35 @@ Metrics = Annotated[
 ]
 Liked = Annotated[float | None, option(MEASURE, "Ratings from this value up are liked.")]
 Above = Annotated[
-    float | None, option(MEASURE, "Instead of --liked: ratings above this are liked.")
+    float | None, option(MEASURE, "Ratings above this value are liked (instead of --liked).")
 ]
 Gain = Annotated[
     str | None,
     option(
         MEASURE,
-        "What a rating is worth: rating, liked-only, binary, levels, exponential, burges, integer, "
-        "or a mapping such as 5=2,4=1,3=0,2=0,1=0.",
+        "Gain of a rating: rating, liked-only, binary, levels, exponential, burges, integer, or "
+        "a mapping such as 5=2,4=1,3=0,2=0,1=0.",
     ),
 ]
 Loss = Annotated[
     str | None,
     option(
-        MEASURE, "What a rating costs: levels, binary, or a mapping such as 3=1,2=2,1=3,4=0,5=0."
+        MEASURE,
+        "Loss of a rating, for anti-metrics: levels, binary, or a mapping such as "
+        "3=1,2=2,1=3,4=0,5=0.",
     ),
 ]
 RelevanceName = Annotated[
     str | None,
-    option(MEASURE, "Instead of all these: the rule of a paper, such as mena2021.", "--relevance"),
+    option(
+        MEASURE,
+        "Relevance rule of a paper, such as mena2021, instead of the options above.",
+        "--relevance",
+    ),
 ]
 Depth = Annotated[
     int | None,
-    option(MEASURE, "Look at the first items of each list only, this many.", min=1, max=MOST_DEPTH),
+    option(MEASURE, "Use only this many first items of each list.", min=1, max=MOST_DEPTH),
 ]
 Algorithms = Annotated[
     list[str] | None,
@@ -136,7 +151,7 @@ Bootstrap = Annotated[
     int,
     option(
         INTERVALS,
-        "Draws of users for the intervals; 0: no intervals.",
+        "Random draws of users for the intervals; 0 for no intervals.",
         default=1_000,
         min=0,
         max=MOST_DRAWS,
@@ -147,7 +162,7 @@ Users = Annotated[
     str,
     option(
         USERS,
-        "Users in the means: with-test, with-relevant, with-list, both, with-train, all.",
+        "Users to average over: with-test, with-relevant, with-list, both, with-train, all.",
         default="with-test",
     ),
 ]
@@ -169,17 +184,26 @@ Ties = Annotated[
 
 # How it runs
 Seed = Annotated[
-    int, option(RUNNING, "The same seed gives the same result.", default=0, min=0, max=MOST_SEED)
+    int,
+    option(
+        RUNNING,
+        "Random seed; the same seed gives the same result.",
+        default=0,
+        min=0,
+        max=MOST_SEED,
+    ),
 ]
 Threads = Annotated[
     int | None,
-    option(RUNNING, "Threads to use; the numbers stay the same.", min=1, max=MOST_PROCESSES),
+    option(
+        RUNNING, "Number of threads; it does not change the results.", min=1, max=MOST_PROCESSES
+    ),
 ]
 Workers = Annotated[
     int,
     option(
         RUNNING,
-        "Processes to use; the numbers stay the same.",
+        "Number of processes; it does not change the results.",
         default=1,
         min=1,
         max=MOST_PROCESSES,
@@ -197,7 +221,7 @@ TableFile = Annotated[
     Path | None,
     option(
         OUTPUT,
-        "Also write the table to this file; its ending is the format: "
+        "Also write the table to this file; its ending selects the format: "
         f"{', '.join(formats.TABLES)}.",
         "--output",
         "-o",
@@ -209,7 +233,7 @@ ReportFile = Annotated[
     Path | None,
     option(
         OUTPUT,
-        "The file of the report; its ending is the format: .html, .md, .json; - prints it.",
+        "File of the report; its ending selects the format (.html, .md, .json); - prints it.",
         "--output",
         "-o",
         metavar="FILE",
@@ -219,7 +243,7 @@ ReportFile = Annotated[
 ]
 FOLDER = option(
     OUTPUT,
-    "The folder to write.",
+    "Output folder.",
     "--output",
     "-o",
     default=REQUIRED,
@@ -230,8 +254,8 @@ FigureFile = Annotated[
     list[str] | None,
     option(
         OUTPUT,
-        f"Draw it: FILE or NAME=FILE; the ending is the format: {', '.join(formats.FIGURES)}. "
-        f"Repeatable.",
+        "Write a figure: FILE or NAME=FILE; the ending selects the format: "
+        f"{', '.join(formats.FIGURES)}. Repeatable.",
         "--figure",
         metavar="[NAME=]FILE",
         callback=formats.check_figure_files,
@@ -241,7 +265,7 @@ FiguresDir = Annotated[
     Path | None,
     option(
         OUTPUT,
-        "Also write every figure here, as SVG and PNG.",
+        "Also write every figure to this folder, as SVG and PNG.",
         "--figures",
         callback=formats.check_folder_name,
     ),
@@ -250,7 +274,7 @@ Format = Annotated[
     str,
     option(
         OUTPUT,
-        f"What is printed: {', '.join(formats.FORMATS)}.",
+        f"Output format: {', '.join(formats.FORMATS)}.",
         default="table",
         callback=formats.check_format,
     ),
@@ -259,17 +283,20 @@ TextFormat = Annotated[
     str,
     option(
         OUTPUT,
-        f"What is printed: {', '.join(formats.TEXT_FORMATS)}.",
+        f"Output format: {', '.join(formats.TEXT_FORMATS)}.",
         default="text",
         callback=formats.check_text_format,
     ),
 ]
 ReportFormat = Annotated[
-    str | None, option(OUTPUT, "Without a file: html, markdown or json. Default: html.")
+    str | None,
+    option(OUTPUT, "Format of the report without a file: html, markdown or json. Default: html."),
 ]
-Digits = Annotated[int, option(OUTPUT, "Decimals in tables.", default=4, min=0, max=MOST_DIGITS)]
+Digits = Annotated[
+    int, option(OUTPUT, "Number of decimals in tables.", default=4, min=0, max=MOST_DIGITS)
+]
 Force = Annotated[
-    bool, option(OUTPUT, "Write into a folder that is not empty.", "--force", default=False)
+    bool, option(OUTPUT, "Allow writing into a folder that is not empty.", "--force", default=False)
 ]
 Quiet = Annotated[
     bool, option(OUTPUT, "Print nothing but the result.", "--quiet", "-q", default=False)

@@ -13,7 +13,9 @@ from unskew.cli.options import INPUT, RUNNING, PlanArgument, PlanData
 def command(
     plan: PlanArgument,
     data: PlanData,
-    store: Annotated[Path | None, option(INPUT, "Count what is in this store.")],
+    store: Annotated[
+        Path | None, option(INPUT, "Count the results that this store already holds.")
+    ],
     estimate: Annotated[
         bool,
         option(RUNNING, "Train every system on a few users to estimate the time.", default=True),

@@ -43,7 +43,7 @@ class PowerOptions:
         int,
         option(
             POWER,
-            "Random halves for the swap rate; 0: no swap rate.",
+            "Number of random halves for the swap rate; 0 for no swap rate.",
             default=1_000,
             min=0,
             max=MOST_DRAWS,
@@ -65,7 +65,7 @@ def command(
         bool,
         option(
             POWER,
-            "A row per pair of systems: the users it takes to tell them apart.",
+            "Print a row per pair of systems, with the number of users needed to tell them apart.",
             "--pairs",
             default=False,
         ),
@@ -74,18 +74,19 @@ def command(
         bool,
         option(
             POWER,
-            "Instead: how often tests of one metric are wrong on data like these.",
+            "Report instead how often tests of one metric are wrong on data like these.",
             "--errors",
             default=False,
         ),
     ],
     simulations: Annotated[
-        int, option(POWER, "Simulations for --errors.", default=1_000, min=1, max=MOST_DRAWS)
+        int,
+        option(POWER, "Number of simulations for --errors.", default=1_000, min=1, max=MOST_DRAWS),
     ],
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
-    """Tell how well metrics tell systems apart, and what difference the users at hand can show.
+    """Report how well metrics tell systems apart, and which difference your users can show.
 
     [bold]Examples[/bold]
 
@@ -102,9 +103,9 @@ def command(
       ratio: share of the pairs with p below alpha; median_p: the median of all
 
       swap_rate: how often two halves of the users disagree about two systems; safe_difference:
-      from which difference on they do so in less than 5 % of the cases
+      the smallest difference at which they disagree in less than 5 % of the cases
 
-      detectable: the difference that is detected with the power asked for (median over pairs)
+      detectable: the difference that is detected with the requested power (median over pairs)
 
       needed: users needed for --difference, or for the observed differences (median over pairs)
     """
@@ -115,7 +116,7 @@ def command(
     figures = outputs.figures_of(output.figure, ("power",))
     names = inputs.metric_names(judged.metric)
     if errors and (pairs or len(names or []) != 1):
-        raise SettingError("--errors looks at one metric: give -m once, and no --pairs")
+        raise SettingError("--errors takes one metric: give -m once, and no --pairs")
     all_scores = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
     result: Any
     with progress("testing", output.quiet) as move:

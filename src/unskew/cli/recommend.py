@@ -48,9 +48,9 @@ class ModelOptions:
     setting: Annotated[list[str] | None, setting_option(MODEL)]
     model: Annotated[
         Path | None,
-        option(MODEL, "Instead of training: a model saved for these ratings."),
+        option(MODEL, "Use a model saved for these ratings, instead of training one."),
     ]
-    save_model: Annotated[Path | None, option(MODEL, "Keep the trained model in this file.")]
+    save_model: Annotated[Path | None, option(MODEL, "Save the trained model to this file.")]
 
 
 @bundle
@@ -61,10 +61,16 @@ class PartOptions:
         Path,
         option(INPUT, "Training ratings: a file, or a named data set.", default=REQUIRED),
     ]
-    test: Annotated[Path | None, option(INPUT, "Test ratings: for test-items, test-targets.")]
+    test: Annotated[
+        Path | None, option(INPUT, "Test ratings: for the targets test-items and test-targets.")
+    ]
     users: Annotated[
         Path | None,
-        option(INPUT, "Also lists for these users, trained on or not: a file with a column user."),
+        option(
+            INPUT,
+            "Also make lists for these users, with or without training ratings: a file with a "
+            "column user.",
+        ),
     ]
     files: NamedFileOptions
 
@@ -76,18 +82,20 @@ def command(
         str,
         option(
             LISTS,
-            "Which items are ranked: all-items, train-items, test-items, test-targets.",
+            "Items to rank: all-items, train-items, test-items, test-targets.",
             default="all-items",
         ),
     ],
-    depth: Annotated[int, option(LISTS, "Items per list.", default=100, min=1, max=MOST_DEPTH)],
+    depth: Annotated[
+        int, option(LISTS, "Number of items per list.", default=100, min=1, max=MOST_DEPTH)
+    ],
     ties: Annotated[str, option(LISTS, "Order of equal scores: id, random.", default="id")],
     compute: ComputeOptions,
     output: Annotated[
         Path,
         option(
             OUTPUT,
-            f"The file of the lists; its ending is the format: {', '.join(formats.LISTS)}.",
+            f"File of the lists; its ending selects the format: {', '.join(formats.LISTS)}.",
             "--output",
             "-o",
             default=REQUIRED,
@@ -114,7 +122,8 @@ def command(
 
     [bold]Targets[/bold]
 
-      all-items: all items but the user's training items; train-items: those with training ratings
+      all-items: all items except the user's training items; train-items: those with training
+      ratings
 
       test-items: those with test ratings (needs --test); test-targets: those that the user rated
       there
@@ -151,9 +160,10 @@ def command(
     if quiet:
         return
     outputs.say(
-        f"{name}: {len(run):,} lists of up to {int(run.depth.max(initial=0))} items, "
-        f"{'loaded' if models.model else 'trained'} in {times[1] - times[0]:.1f} s, "
-        f"ranked in {times[3] - times[2]:.1f} s"
+        f"{name}: {counted(len(run), 'list')} of up to "
+        f"{counted(int(run.depth.max(initial=0)), 'item')}, "
+        f"{'loaded' if models.model else 'trained'} in {times[1] - times[0]:.1f} s, ranked in "
+        f"{times[3] - times[2]:.1f} s"
     )
     for line in _notes(run, split.train, asked, parts.users):
         outputs.note(line)

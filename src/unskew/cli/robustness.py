@@ -34,29 +34,35 @@ def command(
     average: AverageOptions,
     goal: Annotated[
         str | None,
-        option(SAMPLES, "What shrinks: sparsity, popularity or users. Default: sparsity.", "--to"),
+        option(
+            SAMPLES,
+            "What to remove: judgments (sparsity), popular items (popularity) or users (users). "
+            "Default: sparsity.",
+            "--to",
+        ),
     ],
     share: Annotated[
         list[str] | None,
         option(
-            SAMPLES, "The share to keep, such as 0.5. Repeatable. Default: those of valcarce2018."
+            SAMPLES, "Share to keep, such as 0.5. Repeatable. Default: the shares of valcarce2018."
         ),
     ],
     samples: Annotated[
-        int, option(SAMPLES, "Random samples per share.", default=50, min=1, max=MOST_DRAWS)
+        int,
+        option(SAMPLES, "Number of random samples per share.", default=50, min=1, max=MOST_DRAWS),
     ],
     per: Annotated[
         str,
         option(
             SAMPLES,
-            "Keep the share of each user's judgments (user), or of all (all).",
+            "Keep the share of each user's judgments (user), or of all judgments together (all).",
             default="user",
         ),
     ],
     compute: ComputeOptions,
     output: TauOptions,
 ) -> None:
-    """Tell how the order of systems holds when the test set shrinks (Kendall's tau with the whole).
+    """Report how the order of systems changes when the test set shrinks (Kendall's tau).
 
     [bold]Examples[/bold]
 
@@ -70,9 +76,9 @@ def command(
 
       sparsity: random parts of the test set; popularity: without the most rated items (--train)
 
-      users: with fewer users; saved scores hold no more than this
+      users: with fewer users (the only one that works with saved scores)
 
-    Nothing is ranked anew. Users without judgments left are not averaged.
+    The lists stay the same. Users without remaining judgments are left out of the means.
     """
     from unskew.stats.incompleteness import METRICS, SHARES, robustness, user_robustness
 
@@ -85,13 +91,13 @@ def command(
     names = inputs.metric_names(judged.metric)
     if goal == "users":
         all_scores = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
-        with progress("looking at samples", output.quiet) as move:
+        with progress("evaluating samples", output.quiet) as move:
             result = user_robustness(
                 all_scores, names, shares=kept, samples=samples, progress=move, **vars(compute)
             )
     else:
         data = inputs.judge_files(judged, compute.seed)
-        with progress("looking at samples", output.quiet) as move:
+        with progress("evaluating samples", output.quiet) as move:
             result = robustness(
                 data,
                 names or METRICS,

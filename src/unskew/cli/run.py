@@ -30,21 +30,21 @@ class RunOptions:
     workers: Workers
     cluster: Annotated[
         str | None,
-        option(RUNNING, "A Dask cluster instead: tcp://HOST:PORT of its scheduler, or local:N."),
+        option(RUNNING, "Use a Dask cluster: tcp://HOST:PORT of its scheduler, or local:N."),
     ]
     keep_going: Annotated[
-        bool, option(RUNNING, "Go on when a task fails.", "--keep-going", default=False)
+        bool, option(RUNNING, "Continue when a task fails.", "--keep-going", default=False)
     ]
     retry_failed: Annotated[
         bool,
         option(
-            RUNNING, "Try again what failed in an earlier run.", "--retry-failed", default=False
+            RUNNING, "Retry tasks that failed in an earlier run.", "--retry-failed", default=False
         ),
     ]
 
 
 def command(plan: PlanArgument, data: PlanData, options: RunOptions, output: PrintOptions) -> None:
-    r"""Carry a plan out: split, train, rank, judge; resumable.
+    r"""Run a plan: split, train, rank and evaluate. A stopped run can be resumed.
 
     [bold]Examples[/bold]
 
@@ -56,7 +56,7 @@ def command(plan: PlanArgument, data: PlanData, options: RunOptions, output: Pri
 
       unskew run plan.toml --store results/ --cluster tcp://host:8786
 
-    What is finished is kept in the store: a run that was stopped or killed goes on where it was.
+    Finished work is kept in the store: a run that was stopped or killed continues where it was.
 
     [bold]A plan[/bold]
 

@@ -41,12 +41,12 @@ GIVEN = "Protocols forced, given and familiar"
 class ProtocolOptions:
     """The settings of all protocols; those that are given must belong to the protocol."""
 
-    test: Annotated[float | None, option(SPLIT, "Test share, 0.2 unless given.")]
+    test: Annotated[float | None, option(SPLIT, "Test share. Default: 0.2.")]
     folds: Annotated[
         int | None,
         option(
             SPLIT,
-            "random, head-removed, familiar: folds (familiar: 0 = none).",
+            "random, head-removed, familiar: number of folds (familiar: 0 for none).",
             min=0,
             max=MOST_REPEATS,
         ),
@@ -55,39 +55,43 @@ class ProtocolOptions:
         bool,
         option(
             SPLIT,
-            "random: exactly this share, instead of a coin per rating.",
+            "random: draw exactly this share, instead of each rating with this probability.",
             "--exact",
             default=False,
         ),
     ]
     rounding: Annotated[
         str | None,
-        option(
-            SPLIT, "How counts are rounded: floor or half-even (user), floor or nearest (uniform)."
-        ),
+        option(SPLIT, "Rounding of counts: floor or half-even (user), floor or nearest (uniform)."),
     ]
     number: Annotated[
-        int | None, option(PER_USER, "This many ratings of each user.", min=1, max=MOST_DEPTH)
+        int | None, option(PER_USER, "Number of test ratings of each user.", min=1, max=MOST_DEPTH)
     ]
-    pick: Annotated[str | None, option(PER_USER, "random, last or first in time.")]
-    at: Annotated[str | None, option(TIME, "The moment, such as 2003-01-01.")]
+    pick: Annotated[
+        str | None, option(PER_USER, "Which ratings to test: random, or the last or first in time.")
+    ]
+    at: Annotated[str | None, option(TIME, "Time of the cut, such as 2003-01-01.")]
     ties: Annotated[
-        str | None, option(TIME, "Ratings at the very time of the cut go to: test, train.")
+        str | None, option(TIME, "Part that ratings at the time of the cut go to: test or train.")
     ]
     per_user: Annotated[
-        bool, option(TIME, "temporal: a cut for each user.", "--per-user", default=False)
+        bool, option(TIME, "temporal: a separate cut for each user.", "--per-user", default=False)
     ]
     aggregate: Annotated[
-        str | None, option(TIME, "events: how repeated events become one rating: count, sum.")
+        str | None, option(TIME, "events: how repeated events become one rating: count or sum.")
     ]
     seen: Annotated[
-        str | None, option(TIME, "events: test pairs that training has too: drop, keep.")
+        str | None, option(TIME, "events: drop or keep test pairs that are also in training.")
     ]
     epsilon: Annotated[
-        float | None, option(POPULARITY, "uniform: share an item keeps for training.")
+        float | None,
+        option(
+            POPULARITY, "uniform: smallest share of its ratings that an item keeps for training."
+        ),
     ]
     per_item: Annotated[
-        int | None, option(POPULARITY, "flat: test ratings per item.", min=1, max=MOST_DEPTH)
+        int | None,
+        option(POPULARITY, "flat: number of test ratings per item.", min=1, max=MOST_DEPTH),
     ]
     min_ratings: Annotated[
         int | None,
@@ -95,17 +99,26 @@ class ProtocolOptions:
     ]
     repetitions: Annotated[
         int | None,
-        option(SPLIT, "uniform, flat: independent draws (not folds).", min=1, max=MOST_REPEATS),
+        option(
+            SPLIT,
+            "uniform, flat: number of independent draws (not folds).",
+            min=1,
+            max=MOST_REPEATS,
+        ),
     ]
-    head: Annotated[float | None, option(POPULARITY, "head-removed: the share that is the head.")]
+    head: Annotated[float | None, option(POPULARITY, "head-removed: size of the head, as a share.")]
     by: Annotated[
-        str | None, option(POPULARITY, "head-removed: the head is a share of: items, ratings.")
+        str | None, option(POPULARITY, "head-removed: the head is a share of items or of ratings.")
     ]
     counts: Annotated[
-        str | None, option(POPULARITY, "head-removed: popularity counts ratings of: all, training.")
+        str | None,
+        option(POPULARITY, "head-removed: count popularity in all ratings, or in training."),
     ]
     keep: Annotated[
-        str | None, option(POPULARITY, "head-removed: what stays in the test part: tail, head.")
+        str | None,
+        option(
+            POPULARITY, "head-removed: part of the items that stays in the test part: tail or head."
+        ),
     ]
     column: Annotated[
         str | None,
@@ -116,14 +129,23 @@ class ProtocolOptions:
     ]
     overlap: Annotated[
         str | None,
-        option(GIVEN, "forced, given: pairs in both parts: to-training, to-test, keep, error."),
+        option(
+            GIVEN,
+            "forced, given: where pairs in both parts belong: to-training, to-test, keep "
+            "(both), or error.",
+        ),
     ]
     fair: Annotated[
         bool,
-        option(GIVEN, "familiar: thin the test part (needs --liked).", "--fair", default=False),
+        option(
+            GIVEN,
+            "familiar: remove test judgments until the test is fair (needs --liked).",
+            "--fair",
+            default=False,
+        ),
     ]
     smoothing: Annotated[float | None, option(GIVEN, "familiar --fair: smoothing of the rates.")]
-    cap: Annotated[float | None, option(GIVEN, "familiar --fair: the largest T.")]
+    cap: Annotated[float | None, option(GIVEN, "familiar --fair: upper bound of T.")]
 
 
 def command(
@@ -133,12 +155,16 @@ def command(
     protocol: Annotated[
         str,
         option(
-            SPLIT, "How to split: see the protocols above.", "--protocol", "-p", default="random"
+            SPLIT,
+            "Protocol of the split: see the list above.",
+            "--protocol",
+            "-p",
+            default="random",
         ),
     ],
     options: ProtocolOptions,
     liked: Liked,
-    test_ratings: Annotated[Path | None, option(GIVEN, "forced, given: the test ratings, a file.")],
+    test_ratings: Annotated[Path | None, option(GIVEN, "forced, given: file of the test ratings.")],
     seed: Seed,
     output: FolderOptions,
 ) -> None:
@@ -160,24 +186,25 @@ def command(
 
     [bold]Protocols[/bold]
 
-      random: a coin per rating, or folds
+      random: each rating with the same probability, or folds
 
       user: a share or number of each user's ratings; leave-out: a few of each user's
 
-      temporal: before and after a moment; events: a log, split by time and then aggregated
+      temporal: before and after a point in time; events: a log, split by time and then aggregated
 
-      uniform: the same number of test ratings for the popular items; flat: for all that have enough
+      uniform: the same number of test ratings for each popular item; flat: for each item with
+      enough
 
       head-removed: random, without the most popular items in the test part
 
-      forced: test ratings of randomly chosen items, in a file of their own
+      forced: test ratings of randomly chosen items, in a separate file
 
-      familiar: judgments of randomly chosen items, of which the familiar ones train
+      familiar: judgments of randomly chosen items; those of familiar items are the training part
 
       given: by a column, or by two files
 
     The folder gets train.parquet and test.parquet (in fold1, fold2, … where there are several) and
-    card.json with every setting and fact. Same seed, same rows, on any machine.
+    card.json with every setting and fact. The same seed gives the same rows on any machine.
     """
     from unskew.splits.registry import PROTOCOLS
     from unskew.splits.saved import check_folder, from_card, read_card, save_splits
@@ -190,7 +217,9 @@ def command(
     column = options.column
     if repeated is not None:
         if settings:
-            raise SettingError(f"--card says it all; leave out {_option(next(iter(settings)))}")
+            raise SettingError(
+                f"--card already holds all settings; leave out {_option(next(iter(settings)))}"
+            )
         if "reading" not in repeated:
             raise SettingError(f"{card}: this card of Python does not say which columns to read")
         reading.repeat(repeated["reading"])
@@ -237,7 +266,9 @@ class _Reading:
     def repeat(self, reading: dict[str, Any]) -> None:
         """Read as a card says."""
         if self._columns or self._test_columns:
-            raise SettingError("--card says it all; leave out --columns and FILE:item=…")
+            raise SettingError(
+                "--card already holds all settings; leave out --columns and FILE:item=…"
+            )
         self._columns, self._duplicates = reading["columns"], reading["duplicates"]
         self._test_columns = reading.get("test_columns", self._columns)
 
@@ -249,7 +280,8 @@ class _Reading:
         if inputs.is_named(self._source):
             if protocol == "events":
                 raise SettingError(
-                    f"--protocol events reads a log from a file, and {self._source} is named"
+                    f"--protocol events reads a log from a file, but {self._source} is a named "
+                    "data set"
                 )
             return inputs.read_rating_file(self._source, self._files)
         if protocol == "events":

@@ -19,7 +19,7 @@ def command(
     ],
     data: PlanData,
 ) -> None:
-    """Remove what stopped writers left behind and, with --plan, results it does not need.
+    """Remove the remains of stopped runs and, with --plan, results that the plan does not need.
 
     [bold]Examples[/bold]
 

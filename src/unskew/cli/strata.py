@@ -29,30 +29,32 @@ def command(
         str,
         option(
             STRATA,
-            "popularity of items, activity or mainstreamness of users, or a file of groups: ids "
-            "in the first column, groups in the second.",
+            "How to form strata: popularity (of items), activity or mainstreamness (of users), "
+            "or a file of groups: ids in the first column, groups in the second.",
             default="popularity",
         ),
     ],
-    of: Annotated[str | None, option(STRATA, "Whose ids a file of groups holds: items or users.")],
+    of: Annotated[
+        str | None, option(STRATA, "Whether a file of groups holds ids of items or of users.")
+    ],
     strata: Annotated[
-        int | None, option(STRATA, "How many strata; 10 unless given.", min=1, max=MOST_DEPTH)
+        int | None, option(STRATA, "Number of strata. Default: 10.", min=1, max=MOST_DEPTH)
     ],
     equal: Annotated[
         str | None,
-        option(STRATA, "Popularity strata of equal numbers of items, or of judgments."),
+        option(STRATA, "Cut popularity strata to equal numbers of items, or of judgments."),
     ],
     head: Annotated[
         int,
         option(
-            STRATA, "How many of the first strata are the head.", default=1, min=1, max=MOST_DEPTH
+            STRATA, "Number of first strata that form the head.", default=1, min=1, max=MOST_DEPTH
         ),
     ],
     heads: Annotated[
         bool,
         option(
             STRATA,
-            "A row per system instead: the share of the head.",
+            "Print instead a row per system, with the share of the head.",
             "--heads",
             default=False,
         ),
@@ -62,7 +64,7 @@ def command(
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
-    """Tell where a score comes from: every metric by strata of items or users, and their shares.
+    """Show where a score comes from: metrics by strata of items or users, and their shares.
 
     [bold]Examples[/bold]
 
@@ -78,7 +80,7 @@ def command(
 
       value, low, high: the mean within the stratum, and its interval over users
 
-      share: how much of the whole score comes from the stratum; shares add up to 1
+      share: the part of the whole score that comes from the stratum; shares add up to 1
     """
     from unskew.unbiased import stratified
 

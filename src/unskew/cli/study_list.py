@@ -10,11 +10,13 @@ from unskew.cli.options import DataDir, PrintOptions
 
 
 def command(
-    name: Annotated[str | None, argument("Show the claims of this study.", "NAME", default=None)],
+    name: Annotated[
+        str | None, argument("Name of a study, to list its claims.", "NAME", default=None)
+    ],
     data_dir: DataDir,
     output: PrintOptions,
 ) -> None:
-    """Show which studies there are and what they can check with the data at hand, or its claims.
+    """List the studies and what they can check with your data, or the claims of one study.
 
     [bold]Examples[/bold]
 

@@ -47,44 +47,51 @@ class StudyOptions:
     data: PlanData
     random: RandomFile
     stand_in: Annotated[
-        bool, option(INPUT, "Take the small built-in world.", "--stand-in", default=False)
+        bool,
+        option(
+            INPUT, "Use the small built-in world instead of data sets.", "--stand-in", default=False
+        ),
     ]
     files: NamedFileOptions
     quick: Annotated[
         bool | None,
-        option(MEASURE, "Fewer repetitions, or as many as the paper.", "--quick/--full"),
+        option(
+            MEASURE, "Use fewer repetitions than the paper, or the same number.", "--quick/--full"
+        ),
     ]
     amount: Annotated[
         list[str] | None,
         option(
             MEASURE,
-            "How often something is drawn: NAME=NUMBER, such as permutations=1000. Repeatable.",
+            "Number of repetitions of a step: NAME=NUMBER, such as permutations=1000. Repeatable.",
         ),
     ]
-    claims: Annotated[str | None, option(MEASURE, "Only these claims, between commas.")]
+    claims: Annotated[str | None, option(MEASURE, "Check only these claims, separated by commas.")]
     evidence: Annotated[
         str | None,
         option(
             MEASURE,
-            "Only these kinds of evidence, between commas: measured, released, printed, algebra.",
+            "Use only these kinds of evidence, separated by commas: measured, released, "
+            "printed, algebra.",
         ),
     ]
     liked: Liked
 
 
 def command(
-    name: Annotated[str, argument("The paper: see unskew study list.", "NAME")],
+    name: Annotated[str, argument("Name of the study; `unskew study list` lists them.", "NAME")],
     options: StudyOptions,
     stored: StoredOptions,
     csv: Annotated[
-        Path | None, option(OUTPUT, "Also write all numbers here, as CSV.", metavar="DIR")
+        Path | None, option(OUTPUT, "Also write all numbers to this folder, as CSV.", metavar="DIR")
     ],
     output: ReportOptions,
 ) -> None:
-    """Run a paper's experiments again, and say of each of its claims whether it holds.
+    """Run a paper's experiments again, and report for each claim whether it holds.
 
-    Takes the paper's own data where the data folder has them, else a small built-in world. Writes
-    one HTML page: verdicts, figures beside what was published, the ledger, the card.
+    The command uses the paper's own data if the data folder has them, otherwise a small built-in
+    world. It writes one HTML page: verdicts, figures next to the published ones, every claim in
+    full, and the settings.
 
     [bold]Examples[/bold]
 
@@ -165,7 +172,7 @@ def show(result: StudyResult, quiet: bool) -> None:
     for remark in result.remarks():
         outputs.note(remark)
     if result.is_other_data and not quiet:
-        outputs.note("not the paper's own data: its claims are questions about these")
+        outputs.note("not the paper's own data: its claims are asked as questions about these data")
 
 
 def _show_verdicts(result: StudyResult) -> None:

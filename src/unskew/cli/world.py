@@ -18,12 +18,14 @@ SIZE = "The world"
 class SizeOptions:
     """How large a world is."""
 
-    users: Annotated[int | None, option(SIZE, "How many users.", min=1, max=MOST_DEPTH)]
-    items: Annotated[int | None, option(SIZE, "How many items.", min=1, max=MOST_DEPTH)]
+    users: Annotated[int | None, option(SIZE, "Number of users.", min=1, max=MOST_DEPTH)]
+    items: Annotated[int | None, option(SIZE, "Number of items.", min=1, max=MOST_DEPTH)]
     ratings: Annotated[
-        int | None, option(SIZE, "Observed ratings to expect.", min=1, max=MOST_SEED)
+        int | None, option(SIZE, "Expected number of observed ratings.", min=1, max=MOST_SEED)
     ]
-    density: Annotated[float | None, option(SIZE, "Instead: their share of all pairs.")]
+    density: Annotated[
+        float | None, option(SIZE, "Observed share of all user-item pairs, instead of --ratings.")
+    ]
     seed: Seed
 
 
@@ -33,20 +35,30 @@ class WorldFolderOptions:
 
     output: Annotated[Path | None, FOLDER] = None
     random: Annotated[
-        float, option(OUTPUT, "Share of all pairs in the random sample; 0 = none.", default=0.05)
+        float,
+        option(
+            OUTPUT,
+            "Share of all user-item pairs in the random sample; 0 for no sample.",
+            default=0.05,
+        ),
     ]
     truth: Annotated[
-        bool | None, option(OUTPUT, "Whether to write every pair.", "--truth/--no-truth")
+        bool | None,
+        option(
+            OUTPUT,
+            "Write the truth of every user-item pair, or leave it out.",
+            "--truth/--no-truth",
+        ),
     ]
     format: Annotated[
-        str, option(OUTPUT, "Of the files in the folder: parquet or csv.", default="parquet")
+        str, option(OUTPUT, "Format of the files in the folder: parquet or csv.", default="parquet")
     ]
     force: Force
     quiet: Quiet
 
 
 def command(
-    name: Annotated[str | None, argument("A world: see --list.", default=None)],
+    name: Annotated[str | None, argument("Name of a world; --list lists them.", default=None)],
     show_list: Annotated[
         bool, option(SIZE, "List the worlds and their settings.", "--list", default=False)
     ],
@@ -54,7 +66,7 @@ def command(
     setting: Annotated[list[str] | None, setting_option(SIZE)],
     output: WorldFolderOptions,
 ) -> None:
-    """Make a world: simulated ratings whose full truth is known.
+    """Simulate ratings whose full truth is known (a world).
 
     [bold]Examples[/bold]
 
@@ -68,8 +80,8 @@ def command(
 
     The folder gets ratings (what users chose to rate), random (a random sample of all pairs), truth
     (a file per block of users: every pair with its true rating, the chance that it is liked and the
-    probability that it is observed) and card.json. Without -o the shape of the world is shown only.
-    Same seed, same world, on any machine.
+    probability that it is observed) and card.json. Without -o the command only prints the sizes of
+    the world. The same seed gives the same world on any machine.
     """
     from unskew.worlds.saved import save_world
     from unskew.worlds.worlds import world
@@ -78,7 +90,7 @@ def command(
         _list()
         return
     if name is None:
-        raise SettingError("say which world: unskew world --list tells their names")
+        raise SettingError("name a world; unskew world --list lists them")
     chosen = world(name, **vars(size), **_settings(setting or []))
     card = None
     if output.output is not None:
@@ -117,7 +129,7 @@ def _settings(texts: list[str]) -> dict[str, Any]:
         if name in COMMON:
             raise SettingError(f"--set {name}: use --{name} instead")
         if name in settings:
-            raise SettingError(f"--set {name} stands twice; leave one out")
+            raise SettingError(f"--set {name} is given twice; leave one out")
         settings[name] = _number(name, value)
     return settings
 

@@ -21,6 +21,7 @@ from unskew.data.tables import read_table
 from unskew.engine.files import temporary_folder
 from unskew.engine.progress import Progress
 from unskew.errors import DataError, SettingError, Spelling, UnknownName, unknown_name
+from unskew.report.text import counted
 
 VARIABLE = "UNSKEW_DATA"
 # Options that are about both parts, whichever files they come from.
@@ -151,7 +152,8 @@ def _is_path(text: str) -> bool:
 def _own(source: object, data_dir: object, options: dict[str, Any]) -> Dataset:
     if data_dir is not None:
         raise SettingError(
-            Spelling("data_dir", "--data-dir"), f" is for named data sets, and {source!r} is none"
+            Spelling("data_dir", "--data-dir"),
+            f" is for named data sets, but {source!r} is not one",
         )
     _check_options("a file", options, keywords(read_ratings))
     ratings = read_ratings(source, **options)
@@ -179,7 +181,7 @@ def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
         if table:
             if own:
                 raise SettingError(
-                    f"{entry.name}: the option {next(iter(own))!r} needs the official files, and "
+                    f"{entry.name}: the option {next(iter(own))!r} needs the official files, but "
                     f"{folder} holds {table[0].name}"
                 )
             return _tables(table[0], find(folder, "random.parquet|random.csv", deep=False))
@@ -257,11 +259,11 @@ def _basename(address: str) -> str:
 
 def _missing(entry: Entry, home: Path) -> DataError:
     wanted = " and ".join(pattern.replace("|", " or ") for pattern in entry.files)
-    there = f" (the folder is there, but not with {wanted})" if _folders(entry, home) else ""
+    there = f" (the folder exists, but has no {wanted})" if _folders(entry, home) else ""
     return DataError(
-        f"{entry.title} is not there: looked into {home / entry.name}{there}. "
-        f"{_remedy(entry, home)} Official page: {entry.address}. Licence: {entry.licence}. "
-        f"Name another folder with data_dir=… or the variable {VARIABLE}."
+        f"{entry.title} is not there: no data in {home / entry.name}{there}. "
+        f"{_remedy(entry, home)} Official page: {entry.address}. Licence: {entry.licence}. Name "
+        f"another folder with data_dir=… or the variable {VARIABLE}."
     )
 
 
@@ -300,7 +302,7 @@ def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, st
         {
             "name": table.file,
             "kind": "released results",
-            "users x items x ratings": f"{table.rows} rows",
+            "users x items x ratings": f"{counted(table.rows, 'row')}",
             "random part": "",
             "licence": "",
             "from": table.origin,

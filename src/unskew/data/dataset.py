@@ -9,6 +9,7 @@ import polars as pl
 
 from unskew.checks import check_fields
 from unskew.data.ratings import Ratings
+from unskew.report.text import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +48,12 @@ class Dataset:
 
     def __str__(self) -> str:
         said = (
-            f"{self.name}: {len(self.ratings):,} ratings of {len(self.ratings.items):,} items by "
-            f"{len(self.ratings.users):,} users"
+            f"{self.name}: {counted(len(self.ratings), 'rating')} of "
+            f"{counted(len(self.ratings.items), 'item')} by "
+            f"{counted(len(self.ratings.users), 'user')}"
         )
         if self.random is not None:
-            said += f", {len(self.random):,} random ones"
+            said += f", {counted(len(self.random), 'random rating')}"
         if self.scale is not None:
             said += f", scale {self.scale[0]:g} to {self.scale[1]:g}"
         if self.liked is not None:

@@ -67,7 +67,7 @@ class Receipt:
             return f"verified: {checked}"
         return (
             f"not verified, because no checksum of it is published. Checked: {checked}. The "
-            f"sha256 of what arrived is {self.sha256}"
+            f"sha256 of the received file is {self.sha256}"
         )
 
 
@@ -187,8 +187,8 @@ def _stream(
 
 def _too_large(address: str, what: str, most: int) -> DataError:
     return DataError(
-        f"{address}: {what} bytes, and no more than {most:,} are taken of a file whose size is not "
-        f"known; download it by other means and put it into the data folder"
+        f"{address}: {what} bytes, but at most {most:,} bytes are accepted for a file of unknown "
+        "size; download it by other means and put it into the data folder"
     )
 
 
@@ -197,9 +197,9 @@ def _check_transport(address: str, checksum: str | None) -> None:
     parts = urlsplit(address)
     if parts.scheme == "http" and checksum is None and parts.hostname not in _HERE:
         raise DataError(
-            f"{address}: refused, because it would come over plain http and no checksum of it is "
-            f"published: on the way anybody could change it. Download it by other means and put "
-            f"it into the data folder"
+            f"{address}: refused, because it would be transferred over plain http and no "
+            "checksum of it is published, so that anybody on the way could change it. Download "
+            "it by other means and put it into the data folder"
         )
 
 
@@ -286,7 +286,7 @@ _DAMAGED = (
 
 
 def _damaged(archive: Path, problem: Exception) -> DataError:
-    return DataError(f"{archive}: the archive is damaged ({problem}); get it again")
+    return DataError(f"{archive}: the archive is damaged ({problem}); download it again")
 
 
 class _Member:
@@ -390,7 +390,9 @@ def making(folder: Path) -> Iterator[Path]:
         try:
             part.rename(folder)
         except OSError:
-            raise DataError(f"{folder}: something else made it meanwhile; look at it") from None
+            raise DataError(
+                f"{folder}: another process created it in the meantime; check its contents"
+            ) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
 

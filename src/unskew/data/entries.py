@@ -157,7 +157,7 @@ _ENTRIES = (
         scale=(1.0, 5.0),
         liked=4.0,
         folders=("netflix-prize-data", "training_set"),
-        by_hand="Netflix offers the data no longer: who has them puts combined_data_1.txt to "
+        by_hand="Netflix no longer offers the data; if you have them, put combined_data_1.txt to "
         "combined_data_4.txt (or the files mv_*.txt) there",
     ),
     Entry(

@@ -22,6 +22,7 @@ from unskew.data.tables import naming
 from unskew.data.times import microseconds
 from unskew.engine.files import InputFile, reading
 from unskew.errors import DataError
+from unskew.report.text import counted
 
 Files = Sequence[Path]
 
@@ -70,7 +71,7 @@ class Parts:
         count = int(np.count_nonzero(again))
         random = self.random if overlap == "keep" else self.random.take(~again)
         what = "kept in both" if overlap == "keep" else "taken out of the random part"
-        note = f"{count:,} pairs are in both parts: {what}"
+        note = f"{counted(count, 'pair is', 'pairs are')} in both parts: {what}"
         return replace(self, random=random, notes=(*self.notes, note))
 
     def among_common_users(self) -> Parts:
@@ -81,7 +82,7 @@ class Parts:
         common[self.random.user] = True
         kept = self.ratings.take(common[self.ratings.user])
         left = len(self.ratings) - len(kept)
-        note = f"{left:,} ratings of users without random ratings are left out"
+        note = f"{counted(left, 'rating')} of users without random ratings left out"
         parts = replace(self, ratings=_afresh(kept), random=_afresh(self.random))
         return replace(parts.over_same_ids(), notes=(*self.notes, note))
 
@@ -112,7 +113,7 @@ def netflix(ratings: Files) -> Parts:
     frames = [_under_heads(path) for path in ratings]
     frame = pl.concat(frames)
     time = frame["date"].cast(pl.Datetime("us")).dt.timestamp("us").to_numpy()
-    notes = (f"{len(frames):,} files, {frame.height:,} rows",)
+    notes = (f"{counted(len(frames), 'file')}, {counted(frame.height, 'row')}",)
     return Parts(Ratings.of(frame["user"], frame["item"], frame["rating"], time, notes=notes))
 
 
@@ -149,8 +150,9 @@ def jester(ratings: Files) -> Parts:
         wrong = dense[:, 0] != (dense[:, 1:] != 99).sum(axis=1)
         if wrong.any():
             raise DataError(
-                f"{path}: {int(wrong.sum()):,} rows do not start with the number of their ratings, "
-                f"the first is row {int(wrong.argmax()) + 1}; save the Excel file as CSV as it is"
+                f"{path}: {counted(int(wrong.sum()), 'row does', 'rows do')} not start with the "
+                f"number of their ratings, the first is row {int(wrong.argmax()) + 1}; save the "
+                "Excel file as CSV as it is"
             )
     dense = np.vstack(matrices)[:, 1:]
     return Parts(_of_matrix(dense, dense != 99))
@@ -209,7 +211,10 @@ def cm100k(ratings: Files, *, observed: str = "all") -> Parts:
         tags={"familiar": (frame["known"] == 1).alias("familiar")},
     )
     known = every.tags["familiar"].to_numpy()
-    notes = (f"{int(known.sum()):,} judgments are of familiar items: tag 'familiar'",)
+    familiar = counted(
+        int(known.sum()), "judgment is of a familiar item", "judgments are of familiar items"
+    )
+    notes = (f"{familiar}: tag 'familiar'",)
     if observed == "all":
         random = (
             "all judgments are of randomly chosen items; with observed=familiar the familiar ones "
@@ -262,7 +267,10 @@ def _shown(files: Files, names: Mapping[str, str], factor: float, duplicates: st
     missing = frame["time"].null_count()
     time, notes = None, []
     if missing:
-        notes.append(f"{files[0].name}: {missing:,} rows have no time stamp: read without times")
+        notes.append(
+            f"{files[0].name}: {counted(missing, 'row has', 'rows have')} no time stamp: read "
+            "without times"
+        )
     else:
         with naming(files[0].name):
             time = microseconds(frame["time"].cast(pl.Float64).to_numpy(), factor)
@@ -298,9 +306,14 @@ def lastfm_1k(plays: Files) -> Parts:
     _whole(path, events.select("user", "time"), lines, "userid, timestamp, artist and track")
     nameless = events["item"].null_count()
     events = events.drop_nulls()
-    notes = [f"{path.name}: {lines.height:,} plays; the rating is their number per artist"]
+    notes = [
+        (
+            f"{path.name}: {counted(lines.height, 'play')}; the rating is the number of plays per "
+            "artist"
+        )
+    ]
     if nameless:
-        notes.append(f"{path.name}: {nameless:,} plays name no artist: left out")
+        notes.append(f"{path.name}: {counted(nameless, 'play')} without an artist left out")
     ones = pl.Series("plays", np.ones(events.height))
     time = events["time"].dt.timestamp("us").to_numpy()
     ratings = Ratings.of(events["user"], events["item"], ones, time, duplicates="sum")
@@ -328,7 +341,12 @@ def librarything(ratings: Files) -> Parts:
             rows.append(tuple(map(int, words[:3])))
     frame = pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row")
     single = frame.unique(maintain_order=True)
-    notes = (f"{path.name}: {frame.height:,} lines, one per tag, of {single.height:,} ratings",)
+    notes = (
+        (
+            f"{path.name}: {counted(frame.height, 'line')}, one per tag, of "
+            f"{counted(single.height, 'rating')}"
+        ),
+    )
     result = Ratings.of(single["user"], single["item"], single["rating"] / 2, duplicates="last")
     return Parts(result, notes=tuple(notes))
 
@@ -405,7 +423,7 @@ def _record(path: Path, number: int, text: str) -> dict[str, Any]:
     except (ValueError, SyntaxError):
         record = None
     if not isinstance(record, dict):
-        raise DataError(f"{path}: line {number:,} is no record: {text[:80]!r}")
+        raise DataError(f"{path}: line {number:,} is not a record: {text[:80]!r}")
     return record
 
 
@@ -413,16 +431,21 @@ def _of_reviews(path: Path, frame: pl.DataFrame, duplicates: str) -> Parts:
     """Make ratings of reviews, earliest first; reviews without a user, item or rating leave."""
     whole = frame.drop_nulls(["user", "item", "rating"])
     if not whole.height:
-        raise DataError(f"{path}: no reviews found")
-    notes = [f"{path.name}: {frame.height:,} reviews"]
+        raise DataError(f"{path}: no reviews in this file")
+    notes = [f"{path.name}: {counted(frame.height, 'review')}"]
     if whole.height < frame.height:
         left = frame.height - whole.height
-        notes.append(f"{path.name}: {left:,} reviews lack a user, an item or a rating: left out")
+        notes.append(
+            f"{path.name}: {counted(left, 'review')} without a user, an item or a rating left out"
+        )
     whole = whole.sort("time", maintain_order=True)
     missing = whole["time"].null_count()
     time = None
     if missing:
-        notes.append(f"{path.name}: {missing:,} reviews have no time stamp: read without times")
+        notes.append(
+            f"{path.name}: {counted(missing, 'review has', 'reviews have')} no time stamp: read "
+            "without times"
+        )
     else:
         with naming(path.name):
             time = microseconds(whole["time"].cast(pl.Float64).to_numpy(), 1e6)
@@ -526,8 +549,8 @@ def _whole(path: Path, typed: pl.DataFrame, raw: pl.DataFrame, expected: str) ->
     if bad.any():
         row = int(bad.arg_true()[0])
         raise DataError(
-            f"{path}: {int(bad.sum()):,} rows cannot be read, the first is row {row + 1}: "
-            f"{raw.row(row)}; expected {expected}"
+            f"{path}: {counted(int(bad.sum()), 'row')} cannot be read, the first is row "
+            f"{row + 1}: {raw.row(row)}; expected {expected}"
         )
 
 

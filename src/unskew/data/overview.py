@@ -15,6 +15,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.distribution import gini
 from unskew.data.ratings import Ratings
 from unskew.report.result import Result
+from unskew.report.text import counted
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
@@ -72,7 +73,7 @@ class Summary(Result):
 
     def _summary(self) -> str:
         ratings = sum(one.ratings for one in self.parts)
-        return f"{self.name}: {ratings:,} ratings"
+        return f"{self.name}: {counted(ratings, 'rating')}"
 
     def figure(self) -> Figure:
         """Draw how many ratings items have, the most rated first (log-log), a line per part."""
@@ -109,8 +110,8 @@ class Summary(Result):
         for one in self.parts:
             share = "" if one.liked is None else f", liked {one.liked:.1%}"
             lines += [
-                f"  {one.part}  {one.ratings:,} ratings of {one.items:,} items by {one.users:,} "
-                f"users, density {one.density:.3%}",
+                f"  {one.part}  {counted(one.ratings, 'rating')} of {counted(one.items, 'item')} "
+                f"by {counted(one.users, 'user')}, density {one.density:.3%}",
                 f"    values {one.lowest:g} to {one.highest:g}, mean {one.mean:.3f}{share}; Gini "
                 f"over items {one.gini:.3f}",
                 f"    time {'not known' if one.first is None else f'{one.first} to {one.last}'}",

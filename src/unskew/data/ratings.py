@@ -19,6 +19,7 @@ from unskew.engine.files import write_table
 from unskew.engine.threads import check_fork, map_blocks
 from unskew.errors import DataError, Spelling
 from unskew.report.tables import as_pandas
+from unskew.report.text import counted
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 DUPLICATES = ("error", "first", "last", "mean", "sum", "max")
@@ -218,8 +219,8 @@ def id_column(raw: pl.Series) -> pl.Series:
     if missing.any():
         row = int(missing.arg_true()[0])
         raise DataError(
-            f"column {raw.name!r}: {int(missing.sum())} ids are missing, the first in row "
-            f"{row + 1}; remove these rows or give them an id"
+            f"column {raw.name!r}: {counted(int(missing.sum()), 'id is', 'ids are')} missing, "
+            f"the first in row {row + 1}; remove these rows or give them an id"
         )
     if raw.dtype.is_float():
         whole = (raw == raw.round(0)) & (raw.abs() <= _WHOLE)
@@ -326,7 +327,8 @@ class Ratings:
     def __repr__(self) -> str:
         kind = "implicit" if self.implicit else "explicit"
         return (
-            f"Ratings({len(self):,} {kind}, {len(self.users):,} users, {len(self.items):,} items)"
+            f"Ratings({len(self):,} {kind}, {counted(len(self.users), 'user')}, "
+            f"{counted(len(self.items), 'item')})"
         )
 
     def _repr_html_(self) -> str:
@@ -443,8 +445,8 @@ class Ratings:
                 f"item {self.items.values[int(ready.item[example])]!r}"
             )
             raise DataError(
-                f"{count:,} user-item pairs stand more than once, the first: {pair}; say what to "
-                f"keep with ",
+                f"{counted(count, 'user-item pair occurs', 'user-item pairs occur')} more than "
+                f"once, the first: {pair}; choose what to keep with ",
                 Spelling(
                     "duplicates='first', 'last', 'mean', 'sum' or 'max'",
                     "--duplicates first, last, mean, sum or max",
@@ -507,7 +509,7 @@ class Ratings:
         new[1:] = (self.user[1:] != self.user[:-1]) | (self.item[1:] != self.item[:-1])
         first = np.flatnonzero(new)
         last = np.append(first[1:], len(self)) - 1
-        note = f"{count:,} repeated user-item pairs: kept the {duplicates}"
+        note = f"{counted(count, 'duplicate user-item pair')}: kept the {duplicates}"
         merged = self.take(last if duplicates == "last" else first)
         if duplicates in ("mean", "sum", "max"):
             if duplicates == "max":
@@ -562,15 +564,15 @@ def value_column(value: pl.Series | None, rows: int) -> F64:
     if not finite.all():
         row = int(np.argmin(finite))
         raise DataError(
-            f"column {value.name!r}: {int((~finite).sum()):,} ratings are missing, NaN or "
-            f"infinite, the first in row {row + 1}; remove these rows"
+            f"column {value.name!r}: {counted(int((~finite).sum()), 'rating is', 'ratings are')} "
+            f"missing, NaN or infinite, the first in row {row + 1}; remove these rows"
         )
     large = np.abs(column) > LARGEST
     if large.any():
         row = int(np.argmax(large))
         raise DataError(
-            f"column {value.name!r}: {int(large.sum()):,} ratings are beyond ±{LARGEST:g}, the "
-            f"first in row {row + 1}: {column[row]:g}; remove these rows, or divide all ratings by "
-            f"the same number"
+            f"column {value.name!r}: {counted(int(large.sum()), 'rating is', 'ratings are')} "
+            f"beyond ±{LARGEST:g}, the first in row {row + 1}: {column[row]:g}; remove these "
+            "rows, or divide all ratings by the same number"
         )
     return column

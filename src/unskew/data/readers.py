@@ -25,6 +25,7 @@ from unskew.data.tables import (
 )
 from unskew.data.times import time_column
 from unskew.errors import DataError, DataWarning, Spelling
+from unskew.report.text import counted
 
 
 @checked
@@ -99,7 +100,10 @@ def read_ratings(
         stamps, unit = time_column(table, names["time"])
         columns["time"] += f" ({unit})"
     assumed = ", ".join(f"{what} = {name}" for what, name in columns.items())
-    notes = [f"{table.source}: {table.format}, {frame.height:,} rows; {assumed}", *table.notes]
+    notes = [
+        f"{table.source}: {table.format}, {counted(frame.height, 'row')}; {assumed}",
+        *table.notes,
+    ]
     if value is None:
         notes.append(f"{table.source}: no rating column, so every pair counts as 1 (implicit data)")
     missing = [tag for tag in tags if tag not in frame.columns]
@@ -124,8 +128,9 @@ def read_ratings(
 def _tag_note(table: Table, name: str) -> str:
     number, example = table.frame.columns.index(name), table.frame[name][0]
     return (
-        f"{table.source}: column {number} (counted from 0; such as {example!r}) is kept as the tag "
-        f"{name!r}; if it holds times, say time={number} (command line: --columns time={number})"
+        f"{table.source}: column {number} (counted from 0; such as {example!r}) is kept as the "
+        f"tag {name!r}; if it holds times, give time={number} (command line: --columns "
+        f"time={number})"
     )
 
 
@@ -175,8 +180,8 @@ def _is_header(source: str, column: pl.Series) -> bool:
         return False
     if len(column) and bool(column.str.contains(r"\d").all()):
         warnings.warn(
-            f"{source}: took the first line, {first!r}, for the name of the column, as all "
-            f"others hold digits; write 'item' there to be sure",
+            f"{source}: took the first line, {first!r}, as the name of the column, because all "
+            "other lines hold digits; write 'item' there to be sure",
             DataWarning,
             stacklevel=2,
         )
@@ -199,9 +204,9 @@ def _qrels(table: Table, duplicates: str) -> Ratings:
     user, _, item, grade = table.frame.iter_columns()
     value = number_column(table, grade.name, "grades").rename("grade")
     pooled = (value < 0).rename("pooled")
-    note = f"{table.source}: TREC qrels, {table.frame.height:,} rows"
+    note = f"{table.source}: TREC qrels, {counted(table.frame.height, 'row')}"
     if pooled.any():
-        note += f", of which {int(pooled.sum()):,} in the pool but not judged (negative grade)"
+        note += f"; {int(pooled.sum()):,} of them in the pool but not judged (negative grade)"
     with naming(table.source):
         return Ratings.of(
             user.rename("user"),

@@ -9,6 +9,7 @@ import polars as pl
 
 from unskew.checks import choose
 from unskew.errors import DataError
+from unskew.report.text import counted
 
 PUBLISHED = "published"
 """The folder of the data folder in which such tables lie."""
@@ -125,6 +126,6 @@ def read(file: str, home: Path) -> pl.DataFrame:
 def _check_rows(path: Path, frame: pl.DataFrame, table: ReleasedTable) -> None:
     if frame.height != table.rows:
         raise DataError(
-            f"{path.name} has {frame.height:,} rows with values, and the authors' table has "
-            f"{table.rows:,}: get it anew ({table.source})"
+            f"{path.name} has {counted(frame.height, 'row')} with values, but the authors' table "
+            f"has {table.rows:,}: download it again ({table.source})"
         )

@@ -14,6 +14,7 @@ from unskew.arrays import F64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError, Spelling
+from unskew.report.text import counted
 
 Rule = str | Mapping[float, float] | Callable[[F64], F64]
 
@@ -62,8 +63,8 @@ class Relevance:
     def __post_init__(self) -> None:
         if (self.liked is None) == (self.above is None):
             raise SettingError(
-                "say what counts as liked: either liked=4 (4 and more) or above=3 (more than 3); "
-                f"got liked={self.liked}, above={self.above}"
+                "choose what counts as liked: either liked=4 (4 and more) or above=3 (more than "
+                f"3); got liked={self.liked}, above={self.above}"
             )
         for name in ("liked", "above"):
             value = getattr(self, name)
@@ -233,8 +234,8 @@ def _apply(what: str, rule: Rule, value: F64, named: dict[str, Callable[[], F64]
         example = value[int(np.argmax(bad))]
         raise DataError(
             f"{what} must be a number from 0 up, but the rule {rule!r} gives "
-            f"{result[int(np.argmax(bad))]:g} for the rating {example:g} ({int(bad.sum()):,} "
-            f"rows); choose another {what}, such as ",
+            f"{result[int(np.argmax(bad))]:g} for the rating {example:g} "
+            f"({counted(int(bad.sum()), 'row')}); choose another {what}, such as ",
             Spelling(f"{what}='binary' or a mapping", f"--{what} binary or a mapping"),
         )
     return np.ascontiguousarray(result, dtype=np.float64)

@@ -21,6 +21,7 @@ from unskew.data.ratings import CANONICAL_INTEGER
 from unskew.engine.files import InputFile, reading
 from unskew.engine.threads import check_fork
 from unskew.errors import DataError, Spelling
+from unskew.report.text import counted
 
 # Names that mean one thing in the data sets of this field, most telling first; compared in lower
 # case without spaces, dashes, underscores and RecBole's ":token" endings.
@@ -141,8 +142,8 @@ class Table:
         if isinstance(given, int):
             if not 0 <= given < len(columns):
                 raise DataError(
-                    f"{self.source}: {what} column {given} does not exist; there are "
-                    f"{len(columns)} columns, numbered from 0"
+                    f"{self.source}: {what} column {given} does not exist; the table has "
+                    f"{counted(len(columns), 'column')}, numbered from 0"
                 )
             return columns[given]
         if given is not None:
@@ -234,8 +235,8 @@ def as_column(name: str, values: Any, *, text: bool = False) -> pl.Series:
             return pl.Series(name, [None if v is None else float(v) for v in values])
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise DataError(
-            f"column {name!r} mixes values of several kinds ({names}); make them all numbers or "
-            f"all text"
+            f"column {name!r} mixes values of several types ({names}); make them all numbers or "
+            "all text"
         ) from None
 
 

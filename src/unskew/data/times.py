@@ -8,6 +8,7 @@ import polars as pl
 from unskew.arrays import F64, I64
 from unskew.data.tables import Table, naming
 from unskew.errors import DataError
+from unskew.report.text import counted
 
 # Units of time stamps: the name, microseconds in one, and the numbers that are told by their size.
 # Seconds since 1970 stay below 1e11 until the year 5138; below 1e8 a number fits any unit.
@@ -29,8 +30,8 @@ def time_column(table: Table, name: str) -> tuple[I64, str]:
     if column.null_count():
         row = int(column.is_null().arg_true()[0])
         raise DataError(
-            f"{table.source}: {column.null_count():,} time stamps are missing in column {name!r}, "
-            f"the first in row {row + 1}"
+            f"{table.source}: {counted(column.null_count(), 'time stamp is', 'time stamps are')} "
+            f"missing in column {name!r}, the first in row {row + 1}"
         )
     with naming(f"{table.source}: column {name!r}"):
         stamps, unit = _stamps(column)
@@ -63,8 +64,8 @@ def _parsed(column: pl.Series) -> I64:
     if parsed.null_count():
         row = int(parsed.is_null().arg_true()[0])
         raise DataError(
-            f"{parsed.null_count():,} time stamps are neither numbers nor ISO dates, the first in "
-            f"row {row + 1}: {column[row]!r}"
+            f"{counted(parsed.null_count(), 'time stamp is', 'time stamps are')} neither numbers "
+            f"nor ISO dates, the first in row {row + 1}: {column[row]!r}"
         )
     return parsed.dt.timestamp("us").to_numpy()
 
@@ -94,8 +95,8 @@ def _refuse_distant(column: pl.Series, moments: F64) -> None:
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"{int(bad.sum()):,} time stamps are no dates before the year 5138, the first in row "
-            f"{row + 1}: {column[row]}"
+            f"{counted(int(bad.sum()), 'time stamp is not a date', 'time stamps are not dates')} "
+            f"before the year 5138, the first in row {row + 1}: {column[row]}"
         )
 
 

@@ -117,7 +117,7 @@ def over(client: Client, function: Callable[[T], Any], tasks: Iterable[T]) -> Ou
     try:
         parcel = cloudpickle.dumps((function, work))
     except Exception as problem:
-        raise SettingError(f"a cluster cannot do these tasks: {problem}") from None
+        raise SettingError(f"a cluster cannot run these tasks: {problem}") from None
     await_worker(client)  # before: the first to join would be given all that waits
     token = secrets.token_hex(8)
     sent = _send(client, token, parcel)
@@ -200,7 +200,7 @@ def _next(client: Client, done: Any) -> Iterator[tuple[Future, tuple[Any, str | 
     except (OSError, CancelledError) as problem:
         raise _lost(client) from problem
     except Exception as problem:
-        raise ClusterError(f"results were lost on the way: {problem!r}; run again") from problem
+        raise ClusterError(f"results were lost in transfer: {problem!r}; run again") from problem
     yield from zip(whole, result, strict=True)
     for future in batch:
         if status[future] == "error":
@@ -219,19 +219,18 @@ def _failure(future: Future) -> str:
     if isinstance(problem, KilledWorker):
         times = problem.allowed_failures + 1
         return (
-            f"the workers that did it died, {times} times, the last at "
-            f"{problem.last_worker.address}: perhaps for want of memory, or stopped from outside; "
-            f"see their logs"
+            f"its workers died {times} times, the last one at {problem.last_worker.address}: "
+            "they ran out of memory, or something stopped them; see their logs"
         )
     if isinstance(problem, UnskewError):
         raise problem
-    raise ClusterError(f"the cluster could not do a task: {problem!r}") from problem
+    raise ClusterError(f"the cluster could not run a task: {problem!r}") from problem
 
 
 def _warn_of_no_worker(client: Client) -> None:
     warnings.warn(
         f"the cluster {_address(client)} has no worker; waiting until one joins (Ctrl-C stops; "
-        f"what is finished is kept)",
+        "finished work is kept)",
         DataWarning,
         stacklevel=2,
     )
@@ -239,8 +238,8 @@ def _warn_of_no_worker(client: Client) -> None:
 
 def _lost(client: Client) -> ClusterError:
     return ClusterError(
-        f"the scheduler {_address(client)} was lost; what was finished is kept: start it and run "
-        f"again"
+        f"the scheduler {_address(client)} was lost; finished work is kept: start it again and "
+        "rerun the command"
     )
 
 
@@ -393,7 +392,7 @@ def _distributed() -> Any:
 def _count(cluster: str) -> int:
     text = cluster.partition(":")[2]
     if not text.isdecimal() or int(text) < 1:
-        raise SettingError(f"cluster: say how many workers, such as local:4; got {cluster!r}")
+        raise SettingError(f"cluster: give the number of workers, such as local:4; got {cluster!r}")
     return int(text)
 
 
@@ -440,8 +439,8 @@ def _remote(address: str) -> Iterator[Client]:
         client = Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError) as problem:
         raise ClusterError(
-            f"no Dask scheduler answers at {address} ({problem}); is it running, and does the "
-            f"address fit ({scheme})?"
+            f"no Dask scheduler answers at {address} ({problem}); is it running, and is the "
+            f"address right ({scheme})?"
         ) from None
     with client:
         yield client

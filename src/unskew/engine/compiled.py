@@ -61,7 +61,7 @@ def _compiled(function: Callable[P, R], more: dict[str, Any]) -> Callable[P, R]:
             _without_cache = True
             warnings.warn(
                 "no folder for compiled kernels can be written, so each process compiles them "
-                "anew (some seconds); set NUMBA_CACHE_DIR to a writable folder to keep them",
+                "again (some seconds); set NUMBA_CACHE_DIR to a writable folder to keep them",
                 DataWarning,
                 stacklevel=2,
             )

@@ -74,7 +74,7 @@ def execute(function: Callable[[T], Any], tasks: Iterable[T], workers: int = 1) 
         try:
             path.write_bytes(pickle.dumps((function, work)))
         except (pickle.PicklingError, AttributeError, TypeError) as problem:
-            raise SettingError(f"other processes cannot do these tasks: {problem}") from None
+            raise SettingError(f"other processes cannot run these tasks: {problem}") from None
         yield from _side_by_side(work, path, min(workers, len(work)))
 
 
@@ -89,9 +89,9 @@ def _side_by_side(work: Sequence[Any], path: Path, count: int) -> Iterator[Outco
                 yield Outcome(waiting[future], *future.result())
         except BrokenPool:
             raise DataError(
-                "a worker process was killed, perhaps for want of memory; what was finished is "
-                "kept: run again, with fewer workers. (A script must start its run under "
-                "if __name__ == '__main__':, because every worker imports it.)" + address_limit()
+                "a worker process was killed, perhaps because memory ran out; finished work is "
+                "kept: run again with fewer workers. (A script must start its run under if "
+                "__name__ == '__main__':, because every worker imports it.)" + address_limit()
             ) from None
         except KeyboardInterrupt:  # nothing half-written is ever read: no need to wait
             for process in list(pool._processes.values()):
@@ -127,9 +127,9 @@ def _begin(threads: int, path: str) -> None:
     except OSError as problem:
         _unready.append(
             StoreError(
-                f"a worker process cannot read its tasks: {path} ({problem.strerror}). Something "
-                f"else removed the folder while the run began: run again, or set TMPDIR to a "
-                f"folder that nothing else empties"
+                f"a worker process cannot read its tasks: {path} ({problem.strerror}). Another "
+                "process removed the folder at the start of the run: run again, or set TMPDIR "
+                "to a folder that nothing else empties"
             )
         )
     except Exception as problem:  # of an import: what the tasks are made of is not to be had here

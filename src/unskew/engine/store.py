@@ -67,14 +67,14 @@ class Store:
                 raise StoreError(f"{mark}: cannot be read ({problem})") from None
             if number != FORMAT:
                 raise StoreError(
-                    f"{home}: a store of format {number}, and this version reads {FORMAT}: name a "
-                    f"new folder, or remove this one"
+                    f"{home}: a store of format {number}, but this version reads {FORMAT}: name "
+                    "a new folder, or remove this one"
                 )
             return cls(home)
         foreign = home.exists() and (not home.is_dir() or any(_visible(home)))
         if foreign and not mark.exists():  # look again: another process may just have made it
             raise StoreError(
-                f"{home} is no store and not empty: name a new folder, or one that is a store"
+                f"{home} is not a store and not empty: name a new folder, or one that is a store"
             )
         store = cls(home)
         with store._writing(mark) as part:
@@ -152,7 +152,7 @@ class Store:
             elif path.suffix == ".damaged":
                 wrong.append(f"{path}: set aside as damaged; unskew store gc removes it")
             else:
-                wrong.append(f"{path}: does not belong to the store; nothing looks at it")
+                wrong.append(f"{path}: does not belong to the store and is ignored")
         wrong += [
             f"{path}: the report of a failure is damaged; its task will be tried again"
             for path in self._reports()
@@ -253,8 +253,8 @@ class Store:
             content = path.read_bytes()
         except FileNotFoundError:
             raise MissingResult(
-                f"{path}: there is no such result, or no longer; run again, and keep others from "
-                f"removing it meanwhile"
+                f"{path}: this result does not exist, or no longer exists; run again, and make "
+                "sure that no other process removes it"
             ) from None
         except OSError as problem:
             raise StoreError(f"{path}: cannot be read ({problem})") from None
@@ -273,7 +273,7 @@ def _parsed(path: Path, key: str, content: bytes) -> tuple[dict[str, Any], bytes
         facts = json.loads(head)
         if facts["key"] == key:
             return facts, payload
-    raise StoreError(f"{path}: damaged or cut short; it will be done again")
+    raise StoreError(f"{path}: damaged or cut short; it will be computed again")
 
 
 def _report(path: Path) -> str | None:

@@ -71,10 +71,10 @@ def check_fork() -> None:
     """
     if _Fork.is_stranded:
         raise ForkError(
-            "this process was forked after polars had started its threads, which it does not "
-            "have: unskew would wait for them for ever. Start processes with "
-            "multiprocessing.get_context('spawn'), or fork before unskew is first used; "
-            "run(…, workers=4) starts its own"
+            "this process was forked after polars started its threads; the threads do not exist "
+            "here, and unskew would wait for them forever. Start processes with "
+            "multiprocessing.get_context('spawn'), or fork before unskew is first used; run(…, "
+            "workers=4) starts its own"
         )
 
 

@@ -415,8 +415,9 @@ class Fairness:
 
     def __str__(self) -> str:
         text = (
-            f"fairness factor: spread {self.spread:.3f} over items, the most popular tenth is "
-            f"judged {self.towards_popular:.2f} times as likely as an item on average"
+            f"fairness factor: spread {self.spread:.3f} over items, the most popular tenth of "
+            f"the items is {self.towards_popular:.2f} times as likely to be judged as the "
+            "average item"
         )
         return (
             text

@@ -11,6 +11,10 @@ from unskew.evaluation.scores import Scores
 
 # A number that stands alone: not a part of a name such as P@10 or fold-2.csv.
 _COUNT = re.compile(r"(?<!\S)\d+(?:,\d{3})*(?=[\s;,:)]|$)")
+_PLURAL_VERBS = {"is": "are", "has": "have", "does": "do", "was": "were"}
+
+_Key = tuple[str, str, int]
+"""The words of a note, its system, and which of several such notes of one result it is."""
 
 
 def notes_of(scores: Mapping[str, Sequence[Scores]]) -> list[str]:
@@ -31,32 +35,45 @@ def notes_of(scores: Mapping[str, Sequence[Scores]]) -> list[str]:
     ...                      replace(one, notes=("a: 4 lists",))]})
     ['every system: 1 user (first)', 'a: 2 to 4 lists (second)']
     """
-    counts: dict[tuple[str, str, int], list[tuple[str, list[str]]]] = {}
+    counts: dict[_Key, list[tuple[str, str, list[str]]]] = {}
     for design, parts in scores.items():
         for part in parts:
-            for key, numbers in _patterns(part):
-                counts.setdefault(key, []).append((design, numbers))
+            for key, pattern, numbers in _patterns(part):
+                counts.setdefault(key, []).append((design, pattern, numbers))
     systems: dict[str, list[str]] = {}
-    for (pattern, system, _), seen in counts.items():
-        ranges = [_range(column) for column in zip(*(each for _, each in seen), strict=True)]
+    for (_, system, _), seen in counts.items():
+        ranges = [_range(column) for column in zip(*(each for *_, each in seen), strict=True)]
+        # Of "1 user has" and "3 users have" the one with the larger count: "1 to 3 users have".
+        _, pattern, _ = max(seen, key=lambda one: sum(map(_number, one[2])))
         words = _COUNT.split(pattern)
         text = "".join(chain(*zip_longest(words, ranges, fillvalue="")))
-        where = _where([design for design, _ in seen], scores)
+        where = _where([design for design, *_ in seen], scores)
         systems.setdefault(text + where, []).append(system)
     everyone = {name for parts in scores.values() for part in parts for name in part.systems}
     return [_prefixed(text, names, everyone) for text, names in systems.items()]
 
 
-def _patterns(part: Scores) -> Iterator[tuple[tuple[str, str, int], list[str]]]:
-    """Yield every note as (words, system, which of several such notes), and its counts."""
+def _patterns(part: Scores) -> Iterator[tuple[_Key, str, list[str]]]:
+    """Yield the key of every note, the note with 0 for its counts, and its counts."""
     before: Counter[tuple[str, str]] = Counter()
     for note in dict.fromkeys(part.notes):
         system, colon, text = note.partition(": ")
         if not colon or system not in part.systems:
             system, text = "", note
         pattern = _COUNT.sub("0", text)
-        yield (pattern, system, before[pattern, system]), _COUNT.findall(text)
-        before[pattern, system] += 1
+        stem = _stem(pattern)
+        yield (stem, system, before[stem, system]), pattern, _COUNT.findall(text)
+        before[stem, system] += 1
+
+
+def _stem(pattern: str) -> str:
+    """Return a note in which singular and plural are the same."""
+    words = [_PLURAL_VERBS.get(word, word.rstrip("s")) for word in pattern.split()]
+    return " ".join(word for word in words if word not in ("a", "an"))
+
+
+def _number(count: str) -> int:
+    return int(count.replace(",", ""))
 
 
 def _where(seen: Sequence[str], scores: Mapping[str, Sequence[Scores]]) -> str:
@@ -74,7 +91,7 @@ def _where(seen: Sequence[str], scores: Mapping[str, Sequence[Scores]]) -> str:
 
 def _range(counts: Iterable[str]) -> str:
     """Return a count, or the least and the most of several."""
-    ordered = sorted(set(counts), key=lambda count: int(count.replace(",", "")))
+    ordered = sorted(set(counts), key=_number)
     return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
 
 

@@ -86,8 +86,8 @@ def check_exact(lists: TargetLists, wanted: Mapping[str, Metric]) -> None:
         if metric.definition.counts_gain and _others_have_gain(lists):
             raise SettingError(
                 f"{label}: with {lists.relevance} test items that are not liked have a gain, and "
-                f"may be among the others: its value is no function of one rank. Take "
-                f"gain='liked-only' or 'binary', or fixed='judged', or leave exact out"
+                "may be among the others: its value does not depend on one rank alone. Take "
+                "gain='liked-only' or 'binary', or fixed='judged', or leave exact out"
             )
 
 

@@ -30,7 +30,7 @@ from unskew.evaluation.tables import means_table
 from unskew.metrics.names import Metric, parse
 from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import finite
+from unskew.report.text import counted, finite
 
 USERS = ("with-test", "with-relevant", "with-list", "both", "with-train", "all")
 """Which users are averaged; see `Scores.mean`."""
@@ -327,7 +327,7 @@ class Scores(Result):
         try:
             number = json.loads((home / "card.json").read_text())["format"]
         except (OSError, ValueError, KeyError, TypeError) as problem:
-            raise DataError(f"{home}: no saved scores here ({problem})") from None
+            raise DataError(f"{home}: there are no saved scores here ({problem})") from None
         if number != FORMAT:
             raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
         try:
@@ -369,7 +369,8 @@ class Scores(Result):
 
     def _summary(self) -> str:
         return (
-            f"{len(self.systems)} systems, {len(self.order)} metrics, {self.lists.height:,} lists"
+            f"{counted(len(self.systems), 'system')}, {counted(len(self.order), 'metric')}, "
+            f"{counted(self.lists.height, 'list')}"
         )
 
     def _explanation(self) -> list[str]:
@@ -384,11 +385,13 @@ class Scores(Result):
         unit = "users" if self.over == "lists" and not self._several else self.over
         lines = [f"mean over {number} {unit} ({self.users}); undefined values {undefined}"]
         if self.chance is not None:
-            lines.append(f"{RANDOM}: what a random order of the same targets is expected to score")
+            lines.append(f"{RANDOM}: the expected score of a random order of the same targets")
         if self.simulated:
             for draws in sorted(set(self.simulated.values())):
                 names = ", ".join(name for name, own in self.simulated.items() if own == draws)
-                lines.append(f"{RANDOM} of {names}: simulated, mean of {draws} random orders")
+                lines.append(
+                    f"{RANDOM} of {names}: simulated, mean of {counted(draws, 'random order')}"
+                )
         return [*lines, *([self.relevance] if self.relevance else [])]
 
     @property

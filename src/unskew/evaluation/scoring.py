@@ -245,8 +245,7 @@ def _shown_depth(name: str, wanted: Mapping[str, Metric]) -> int:
             continue
         if metric.cutoff is None:
             raise SettingError(
-                f"{label}: {name} ranks every target, so say how many of its items to look at: "
-                f"{label}@10"
+                f"{label}: {name} ranks every target, so the metric needs a cutoff: {label}@10"
             )
         deepest = max(deepest, metric.cutoff)
     return deepest

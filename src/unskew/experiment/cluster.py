@@ -73,7 +73,8 @@ class InPlace:
         if _read(self.path) != self.token:
             raise ClusterError(
                 f"worker {worker_address()} does not see the store {task.store.home}, which the "
-                f"others share; what was finished is kept: run again, when it does or without it"
+                "others share; finished work is kept: run again when this worker sees the "
+                "store, or without this worker"
             )
         return perform(task)
 
@@ -157,7 +158,7 @@ def _arrive(store: Store, keys: Sequence[str]) -> None:
         while not path.exists():
             if time.monotonic() - begun > ARRIVAL:
                 raise StoreError(
-                    f"{path}: a worker wrote it, {ARRIVAL:.0f} s ago, but it is not to be seen "
-                    f"here; run again when the file system is well"
+                    f"{path}: a worker wrote it {ARRIVAL:.0f} s ago, but it is not visible here; "
+                    "run again when the file system works"
                 )
             time.sleep(0.05)

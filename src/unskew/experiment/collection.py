@@ -89,11 +89,11 @@ class StoredResults:
                 return None
             label = task_label(plan, split, fold, system)
             raise StoreError(
-                f"{label}: its result {key} was there and is gone from {where.home}. "
-                f"Something else removed it, such as unskew store gc with another plan, or a "
-                f"cleaner of temporary folders. Run again, with ",
+                f"{label}: its result {key} has disappeared from {where.home}. Another process "
+                "removed it, such as unskew store gc with another plan, or a cleaner of "
+                "temporary folders. Run again, with ",
                 Spelling("store=…", "--store DIR"),
-                " in a folder that nothing else empties: what is still there is not done again",
+                " in a folder that nothing else empties: existing results are not computed again",
             ) from None
 
     def _scores(

@@ -119,7 +119,7 @@ def run_plan(
 
 def _check_picklable(plan: Plan) -> None:
     """Raise an error for functions that other processes cannot import."""
-    remedy = "define it at the top of a module that can be imported, or take one worker"
+    remedy = "define it at the top of a module that can be imported, or use one worker"
     functions: dict[str, tuple[object, object]] = {
         label: (one, one.function if isinstance(one, Custom) else None)
         for label, one in plan.systems.items()
@@ -131,7 +131,7 @@ def _check_picklable(plan: Plan) -> None:
         home = getattr(function, "__module__", None)
         main = sys.modules["__main__"]
         if home == "__main__" and not getattr(main, "__file__", None):
-            raise SettingError(f"{label}: its function lives in this session only; {remedy}")
+            raise SettingError(f"{label}: its function exists only in this session; {remedy}")
         try:
             pickle.dumps(one)
         except Exception as problem:
@@ -226,7 +226,7 @@ def _failed(plan: Plan, failures: Mapping[str, str], when: str) -> DataError:
     if "\n" not in why:  # an error on purpose, not one of code
         return DataError(f"{label} failed{when}, with seed {plan.seed}: {why}")
     return DataError(
-        f"{label} failed{when}, with seed {plan.seed}; what was finished is kept.\n{report}"
+        f"{label} failed{when}, with seed {plan.seed}; finished work is kept.\n{report}"
     )
 
 

@@ -128,7 +128,9 @@ def tune_systems(
     as_count("budget", budget, 2)
     wanted = parse(metric)
     if wanted.definition.of == "run":
-        raise SettingError(f"metric={metric!r} has no value per user; tune by one that has")
+        raise SettingError(
+            f"metric={metric!r} has no value per user; tune by a metric that has one"
+        )
     grids = {name: candidates(one, budget) for name, one in systems.items() if one.tuning}
     with quietly():
         rounds = _rounds(train, relevance, seed)

@@ -42,7 +42,7 @@ def read_plan(source: str | Path) -> tuple[Plan, dict[str, Any]]:
     except OSError as problem:
         raise SettingError(f"{path}: cannot be read ({problem.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise SettingError(f"{path}: no valid TOML ({problem})") from None
+        raise SettingError(f"{path}: not valid TOML ({problem})") from None
     try:
         return plan_of(content)
     except SettingError as problem:

@@ -17,6 +17,7 @@ from unskew.engine.threads import available
 from unskew.experiment.execution import tasks_of
 from unskew.experiment.plan import Plan, PlanView
 from unskew.judging.rank import rank, tile_users
+from unskew.report.text import counted
 
 SAMPLE = 300
 """Users on whom systems are tried to estimate their time."""
@@ -56,12 +57,15 @@ class Outline:
             cost = f"   about {self.seconds[one]:.1f} s a split" if one in self.seconds else ""
             lines.append(f"system   {one}{cost}")
         lines.append(f"metrics  {self.metrics}")
-        lines.append(f"{self.tasks} tasks, {self.done} of them done; {self.results} results")
+        lines.append(
+            f"{counted(self.tasks, 'task')}, {self.done} of them done; "
+            f"{counted(self.results, 'result')}"
+        )
         splits = self.tasks // (len(self.systems) + 1)
         if self.seconds:
             total = splits * sum(self.seconds.values())
             lines.append(f"about {total:,.0f} s in one process (extrapolated from {SAMPLE} users)")
-        lines.append(f"about {self.bytes / 2**20:,.0f} MiB in each process, models aside")
+        lines.append(f"about {self.bytes / 2**20:,.0f} MiB in each process, without models")
         return "\n".join(lines)
 
 

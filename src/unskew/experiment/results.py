@@ -80,9 +80,9 @@ class Results(Result):
             there = sorted({tuple(_names(part).values()) for part in self.parts})
             listed = "\n  ".join(" | ".join(one) for one in there)
             raise SettingError(
-                f"{len(designs)} designs fit; say which with targets=…, split=…, judgments=…, "
-                f"intervention=…. There are (targets | split | judgments | intervention):\n  "
-                f"{listed}"
+                f"{counted(len(designs), 'design fits', 'designs fit')}; choose one with "
+                "targets=…, split=…, judgments=…, intervention=…. There are (targets | split | "
+                f"judgments | intervention):\n  {listed}"
             )
         return [part.scores for part in chosen]
 
@@ -151,7 +151,9 @@ class Results(Result):
         folds = len({(part.split, part.fold) for part in self.parts})
         lines = [f"means over {counted(folds, 'split')}; {self.plan.users}; {self.plan.relevance}"]
         if self.failures:
-            lines.append(f"{len(self.failures)} tasks failed: {', '.join(self.failures)}")
+            lines.append(
+                f"{counted(len(self.failures), 'task')} failed: {', '.join(self.failures)}"
+            )
         return lines
 
     @property
@@ -199,7 +201,7 @@ class Results(Result):
         )
 
     def _summary(self) -> str:
-        return f"{len(self.parts)} designs and splits, {len(self.plan.systems)} systems"
+        return f"designs x splits: {len(self.parts)}, {counted(len(self.plan.systems), 'system')}"
 
 
 def _names(part: ScoredSplit) -> dict[str, str]:

@@ -189,7 +189,7 @@ def _split(store: Store, data: str, plan: Plan, split: int, fold: int) -> Split:
     for number, one in enumerate(splits):
         if number == fold:
             return one
-    raise SettingError(f"{plan.splits[split]!r} makes no split number {fold + 1}")
+    raise SettingError(f"{plan.splits[split]!r} does not make a split number {fold + 1}")
 
 
 @lru_cache(maxsize=64)

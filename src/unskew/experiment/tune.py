@@ -21,6 +21,7 @@ from unskew.metrics.names import parse
 from unskew.recommend.grids import check_grid, combinations
 from unskew.recommend.model import Algorithm
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.splits.given import Given
 from unskew.splits.split import Splitter
 from unskew.splits.user import PerUser
@@ -51,7 +52,10 @@ class Tuned(Result):
         }
 
     def _summary(self) -> str:
-        return f"{self.best!r}: {self.metric} {self.value:.4f}, best of {self.trials.height} trials"
+        return (
+            f"{self.best!r}: {self.metric} {self.value:.4f}, best of "
+            f"{counted(self.trials.height, 'trial')}"
+        )
 
     def _explanation(self) -> list[str]:
         return [self._summary()]

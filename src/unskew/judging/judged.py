@@ -34,6 +34,7 @@ from unskew.judging.shape import (
 )
 from unskew.recommend.model import Model
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
@@ -308,8 +309,8 @@ class Judged(Result):
         """Rank all candidates of lists whose others are not drawn."""
         if isinstance(system, Run):
             raise SettingError(
-                f"{name}: exact=True needs to know how many candidates stand above the relevant "
-                f"item, which a ready-made run does not say: give a model, or leave exact out"
+                f"{name}: exact=True needs the number of candidates ranked above the relevant "
+                "item, which a ready-made run does not contain: give a model, or leave exact out"
             )
         if name not in self._ranked:
             ranked = full_ranks(lists, system, self.ties or "id", self.seed, self.threads)
@@ -345,7 +346,10 @@ class Judged(Result):
             if isinstance(matched, Undrawn):
                 lost = int(np.isnan(matched.rank).sum())
                 if lost:
-                    yield f"{name}: {lost:,} relevant items could not be scored; they count 0"
+                    yield (
+                        f"{name}: {counted(lost, 'relevant item')} could not be scored, which "
+                        "counts as 0"
+                    )
             elif isinstance(matched, Ranked) and self.targets is not None:
                 unscored = int(matched.ranks.unscored.sum())
                 yield from (f"{name}: {text}" for text in say_unscored(self.targets, unscored))
@@ -401,9 +405,12 @@ class Judged(Result):
         tests = self.tests
         liked = int(np.count_nonzero(self.relevance.is_liked(tests.value)))
         share = f", {100 * liked / len(tests):.1f} % liked" if len(tests) else ""
-        lines = [f"{self._users:,} users with {len(tests):,} judgments{share}", str(self.relevance)]
+        lines = [
+            f"{counted(self._users, 'user')} with {counted(len(tests), 'judgment')}{share}",
+            str(self.relevance),
+        ]
         if self.train is not None:
-            lines.append(f"training: {len(self.train):,} ratings")
+            lines.append(f"training: {counted(len(self.train), 'rating')}")
         if self.targets is not None:
             lines.append(f"on target lists: {self.targets!r}")
         return lines
@@ -414,7 +421,7 @@ class Judged(Result):
 
     def _summary(self) -> str:
         systems = f"{len(self.systems)} system{'s' * (len(self.systems) != 1)}"
-        return f"{systems}, {self._users:,} users, {len(self.tests):,} judgments"
+        return f"{systems}, {counted(self._users, 'user')}, {counted(len(self.tests), 'judgment')}"
 
 
 @checked
@@ -496,7 +503,7 @@ def judge(
         }
         for name, value in given.items():
             if value is not None:
-                raise SettingError(f"target lists know their {name} already: leave {name}=… out")
+                raise SettingError(f"target lists already contain their {name}: leave {name}=… out")
         return _judge_lists(judgments, runs, ties, seed, depth)
     tests = read_ratings(judgments)
     training = None if train is None else read_ratings(train)
@@ -509,7 +516,7 @@ def judge(
     )
     if targets is not None:
         if catalogue is not None:
-            raise SettingError("targets say which items there are: leave items=… out")
+            raise SettingError("target lists already contain their items: leave items=… out")
         lists = lists_of_design(targets, tests, training, rule, seed)
         return _judge_lists(lists, runs, ties, seed, depth, read)
     systems = read_runs(runs, ties, seed, (tests.users, tests.items))
@@ -554,7 +561,7 @@ def second_argument(judgments: object, runs: object, metrics: T, default: T) -> 
     if not isinstance(judgments, Judged) or runs is None:
         return runs, metrics
     if metrics != default:
-        raise SettingError("runs are part of the judged data already: leave runs=… out")
+        raise SettingError("runs are already part of the judged data: leave runs=… out")
     return None, runs  # type: ignore[return-value]
 
 
@@ -570,7 +577,7 @@ def as_judged(judgments: object, runs: object, *, seed: int = 0, **options: Any)
         usual = DEFAULTS.get(name)
         if value is not None and not (isinstance(value, str) and value == usual):
             raise SettingError(
-                f"{name} is part of the judged data already: leave {name}=… out, or give it to "
-                f"judge(…)"
+                f"{name} is already part of the judged data: leave {name}=… out, or give it to "
+                "judge(…)"
             )
     return judgments

@@ -15,6 +15,7 @@ import numpy as np
 from unskew.data.ratings import Ids
 from unskew.errors import DataWarning
 from unskew.judging.shape import Basis, Matched
+from unskew.report.text import counted
 
 Remark = tuple[str, bool]
 """A sentence, and whether it is grave: then it is a warning too."""
@@ -66,31 +67,40 @@ class SystemFacts:
         beyond = [label for label, cutoff in attention.cutoffs.items() if cutoff > self.deepest]
         if beyond:
             yield (
-                f"{name}: the lists hold at most {self.deepest} items, fewer than the cutoff of "
-                f"{', '.join(beyond)}",
+                f"{name}: the lists hold at most {counted(self.deepest, 'item')}, fewer than the "
+                f"cutoff of {', '.join(beyond)}",
                 True,
             )
         if not self.is_full and attention.condensed:
             yield (
-                f"{name}: condensed metrics see the first {self.deepest} items of each list; "
-                f"judged items below were not seen",
+                f"{name}: condensed metrics use only the first {counted(self.deepest, 'item')} "
+                "of each list; judged items further down are not seen",
                 False,
             )
         if self.without_list:
             left_out = users in ("both", "with-list")
             effect = "left out of the means" if left_out else "they score 0"
-            text = f"{name}: {self.without_list:,} users with test data have no list; {effect}"
-            yield text, False
+            yield f"{name}: {_users_with_test(self.without_list)} no list; {effect}", False
         if self.without_test and not self.is_full:
-            effect = "score 0" if users in ("all", "with-list") else "are not averaged"
-            text = f"{name}: {self.without_test:,} lists of users without test data {effect}"
-            yield text, False
+            averaged = users in ("all", "with-list")
+            one = "list of a user without test data " + (
+                "scores 0" if averaged else "is not averaged"
+            )
+            many = "lists of users without test data " + (
+                "score 0" if averaged else "are not averaged"
+            )
+            yield f"{name}: {counted(self.without_test, one, many)}", False
         if self.in_training:
             yield (
-                f"{name}: {self.in_training:,} recommended items are in the user's own training "
-                f"ratings",
+                f"{name}: "
+                f"{counted(self.in_training, 'recommended item is', 'recommended items are')} in "
+                "the user's training ratings",
                 True,
             )
+
+
+def _users_with_test(number: int) -> str:
+    return counted(number, "user with test data has", "users with test data have")
 
 
 def judgment_remarks(
@@ -99,12 +109,12 @@ def judgment_remarks(
     """Yield what to know of the judgments: how many are disliked, whose users like nothing."""
     if needs_disliked and not disliked:
         yield (
-            f"no judgment is disliked: {', '.join(needs_disliked)} cannot tell good from bad here "
-            f"(bpref is mere coverage)",
+            f"no judgment is disliked: {', '.join(needs_disliked)} cannot tell good from bad "
+            "here (bpref only measures coverage)",
             True,
         )
     if without_liked:
-        yield f"{without_liked:,} users with test data have no liked item", False
+        yield f"{_users_with_test(without_liked)} no liked item", False
 
 
 def catalogue_remarks(basis: Basis, systems: Mapping[str, Matched]) -> Iterator[Remark]:
@@ -112,14 +122,17 @@ def catalogue_remarks(basis: Basis, systems: Mapping[str, Matched]) -> Iterator[
     known = basis.catalogue
     if known is None:
         return
-    yield f"catalogue: {int(known.sum()):,} items", False
+    yield f"catalogue: {counted(int(known.sum()), 'item')}", False
     shown = np.zeros(known.size, np.bool_)
     for matched in systems.values():
         item = matched.run.item
         shown[matched.from_run[item[item >= 0]]] = True
     outside = int(np.count_nonzero(shown & ~known))
     if outside:
-        text = f"{outside:,} recommended items lie outside the catalogue: give items=…"
+        text = (
+            f"{counted(outside, 'recommended item is', 'recommended items are')} outside the "
+            "catalogue: give items=…"
+        )
         yield text, True
 
 

@@ -37,15 +37,15 @@ Fraction = tuple[F64, F64]
 
 
 FIRST = (
-    "it looks at the first liked item of a list, and which that is depends on items that were not "
-    "judged; no weight of the judged ones can tell"
+    "it uses the first liked item of a list, which may be an unjudged item; weights of the "
+    "judged items cannot correct that"
 )
 """Why a metric of the first liked item has no weighted form."""
 
 
 def _check_bound(params: Params, anti: bool, cutoff: int | None) -> str:  # noqa: ARG001
     mixed = params["bound"] != "none" and params["per"] == "list"
-    return "bound and per=list do not go together" if mixed else ""
+    return "bound and per=list cannot be combined" if mixed else ""
 
 
 def _precision_sum(params: Params, cutoff: int | None) -> str | None:
@@ -139,7 +139,7 @@ def _per_liked(block: Block, params: Params, cutoffs: I64, top: F64) -> Fraction
     at_rank=at_rank.HARMONIC,
     weighted=Weighted(
         weighted.f1,
-        bias="it leaves out users without a liked judgment; take {anti}P and {anti}Recall",
+        bias="it leaves out users without a liked judgment; use {anti}P and {anti}Recall",
     ),
     bounds=bounds.Bounds(bounds.harmonic_mean, needs_targets=True),
     strata=Strata(by_count),

@@ -96,7 +96,7 @@ def _check_ideal(params: Params, anti: bool, cutoff: int | None) -> str:
         weighted.ndcg,
         sum_if={"ideal": "full"},
         unnormalised="DCG",
-        bias="its ideal list is no sum over judgments; take {plain} or {sum}",
+        bias="its ideal list is not a sum over judgments; use {plain} or {sum}",
         high=largest_ndcg,
     ),
     strata=Strata(over_hits, unless={"ideal": "best"}),

@@ -138,7 +138,7 @@ def register(definition: Definition, *, replace: bool = False) -> None:
     """Add a definition to the registry."""
     if definition.name in REGISTRY and not replace:
         raise SettingError(
-            f"there is a metric {definition.name} already; give replace=True to replace it"
+            f"a metric {definition.name} already exists; give replace=True to replace it"
         )
     REGISTRY[definition.name] = definition
     for forget in WHEN_CHANGED:

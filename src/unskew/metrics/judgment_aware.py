@@ -30,8 +30,8 @@ Fraction = tuple[F64, F64]
     parts=lambda _: ("preferences",),
     needs_disliked=True,
     weighted=(
-        "it counts the judged disliked items above a liked one up to a cap, which is no sum over "
-        "single items or pairs"
+        "it counts the judged disliked items above a liked one up to a cap, which is not a sum "
+        "over single items or pairs"
     ),
     fast_sum=plain_sum("preferences"),
 )
@@ -60,7 +60,7 @@ def _inferred(params: Params) -> str:
     params={"pool": Param("judged", ("judged", "all"))},
     aliases={"infAP2": "infAP(pool=all)"},
     needs_disliked=True,
-    weighted="it is an estimate itself, which takes the judgments for a random sample of a pool",
+    weighted="it is itself an estimate, which treats the judgments as a random sample of a pool",
     fast_sum=lambda params, _: _inferred(params),
 )
 def inferred_ap(block: Block, params: Params, cutoffs: I64) -> Fraction:
@@ -121,7 +121,7 @@ def stratified_recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     chance=OWN_FORMULA,
     weighted=Weighted(
         weighted.half_life,
-        bias="its ideal list is no sum over judgments; take {anti}ADG",
+        bias="its ideal list is not a sum over judgments; use {anti}ADG",
     ),
     strata=Strata(over_hits),
 )

@@ -77,7 +77,7 @@ def metric(name: str, *, replace: bool = False, **facts: Any) -> Callable[[F], F
 
     def decorate(function: F) -> F:
         if "compute" in facts or "name" in facts:
-            raise SettingError(f"metric {name!r}: the name and the function are given already")
+            raise SettingError(f"metric {name!r}: the name and the function are already given")
         known = set(Definition.__dataclass_fields__)
         for key in facts:
             if key not in known:
@@ -112,7 +112,10 @@ def _check_name(name: object) -> None:
         taken = [other for other in others if other.lower() == name.lower() and other != name]
         taken += [alias for alias in one.aliases if alias == name]
         if taken:
-            raise SettingError(f"{name!r} is taken: {taken[0]} names a metric in any case")
+            raise SettingError(
+                f"{name!r} is taken: {taken[0]} is a metric already (upper and lower case count "
+                "as the same)"
+            )
 
 
 class OneList:

@@ -143,7 +143,7 @@ def _parse(text: str) -> Metric:
     prefix = match["prefix"]
     base = _resolve(match["name"])
     if prefix.count("anti-") > 1 or prefix.count("condensed-") > 1:
-        raise SettingError(f"metric {text!r}: a prefix stands twice")
+        raise SettingError(f"metric {text!r}: a prefix occurs twice")
     metric = replace(
         base,
         anti=base.anti ^ ("anti-" in prefix),

@@ -31,6 +31,7 @@ from unskew.recommend.model import as_model
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
+from unskew.report.text import counted
 from unskew.stats.correlation import kendall, rounded
 from unskew.stats.user_draws import percentile_interval
 from unskew.targets.lists import TargetLists
@@ -531,7 +532,9 @@ def correct_sampled(
         ranks.append(anchor_ranks(lists, some)[keep])
         lost = int(np.isnan(ranks[-1]).sum())
         if lost:
-            notes.append(f"{name}: {lost:,} relevant items could not be scored; they count 0")
+            notes.append(
+                f"{name}: {counted(lost, 'relevant item')} could not be scored, which counts as 0"
+            )
         if full:
             true.append(full_ranks(lists, scorer, ties, seed, threads)[0][keep])
         if progress is not None:

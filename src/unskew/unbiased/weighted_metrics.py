@@ -80,7 +80,7 @@ class Estimand:
             return self.weighted.bias.format(anti=anti, plain=plain, sum=as_sum)
         if not self._divides_by_all:
             name = f"{anti}{self.metric.name}"
-            return f"its divisor is no sum over judgments; take {name} without per=…"
+            return f"its divisor is not a sum over judgments; use {name} without per=…"
         return ""
 
     @property
@@ -135,7 +135,10 @@ def _read(text: str | Metric) -> Metric:
     metric = parse(text)
     why = ""
     if metric.definition.of != "judged":
-        why = "it looks at the items of the lists, not at judgments: evaluate gives it as it is"
+        why = (
+            "it looks at the items of the lists, not at judgments: evaluate computes it without "
+            "weights"
+        )
     elif not isinstance(metric.definition.weighted, Weighted):
         raise _no_weighted_form(text, metric)
     elif metric.condensed:

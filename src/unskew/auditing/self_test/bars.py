@@ -14,11 +14,11 @@ ENOUGH_SAYINGS = 30
 LEAST = 100
 """In so many worlds a kind of statement must have been said."""
 KEPT = "kept"
-NEVER = "never said"
+NEVER = "never stated"
 TOO_FEW = "too few worlds"
 BARS = (
-    f"rate at most {AIM:.2f}, upper end at most {MOST_UPPER:.2f}, at most {MOST_IN_A_KIND:.2f} in "
-    f"every kind of worlds with at least {ENOUGH_SAYINGS} sayings"
+    f"rate at most {AIM:.2f}, upper end at most {MOST_UPPER:.2f}, at most {MOST_IN_A_KIND:.2f} "
+    f"in every kind of worlds with at least {ENOUGH_SAYINGS} statements of the kind"
 )
 """The bars in words."""
 

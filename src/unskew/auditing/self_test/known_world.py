@@ -96,7 +96,9 @@ class KnownWorld:
                 raise SettingError(f"{name}: chances must be numbers from 0 to 1")
             object.__setattr__(self, name, frozen(matrix))
         if unknown := self.broken - set(CONDITIONS):
-            raise SettingError(f"broken: {sorted(unknown)} are none of {', '.join(CONDITIONS)}")
+            raise SettingError(
+                f"broken: unknown conditions {sorted(unknown)}; known ones: {', '.join(CONDITIONS)}"
+            )
         for name, size in (("arrival", shape[0]), ("released", shape[1])):
             moments = getattr(self, name)
             if moments is not None and moments.shape != (size,):

@@ -145,11 +145,11 @@ class Reliability(Result):
 
     def _explanation(self) -> list[str]:
         return [
-            "rate: the share of false sayings in a world, as a mean over the worlds in which it is "
-            "said; kinds of worlds count alike",
+            "rate: the share of false statements in a world, averaged over the worlds in which "
+            "the statement occurs; every kind of world has the same weight",
             "low, high: 95 % interval over worlds; upper: one-sided 95 % end",
-            f"worst: of the kinds of worlds with at least {ENOUGH_SAYINGS} sayings; if_broken: "
-            f"where a condition of the statement does not hold",
+            f"worst: of the kinds of worlds with at least {ENOUGH_SAYINGS} statements of that "
+            "kind; if_broken: where a condition of the statement does not hold",
         ]
 
     def _conclusion(self) -> list[str]:
@@ -158,7 +158,7 @@ class Reliability(Result):
     def _bars(self) -> list[str]:
         """Say which kinds of statements keep the bars."""
         verdicts = dict(self.table().select("kind", "bars").rows())
-        lines = [f"bars: {BARS}, said in at least {self.least:,} worlds"]
+        lines = [f"bars: {BARS}, occurring in at least {counted(self.least, 'world')}"]
         for title in (KEPT, TOO_FEW, NEVER):
             kinds = [kind for kind, text in verdicts.items() if text == title]
             if kinds or title == KEPT:
@@ -179,8 +179,8 @@ def not_mute(recognised: Sequence[RecognisedRate]) -> list[str]:
     return [
         f"a system that is truly better by more than a tenth, and ahead, is named in {named:.0%} "
         f"of cases from judgments as they are, in {by_slice:.0%} from a slice of randomly shown "
-        f"items: means over {counted(worlds, 'world')} of {counted(len(visible), 'kind')} stated "
-        f"beforehand to show it"
+        f"items: means over {counted(worlds, 'world')} of {counted(len(visible), 'kind')} for "
+        "which this was expected beforehand"
     ]
 
 

@@ -24,7 +24,7 @@ class RandomOrder(Algorithm):
     {'algorithm': 'random-order', 'stream': 2}
     """
 
-    stream: int = count(0, "Which of many random orders.", least=0)
+    stream: int = count(0, "Number of the random order.", least=0)
 
     name: ClassVar[str] = "random-order"
     draw_name: ClassVar[str] = "random-order"
@@ -41,8 +41,8 @@ class PartTrained(Algorithm):
     Two streams learn from parts that chance alone tells apart: neither is better by construction.
     """
 
-    algorithm: Algorithm = declare(Random(), "What is trained.")
-    stream: int = count(0, "Which of many random parts.", least=0)
+    algorithm: Algorithm = declare(Random(), "The algorithm to train.")
+    stream: int = count(0, "Number of the random part.", least=0)
     part: float = share(0.5, "The share of ratings that it is trained on.", one=True)
 
     name: ClassVar[str] = "part-trained"

@@ -40,6 +40,7 @@ from unskew.evaluation.on_disk.shuffle import (
     piece_rows,
     spill,
 )
+from unskew.report.text import counted
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -172,7 +173,9 @@ def _reporting(function: Callable[[Any], None], sign: Path, task: Any) -> Unskew
 
 def _must_have_worked(outcome: Outcome) -> None:
     if outcome.failure is not None:
-        raise RuntimeError(f"a part could not be judged; what is done is kept.\n{outcome.failure}")
+        raise RuntimeError(
+            f"a part could not be evaluated; finished parts are kept.\n{outcome.failure}"
+        )
     if outcome.result is not None:
         raise outcome.result
 
@@ -295,10 +298,10 @@ class Work:
         user, rows = heaviest(job, part)
         more = math.ceil((need - most) / 2**20)
         raise SettingError(
-            f"a part of the users takes about {need / 2**20:,.0f} MiB, and {most / 2**20:,.0f} MiB "
-            f"are there. Most rows in it has user {user!r}, {rows:,}, and the rows of one user are "
-            f"judged together. Run again with at least {more:,} MiB more memory: what is done is "
-            f"kept"
+            f"a part of the users needs about {need / 2**20:,.0f} MiB, but "
+            f"{most / 2**20:,.0f} MiB are available. User {user!r} has the most rows in it, "
+            f"{rows:,}, and the rows of one user are evaluated together. Run again with at least "
+            f"{more:,} MiB more memory: finished parts are kept"
         )
 
     def _part(self, part: int) -> dict[str, Any]:
@@ -306,7 +309,7 @@ class Work:
         if done is None:
             raise DataError(
                 f"{users_file(self.job.output, part)}: gone or changed since it was written; run "
-                f"again: all else is kept"
+                "again: everything else is kept"
             )
         return done
 
@@ -362,7 +365,8 @@ def _layout(job: Job, by_user: bool, hands: Workers) -> dict[str, Any]:
     parts = max(math.ceil(needed * _UNEVEN / job.budget), easy)
     if parts > MOST_PARTS:
         raise SettingError(
-            f"{rows:,} rows would need {parts:,} parts, more than {MOST_PARTS:,}: give more memory"
+            f"{counted(rows, 'row')} would need {parts:,} parts, more than {MOST_PARTS:,}: give "
+            "more memory"
         )
     steps = [
         max(min(int(_room(job, source) / (_PER_CHUNK * source.width)), _MOST_CHUNK), _LEAST_CHUNK)
@@ -388,8 +392,8 @@ def _given_parts(job: Job) -> int:
     for source in job.runs:
         if len(source.files) != parts:
             raise DataError(
-                f"by_user: {source.name} has {len(source.files)} files and the judgments have "
-                f"{parts}; they must be the same parts of the users"
+                f"by_user: {source.name} has {counted(len(source.files), 'file')} and the "
+                f"judgments have {parts}; they must be the same parts of the users"
             )
     for part in range(parts):
         needed = sum(_need(job, source, source.rows[part]) for source in job.sources)
@@ -420,8 +424,8 @@ def _refuse_scattered(job: Job) -> None:
                 if source.places({"user": user}, 1)
             ]
             raise DataError(
-                f"by_user: {twice['user'].n_unique():,} users are in more than one part, the "
-                f"first: {user!r} ({'; '.join(places)}); leave by_user out"
+                f"by_user: {counted(twice['user'].n_unique(), 'user is', 'users are')} in more "
+                f"than one part, the first: {user!r} ({'; '.join(places)}); leave by_user out"
             )
 
 

@@ -169,7 +169,7 @@ class FileScores(Result):
         try:
             number = json.loads((home / "card.json").read_text())["format"]
         except (OSError, ValueError, KeyError, TypeError) as problem:
-            raise DataError(f"{home}: no finished evaluation of files here ({problem})") from None
+            raise DataError(f"{home}: there is no finished evaluation here ({problem})") from None
         if number != FORMAT:
             raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
         try:
@@ -383,8 +383,8 @@ def _supported(metrics: str | Metric | Iterable[str | Metric]) -> tuple[str, ...
             reason = "weighs items by all their ratings"
         if reason is not None:
             raise SettingError(
-                f"{label} {reason}, but files are judged by parts of the users, each by itself: "
-                f"leave it out, or use evaluate() on what fits into memory"
+                f"{label} {reason}, but files are evaluated in separate parts of the users: "
+                "leave this metric out, or use evaluate() on data that fit into memory"
             )
     return tuple(wanted)
 
@@ -402,8 +402,8 @@ def _relevance(
         held = getattr(relevance, what, rule)
         if callable(held):
             raise SettingError(
-                f"{what}: give a name or a mapping here, not a function: a stopped evaluation "
-                f"could not tell whether it goes on with the same one"
+                f"{what}: give a name or a mapping here, not a function: a resumed evaluation "
+                "could not check that the function is the same"
             )
     return relevance_for(lambda: _examples(tests), liked, above, gain, loss, relevance)
 
@@ -447,9 +447,9 @@ def _share(memory: int | str, hands: Workers, sources: Iterable[Source]) -> int:
         )
     raise SettingError(
         given,
-        f" is too little for {path}: whoever reads a row of its largest row group holds "
-        f"{held >> 20:,} MiB. Give at least {least + 1}MiB{fewer}, or write the file with smaller "
-        f"row groups, as with write_parquet(…, row_group_size=250_000) of polars",
+        f" is too little for {path}: reading a row of its largest row group takes {held >> 20:,} "
+        f"MiB. Give at least {least + 1}MiB{fewer}, or write the file with smaller row groups, "
+        "as with write_parquet(…, row_group_size=250_000) of polars",
     )
 
 

@@ -139,7 +139,8 @@ def _piece(path: Path, part: int, parts: int) -> pl.DataFrame | None:
     if not there or _digest(content) != expected:
         path.unlink(missing_ok=True)
         raise DataError(
-            f"{path}: changed since it was written, and so removed; run again: all else is kept"
+            f"{path}: changed since it was written and therefore removed; run again: everything "
+            "else is kept"
         )
     return pl.read_ipc_stream(content) if content else None
 

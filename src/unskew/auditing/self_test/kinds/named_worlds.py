@@ -19,29 +19,29 @@ ABOUT = {
     "shop": """Who likes what: by taste, quality and generosity. What is exposed: popular items, a
         little more the good ones, to active users, more within groups. Who rates: a disliked item
         is rated .4 times as often.""",
-    "null": """Who likes what: everyone everything alike. What is exposed: popular items, to active
-        users. Who rates: everyone who is exposed.""",
-    "uniform": """Who likes what: by taste and quality. What is exposed: everything alike. Who
+    "null": """Who likes what: everyone likes everything equally. What is exposed: popular items, to
+        active users. Who rates: everyone who is exposed.""",
+    "uniform": """Who likes what: by taste and quality. What is exposed: everything equally. Who
         rates: everyone who is exposed.""",
-    "relevance-only": """Who likes what: by taste and quality. What is exposed: everything alike.
+    "relevance-only": """Who likes what: by taste and quality. What is exposed: everything equally.
         Who rates: a disliked item is rated .2 times as often.""",
     "item-only": """Who likes what: by taste and quality. What is exposed: some items more than
         others, whatever their quality. Who rates: everyone who is exposed.""",
-    "popular-good": """Who likes what: by taste and quality. What is exposed: the better an item,
-        the more. Who rates: everyone who is exposed.""",
-    "inverted": """Who likes what: by taste and quality. What is exposed: the worse an item, the
-        more. Who rates: everyone who is exposed.""",
-    "clustered": """Who likes what: everyone everything alike. What is exposed: to groups of users
-        groups of items. Who rates: everyone who is exposed.""",
+    "popular-good": """Who likes what: by taste and quality. What is exposed: better items more
+        often. Who rates: everyone who is exposed.""",
+    "inverted": """Who likes what: by taste and quality. What is exposed: worse items more often.
+        Who rates: everyone who is exposed.""",
+    "clustered": """Who likes what: everyone likes everything equally. What is exposed: groups of
+        items to groups of users. Who rates: everyone who is exposed.""",
     "ageing": """Who likes what: by taste and quality, new items more. What is exposed: items from
         their release on, so that old ones have more ratings. Who rates: everyone who is exposed.
         Ratings have times: any moment from the release to the end.""",
-    "feedback": """Who likes what: by taste and quality. What is exposed: what a recommender shows,
-        in rounds, because it was rated most; the loop runs once, over the whole population. Who
-        rates: a disliked item is rated .4 times as often.""",
-    "simulated-popularity": """Who likes what: everyone everything alike. What is exposed: items by
-        a law of popularity; counts per item hold in expectation, not exactly. Who rates: everyone
-        who is exposed.""",
+    "feedback": """Who likes what: by taste and quality. What is exposed: the items that a
+        recommender shows in rounds, which are the most rated ones; the loop runs once, over the
+        whole population. Who rates: a disliked item is rated .4 times as often.""",
+    "simulated-popularity": """Who likes what: everyone likes everything equally. What is exposed:
+        items by a law of popularity; counts per item hold in expectation, not exactly. Who rates:
+        everyone who is exposed.""",
 }
 """By name: what a converted world is, in words."""
 VISIBLE = ("relevance-only", "popular-good")
