@@ -225,7 +225,7 @@ def test_matrices_that_do_not_fit():
         Run.from_arrays([1], [[3, 4]], [[0.5]])
     with pytest.raises(us.DataError, match="the same user has two rows"):
         Run.from_arrays([1, 1], [[3], [4]])
-    with pytest.raises(us.DataError, match=r"1 items stand twice in one list.* user 1, item 3"):
+    with pytest.raises(us.DataError, match=r"1 item occurs twice in one list.* user 1, item 3"):
         Run.from_arrays([1], [[3, 3]])
 
 
@@ -325,13 +325,13 @@ def test_shuffled_ranks_give_the_same_run(seed):
 
 def test_duplicates():
     table = {"user": [1, 1, 1, 1], "item": ["a", "b", "a", "c"], "score": [1.0, 3.0, 5.0, 0.0]}
-    message = r"1 items stand twice in one list, the first: user 1, item 'a'; .*duplicates='first'"
+    message = r"1 item occurs twice in one list, the first: user 1, item 'a'; .*duplicates='first'"
     with pytest.raises(us.DataError, match=message):
         read_run(table)
     run = read_run(table, duplicates="first")
     assert lists(run) == {1: ["a", "b", "c"]}
     assert run.score.tolist() == [5.0, 3.0, 0.0]
-    assert run.notes[-1] == "arrays: 1 repeated items in lists dropped"
+    assert run.notes[-1] == "arrays: 1 duplicate item in lists dropped"
 
 
 def test_one_item_in_two_lists_is_no_duplicate():
@@ -370,10 +370,10 @@ JUMPS = {"user": [1, 1, 1, 2], "item": ["a", "b", "c", "d"], "rank": [5, 2, 1, 1
 def test_gaps_between_ranks():
     closed = read_run(JUMPS)
     assert lists(closed) == {1: ["c", "b", "a"], 2: ["d"]}
-    assert closed.notes[-1] == "arrays: 1 gaps between ranks, closed"
+    assert closed.notes[-1] == "arrays: 1 gap between ranks, closed"
     kept = read_run(JUMPS, gaps="keep")
     assert lists(kept) == {1: ["c", "b", None, None, "a"], 2: ["d"]}
-    assert kept.notes[-1] == "arrays: 1 gaps between ranks, kept as empty slots"
+    assert kept.notes[-1] == "arrays: 1 gap between ranks, kept as empty slots"
     assert kept.to_polars()["rank"].to_list() == [1, 2, 5, 1]
 
 
@@ -402,7 +402,7 @@ def test_ranks_far_below_are_refused_where_gaps_are_kept():
 
 def test_repeated_ranks_are_refused():
     table = {"user": [1, 2, 2], "item": ["a", "b", "c"], "rank": [1, 1, 1]}
-    with pytest.raises(us.DataError, match=r"1 ranks stand twice .*: user 2, rank 1; .*by='score'"):
+    with pytest.raises(us.DataError, match=r"1 rank occurs twice .*: user 2, rank 1; .*by='score'"):
         read_run(table)
 
 

@@ -145,7 +145,7 @@ class Bad(us.recommend.Algorithm):
     [
         ("shape", "scores of shape"),
         ("infinite", "infinite scores"),
-        ("chance", "scores otherwise when asked again"),
+        ("chance", "gives other scores when asked again"),
         ("cold", "scores users without ratings"),
     ],
 )

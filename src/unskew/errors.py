@@ -129,6 +129,6 @@ def address_limit() -> str:
     if limit == resource.RLIM_INFINITY:
         return ""
     return (
-        f"; this process may use only {limit >> 20:,} MiB of addresses (ulimit -v), of which "
-        f"libraries take much that they never use: raise that limit, or remove it"
+        f"; this process may use only {limit >> 20:,} MiB of addresses (ulimit -v), and "
+        "libraries reserve many addresses that they never use: raise that limit, or remove it"
     )

@@ -19,6 +19,7 @@ from unskew.data.ratings import Ids, write_trec
 from unskew.engine.files import write_table
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, Spelling
+from unskew.report.text import counted
 from unskew.ties import TIES, are_places, order_by_rank, order_by_score
 
 # Kernels subtract ranks from each other, and floats hold every whole number below this.
@@ -86,7 +87,10 @@ class Run:
 
     def __repr__(self) -> str:
         depth = int(self.depth.max()) if len(self) else 0
-        return f"Run({len(self):,} lists, {len(self.items):,} items, depth up to {depth:,})"
+        return (
+            f"Run({counted(len(self), 'list')}, {counted(len(self.items), 'item')}, depth up to "
+            f"{depth:,})"
+        )
 
     def _repr_html_(self) -> str:
         from unskew.report.notebook_view import card
@@ -247,7 +251,7 @@ def read_run(
         None if names["score"] is None else tables.number_column(table, names["score"], "scores")
     )
     notes = [
-        f"{table.source}: {table.format}, {frame.height:,} rows; "
+        f"{table.source}: {table.format}, {counted(frame.height, 'row')}; "
         + ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None),
         *table.notes,
     ]
@@ -333,16 +337,17 @@ def _settle_gaps(run: Run, rank: I64, gaps: str, source: str) -> tuple[Run, list
         example = int(np.argmax(same))
         list_ = int(np.searchsorted(run.start, example, side="right")) - 1
         raise DataError(
-            f"{source}: {int(same.sum()):,} ranks stand twice in one list, the first: user "
-            f"{run.users.values[list_]!r}, rank {int(rank[example])}; rank by score instead with ",
+            f"{source}: {counted(int(same.sum()), 'rank occurs', 'ranks occur')} twice in one "
+            f"list, the first: user {run.users.values[list_]!r}, rank {int(rank[example])}; rank "
+            "by score instead with ",
             Spelling("by='score'", "--by score"),
-            ", or mend them",
+            ", or correct them",
         )
     jumps = np.diff(rank, prepend=base - 1) != 1
     jumps[place == 0] = rank[place == 0] != base
     count = int(jumps.sum())
     if gaps == "close":
-        return run, [f"{source}: {count:,} gaps between ranks, closed"]
+        return run, [f"{source}: {counted(count, 'gap')} between ranks, closed"]
     if rank.size and int(rank.min()) < base:
         raise DataError(f"{source}: ranks must start at 0 or 1 to keep their gaps")
     ends = np.where(run.depth > 0, rank[np.maximum(run.start[1:] - 1, 0)] - base + 1, 0)
@@ -360,7 +365,7 @@ def _settle_gaps(run: Run, rank: I64, gaps: str, source: str) -> tuple[Run, list
         score = np.full(item.size, np.nan)
         score[at] = run.score
     kept = replace(run, start=frozen(start.astype(np.int64)), item=frozen(item), score=score)
-    return kept, [f"{source}: {count:,} gaps between ranks, kept as empty slots"]
+    return kept, [f"{source}: {counted(count, 'gap')} between ranks, kept as empty slots"]
 
 
 def _unique(run: Run, duplicates: str, source: str) -> Run:
@@ -374,13 +379,13 @@ def _unique(run: Run, duplicates: str, source: str) -> Run:
     if duplicates == "error":
         list_ = int(np.searchsorted(run.start, example, side="right")) - 1
         raise DataError(
-            f"{source}: {count:,} items stand twice in one list, the first: user "
-            f"{run.users.values[list_]!r}, item {run.items.values[int(run.item[example])]!r}; "
-            f"keep the best place of each with ",
+            f"{source}: {counted(count, 'item occurs', 'items occur')} twice in one list, the "
+            f"first: user {run.users.values[list_]!r}, item "
+            f"{run.items.values[int(run.item[example])]!r}; keep the best place of each with ",
             Spelling("duplicates='first'", "--repeated first"),
         )
     kept = _keep(run, keep.astype(np.bool_))
-    return replace(kept, notes=(f"{source}: {count:,} repeated items in lists dropped",))
+    return replace(kept, notes=(f"{source}: {counted(count, 'duplicate item')} in lists dropped",))
 
 
 def _keep(run: Run, keep: Mask) -> Run:
@@ -429,7 +434,7 @@ def _ranks(table: tables.Table, name: str) -> I64:
             f"below 2**53, the first in row {row + 1}: {table.frame[name][row]!r}; rank by score "
             f"instead with ",
             Spelling("by='score'", "--by score"),
-            ", or mend them",
+            ", or correct them",
         )
     return values.astype(np.int64)
 
@@ -445,13 +450,13 @@ def _without_nan(
     count, row = int(bad.sum()), int(np.argmax(bad))
     if nan == "error":
         raise DataError(
-            f"{table.source}: {count:,} scores are NaN or missing, the first in row {row + 1}; "
-            f"leave these items out with ",
+            f"{table.source}: {counted(count, 'score is', 'scores are')} NaN or missing, the "
+            f"first in row {row + 1}; leave these items out with ",
             Spelling("nan='drop'", "--nan drop"),
         )
     keep = pl.Series(~bad)
     kept = None if ranks is None else ranks[~bad]
-    note = f"{table.source}: {count:,} rows without a score dropped"
+    note = f"{table.source}: {counted(count, 'row')} without a score dropped"
     return frame.filter(keep), floats.filter(keep), kept, [note]
 
 

@@ -91,7 +91,7 @@ def test_reference_lists_are_for_the_same_users(full, parts):
 def test_cold_users_are_counted():
     train = {"user": [1, 1, 2], "item": list("cda"), "rating": [5, 1, 4]}
     result = audit(judgments=TEST, runs=RUNS, train=train, liked=4, **SMALL)
-    note = "1 user with test data and without training data: reference systems"
+    note = "1 user has test data but no training data: reference systems"
     assert any(one.startswith(note) for one in result.notes)
 
 

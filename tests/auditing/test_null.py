@@ -387,7 +387,7 @@ def test_liked_is_the_threshold_of_every_plan():
                     [us.splits.Random(), ForcedNull()], algorithms=[us.recommend.Popularity()]
                 )
             },
-            "null data only",
+            "only on null data",
         ),
     ],
 )
@@ -472,7 +472,7 @@ def test_operating_characteristics_of_a_fair_and_an_unfair_protocol():
         ({"alpha": 0}, "alpha"),
         ({"strengths": []}, "strengths"),
         ({"strengths": [2]}, "strengths"),
-        ({"plan": us.Plan(ForcedNull(), algorithms=simple_systems())}, "null data only"),
+        ({"plan": us.Plan(ForcedNull(), algorithms=simple_systems())}, "only on null data"),
         ({"plan": us.Plan(algorithms=[us.recommend.Random()])}, "two systems"),
     ],
 )

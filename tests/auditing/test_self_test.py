@@ -309,7 +309,7 @@ def test_the_result_shows_and_saves_itself(audited, tmp_path):
     text = str(result)
     assert "too few worlds (1 of " in text
     assert "is named in 50% of cases from judgments as they are, in 100% from a slice" in text
-    assert "means over 2 worlds of 1 kind stated beforehand" in text
+    assert "means over 2 worlds of 1 kind for which this" in text
     named = result.recognised()
     assert named.filter(world="taste")["visible"].item()
     assert named["named"].to_list() == [0.5, 0.5]

@@ -158,7 +158,7 @@ def test_figure_3():
     assert not agree((3, 1), (2, 3))
     assert not agree((3, 3), (2, 3))
     assert math.isnan(decrement_rate(0, 0))
-    with pytest.raises(SettingError, match="from 0 up"):
+    with pytest.raises(SettingError, match="at least 0"):
         decrement_rate(-1, 2)
 
 
@@ -537,7 +537,7 @@ def test_random_judgments_apart_from_the_ratings():
     assert counts.asked.tolist() == [1, 1, 1]
     assert counts.asked_liked.tolist() == [1, 1, 0]
     assert counts.p_rel.tolist() == [(2 + 7) / 10, 0.9, 0.0]
-    assert any("1 random judgments are of pairs rated anyway" in note for note in counts.notes)
+    assert any("1 random judgment is of a pair that users" in note for note in counts.notes)
     pairs = item_pairs(counts)
     assert (pairs.items, pairs.unidentified) == (2, 0)
 
@@ -549,7 +549,7 @@ def test_items_without_random_judgments_are_counted():
     assert (pairs.items, pairs.true.items, pairs.unidentified) == (3, 2, 1)
     one = item_pairs(seen, liked=4, random={"user": [3], "item": ["a"], "rating": [5]})
     assert one.identified is None
-    assert any("no truth" in note for note in one.notes)
+    assert any("truth is not known" in note for note in one.notes)
 
 
 def test_survey_world_and_data_set_give_the_same_counts():
@@ -852,7 +852,7 @@ def test_margins_refuse_what_is_no_precision():
         margins({"a": (0.1, 0.1)})
     with pytest.raises(DataError, match="more than 1"):
         margins({"a": (0.6, 0.6), "b": (0.1, 0.1)})
-    with pytest.raises(DataError, match="from 0 up"):
+    with pytest.raises(DataError, match="at least 0"):
         margins({"a": (0.6, -0.1), "b": (0.1, 0.1)})
     with pytest.raises(SettingError, match="leave it out"):
         margins({"a": (0.1, 0.1), "b": (0.1, 0.2)}, 10)
@@ -925,7 +925,7 @@ def test_pairs_command_for_two_systems(files):
     assert json.loads(call("pairs", files / "seen.csv", *runs, "--format", "json"))["items"] == 6
     with pytest.raises(SettingError, match="twice"):
         call("pairs", files / "seen.csv", "--run", files / "a.csv")
-    with pytest.raises(SettingError, match="-k is for --run"):
+    with pytest.raises(SettingError, match="-k needs --run"):
         call("pairs", files / "seen.csv", "-k", 3)
 
 

@@ -126,7 +126,7 @@ def test_notes_and_warnings_speak_of_options(files, call):
     code, out, err = call("evaluate", *given)
     assert code == 0
     assert "set it with --liked …" in out
-    assert "lie outside the catalogue: give --items …" in out + err
+    assert "outside the catalogue: give --items …" in out + err
     assert "=…" not in out + err
 
 

@@ -237,7 +237,7 @@ def test_columns_that_no_file_has_are_refused(shop, call):
         (["-j", "twice.csv"], "keep with --duplicates first, last, mean, sum or max", "'first'"),
         (["-j", "twice.csv"], "twice.csv: 1 user-item pair occurs more than once", "read_events"),
         (["-j", "twice.csv"], "with unskew split --protocol events", "TemporalEvents"),
-        (["-r", "again.csv"], "again.csv: 1 items stand twice", "duplicates="),
+        (["-r", "again.csv"], "again.csv: 1 item occurs twice", "duplicates="),
         (["-r", "again.csv"], "keep the best place of each with --repeated first", "'first'"),
         (["-r", "nan.csv"], "leave these items out with --nan drop", "nan='drop'"),
         (["-r", "rank.csv"], "1e30'; rank by score instead with --by score, or mend", "by='score'"),
@@ -291,7 +291,7 @@ def test_parts_of_a_message():
     ("text", "expected"),
     [
         ("give train=… or by='rank'", "give --train … or --by rank"),
-        ("it does not go with per_user=True", "it does not go with --per-user"),
+        ("it cannot be combined with per_user=True", "it does not go with --per-user"),
         ("(random=…)", "(--random …)"),
         (
             "take Random(test=…) or f(x, by='rank')",

@@ -138,7 +138,7 @@ def test_other_endings_are_refused_with_a_list(home, call, monkeypatch, command)
 def test_folders_are_not_named_like_files(home, call, monkeypatch, command):
     monkeypatch.chdir(home)
     code, _, err = call(command, *FOLDERS[command], "-o", "parts.csv")
-    assert (code, "a folder is written" in err) == (2, True)
+    assert (code, "writes a folder" in err) == (2, True)
     assert call(command, *FOLDERS[command], "-o", f"{command}-folder")[0] == 0
     assert (home / f"{command}-folder" / "card.json").is_file()
 

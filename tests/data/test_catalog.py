@@ -462,7 +462,7 @@ def test_missing_says_where_it_looked_and_what_to_do(home, name):
 
 def test_a_folder_without_the_files(home):
     put(home, "coat", train__ascii="1\n")
-    with pytest.raises(DataError, match=r"is there, but not with train.ascii and test.ascii"):
+    with pytest.raises(DataError, match=r"exists, but has no train.ascii and test.ascii"):
         load("coat", data_dir=home)
 
 
@@ -820,7 +820,7 @@ def test_a_length_that_is_no_number(server, home, monkeypatch):
 @pytest.mark.parametrize(("wrong", "what"), [("endless", "sends more"), (None, "announces")])
 def test_a_download_of_unknown_size_has_an_end(server, tmp_path, wrong, what):
     server.wrong = [wrong]
-    with pytest.raises(DataError, match=f"{what}.* bytes, but at most 9 are taken"):
+    with pytest.raises(DataError, match=f"{what}.* bytes, but at most 9 bytes are accepted"):
         download.fetch(server.address, tmp_path / "x", limit=9)
     assert server.asked == 1
     assert not list(tmp_path.iterdir())
@@ -907,7 +907,7 @@ def test_a_folder_that_appears_meanwhile(tmp_path):
             (part / "mine").touch()
             put(tmp_path, "x", theirs="")
 
-    with pytest.raises(DataError, match="something else made it meanwhile"):
+    with pytest.raises(DataError, match="another process created it in the meantime"):
         make()
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["theirs", "x"]
 
@@ -1037,7 +1037,7 @@ def test_rules_against_sets(chosen, drawn):
     parts = Parts(of_pairs(chosen), of_pairs(drawn)).over_same_ids()
     kept, dropped = (parts.settle_overlap(rule) for rule in OVERLAP)
     both = len(chosen & drawn)
-    assert all(part.notes[0].startswith(f"{both} pairs") for part in (kept, dropped))
+    assert all(part.notes[0].startswith(f"{both} pair") for part in (kept, dropped))
     assert {row[:2] for row in rows(kept.random)} == drawn
     assert {row[:2] for row in rows(dropped.random)} == drawn - chosen
     assert all(value == 10 * u + i for u, i, value in rows(dropped.random) + rows(dropped.ratings))
@@ -1086,7 +1086,7 @@ def test_released_results_are_listed(home, capsys):
         assert told["path"] == str(home / "published" / theirs)
     _, out, _ = run(capsys, "info", "mena2021_ml-1m_at10.csv", "--data-dir", home)
     assert "elikary/tois2021" in out
-    assert "there  no; put it into the folder published" in out
+    assert "there  no; put it into the folder `published`" in out
     code, _, err = run(capsys, "info", name, "--liked", "4")
     assert code == 2
     assert "holds results, not ratings" in err

@@ -118,7 +118,7 @@ def test_the_fourth_column_without_a_header_is_a_tag_unless_it_is_named(tmp_path
     assert made.tags["column_3"].to_list() == [978300760, 12]
     assert made.notes[1] == (
         "r.tsv: column 3 (counted from 0; such as 978300760) is kept as the tag 'column_3'; if it "
-        "holds times, say time=3 (command line: --columns time=3)"
+        "holds times, give time=3 (command line: --columns time=3)"
     )
     named = us.read_ratings(path, time=3)
     assert named.time.tolist() == [978300760_000_000, 12_000_000]
@@ -234,7 +234,7 @@ def test_mappings_of_arrays():
     assert rows({"user": [1, 1], "item": [2, 3], "rating": [5, 3.5]}) == [(1, 2, 5.0), (1, 3, 3.5)]
     with pytest.raises(us.DataError, match=r"columns differ in length: .*'item': 2"):
         us.read_ratings({"user": [1], "item": [2, 3]})
-    with pytest.raises(us.DataError, match=r"column 'user' mixes .* kinds \(int, str\)"):
+    with pytest.raises(us.DataError, match=r"column 'user' mixes .* types \(int, str\)"):
         us.read_ratings({"user": [1, "x"], "item": [2, 3]})
     with pytest.raises(us.DataError, match="column 'user': expected an array or a list, got 5"):
         us.read_ratings({"user": 5, "item": [2, 3]})
@@ -291,7 +291,7 @@ def test_columns_given_by_name_and_by_number(tmp_path):
         us.DataError, match=r"no column 'whom' for user; .*: who, what, how, rating"
     ):
         us.read_ratings(path, user="whom", item=1)
-    with pytest.raises(us.DataError, match="user column 4 does not exist; there are 4 columns"):
+    with pytest.raises(us.DataError, match="user column 4 does not exist; the table has 4 columns"):
         us.read_ratings(path, user=4, item=1)
 
 
@@ -487,7 +487,7 @@ def test_qrels(tmp_path, name, packed):
     ]  # fmt: skip
     assert made.tags["pooled"].to_list() == [False, False, True]
     assert made.notes == (
-        f"{name}: TREC qrels, 3 rows, of which 1 in the pool but not judged (negative grade)",
+        f"{name}: TREC qrels, 3 rows; 1 of them in the pool but not judged (negative grade)",
     )
 
 

@@ -62,7 +62,7 @@ def test_a_result_comes_back_with_its_card(store):
     assert card == {"system": "mine", "values": [1, None], "number": 3}
     assert store.has(KEY)
     assert not store.has("cd" * 20)
-    with pytest.raises(StoreError, match=r"cd\.result: there is no such result, or no longer"):
+    with pytest.raises(StoreError, match=r"cd\.result: this result does not exist, or no longer"):
         store.get("cd" * 20)
     with pytest.raises(KeyError):
         store.get("cd" * 20)

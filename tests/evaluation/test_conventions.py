@@ -1018,7 +1018,7 @@ def test_hits_per_user(k, value):
 def test_two_items_at_one_rank_are_refused():
     """RecTools 0.19.0 takes them: Precision(k=1) and NDCG(k=1) are 2."""
     run = {"user": ["q", "q"], "item": [1, 2], "rank": [1, 1]}
-    with pytest.raises(us.DataError, match="1 ranks stand twice in one list"):
+    with pytest.raises(us.DataError, match="1 rank occurs twice in one list"):
         us.read_run(run)
 
 

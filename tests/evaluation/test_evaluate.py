@@ -602,7 +602,7 @@ def test_names_that_clash_or_lack(files):
 
 
 def test_an_error_in_a_run_names_the_system():
-    with pytest.raises(us.DataError, match=r"mine: .*1 items stand twice in one list"):
+    with pytest.raises(us.DataError, match=r"mine: .*1 item occurs twice in one list"):
         us.evaluate(TEST, {"mine": {1: [10, 10]}}, "P@1")
 
 

@@ -650,7 +650,7 @@ def test_same_bits_on_a_cluster(tmp_path, client):
     same_bits(found, us.evaluate(test, lists, METRICS, liked=4))
     bad = at_row(lists["one"], 500, "score", float("nan"))
     runs = {"bad": put(bad, tmp_path / "bad")}
-    with pytest.raises(DataError, match=r"1\.parquet: 1 scores are NaN or missing"):
+    with pytest.raises(DataError, match=r"1\.parquet: 1 score is NaN or missing"):
         evaluate_files(paths[0], runs, "P@5", liked=4, output=tmp_path / "o2", cluster=client)
     with pytest.raises(SettingError, match="has its own workers"):
         evaluate_files(*paths, "P@5", output=tmp_path / "o3", cluster=client, workers=2)
@@ -681,7 +681,7 @@ def test_a_worker_must_see_the_output_folder(tmp_path):
     assert f"does not see {tmp_path}" in str(seen)
     (tmp_path / "job.json").write_text("{}")
     assert _job._reporting(lambda _: None, tmp_path / "job.json", 0) is None
-    with pytest.raises(RuntimeError, match="what is done is kept"):
+    with pytest.raises(RuntimeError, match="finished parts are kept"):
         _job._must_have_worked(Outcome(0, None, "it broke"))
 
 
@@ -721,7 +721,7 @@ def at_row(frame, row, column, value):
         ("test", "user", None, "column 'user': 1 id is missing, the first in row"),
         ("test", "item", 2.5, "ids must be whole numbers or text, but row"),
         ("test", "rating", 1e308, "1 rating is beyond ±1e+100, the first in row"),
-        ("one", "score", float("nan"), "1 scores are NaN or missing, the first in row"),
+        ("one", "score", float("nan"), "1 score is NaN or missing, the first in row"),
         ("one", "item", None, "column 'item': 1 id is missing, the first in row"),
     ],
 )
@@ -754,7 +754,7 @@ def test_pairs_that_stand_twice_name_their_rows(tmp_path):
     assert f"row {good.height - 2 * step + 1} of {tmp_path}/test/2.parquet" in text
     user, item, _ = lists["one"].row(5)
     text = broken(tmp_path / "2", lists=lambda f: pl.concat([f, f.slice(5, 1)]))
-    assert f"1 items stand twice in one list, the first: user {user}, item {item}" in text
+    assert f"1 item occurs twice in one list, the first: user {user}, item {item}" in text
     assert f"row 6 of {tmp_path}/2/one/0.parquet" in text
 
 
@@ -771,7 +771,7 @@ def test_ranks_that_stand_twice_name_their_rows(tmp_path):
         )
 
     text = broken(tmp_path, lists=ranked)
-    assert "1 ranks stand twice in one list" in text
+    assert "1 rank occurs twice in one list" in text
     assert text.count("row ") == 2
 
 
@@ -996,7 +996,7 @@ def test_command(tmp_path, call):
     assert "need --on-disk" in err
     code, _, err = call(*arguments, "--on-disk", tmp_path / "out", "--train", test_files)
     assert code == 2
-    assert "--train does not go with --on-disk" in err
+    assert "--train cannot be used with --on-disk" in err
     code, out, _ = call(*arguments[:-3], "--format", "latex", "--on-disk", tmp_path / "o2")
     assert code == 0
     assert "\\begin{tabular}" in out
@@ -1114,8 +1114,9 @@ def test_a_user_beyond_memory_is_refused_and_named(tmp_path, monkeypatch):
     with pytest.raises(SettingError) as told:
         evaluate_files(*paths, **how, memory="1GiB")
     found = re.fullmatch(
-        r"a part of the users needs about ([\d,]+) MiB, and 704 MiB are there\. Most rows in it "
-        r"has user 777, (\d+), .* with at least ([\d,]+) MiB more memory: finished parts are kept",
+        r"a part of the users needs about ([\d,]+) MiB, but 704 MiB are available\. User 777 "
+        r"has the most rows in it, (\d+), .* with at least ([\d,]+) MiB more memory: finished "
+        r"parts are kept",
         str(told.value),
     )
     assert found

@@ -325,7 +325,7 @@ def test_what_exact_lists_refuse(tmp_path):
     with pytest.raises(SettingError, match="leave depth"):
         us.evaluate(lists, {"m": scores}, "P@3", depth=2)
     drawn = us.targets.OneRelevant(3).lists(split, RULE)
-    with pytest.raises(SettingError, match=r"m: exact=True needs to know .* give a model"):
+    with pytest.raises(SettingError, match=r"m: exact=True needs the number .* give a model"):
         us.evaluate(lists, {"m": us.rank(scores, drawn, 3)}, "P@3")
     for refused in (
         lambda: us.rank(scores, lists),

@@ -466,7 +466,7 @@ def test_a_vanished_result_is_an_error(tmp_path, monkeypatch, kept):
             for path in tmp_path.rglob("*.result"):
                 path.unlink()
 
-    with pytest.raises(StoreError, match=r"lists on random, split 1: its result \w+ was there and"):
+    with pytest.raises(StoreError, match=r"lists on random, split 1: its result \w+ has disapp"):
         us.run_plan(WORLD, made, store=store, progress=remove)
     if kept:  # what is left is not done again, and the next run is whole
         assert results(store)
@@ -488,7 +488,7 @@ def test_collected_by_another_plan(bench, tmp_path, monkeypatch, capsys):
     assert done.value.code == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "is gone from" in printed.err
+    assert "has disappeared from" in printed.err
     assert "Run again" in printed.err
 
 
@@ -730,7 +730,7 @@ def test_judgments_of_a_split(tmp_path, sizes):
     assert len(counts) == folds
     assert len(done) == 2 * folds
     assert len(done.scores(judgments="true")) == folds
-    with pytest.raises(SettingError, match="2 designs fit; say which"):
+    with pytest.raises(SettingError, match="2 designs fit; choose one"):
         done.scores()
 
 

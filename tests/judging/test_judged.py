@@ -188,7 +188,7 @@ def test_missing_and_wrong_data():
         us.judge(TEST, {}, liked=4)
     with pytest.raises(TypeError, match="likd"):
         us.judge(TEST, RUNS, likd=4)
-    with pytest.raises(SettingError, match="targets say which items there are"):
+    with pytest.raises(SettingError, match="target lists already contain their items"):
         us.judge(TEST, RUNS, liked=4, items=["a"], train=TRAIN, targets="all-items")
 
 
@@ -212,7 +212,7 @@ def test_target_lists_where_lists_per_user_are_needed():
         us.stats.robustness(judged, "P@2")
     with pytest.raises(SettingError, match="an audit of lists needs one list per user"):
         us.audit(judged)
-    with pytest.raises(SettingError, match="target lists already contain their liked already"):
+    with pytest.raises(SettingError, match="target lists already contain their liked"):
         us.judge(lists, models, liked=4)
 
 

@@ -596,7 +596,7 @@ def test_given_folds_keep_their_numbers():
 def test_pairs_in_both_parts():
     train = ratings([(1, "a", 5), (1, "b", 4), (2, "a", 3)])
     test = ratings([(1, "b", 4), (3, "c", 1)])
-    with pytest.raises(DataError, match="1 user-item pairs are in both parts, the first: user 1, "):
+    with pytest.raises(DataError, match="1 user-item pair is in both parts, the first: user 1, "):
         Given(test=test).split(train)
     sizes = {}
     for overlap in ("to-training", "to-test", "keep"):

@@ -369,7 +369,7 @@ def test_what_is_printed(scores):
         ({"system": ["a"], "P": [1.0], "R": [1.0]}, "at least 2 systems"),
         (
             {"system": ["a", "a"], "P": [1.0, 2.0], "R": [1.0, 2.0]},
-            "the system 'a' stands twice, in rows 1 and 2",
+            "the system 'a' occurs twice, in rows 1 and 2",
         ),
         ({"system": ["a", "b"], "P": [1.0, None], "R": [1.0, 2.0]}, "P: b has no value"),
         ({"system": ["a", "b"], "P": ["x", "y"]}, "2 means in column 'P' are not numbers"),

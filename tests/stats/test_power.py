@@ -94,7 +94,7 @@ def test_curves_fall():
     ("change", "text"),
     [
         (WIDE.head(2), "P: there is no p for y and z"),
-        (pl.concat([WIDE, WIDE]), "stands twice"),
+        (pl.concat([WIDE, WIDE]), "occurs twice"),
         (WIDE.with_columns(P=2.0), "is not between 0 and 1: 2.0"),
         (WIDE.with_columns(P=math.nan), "is not between 0 and 1: nan"),
         (WIDE.with_columns(b=pl.lit("x")), "with itself"),

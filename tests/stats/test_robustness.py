@@ -246,7 +246,7 @@ def test_the_tables(data):
     systems = result.systems_table()
     assert systems.height == 2 * 2 * len(runs)
     assert systems.row(0, named=True)["full"] == result.full_means[0, 0]
-    assert "users without judgments left are not averaged" in str(result)
+    assert "users without remaining judgments are not averaged" in str(result)
     assert "<table" in result._repr_html_()
     assert repr(result).startswith("Robustness(to='sparsity', 5 systems, 2 metrics, 2 shares")
     figure = result.figure()

@@ -210,7 +210,9 @@ def test_errors_of_values():
         us.compare(WIDE, "P@5")
     with pytest.raises(SettingError, match=r"unknown metric of these values 'P'.*value, RR"):
         us.compare({**LONG, "RR": LONG["value"]}, "P")
-    with pytest.raises(SettingError, match="metric names what has no name; here are: value, RR"):
+    with pytest.raises(
+        SettingError, match="metric=… names values without a name; these are named: value, RR"
+    ):
         paired({**LONG, "RR": LONG["value"]}, metric="P")
     with pytest.raises(SettingError, match="unknown better 'up'"):
         paired(WIDE, better="up")

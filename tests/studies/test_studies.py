@@ -271,7 +271,7 @@ def test_without_its_data_a_study_runs_on_the_stand_in(toy, tmp_path):
     assert rows["9-7"]["note"] == "ZeroDivisionError: division by zero"
     assert rows["9-8"]["note"] == "no two items differ"
     assert rows["9-5"]["note"] == "the runs are lost"
-    assert rows["9-6"]["note"] == "speaks of the paper's own data"
+    assert rows["9-6"]["note"] == "is about the paper's own data"
     assert found.left_out == {"Fig. 2: Lost (stand-in)": "no rating is liked"}
     assert [exhibit.place for exhibit, _, _ in found.exhibits] == ["Table 1", "Fig. 1"]
     assert found.card["quick"]
@@ -287,7 +287,7 @@ def test_a_file_of_another_size_is_not_the_papers_data(toy, tmp_path):
     assert result.is_other_data  # the built-in world instead
     rows = {row["claim"]: row for row in result.ledger.to_dicts()}
     assert rows["9-6"]["verdict"] == NO_DATA
-    assert "has 2 users, and the paper's data have 6,040" in rows["9-6"]["note"]
+    assert "has 2 users, but the paper's data have 6,040" in rows["9-6"]["note"]
     assert "2 users" in result.card["not the paper's"]["ml-1m"]
     asked = us.study("toy", "ml-1m", data_dir=tmp_path, claims=["9-1", "9-6"])
     assert asked.is_other_data  # its claims are questions about that file
@@ -316,7 +316,7 @@ def test_on_own_data_claims_are_questions(toy):
     assert rows["9-1"]["verdict"] == CONTRADICTS
     assert rows["9-1"]["accepted"] == "> 10"
     assert rows["9-6"]["data"] == "ml-1m"
-    assert rows["9-6"]["note"] == "speaks of the paper's own data"
+    assert rows["9-6"]["note"] == "is about the paper's own data"
     assert rows["9-3"]["verdict"] == NOT_CHECKABLE
     assert not found.card["quick"]
     assert [exhibit.place for exhibit, _, _ in found.exhibits] == ["Table 1"]

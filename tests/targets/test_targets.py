@@ -527,7 +527,7 @@ def test_too_few_candidates():
     assert shorter.size.tolist() == [3, 5]
     assert shorter.facts["short_lists"] == 1
     assert "skipped_lists" not in shorter.facts
-    assert any("1 lists with too few candidates are shorter" in note for note in shorter.notes)
+    assert any("1 list with too few candidates is shorter" in note for note in shorter.notes)
     skipped = us.targets.OneRelevant(4, candidates="all", shortage="skip").lists(split, liked=4)
     assert skipped.size.tolist() == [5]
     assert skipped.facts["short_lists"] == skipped.facts["skipped_lists"] == 1
@@ -670,14 +670,14 @@ def test_what_is_outside_and_what_is_in_training_is_counted():
     assert (lists.facts["outside"], lists.facts["in_training"]) == (2, 1)
     assert lists.notes == (
         "targets: 2 test items outside the candidates cannot be found by any system",
-        "targets: 1 test ratings are in the user's training and are no targets",
+        "targets: 1 test rating is also in the user's training ratings and cannot be ranked",
     )
     one = us.targets.OneRelevant(1, candidates="train").lists(split, liked=4)
     assert one.facts["outside"] == 1
     assert one.notes == (
-        "targets: 1 lists with too few candidates are shorter",
+        "targets: 1 list with too few candidates is shorter",
         "targets: 1 test items outside the candidates ask for no list",
-        "targets: 1 test ratings are in the user's training and are no targets",
+        "targets: 1 test rating is also in the user's training ratings and cannot be ranked",
     )
     assert one.tests.items.raw(one.anchor).to_list() == [3, 1]
     assert us.targets.AllItems().lists(split_of(train[:2], [("a", 3, 5)]), liked=4).notes == ()

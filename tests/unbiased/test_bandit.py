@@ -64,13 +64,13 @@ def test_logs_that_cannot_be_used():
             small(propensity=[0.5, bad, 0.5, 0.25])
     with pytest.raises(DataError, match=r"row 1, 1.5"):
         small(propensity=[1.5, 0.5, 0.5, 0.25])
-    with pytest.raises(DataError, match=r"'reward' must hold numbers; 1 rows do not.*row 3"):
+    with pytest.raises(DataError, match=r"'reward' must hold numbers; 1 row does not.*row 3"):
         small(reward=[1.0, 0.0, math.nan, 1.0])
     with pytest.raises(DataError, match="no propensity column found"):
         read_log({"action": [1], "reward": [1]})
     with pytest.raises(DataError, match="no rows"):
         read_log({"action": [], "reward": [], "propensity": []})
-    with pytest.raises(DataError, match=r"actions: 1 rows .* 'c'"):
+    with pytest.raises(DataError, match=r"actions: 1 row .* 'c'"):
         read_log(
             {"action": ["a", "c"], "reward": [1, 1], "propensity": [0.5, 0.5]}, actions=["a", "b"]
         )
@@ -171,7 +171,7 @@ def test_clipping_is_counted():
     found = policy_value(small(), {"a": 0.25, "b": 0.25, "c": 0.5}, clip=1.0, bootstrap=0)
     assert found.clipped == 1
     assert found.largest_weight == 1.0
-    assert any("1 weights were clipped" in note for note in found.notes)
+    assert any("1 weight was clipped" in note for note in found.notes)
 
 
 @given(st.integers(0, 10_000))
@@ -285,7 +285,7 @@ def test_policies_that_are_none():
         policy_value(log, "unifrom")
     with pytest.raises(SettingError, match="got int"):
         policy_value(log, 3)
-    with pytest.raises(DataError, match="an action stands twice"):
+    with pytest.raises(DataError, match="an action occurs twice"):
         policy_value(log, pl.DataFrame({"action": ["a", "a"], "p": [0.5, 0.5]}))
     with pytest.raises(DataError, match="needs the columns action"):
         policy_value(log, pl.DataFrame({"item": ["a"], "p": [1.0]}))

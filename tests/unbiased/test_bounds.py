@@ -296,7 +296,7 @@ def test_judgments_needed_by_hand():
     assert len(made.figure().to_dict()["datasets"]["rows"]) == 1
     assert "random judgments needed" in str(made)
     assert "<table" in made._repr_html_()
-    assert repr(made) == "JudgmentsNeeded(P@2, 1 pairs)"
+    assert repr(made) == "JudgmentsNeeded(P@2, 1 pair)"
     assert json.loads(json.dumps(made.to_dict()))["power"] == 0.8
 
 

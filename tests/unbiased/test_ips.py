@@ -374,7 +374,9 @@ def test_exploding_weights_warn():
     n = 50
     test = {"user": list(range(n)), "item": ["a"] * (n - 1) + ["b"], "rating": [5, 1] * (n // 2)}
     runs = {"r": {u: ["a", "b"] for u in range(n)}}
-    with pytest.warns(DataWarning, match="the weights explode: 50 weights worth 1 equal"):
+    with pytest.warns(
+        DataWarning, match="the weights explode: 50 weights, effective sample size 1;"
+    ):
         estimate(test, runs, "P@1", propensity={"a": 1.0, "b": 1e-6}, liked=4, resamples=0)
 
 
@@ -425,7 +427,9 @@ def test_a_warning_where_normalising_changes_the_order():
         made = estimate(test, runs, "nDCG@3", propensity=dict.fromkeys(range(1, 10), 1.0), liked=1)
     assert made.metrics == ("nDCG@3", "DCG@3")
     assert made.order("nDCG@3") == ["b", "a"]
-    with pytest.raises(DataError, match="by snips, as that of a is not usable here: there is none"):
+    with pytest.raises(
+        DataError, match="by snips, because that of a is not usable here: there is none"
+    ):
         made.order("DCG@3")  # all judgments are liked: nothing to normalise by
     assert made.order("DCG@3", "ips") == ["a", "b"]
     assert made.order("DCG@3", "naive") == ["a", "b"]
@@ -444,7 +448,9 @@ def test_an_estimate_that_no_metric_can_have_is_not_usable():
     for text in (str(made), made._repr_html_()):
         assert f"P@2 not usable here: x ({reason})" in text
     assert made.display_table()["usable"].to_list() == ["not usable here"] * 2
-    with pytest.raises(DataError, match="by ips, as that of x is not usable here: ips 5 is above"):
+    with pytest.raises(
+        DataError, match="by ips, because that of x is not usable here: ips 5 is above"
+    ):
         made.order("P@2", "ips")
     assert made.order("P@2", "naive") == ["x", "y"]
 
@@ -471,10 +477,10 @@ def test_which_estimates_are_usable():
     assert half(0.26, resamples=0).usable  # without an interval only the value is looked at
     assert half(0.2).reason == "ips 1.25 is above 1, the largest possible value"
     few = of_chances(0.09, 0.5)(0.09)
-    assert few.reason == "it rests on 9 hits worth 9 equal ones, fewer than 10"
+    assert few.reason == "it rests on 9 hits with an effective sample size of 9, less than 10"
     assert of_chances(0.1, 0.5)(0.1).usable
     nothing = of_chances(0.5, 0)(0.5)
-    assert nothing.reason == "it rests on 0 hits worth 0 equal ones, fewer than 10"
+    assert nothing.reason == "it rests on 0 hits with an effective sample size of 0, less than 10"
 
 
 def test_weights_of_judged_slots_must_add_up_to_the_slots():
@@ -568,7 +574,7 @@ def test_errors():
         estimate(tests.take(tests.user < 0), RUNS, "P@2", liked=4)
     with pytest.raises(DataError, match="only 2 targets"):
         _too_long()
-    with pytest.warns(DataWarning, match="1 judgments are of pairs in training"):
+    with pytest.warns(DataWarning, match="1 judgment is of pairs in training"):
         estimate(
             TEST,
             {"x": RUNS["x"]},

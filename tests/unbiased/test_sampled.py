@@ -304,7 +304,7 @@ def test_sampled_metrics_errors():
         sampled_metrics({"a": [1]}, "RR", items=10, n=4, true_ranks={"b": [1]})
     with pytest.raises(DataError, match="one rank per list"):
         sampled_metrics({"a": [1], "b": [1, 2]}, "RR", items=10, n=4)
-    with pytest.raises(DataError, match="users: 2 given for 1 lists"):
+    with pytest.raises(DataError, match="users: 2 given for 1 list"):
         sampled_metrics([1], "RR", items=10, n=4, users=[1, 2])
     with pytest.raises(DataError, match="items: a whole number is needed"):
         sampled_metrics([1], "RR", items=10.5, n=4)

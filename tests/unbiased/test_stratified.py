@@ -106,7 +106,7 @@ def test_users_without_training_are_a_stratum_of_their_own():
     assert [stratum.name for stratum in found.strata] == ["1", "2", "without training"]
     assert found.strata[2].size == 1
     assert found.value[0, 0, 2] == 0.0
-    assert any("1 users without training" in note for note in found.notes)
+    assert any("users without training" in note for note in found.notes)
     active = strata(test, RUNS, "RR", train=TRAIN, liked=4, by="activity", m=5, bootstrap=0)
     assert active.strata[4].most == 0.0
 
@@ -323,7 +323,7 @@ def test_target_lists_and_models():
     assert found.lists[0, 0].sum() >= len(lists)
     ready = strata(lists, {"pop": us.rank(models["pop"], lists)}, "HitRate@3", m=4, bootstrap=0)
     assert ready.contribution[0, 0] == pytest.approx(found.contribution[0, 0])
-    with pytest.raises(SettingError, match="target lists already contain their liked already"):
+    with pytest.raises(SettingError, match="target lists already contain their liked"):
         strata(lists, models, "P@3", liked=4)
     with pytest.raises(SettingError, match="no runs are given"):
         strata(lists, [], "P@3")
@@ -341,14 +341,14 @@ def test_errors():
         strata(TEST, RUNS, "P@2", liked=4, equal="judgments", m=2)
     with pytest.raises(SettingError, match="99 strata need at least 99 items; there are 5"):
         small(m=99)
-    with pytest.raises(SettingError, match="head=2 leaves nothing of 2 strata"):
+    with pytest.raises(SettingError, match="head=2 covers all 2 strata"):
         small(m=2, head=2)
     with pytest.raises(SettingError, match="Coverage@2 describes a whole run"):
         small(metrics="Coverage@2")
     with pytest.raises(SettingError, match="ARP@2 describes what is recommended"):
         small(metrics="ARP@2", m=2)
     assert not np.isnan(small(metrics="ARP@2", by="activity", m=2).value).any()
-    with pytest.raises(DataError, match="none of the 1 ids, such as 'zz'"):
+    with pytest.raises(DataError, match="none of the ids, such as 'zz'"):
         small(by={"zz": "a"})
     with pytest.raises(SettingError, match=r"m=… is for strata by a number"):
         small(by={"b": "x"}, m=3)
@@ -358,7 +358,7 @@ def test_errors():
         small(by="activity", equal="items")
     with pytest.raises(SettingError, match="unknown of 'item'"):
         small(by={"b": "x"}, of="item")
-    with pytest.raises(DataError, match="1 ids stand twice"):
+    with pytest.raises(DataError, match="1 id occurs twice"):
         small(by=pl.DataFrame({"item": ["b", "b"], "g": ["x", "y"]}))
     with pytest.raises(DataError, match="ids in its first column"):
         small(by=pl.DataFrame({"item": ["b"]}))

@@ -611,7 +611,7 @@ BAD = [
     (lambda: world("null", users=0), "users must be a whole number from 1 up, got 0"),
     (lambda: world("null", items=2.5), "items must be a whole number"),
     (lambda: world("null", seed="x"), "seed must be a whole number, got 'x'"),
-    (lambda: world("null", ratings=10, density=0.1), "say ratings or density, not both"),
+    (lambda: world("null", ratings=10, density=0.1), "give ratings or density, not both"),
     (lambda: world("null", density=2), "density must be above 0"),
     (lambda: world("null", users=2, items=2, ratings=5), "more than all 4 pairs"),
     (lambda: world(3), "what must be text or Part or a mapping or a list, got 3"),
@@ -677,12 +677,12 @@ def test_errors_of_worlds_from_data(data):
         (lambda: World.like(empty, liked=4), "there are none"),
         (lambda: World.like(data, 4, observation="gven"), "Did you mean 'given'"),
         (lambda: World.like(data, 4, observation="given", expected=5), "fixes the number already"),
-        (lambda: World.like(data, 4, relevance=Uniform()), "Uniform is no part of relevance"),
-        (lambda: World.like(data, 4, observation=[Iid()]), "Iid is no part of observation"),
+        (lambda: World.like(data, 4, relevance=Uniform()), "Uniform is not a part of relevance"),
+        (lambda: World.like(data, 4, observation=[Iid()]), "Iid is not a part of observation"),
         (lambda: World.of_matrix(data, 4), "either expected=NUMBER or familiar=TAG"),
         (lambda: World.of_matrix(data, 4, expected=0), "expected must be a whole number"),
         (lambda: World.of_matrix(data, 4, familiar="known"), "unknown tag 'known'"),
-        (lambda: World.of_matrix(data, 4, Tastes(), expected=9), "Tastes is no part of"),
+        (lambda: World.of_matrix(data, 4, Tastes(), expected=9), "Tastes is not a part of"),
         (lambda: World.of_matrix(empty, 4, expected=9), "needs known ratings"),
         (lambda: World.of_matrix(few, 4, expected=3).ratings, "3 ratings cannot be had"),
         (
@@ -809,7 +809,7 @@ def test_command_lists_worlds_and_explains_errors(call):
         (("null", "--set", "alpha"), "write NAME=VALUE"),
         (("null", "--set", "alpha=x"), "settings are numbers, got 'x'"),
         (("null", "--set", "users=3"), "use --users instead"),
-        (("null", "--set", "p=1", "--set", "p=2"), "stands twice"),
+        (("null", "--set", "p=1", "--set", "p=2"), "occurs twice"),
         (("null", "--set", "if-not=1"), "unknown setting of null 'if_not'"),
     ):
         with pytest.raises(us.SettingError, match=re.escape(message)):

@@ -30,6 +30,7 @@ from unskew.recommend.registry import settings_of
 from unskew.recommend.simple import AverageRating, PositivePopularity
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.splits import draws
 from unskew.splits.interventions import Design, Full, Reg, Skew, Wtd, WtdH
 from unskew.splits.random import Random
@@ -407,7 +408,9 @@ def _parted(
     )
     cuts = [order[:first], order[first : first + second], order[first + second :]]
     if not all(len(part) for part in cuts):
-        raise DataError(f"{len(random)} random ratings are too few to split")
+        raise DataError(
+            f"{counted(len(random), 'random rating is', 'random ratings are')} too few to split"
+        )
     learnt, valid, true = (random.take(np.sort(part)) for part in cuts)
     return learnt, valid, true
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from unskew.arrays import F64
 from unskew.bias.popularity import ItemCounts
 from unskew.report.charts import BLUE, GREEN, GREY, MOST_ROWS, ORANGE, VERMILION, Figure, as_figure
+from unskew.report.text import counted
 
 if TYPE_CHECKING:
     import altair as alt
@@ -55,7 +56,10 @@ def popularity(all_items: ItemCounts, gini: float) -> Figure:
         )
         .properties(width=520, height=260)
     )
-    notes = [f"{int(counts.rated.sum()):,} ratings of {len(counts.items):,} items; Gini {gini:.2f}"]
+    notes = [
+        f"{counted(int(counts.rated.sum()), 'rating')} of {counted(len(counts.items), 'item')}; "
+        f"Gini {gini:.2f}"
+    ]
     return as_figure(chart, "Popularity and average rating", notes, rows)
 
 

@@ -117,8 +117,8 @@ class Margin:
 
     def __str__(self) -> str:
         return (
-            f"{self.a} has {self.precision:.2f} times the precision of {self.b}: its items are "
-            f"judged {self.judged:.2f} times as often x liked {self.liked:.2f} times as often"
+            f"{self.a} has {self.precision:.2f} times the precision of {self.b}: judged "
+            f"{self.judged:.2f} times as often x liked {self.liked:.2f} times"
         )
 
 

@@ -229,7 +229,8 @@ class BiasReport(Result):
         """Return the lines that say what the data are."""
         facts = self.to_dict()
         lines = [
-            f"{facts['ratings']:,} ratings of {facts['items']:,} items, {facts['liked']:.1%} liked",
+            f"{counted(facts['ratings'], 'rating')} of {counted(facts['items'], 'item')}, "
+            f"{facts['liked']:.1%} liked",
             f"Gini {facts['gini']:.2f}; the most rated 1 % of items have "
             f"{facts['top_1_percent']:.1%} of the ratings, 10 % have {facts['top_10_percent']:.1%}",
         ]

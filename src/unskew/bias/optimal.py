@@ -90,7 +90,7 @@ class OptimalRankings(Result):
         return charts.ranks(self.ranks["P"], self.ranks["anti-P"], self.footer()[:1])
 
     def _summary(self) -> str:
-        return f"{len(self.counts.items):,} items"
+        return f"{counted(len(self.counts.items), 'item')}"
 
 
 @checked

@@ -18,6 +18,7 @@ from unskew.data.ratings import Ids
 from unskew.errors import SettingError
 from unskew.report.result import Result
 from unskew.report.tables import Table
+from unskew.report.text import counted
 from unskew.runs import Run, read_run
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class ItemPairs(Result):
 
     def _explanation(self) -> list[str]:
         observed = self.observed
-        looked = f"{self.pairs:,} pairs of {self.items:,} items"
+        looked = f"{counted(self.pairs, 'pair')} of {counted(self.items, 'item')}"
         if self.sampled:
             looked = (
                 f"{self.sampled:,} random pairs of {self.items:,} items, standard error of a share "
@@ -158,8 +159,8 @@ class ItemPairs(Result):
             shares, lemma = true.consistent, true.lemma3
             missing = f"; {self.unidentified:,} without" if self.unidentified else ""
             lines += [
-                f"truth ({true.items:,} items with random judgments{missing}): popularity and "
-                f"relevance agree on {true.popular_and_relevant:.2%} of pairs",
+                f"truth ({counted(true.items, 'item')} with random judgments{missing}): "
+                f"popularity and relevance agree on {true.popular_and_relevant:.2%} of pairs",
                 f"item pairs in the true order: observed precision {shares['P']:.2%}, "
                 f"anti-precision {shares['anti-P']:.2%}, both {true.lemma2:.2%}; as Lemma 3 "
                 f"predicts: {lemma['P']:.2%} and {lemma['anti-P']:.2%}",

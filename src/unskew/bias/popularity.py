@@ -108,7 +108,7 @@ class ItemCounts(Result):
         raw = np.arange(size) if items is None else items
         ids, codes = Ids.number(pl.Series(raw))
         if len(ids) != size or not np.array_equal(codes, np.arange(size)):
-            raise DataError(f"items: {size:,} different ids in sorted order are needed")
+            raise DataError(f"items must be {size:,} different ids in sorted order")
         if relevant is None:
             return cls(ids, frozen(u), frozen(n), frozen(r))
         true = _whole("relevant", relevant)

@@ -10,6 +10,7 @@ from unskew.cli import outputs
 from unskew.cli.bundles import argument, bundle, option
 from unskew.cli.options import FOLDER, OUTPUT, Force, Quiet, Seed, setting_option
 from unskew.errors import SettingError
+from unskew.report.text import counted
 
 SIZE = "The world"
 
@@ -111,7 +112,7 @@ def command(
         pairs = sum(rows for file, rows in card["files"].items() if file.startswith("truth/"))
         sampled = card["files"].get(f"random.{output.format}", 0)
         outputs.say(f"  {'random sample':16} {sampled:,}")
-        outputs.say(f"  {'truth':16} {pairs:,} pairs")
+        outputs.say(f"  {'truth':16} {counted(pairs, 'pair')}")
         outputs.say(f"written to {output.output}", dim=True)
 
 

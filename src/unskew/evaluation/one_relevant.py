@@ -85,7 +85,7 @@ def check_exact(lists: TargetLists, wanted: Mapping[str, Metric]) -> None:
             )
         if metric.definition.counts_gain and _others_have_gain(lists):
             raise SettingError(
-                f"{label}: with {lists.relevance} test items that are not liked have a gain, and "
+                f"{label}: with {lists.relevance}, a test item that is not liked has a gain and "
                 "may be among the others: its value does not depend on one rank alone. Take "
                 "gain='liked-only' or 'binary', or fixed='judged', or leave exact out"
             )

@@ -87,7 +87,7 @@ def run_plan(
     ...     us.splits.LeaveOut(1), algorithms=[us.recommend.Popularity()], metrics=["P@1"], seed=2
     ... )
     >>> us.run_plan(ratings, plan)
-    Results(1 designs and splits, 1 systems)
+    Results(designs x splits: 1, 1 system)
     """
     ratings = data if isinstance(data, Ratings) else read_ratings(data)
     if cluster is not None and workers != 1:

@@ -23,6 +23,7 @@ from unskew.metrics.registry import REGISTRY
 from unskew.recommend.model import Algorithm
 from unskew.recommend.presets import Chosen
 from unskew.recommend.registry import settings_of
+from unskew.report.text import counted
 from unskew.splits.custom import Custom as CustomSplit
 from unskew.splits.interventions import Design
 from unskew.splits.random import Random
@@ -175,7 +176,9 @@ class Plan:
             ("undefined values", "count as 0" if self.undefined == "zero" else "are left out"),
             ("seed", self.seed),
         ]
-        return card("Plan", f"{len(self.systems)} systems", facts, hint="us.run_plan(data, plan)")
+        return card(
+            "Plan", f"{counted(len(self.systems), 'system')}", facts, hint="us.run_plan(data, plan)"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.key == other.key

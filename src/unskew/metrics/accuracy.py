@@ -106,7 +106,7 @@ def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     fast_sum=plain_sum("recall"),
 )
 def recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
-    """Share of the liked items that the list found.
+    """Share of the liked items that are in the list.
 
     Formula: liked(L) / R; with `per=min`, liked(L) / min(k, R).
     Undefined: R = 0.
@@ -226,7 +226,7 @@ def r_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa
     fast_sum=plain_sum("precisions"),
 )
 def average_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
-    """Mean of the precision at the ranks of the liked items; those not found count 0.
+    """Mean of the precision at the ranks of the liked items; liked items outside the list count 0.
 
     Formula: (sum over liked items at rank i of P@i) / R; with `per=min`, / min(k, R); with
     `per=list`, / min(|L|, R); with `per=k`, / k.

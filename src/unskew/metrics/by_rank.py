@@ -27,6 +27,7 @@ from unskew.metrics.weighted import (
     largest_ndcg,
     liked_column,
 )
+from unskew.report.text import counted
 
 Fraction = tuple[F64, F64]
 
@@ -149,7 +150,7 @@ def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
     strata=Strata(over_hits),
 )
 def rbp(block: Block, params: Params, cutoffs: I64) -> F64:
-    """Rank-biased precision: a reader goes on to the next item with probability p.
+    """Rank-biased precision: a reader continues to the next item with probability p.
 
     Formula: (1 - p) x sum over liked items at rank i of p^(i - 1).
     Undefined: never.
@@ -206,8 +207,9 @@ def auc(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
         row = int(np.argmax(short))
         user = block.judged.judgments.users.values[int(block.judged.lists.user[block.lo + row])]
         raise DataError(
-            f"AUC: the list of user {user!r} holds {int(hits.depth[row])} items, but there are "
-            f"only {int(block.targets[row])} target items; give the whole catalogue"
+            f"AUC: the list of user {user!r} holds {counted(int(hits.depth[row]), 'item')}, more "
+            f"than the {counted(int(block.targets[row]), 'target item')}; give the whole "
+            "catalogue"
         )
     right = block.room("AUC", cutoffs.size)
     block.run_kernel(

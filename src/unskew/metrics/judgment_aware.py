@@ -36,7 +36,7 @@ Fraction = tuple[F64, F64]
     fast_sum=plain_sum("preferences"),
 )
 def bpref(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
-    """How rarely disliked items stand above liked ones; unjudged items do not matter.
+    """How rarely disliked items rank above liked ones; unjudged items do not matter.
 
     Formula: (1/R) x sum over liked items found of 1 - min(disliked above, R) / min(N, R), the
     term being 1 when no disliked item stands above.

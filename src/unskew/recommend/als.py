@@ -79,8 +79,8 @@ def finite_model(name: str, train: Ratings, X: F64, Y: F64) -> Model:
     """Make the model; refuse factors that are not numbers."""
     if not (np.isfinite(X).all() and np.isfinite(Y).all()):
         raise DataError(
-            f"{name}: the factors grew beyond all numbers; raise regularisation, lower alpha, or "
-            f"use ratings on a smaller scale"
+            f"{name}: the factors overflowed; raise regularisation, lower alpha, or use ratings "
+            "on a smaller scale"
         )
     return factor_model(train, X, Y)
 
@@ -129,9 +129,9 @@ class PZT(Algorithm):
     (1, 3)
     """
 
-    factors: int = count(50, "Length of the vectors.")
+    factors: int = count(50, "Number of factors (length of the vectors).")
     regularisation: float = number(10.0, "λ, above 0.", above=0)
-    iterations: int = count(20, "Sweeps over the items and then the users.")
+    iterations: int = count(20, "Number of sweeps over the items and then the users.")
     alpha: float = number(1.0, "How much confidence grows with the rating.")
     target: str = choice(
         "one",
@@ -193,21 +193,21 @@ class EALS(Algorithm):
     (1, 3)
     """
 
-    factors: int = count(64, "Length of the vectors.")
+    factors: int = count(64, "Number of factors (length of the vectors).")
     regularisation: float = number(0.01, "λ, above 0.", above=0)
-    iterations: int = count(20, "Sweeps over the users and then the items.")
+    iterations: int = count(20, "Number of sweeps over the users and then the items.")
     alpha: float = number(
         0.0,
-        """α, how much the weight of a rated cell grows with the rating; 0, as in the paper: all
-        weigh 1.""",
+        """α, how much the weight of a rated cell grows with the rating; with 0, as in the paper,
+        all weights are 1.""",
     )
     missing: float | None = number(
         512.0,
-        """c₀, the sum of the items' weights of what is missing; none: as much as there are items
-        with ratings, so that the mean weight is 1.""",
+        """c₀, the total weight of missing cells over items; None = the number of items with
+        ratings, so that the mean weight is 1.""",
         optional=True,
     )
-    popularity: float = number(0.4, "η; 0: what is missing weighs the same for all items.")
+    popularity: float = number(0.4, "η; with 0, missing cells have the same weight for all items.")
 
     name: ClassVar[str] = "eals"
     draw_name: ClassVar[str] = "eals"

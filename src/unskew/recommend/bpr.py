@@ -45,12 +45,12 @@ class BPRMF(Algorithm):
     implicit feedback, sections 4.2 and 4.3.1.
     """
 
-    factors: int = count(200, "Columns of factors.")
+    factors: int = count(200, "Number of factors.")
     learning_rate: float = number(0.015, "η.", above=0)
     regularisation: float = number(0.03, "λ_u, of users.")
     regularisation_liked: float = number(0.003, "λ_i, of the rated item.")
     regularisation_other: float = number(0.003, "λ_j, of the unrated item.")
-    epochs: int = count(120, "Times |ratings| draws.")
+    epochs: int = count(120, "Number of epochs of |ratings| draws each.")
     bias: bool = flag(True, "Whether to learn a bias per item.")
     draw: str = choice(
         "users",

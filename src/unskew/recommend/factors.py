@@ -129,7 +129,7 @@ class WRMF(Algorithm):
     1, 2).
     """
 
-    factors: int = count(50, "Length of the vectors.")
+    factors: int = count(50, "Number of factors (length of the vectors).")
     regularisation: float = number(
         20.0,
         """λ, above 0. What is best grows with the number of ratings per user and item, and with the
@@ -137,7 +137,9 @@ class WRMF(Algorithm):
         ratings), 50 better still on five of them and far worse on two.""",
         above=0,
     )
-    iterations: int = count(20, "How often the users' and then the items' factors are solved for.")
+    iterations: int = count(
+        20, "Number of times that the users' and then the items' factors are solved for."
+    )
     alpha: float = number(1.0, "How much confidence grows with the rating.")
     target: str = choice(
         "one",

@@ -54,7 +54,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class HittingTime(Algorithm):
-    """The items first from which a random walk meets the user soonest.
+    """Items in the order of how soon a random walk from them reaches the user.
 
     score(u, i) = -H(u|i), with H(u|u) = 0 and H(u|x) = 1 + Σ_y p_xy H(u|y) for every other node
 

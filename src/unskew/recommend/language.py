@@ -172,7 +172,7 @@ class RM1(_RelevanceModelling):
 
 @dataclass(frozen=True)
 class RM2(_RelevanceModelling):
-    """The items that stand, in the neighbours' language models, together with each of the user's.
+    """Items that occur with each of the user's items in the neighbours' language models.
 
     score(u, i) = log p(i) Π_{j in I_u} Σ_{v in V_u} p(v) p(i|v)/p(i) p(j|v)
 

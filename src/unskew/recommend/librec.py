@@ -128,7 +128,7 @@ class NearestRated:
         """Raise ValueError unless every row of `rank` holds each place once."""
         places = np.arange(len(self.rank))
         if not all(np.array_equal(np.sort(row), places) for row in self.rank):
-            raise ValueError("rank holds something else than ranks")
+            raise ValueError("rank holds values that are not ranks")
 
     def score(self, users: I32) -> F64:
         """Add up the similarities with each item's nearest among the user's."""

@@ -48,7 +48,7 @@ class SLIM(Algorithm):
     )
     tolerance: float = number(
         1e-6,
-        "The largest duality gap, as a share of what no weights at all would give.",
+        "The largest duality gap, as a share of the loss without any weights.",
         1e-12,
         1.0,
     )

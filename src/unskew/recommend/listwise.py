@@ -43,16 +43,16 @@ class ListRankMF(Algorithm):
     to 5 enter as 0, 0, 0, 1, 2.
     """
 
-    factors: int = count(5, "Columns of factors.")
-    learning_rate: float = number(1.0, "The step before the first doubling.", above=0)
+    factors: int = count(5, "Number of factors.")
+    learning_rate: float = number(1.0, "Step size before the first doubling.", above=0)
     regularisation: float = number(0.06, "λ.")
     epochs: int = count(30, "Iterations.")
-    start: float = number(1.0, "What factors at the start are below; above 0.", above=0)
+    start: float = number(1.0, "Upper bound of the initial factors; above 0.", above=0)
     divisor: float | None = number(
         None,
-        """d, above 0: by what ratings are divided. A larger one makes the target distribution
-        flatter. None = the largest training rating, as in the paper and in LibRec (1 if that is not
-        above 0). On the ratings 0, 1, 2 of mena2021 that is 2, but 3 gives the released values on
+        """d, above 0: the divisor of the ratings. A larger d makes the target distribution flatter.
+        None = the largest training rating, as in the paper and in LibRec (1 if that is not above
+        0). On the ratings 0, 1, 2 of mena2021 that is 2, but 3 gives the released values on
         MovieLens 1M; why 3 is not known. `us.recommend.preset("mena2021")` takes 3.""",
         above=0,
     )

@@ -255,7 +255,7 @@ class _NNCosNgbr(Algorithm):
         100.0, "λ: pulls similarities that rest on few common ratings towards 0."
     )
     user_shrink: float = number(
-        10.0, "The same for the biases of users: so many ratings without deviation are added."
+        10.0, "The same for the biases of users: the number of added ratings without deviation."
     )
     item_shrink: float = number(25.0, "The same for the biases of items.")
 

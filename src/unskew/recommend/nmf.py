@@ -50,8 +50,8 @@ class PNMF(Algorithm):
     True
     """
 
-    factors: int = count(10, "Columns of W.")
-    iterations: int = count(100, "Updates of W. LibRec makes one more than it is told.")
+    factors: int = count(10, "Number of factors (columns of W).")
+    iterations: int = count(100, "Number of updates of W. LibRec makes one more than its setting.")
 
     name: ClassVar[str] = "pnmf"
     draw_name: ClassVar[str] = "pnmf"

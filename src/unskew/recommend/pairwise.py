@@ -89,13 +89,13 @@ class WBPR(Algorithm):
     sampled items, section 4; mena2021 section 8 (WBPR).
     """
 
-    factors: int = count(128, "Columns of factors.")
+    factors: int = count(128, "Number of factors.")
     learning_rate: float = number(0.01, "η.", above=0)
     regularisation: float = number(0.01, "λ of users' factors.")
     regularisation_item: float = number(0.01, "λ of items' factors.")
     regularisation_bias: float = number(0.01, "λ of items' biases.")
-    epochs: int = count(20, "Times `draws` · |users| draws.")
-    draws: int = count(100, "Per user and epoch.")
+    epochs: int = count(20, "Number of epochs of `draws` · |users| draws each.")
+    draws: int = count(100, "Draws per user and epoch.")
     drifting: bool = flag(
         False,
         """Draw j as LibRec 2.0.0 does, defect included. Only to reproduce mena2021, whose published
@@ -104,12 +104,12 @@ class WBPR(Algorithm):
         LibRec (`WBPRRecommender.getCacheItemProbs`) divides the popularities of the items that u
         did not rate by their sum; but the entries it divides are those of the one table that all
         users share. It does so each time that u is drawn and not among the 200 users of a cache,
-        which forgets who was drawn longest ago. What she rated keeps its entries while the rest
+        which forgets the user drawn longest ago. What she rated keeps its entries while the rest
         grows to fill the sum, so the entries of items that many rated dwindle, and before the first
         epoch ends nearly all j are items that hardly anyone rated. For a user in the cache the
         entries need not sum to 1 any more; where they fall short of the number drawn, j is the
-        first item of the data, rated or not. That is also the j of who rated everything. Biases
-        start uniform in [0, 0.01).""",
+        first item of the data, rated or not. That is also the j of a user who rated everything.
+        Biases start uniform in [0, 0.01).""",
     )
 
     name: ClassVar[str] = "wbpr"
@@ -190,15 +190,15 @@ class GBPR(Algorithm):
     collaborative filtering, section 3; mena2021 section 8 (GBPR).
     """
 
-    factors: int = count(10, "Columns of factors.")
+    factors: int = count(10, "Number of factors.")
     learning_rate: float = number(0.01, "η.", above=0)
     regularisation: float = number(0.01, "λ of users' factors.")
     regularisation_item: float = number(0.01, "λ of items' factors.")
     regularisation_bias: float = number(0.01, "λ_c.")
     rho: float = number(1.5, "ρ, which may exceed 1.")
     group: int = count(2, "|G|, u included.")
-    epochs: int = count(100, "Steps of the factors.")
-    draws: int = count(100, "Per user and epoch.")
+    epochs: int = count(100, "Number of epochs.")
+    draws: int = count(100, "Draws per user and epoch.")
 
     name: ClassVar[str] = "gbpr"
     draw_name: ClassVar[str] = "gbpr"
@@ -315,9 +315,9 @@ class RankSGD(Algorithm):
     section 8 (RankSGD), where ratings 1 to 5 enter as 0, 0, 0, 1, 2.
     """
 
-    factors: int = count(10, "Columns of factors.")
+    factors: int = count(10, "Number of factors.")
     learning_rate: float = number(0.01, "η.", above=0)
-    epochs: int = count(30, "Passes over the ratings.")
+    epochs: int = count(30, "Number of passes over the ratings.")
 
     name: ClassVar[str] = "rank-sgd"
     draw_name: ClassVar[str] = "rank-sgd"

@@ -57,7 +57,7 @@ class HPF(Algorithm):
     """
 
     factors: int = count(10, "K.")
-    iterations: int = count(100, "Updates of everything.")
+    iterations: int = count(100, "Number of updates of all parameters.")
     shape: float = number(
         0.3,
         "a, of the factors: the smaller, the fewer factors a user or item has.",

@@ -242,7 +242,7 @@ def _read_array(archive: zipfile.ZipFile, card: dict[str, Any], name: str) -> ND
     }[version]
     shape, by_column, dtype = header(content)
     if by_column and len(shape) > 1:
-        raise ValueError(f"the array {name} is not by rows")
+        raise ValueError(f"the array {name} is not stored by rows")
     # Not read_array, which makes room for whatever size is written there.
     array: NDArray[Any] = np.frombuffer(content.getbuffer()[content.tell() :], dtype).reshape(shape)
     if array_digest(array) != card["arrays"][name]:

@@ -21,8 +21,7 @@ def learned(train: Ratings, P: Tile, Q: Tile, b: Tile | float, c: Tile, factors:
     P, Q = P[:, :factors], Q[:, :factors]
     if not all(np.isfinite(part).all() for part in (P, Q, b, c)):
         raise DataError(
-            "the factors grew beyond all bounds; use a smaller learning_rate, "
-            "or ratings on a smaller scale"
+            "the factors overflowed; use a smaller learning_rate, or ratings on a smaller scale"
         )
     return factor_model(train, P, Q, b, c)
 
@@ -94,10 +93,10 @@ class SVD(Algorithm):
     recommender systems, section 3.1.
     """
 
-    factors: int = count(40, "Columns of factors, biases not counted.")
+    factors: int = count(40, "Number of factors, without the biases.")
     learning_rate: float = number(0.01, "η.", above=0)
     regularisation: float = number(0.02, "λ.")
-    epochs: int = count(30, "Passes over the ratings.")
+    epochs: int = count(30, "Number of passes over the ratings.")
     bias: bool = flag(False, "Whether to learn a bias per user and item.")
 
     name: ClassVar[str] = "svd"
@@ -144,10 +143,10 @@ class BiasedMF(Algorithm):
     equations 4 and 5.
     """
 
-    factors: int = count(50, "Columns of factors.")
+    factors: int = count(50, "Number of factors.")
     learning_rate: float = number(0.01, "η.", above=0)
     regularisation: float = number(0.05, "λ.")
-    epochs: int = count(30, "Passes over the ratings.")
+    epochs: int = count(30, "Number of passes over the ratings.")
 
     name: ClassVar[str] = "biased-mf"
     draw_name: ClassVar[str] = "biased-mf"

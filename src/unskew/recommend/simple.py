@@ -100,7 +100,7 @@ VALUES = ("liked", "rating", "levels")
 
 @dataclass(frozen=True)
 class SmoothedAverage(Algorithm):
-    r"""The mean value of each item, drawn towards the mean of all by Dirichlet smoothing.
+    r"""The mean value of each item, shrunk towards the mean of all by Dirichlet smoothing.
 
     :math:`(\sum_u v_{ui} + \mu\,\bar v) / (n_i + \mu)`, with :math:`\bar v` the mean of all
     training values. An item without ratings has the mean of all.
@@ -141,7 +141,7 @@ class SmoothedAverage(Algorithm):
 
 @dataclass(frozen=True)
 class OptimalPrecision(Algorithm):
-    r"""The order that maximises observed precision among those that are the same for all users.
+    r"""The order that maximises observed precision among orders that are the same for all users.
 
     :math:`\hat\varphi_P(i) = rel_i / (|U| - n_i)`: liked training ratings of the item over the
     training users who have not rated it. An item that everyone rated cannot be recommended.
@@ -163,7 +163,7 @@ class OptimalPrecision(Algorithm):
 
 @dataclass(frozen=True)
 class OptimalAntiPrecision(Algorithm):
-    r"""The order that minimises observed anti-precision among those that are the same for all.
+    r"""The order that minimises observed anti-precision among orders that are the same for all.
 
     :math:`\hat\varphi_{\bar P}(i) = -nonrel_i / (|U| - n_i)`: disliked training ratings of the
     item, negative, over the training users who have not rated it.
@@ -202,7 +202,7 @@ class OptimalTrue(Algorithm):
         repr=False,
     )
     liked: float = finite(4.0, "The smallest rating that is liked.")
-    restricted: bool = flag(True, "Which of the two.")
+    restricted: bool = flag(True, "Whether to order by the first or the second of these rankings.")
 
     name: ClassVar[str] = "optimal-true"
     draw_name: ClassVar[str] = "optimal-true"

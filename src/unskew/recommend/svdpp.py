@@ -30,10 +30,10 @@ class SVDpp(Algorithm):
     section 8 (SVD++), where ratings 1 to 5 enter as 0, 0, 0, 1, 2.
     """
 
-    factors: int = count(20, "Columns of factors.")
+    factors: int = count(20, "Number of factors.")
     learning_rate: float = number(0.002, "η.", above=0)
     regularisation: float = number(0.01, "λ.")
-    epochs: int = count(100, "Passes over the ratings.")
+    epochs: int = count(100, "Number of passes over the ratings.")
     regularisation_bias: float = number(0.01, "λ_b.")
     regularisation_implicit: float = number(0.01, "λ_y.")
 

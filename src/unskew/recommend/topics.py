@@ -109,12 +109,11 @@ class PLSA(Algorithm):
     Hofmann 2004, Latent semantic models for collaborative filtering, section 2.
     """
 
-    topics: int = count(50, "Values of z.")
-    iterations: int = count(100, "Of expectation and maximisation, at most.")
+    topics: int = count(50, "Number of topics (values of z).")
+    iterations: int = count(100, "Largest number of expectation-maximisation steps.")
     tolerance: float = number(
         0.0,
-        """Stop when the mean logarithm of p(i|u), over what was counted, grows by less; 0 =
-        never.""",
+        """Stop when the mean log p(i|u) over the ratings grows by less than this; 0 = never.""",
     )
 
     name: ClassVar[str] = "plsa"
@@ -163,7 +162,7 @@ class LDA(Algorithm):
     topics: int = count(100, "Number of topics.")
     alpha: float = number(0.25, "Prior of a user's topics.", above=0)
     beta: float = number(0.5, "Prior of a topic's items.", above=0)
-    iterations: int = count(100, "Updates of everything.")
+    iterations: int = count(100, "Number of updates of all parameters.")
 
     name: ClassVar[str] = "lda"
     draw_name: ClassVar[str] = "lda"
@@ -236,11 +235,11 @@ class GaussianPLSA(Algorithm):
     True
     """
 
-    topics: int = count(10, "Values of z.")
-    iterations: int = count(100, "Of expectation and maximisation.")
+    topics: int = count(10, "Number of topics (values of z).")
+    iterations: int = count(100, "Number of expectation-maximisation steps.")
     tempering: float = number(
         1.0,
-        "β, above 0 and at most 1; below 1, topics are told apart less sharply.",
+        "β, above 0 and at most 1; below 1, topics are separated less sharply.",
         above=0,
         most=1.0,
     )

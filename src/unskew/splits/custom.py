@@ -26,7 +26,7 @@ class Custom(Splitter):
     [Split(even items: train 1, test 2)]
     """
 
-    label: str = declare(MISSING, "Its name.")
+    label: str = declare(MISSING, "Name of the protocol.")
     function: Callable[[Ratings, int], Split | Iterable[Split]] = declare(
         MISSING,
         """Takes ratings and a seed and returns a `Split`, or several. To run in several processes
@@ -35,7 +35,8 @@ class Custom(Splitter):
     )
     version: str | int | None = declare(
         None,
-        """Change it with what the function computes. Without a version results are not stored.""",
+        """Version of the function: change it when the function changes. Without a version results
+        are not stored.""",
     )
 
     name: ClassVar[str] = "custom"

@@ -84,8 +84,8 @@ class SplitAudit(Result):
 
         if self.per_item is None:
             raise DataError(
-                f"{self.label}: this audit is from a card, without the ratings of each item; "
-                f"make it of the split (load_splits, then diagnose_split) to draw it"
+                f"{self.label}: this diagnosis comes from a card, which has no ratings per item; "
+                "to draw it, load the split (load_splits) and call diagnose_split"
             )
         return split_counts(*self.per_item, scale=scale, bins=bins, label=self.label)
 

@@ -142,7 +142,7 @@ class TemporalEvents(Splitter):
             moment(self.at)
             if self.test is not None:
                 raise SettingError(
-                    f"say either a share (test={self.test}) or a moment (at={self.at})"
+                    f"give either a share (test={self.test}) or a moment (at={self.at})"
                 )
 
     def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
@@ -160,7 +160,7 @@ class TemporalEvents(Splitter):
         pairs = len(test)
         rule = "to-training" if self.seen == "drop" else "keep"
         train, test, seen = without_overlap(train, test, rule)
-        hint = f"all its {pairs:,} pairs are in training too; {hint}"
+        hint = f"every pair of it ({pairs:,}) is in training too; {hint}"
         facts["pairs_seen_in_training"] = seen
         yield assemble(self, train, test, hint=hint, facts=facts, left_out=pairs - len(test))
 

@@ -49,7 +49,7 @@ class FamiliarTraining(Splitter):
         `known`, whichever there is, unless given.""",
     )
     folds: int | None = count(5, "The number of folds, or None.", 2, optional=True)
-    fair: bool = flag(False, "Thin the test part.")
+    fair: bool = flag(False, "Whether to thin the test part.")
     liked: float | None = declare(None, "For `fair`: the smallest rating that is liked.")
     smoothing: float | None = number(
         None,
@@ -71,7 +71,9 @@ class FamiliarTraining(Splitter):
         if self.cap is not None and self.folds is not None:
             raise SettingError("cap is for folds=None: with folds no item needs it")
         if self.fair and self.liked is None:
-            raise SettingError("fair=True thins liked judgments: say what is liked, such as 3")
+            raise SettingError(
+                "fair=True thins liked judgments: give the smallest liked rating, such as liked=3"
+            )
         if not self.fair and any(x is not None for x in (self.liked, self.smoothing, self.cap)):
             raise SettingError("liked, smoothing and cap are for fair=True")
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.errors import DataError, SettingError
+from unskew.report.text import counted
 from unskew.settings import choice, declare
 from unskew.splits.split import (
     OVERLAP,
@@ -59,9 +60,7 @@ class Given(Splitter):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.column is None) == (self.test is None):
-            raise SettingError(
-                "say where the split is: either column='fold' (a tag) or test=… (ratings)"
-            )
+            raise SettingError("give the split: either column='fold' (a tag) or test=… (ratings)")
 
     def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Give the split, or one per fold."""
@@ -71,7 +70,7 @@ class Given(Splitter):
         column = tag_of(ratings, str(self.column), "Given")
         missing = int(column.null_count())
         if missing:
-            raise DataError(f"column {self.column!r} is empty for {missing:,} ratings")
+            raise DataError(f"column {self.column!r} is empty for {counted(missing, 'rating')}")
         words = set(column.unique().to_list()) if column.dtype == pl.String else set()
         hint = f"look at column {self.column!r}"
         mask = truth(column)

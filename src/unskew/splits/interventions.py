@@ -284,7 +284,7 @@ class Full(Reg):
 class Skew(Design):
     """SKEW: drawn in inverse proportion to the popularity of the item in training."""
 
-    exponent: float = number(1.0, "Of the popularity: 1 / pop(i) ** exponent.")
+    exponent: float = number(1.0, "Exponent of the popularity: 1 / pop(i) ** exponent.")
     unseen: str = choice(
         "once",
         """Items without training ratings count as rated `once` (default), or get a `random` weight
@@ -315,7 +315,9 @@ class Wtd(Design):
     biased posteriors are those of the training ratings, the random ones of `mar`.
     """
 
-    exponent: float = number(2.0, "Of the item weight: 2 in the paper, 1 in the released code.")
+    exponent: float = number(
+        2.0, "Exponent of the item weight: 2 in the paper, 1 in the released code."
+    )
     smoothing: str = choice(
         "additive",
         """For posteriors of 0, which would draw always or never: `additive` adds `alpha` ratings to
@@ -323,7 +325,7 @@ class Wtd(Design):
         items. How many are 0 is counted either way.""",
         SMOOTHING,
     )
-    alpha: float = number(1.0, "For `additive`.", above=0)
+    alpha: float = number(1.0, "Number of ratings that `additive` adds.", above=0)
 
     kind: ClassVar[str] = "wtd"
     draw_name: ClassVar[str] = "wtd"

@@ -14,6 +14,7 @@ from unskew.arrays import I64, Mask
 from unskew.checks import as_share, portion
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
+from unskew.report.text import counted
 from unskew.settings import choice, count, share
 from unskew.splits import draws
 from unskew.splits.random import Random
@@ -50,7 +51,7 @@ class Uniform(Splitter):
 
     test: float = share(
         0.2,
-        """σ: the share of test ratings asked for; what rounding makes of it is the fact
+        """σ: the requested share of test ratings; the share after rounding is the fact
         `test_share`.""",
     )
     epsilon: float = share(
@@ -65,8 +66,8 @@ class Uniform(Splitter):
     )
     repetitions: int = count(
         1,
-        """Independent draws. These are no folds: they overlap, because disjoint ones would need ε
-        >= 1 - 1/n, not the paper's 1/n.""",
+        """Number of independent draws. These are not folds: they overlap, because disjoint ones
+        would need ε >= 1 - 1/n, not the paper's 1/n.""",
     )
 
     name: ClassVar[str] = "uniform"
@@ -88,8 +89,9 @@ class Uniform(Splitter):
         size = np.zeros(len(ratings.items), np.int64)
         size[order[:zeta]] = per_item
         hint = (
-            f"{zeta:,} items have {least} or more ratings, and {1 - self.epsilon:g} of {least} is "
-            f"{per_item} ({self.rounding}); a larger test share takes fewer, more popular items"
+            f"{counted(zeta, 'item has', 'items have')} {least} or more ratings, and "
+            f"{1 - self.epsilon:g} of {least} is {per_item} ({self.rounding}); a larger test "
+            "share takes fewer, more popular items"
         )
         facts = {
             "items": zeta,
@@ -136,7 +138,7 @@ class Flat(Splitter):
         given, so that one is left for training. An item with at least this many but fewer than t
         gives all it has (counted as `items_short`): with `min_ratings=1` every item is tested.""",
     )
-    repetitions: int = count(1, "Independent draws; these are no folds.")
+    repetitions: int = count(1, "Number of independent draws; these are not folds.")
 
     name: ClassVar[str] = "flat"
     draw_name: ClassVar[str] = "flat"
@@ -144,7 +146,7 @@ class Flat(Splitter):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.test is not None and self.t is not None:
-            raise SettingError(f"say either t={self.t} or a share (test={self.test})")
+            raise SettingError(f"give either t={self.t} or a share (test={self.test})")
 
     def known_count(self) -> int | None:
         """Return how many splits there are."""
@@ -208,13 +210,12 @@ class HeadRemoved(Splitter):
     of: Splitter = field(default_factory=Random)
     share: float = share(
         0.1,
-        """How much is the head: a share of the rated items, rounded to the nearest whole
-        number.""",
+        """Size of the head: a share of the rated items, rounded to the nearest whole number.""",
     )
     by: str = choice(
         "items",
-        """`items`, or `ratings`: then the head is as few of the most rated items as hold at least
-        this share of the ratings.""",
+        """`items`, or `ratings`: then the head is the smallest set of most rated items with at
+        least this share of the ratings.""",
         BY,
     )
     counts: str = choice("all", "Count `all` ratings, or those in `training` only.", COUNTS)

@@ -149,9 +149,9 @@ def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
         number = card["format"]
         there = "splits" in card and "settings" in card
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise DataError(f"{path}: this is no card of a split ({problem})") from None
+        raise DataError(f"{path}: this is not a card of a split ({problem})") from None
     if not there:
-        raise DataError(f"{path}: this is no card of a split")
+        raise DataError(f"{path}: this is not a card of a split")
     if number != FORMAT:
         raise DataError(f"{path}: written in format {number}, this version reads {FORMAT}")
     return dict(card)
@@ -227,7 +227,7 @@ def check_folder(folder: str | os.PathLike[str], force: bool) -> Path:
     if home.exists() and not home.is_dir():
         raise SettingError(f"{home}: is a file; give a folder")
     if not force and home.exists() and any(home.iterdir()):
-        raise SettingError(f"{home}: is not empty; give a new folder, or say --force (force=True)")
+        raise SettingError(f"{home}: is not empty; give a new folder, or use --force (force=True)")
     return home
 
 

@@ -16,6 +16,7 @@ from unskew.data.ratings import Ratings
 from unskew.data.tables import column_hint
 from unskew.engine.rng import DrawKeyed
 from unskew.errors import DataError, SettingError, Spelling
+from unskew.report.text import counted
 
 OVERLAP = ("to-training", "to-test", "keep", "error")
 """Where pairs go that are in both parts: see `without_overlap`."""
@@ -254,8 +255,8 @@ def without_overlap(train: Ratings, test: Ratings, overlap: str) -> tuple[Rating
             f"item {test.items.values[int(test.item[row])]!r}"
         )
         raise DataError(
-            f"{number:,} user-item pairs are in both parts, the first: {pair}; say where they "
-            f"belong with ",
+            f"{counted(number, 'user-item pair is', 'user-item pairs are')} in both parts, the "
+            f"first: {pair}; choose where they belong with ",
             Spelling(
                 "overlap='to-training', 'to-test' or 'keep'",
                 "--overlap to-training, to-test or keep",

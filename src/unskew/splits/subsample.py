@@ -11,6 +11,7 @@ import numpy as np
 from unskew.checks import as_share, checked, choose, portion
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
+from unskew.report.text import counted
 from unskew.splits import draws
 from unskew.splits.popularity import head, item_counts
 
@@ -69,7 +70,7 @@ def random_parts(ratings: Ratings, shares: Sequence[float], seed: int = 0) -> li
     """
     parts = [as_share("shares", one) for one in shares]
     if not parts or sum(parts, Fraction(0)) > 1:
-        raise SettingError(f"shares must add up to 1 at the most, got {list(shares)}")
+        raise SettingError(f"shares must add up to at most 1, got {list(shares)}")
     sizes = [int(portion(np.array([len(ratings)]), part)[0]) for part in parts]
     if sum(parts, Fraction(0)) == 1:
         sizes[-1] = len(ratings) - sum(sizes[:-1])
@@ -84,5 +85,8 @@ def random_parts(ratings: Ratings, shares: Sequence[float], seed: int = 0) -> li
 def _noted(before: Ratings, after: Ratings, what: str) -> Ratings:
     """Say in the notes what a sample cost."""
     lost = int(np.count_nonzero(np.diff(before.start)) - np.count_nonzero(np.diff(after.start)))
-    note = f"{what}: {len(after):,} of {len(before):,} ratings kept; {lost:,} users have none left"
+    note = (
+        f"{what}: {len(after):,} of {len(before):,} ratings kept; "
+        f"{counted(lost, 'user has', 'users have')} none left"
+    )
     return replace(after, notes=(*before.notes, note))

@@ -55,9 +55,11 @@ class Temporal(Splitter):
             return
         moment(self.at)
         if self.test is not None:
-            raise SettingError(f"say either a share (test={self.test}) or a moment (at={self.at})")
+            raise SettingError(f"give either a share (test={self.test}) or a moment (at={self.at})")
         if self.per_user:
-            raise SettingError("at=… is one moment for everyone; it does not go with per_user=True")
+            raise SettingError(
+                "at=… is one moment for everyone; it cannot be combined with per_user=True"
+            )
 
     def known_count(self) -> int | None:
         """Return how many splits there are."""

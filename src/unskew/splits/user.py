@@ -58,7 +58,7 @@ class PerUser(Splitter):
         super().__post_init__()
         if self.number is not None and self.test is not None:
             raise SettingError(
-                f"say either a share (test={self.test}) or a number (number={self.number})"
+                f"give either a share (test={self.test}) or a number (number={self.number})"
             )
 
     def known_count(self) -> int | None:
@@ -82,7 +82,11 @@ class PerUser(Splitter):
 class LeaveOut(Splitter):
     """The same few ratings of every user go to the test part; leave-one-out with n = 1."""
 
-    n: int = count(1, "How many. Users who have no more than that stay in training (counted).")
+    n: int = count(
+        1,
+        "Number of test ratings per user. Users who have no more than that stay in training "
+        "(counted).",
+    )
     pick: str = choice("random", "`random`, or the `last` or `first` in time; see `PerUser`.", PICK)
 
     name: ClassVar[str] = "leave-out"
@@ -137,11 +141,11 @@ def hint_share(rated: I64) -> str:
     if most < 2:
         return "no user has more than one rating: split across users, with splits.Random"
     least = math.ceil(10_000 / most) / 10_000  # rounded up, so that it can be typed as it stands
-    return f"the user with most ratings has {most}: one of them is moved from test={least:g} up"
+    return f"the user with the most ratings has {most}: one of them is moved from test={least:g} up"
 
 
 def _hint_number(rated: I64) -> str:
     most = int(rated.max(initial=0))
     if most < 2:
         return "no user has more than one rating: split across users, with splits.Random"
-    return f"the user with most ratings has {most}, so at most {most - 1} can be left out"
+    return f"the user with the most ratings has {most}, so at most {most - 1} can be left out"

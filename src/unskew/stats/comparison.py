@@ -16,7 +16,7 @@ from unskew.metrics.names import parse
 from unskew.report.charts import Figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import number, p_value
+from unskew.report.text import counted, number, p_value
 from unskew.stats.letters import letter_display
 
 FIGURES = ("differences", "pairs")
@@ -173,13 +173,14 @@ class Comparison(Result):
 
     def _summary(self) -> str:
         return (
-            f"{len(self.systems)} systems, {len(self.metrics)} metrics, {self.pairs.height:,} pairs"
+            f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}, "
+            f"{counted(self.pairs.height, 'pair')}"
         )
 
     def _heading(self, label: str) -> str:
         direction = {"higher": "higher is better", "lower": "lower is better"}
         better = direction.get(self.better[label], "neither direction is better")
-        return f"{label} ({better}), {self.users[label]:,} users"
+        return f"{label} ({better}), {counted(self.users[label], 'user')}"
 
     def display_ranking(self, metric: str | None = None, digits: int | None = None) -> Table:
         """Return the ranking by a metric (the first one unless given) as people read it."""

@@ -63,7 +63,7 @@ def _from_table(
     again = next((row for row, name in enumerate(names) if name in names[:row]), None)
     if again is not None:
         raise DataError(
-            f"column {key!r}: the {what} {names[again]!r} stands twice, in rows "
+            f"column {key!r}: the {what} {names[again]!r} occurs twice, in rows "
             f"{names.index(names[again]) + 1} and {again + 1}; one row for each"
         )
     columns = tuple(name for name in frame.columns if name != key)
@@ -84,7 +84,7 @@ def _from_table(
 def _means(table: Table, name: str) -> F64:
     column = number_column(table, name, "means")
     if not column.dtype.is_numeric():
-        raise DataError(f"column {name!r} holds no numbers but {column.dtype}")
+        raise DataError(f"column {name!r} must hold numbers, got {column.dtype}")
     return column.cast(pl.Float64).fill_null(math.nan).to_numpy()
 
 

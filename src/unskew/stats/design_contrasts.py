@@ -457,7 +457,7 @@ def _splits(
         filled = [one for one in every if one.counted.any()]
         counted = [one.counted for one in filled]
         if not filled or np.logical_or.reduce(counted).sum() < 2:
-            raise DataError(f"{design!r} has fewer than 2 users whom all systems have a value for")
+            raise DataError(f"{design!r} has fewer than 2 users with a value of every system")
         result[design] = distinct_splits(filled)
         empty, repeated = len(every) - len(filled), len(filled) - len(result[design])
         if empty:
@@ -573,6 +573,6 @@ def _single_split_notes(
     if target != RETRAINED or not alone:
         return []
     return [
-        f"{', '.join(alone)}: one split, so that what differs from training to training for all "
-        f"users together is not in the intervals"
+        f"{', '.join(alone)}: one split only, so the intervals leave out differences between "
+        "trainings that affect all users together"
     ]

@@ -16,6 +16,7 @@ from unskew.data.tables import read_table
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.pairing import is_evaluated
 from unskew.stats.user_draws import check_two_systems
 from unskew.stats.value_tables import holds_values
@@ -109,7 +110,7 @@ class DiscriminativePower(Result):
         return [f"DP: sum of p over {count:,} {kind} pairs; ratio: share with p < {self.alpha:g}"]
 
     def _summary(self) -> str:
-        return f"{len(self.metrics)} metrics, {len(self.pairs)} pairs"
+        return f"{counted(len(self.metrics), 'metric')}, {counted(len(self.pairs), 'pair')}"
 
 
 @checked
@@ -157,7 +158,7 @@ def discriminative_power(
         turned = (a, b) not in pairs
         at = pairs[(b, a) if turned else (a, b)]
         if not np.isnan(p[int(turned), at, place[name]]):
-            raise DataError(f"{name}: the pair {a}, {b} stands twice")
+            raise DataError(f"{name}: the pair {a}, {b} occurs twice")
         if value is None or not 0 <= value <= 1:
             raise DataError(f"{name}: the p of {a} and {b} is not between 0 and 1: {value!r}")
         p[int(turned), at, place[name]] = value

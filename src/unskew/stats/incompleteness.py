@@ -224,7 +224,9 @@ def user_robustness(
     people = len(both)
     sizes = np.array([int(portion(np.array([people]), part, "half-even")[0]) for part in levels])
     if sizes.min() < 1:
-        raise SettingError(f"shares: {float(min(levels)):g} of {people:,} users is not even one")
+        raise SettingError(
+            f"shares: {float(min(levels)):g} of {people:,} users is less than one user"
+        )
     key = np.uint64(key_of(seed, "users"))
 
     def weigh(low: int, out: F64) -> None:

@@ -17,6 +17,7 @@ from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.discrimination import ALPHA
 from unskew.stats.distributions import wilson
 from unskew.stats.pairing import Source, paired
@@ -108,7 +109,7 @@ class TypeOneError(Result):
         return as_figure(line, "Errors where systems are equal", self.footer(), rows)
 
     def _explanation(self) -> list[str]:
-        lines = [f"{self.metric}, {self.users:,} users; systems made equal:"]
+        lines = [f"{self.metric}, {counted(self.users, 'user')}; ways to make systems equal:"]
         lines += [f"{null}: {NULLS[null]}" for null in self.p]
         lines.append("low and high: 95 % for all rows together")
         if set(self.p.get("centred", ())) & set(OF_SYMMETRY):

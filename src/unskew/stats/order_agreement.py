@@ -18,6 +18,7 @@ from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.conditions import (
     Condition,
     Sources,
@@ -186,7 +187,9 @@ class Agreement(Result):
         return lines
 
     def _summary(self) -> str:
-        return f"{len(self.conditions)} conditions, {len(self.systems)} systems"
+        return (
+            f"{counted(len(self.conditions), 'condition')}, {counted(len(self.systems), 'system')}"
+        )
 
 
 PAIR_NUMBERS = ("tau", "p", "low", "high", "without_low", "without_high", "tau_ap", "rbo")

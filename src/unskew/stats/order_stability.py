@@ -17,6 +17,7 @@ from unskew.data.tables import number_column, read_table
 from unskew.errors import DataError
 from unskew.report.charts import GREY, VERMILION, Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.pairing import known_metric
 from unskew.stats.user_draws import check_two_systems
 
@@ -122,8 +123,9 @@ class Stability(Result):
         pairs = self.pairs()
         flipping = pairs.filter(pl.col("b_wins") > 0).height
         lines = [
-            f"{len(self.systems)} systems under {self.conditions.height:,} conditions; "
-            f"{flipping} of {pairs.height} pairs change their order"
+            f"{counted(len(self.systems), 'system')} under "
+            f"{counted(self.conditions.height, 'condition')}; {flipping} of {pairs.height} pairs "
+            "change their order"
         ]
         if "a_significant" in pairs.columns:
             wrong = pairs.filter(pl.col("verdict") == "contradicts").height
@@ -132,8 +134,8 @@ class Stability(Result):
 
     def _summary(self) -> str:
         return (
-            f"{len(self.systems)} systems, {self.conditions.height:,} conditions, "
-            f"factors {', '.join(self.factors)}"
+            f"{counted(len(self.systems), 'system')}, "
+            f"{counted(self.conditions.height, 'condition')}, factors {', '.join(self.factors)}"
         )
 
 
@@ -183,7 +185,7 @@ def stability(
         raise DataError("the table of scores is empty")
     numbers = number_column(source, score, "scores")
     if not numbers.dtype.is_numeric():
-        raise DataError(f"column {score!r} holds no numbers but {numbers.dtype}")
+        raise DataError(f"column {score!r} must hold numbers, got {numbers.dtype}")
     numbers = numbers.cast(pl.Float64)
     missing = numbers.is_null() | numbers.is_nan().fill_null(value=True)
     if missing.any():

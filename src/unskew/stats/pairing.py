@@ -23,6 +23,7 @@ from unskew.errors import DataError, SettingError, UnskewError, unknown_name
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import Scores
 from unskew.metrics.names import Metric, parse
+from unskew.report.text import counted
 from unskew.stats.value_tables import UNNAMED, read_values
 
 Source = Any
@@ -133,8 +134,8 @@ class PairedValues(Paired):
         )
         if label is None and self.metrics == (UNNAMED,):
             raise SettingError(
-                f"these values name no metric, {metric!r} cannot be chosen; say what they are by "
-                f"paired(values, metric={metric!r})"
+                f"these values have no metric name, so {metric!r} cannot be chosen; name them "
+                f"with paired(values, metric={metric!r})"
             )
         if label is None:
             raise unknown_name("metric of these values", metric, self.metrics)
@@ -181,7 +182,9 @@ def paired(scores: Source, *, metric: str | None = None, better: str | None = No
     """
     evaluated = is_evaluated(scores)
     if evaluated and (metric is not None or better is not None):
-        raise SettingError("metric and better are for values from elsewhere; scores know theirs")
+        raise SettingError(
+            "metric and better are for values from outside; scores already have them"
+        )
     if isinstance(scores, Paired):
         return scores
     if not evaluated:
@@ -206,11 +209,11 @@ def paired(scores: Source, *, metric: str | None = None, better: str | None = No
         keep = _kept(part)
         lost = max(int(part.averaged(name).sum()) for name in systems) - int(keep.sum())
         if lost:
-            notes.append(f"{lost:,} lists that not all systems have are left out")
+            notes.append(f"{counted(lost, 'list')} that not all systems have left out")
         seen.append(part.user_ids.raw(np.unique(part.lists["user"].to_numpy()[keep])))
     users = Ids.number(pl.concat(seen).unique())[0] if len(seen) > 1 else Ids(seen[0].sort())
     if not len(users):
-        raise DataError("there is no user whom all systems have a value for")
+        raise DataError("no user has a value of every system")
     sides = {label: parts[0].metrics[label].better for label in metrics}
     return Paired(systems, metrics, sides, users, parts, tuple(dict.fromkeys(notes)))
 
@@ -240,7 +243,9 @@ def _from_values(table: Table, metric: str | None, better: str | None) -> Paired
     of = dict(given.of)
     if metric is not None:
         if list(of) != [UNNAMED]:
-            raise SettingError(f"metric names what has no name; here are: {', '.join(of)}")
+            raise SettingError(
+                f"metric=… names values without a name; these are named: {', '.join(of)}"
+            )
         of = {str(metric): of[UNNAMED]}
     if better is not None:
         choose("better", better, BETTER)

@@ -11,6 +11,7 @@ from unskew.checks import as_count, checked
 from unskew.engine.progress import Progress
 from unskew.report.charts import Figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.discrimination import ALPHA, POWER, DiscriminativePower, discriminative_power
 from unskew.stats.pairing import Source
 from unskew.stats.sample_sizes import SampleSize, sample_size
@@ -56,7 +57,10 @@ class Power(Result):
         return [*self.discriminative.footer(), *swaps, *self.sizes.footer()]
 
     def _summary(self) -> str:
-        return f"{len(self.sizes.metrics)} metrics, {len(self.sizes.pairs)} pairs"
+        return (
+            f"{counted(len(self.sizes.metrics), 'metric')}, "
+            f"{counted(len(self.sizes.pairs), 'pair')}"
+        )
 
 
 @checked

@@ -14,6 +14,7 @@ from unskew.checks import choose
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.tables import WIDE
+from unskew.report.text import counted
 
 KEPT = {
     "sparsity": "share of test judgments kept",
@@ -140,7 +141,7 @@ class Robustness(Result):
         rows = table.select("metric", "share", "tau", "low", "high").to_dicts()
         x = alt.X("share:Q", title=KEPT[self.to])
         x = x.scale(reverse=True, zero=False).axis(format="%")
-        y = alt.Y("tau:Q", title="Kendall's τ with all of it").scale(zero=False)
+        y = alt.Y("tau:Q", title="Kendall's τ with the order on all data").scale(zero=False)
         color = alt.Color("metric:N").scale(domain=wanted)
         chart = alt.Chart(alt.NamedData(name="rows"), width=520, height=280)
         line: alt.Chart = chart.mark_line(point=True).encode(x=x, y=y, color=color)
@@ -148,13 +149,17 @@ class Robustness(Result):
 
     def _explanation(self) -> list[str]:
         samples = self.tau.shape[2]
-        each = f"{samples} samples per share" if samples > 1 else "one test set per share"
+        each = (
+            f"{counted(samples, 'sample')} per share" if samples > 1 else "one test set per share"
+        )
         least = int(self.users.min(initial=self.full["users"]))
-        lines = [f"τ_b of {len(self.systems)} systems with their order on everything; {each}"]
+        lines = [
+            f"τ_b of {counted(len(self.systems), 'system')} with their order on all data; {each}"
+        ]
         if self.to != "users" and least < self.full["users"]:
             lines.append(
-                f"users without judgments left are not averaged: of {self.full['users']:,} "
-                f"at least {least:,} remain"
+                f"users without remaining judgments are not averaged: at least {least:,} of "
+                f"{self.full['users']:,} remain"
             )
         undefined = int(np.isnan(self.tau).sum())
         if undefined:
@@ -167,8 +172,9 @@ class Robustness(Result):
 
     def _summary(self) -> str:
         return (
-            f"to={self.to!r}, {len(self.systems)} systems, {len(self.metrics)} metrics, "
-            f"{len(self.shares)} shares, {self.tau.shape[2]} samples"
+            f"to={self.to!r}, {counted(len(self.systems), 'system')}, "
+            f"{counted(len(self.metrics), 'metric')}, {counted(len(self.shares), 'share')}, "
+            f"{counted(self.tau.shape[2], 'sample')}"
         )
 
 

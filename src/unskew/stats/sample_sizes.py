@@ -15,6 +15,7 @@ from unskew.arrays import F64, I64
 from unskew.checks import check_share, checked, choose, is_number
 from unskew.errors import DataError, SettingError
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.discrimination import ALPHA, POWER
 from unskew.stats.pairing import Source, paired
 from unskew.stats.user_draws import check_two_systems, chosen_metrics
@@ -137,7 +138,7 @@ class SampleSize(Result):
         ]
 
     def _summary(self) -> str:
-        return f"{len(self.metrics)} metrics, {len(self.pairs)} pairs"
+        return f"{counted(len(self.metrics), 'metric')}, {counted(len(self.pairs), 'pair')}"
 
 
 @checked
@@ -201,7 +202,8 @@ def sample_size(
         values = both.complete(label)
         if len(values) < least:
             raise DataError(
-                f"{label}: {len(values)} users are too few for alpha={alpha:g}: at least {least}"
+                f"{label}: {counted(len(values), 'user is', 'users are')} too few for "
+                f"alpha={alpha:g}: at least {least}"
             )
         given = sample(values, all_pairs(len(names)), label, threads)
         return given.difference, given.sd, given.users

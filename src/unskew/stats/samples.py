@@ -107,7 +107,7 @@ def sample(
     kept: Mask = np.logical_not(np.isnan(matrix).any(axis=1))
     users = int(kept.sum())
     if not users:
-        raise DataError(f"{label}: there is no user for whom all systems have a value")
+        raise DataError(f"{label}: no user has a value of every system")
     matrix[~kept] = 0.0
     if not np.isfinite(matrix).all():
         raise DataError(f"{label}: infinite values cannot be compared")

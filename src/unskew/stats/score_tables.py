@@ -49,7 +49,9 @@ def score_table(
             drawn = np.array([[one.means for one in conditions]])
         for at, one in enumerate(conditions):
             if np.isnan(drawn[:, at]).any():
-                raise DataError(f"{one.label} has no value per user: users=… cannot draw them anew")
+                raise DataError(
+                    f"{one.label} has no value per user, so users=… cannot resample users"
+                )
             metric = known_metric(one.label)
             # `stability` knows on which side a metric is better by its name, if it is known.
             sign = 1.0 if metric is None else one.sign

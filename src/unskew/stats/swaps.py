@@ -15,6 +15,7 @@ from unskew.engine.rng import key_of
 from unskew.errors import DataError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.correlation import rounded
 from unskew.stats.pairing import Source, paired
 from unskew.stats.user_draws import check_two_systems, chosen_metrics, reweighted
@@ -120,12 +121,13 @@ class SwapRate(Result):
 
     def _explanation(self) -> list[str]:
         return [
-            f"{self.samples:,} random halves of {self.users:,} users; of two systems the better "
-            f"one by {self.users // 2:,} users is compared with what the others say"
+            f"{self.samples:,} random halves of {self.users:,} users; the better of two systems "
+            f"on one half ({self.users // 2:,} users) is compared with the better one on the "
+            "other half"
         ]
 
     def _summary(self) -> str:
-        return f"{len(self.metrics)} metrics, {len(self.systems)} systems"
+        return f"{counted(len(self.metrics), 'metric')}, {counted(len(self.systems), 'system')}"
 
 
 @checked

@@ -13,6 +13,7 @@ from unskew.data.ratings import Ids
 from unskew.data.tables import USER, Table, number_column, plain_name
 from unskew.errors import DataError
 from unskew.evaluation.scores import COUNTS
+from unskew.report.text import counted
 
 UNNAMED = "value"
 """The metric of a table that names none."""
@@ -73,7 +74,7 @@ def _tested(table: Table) -> tuple[Table, tuple[str, ...]]:
         return table, ()
     frame = table.frame.filter(pl.col("test") > 0)
     lost = table.frame.height - frame.height
-    notes = (f"{lost:,} rows of users without test judgments are left out",) if lost else ()
+    notes = (f"{counted(lost, 'row')} of users without test judgments left out",) if lost else ()
     metrics = frame.drop([name for name in columns if name in ("depth", *COUNTS)])
     return replace(table, frame=metrics), notes
 
@@ -148,8 +149,8 @@ def _levels(table: Table, name: str) -> tuple[tuple[str, ...], I64]:
     missing = column.is_null()
     if missing.any():
         raise DataError(
-            f"{table.source}: column {name!r} is empty in {int(missing.sum()):,} rows, the first: "
-            f"row {int(missing.arg_true()[0]) + 1}"
+            f"{table.source}: column {name!r} is empty in {counted(int(missing.sum()), 'row')}, "
+            f"the first: row {int(missing.arg_true()[0]) + 1}"
         )
     text = column.cast(pl.String)
     known = text.unique(maintain_order=True)
@@ -162,9 +163,9 @@ def _numbers(table: Table, name: str, user: str) -> F64:
     column = number_column(table, name, "values")
     if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise DataError(
-            f"{table.source}: column {name!r} holds no numbers but {column.dtype}; a wide table "
-            f"has a column of users and a column of values per system, a long one a column called "
-            f"system"
+            f"{table.source}: column {name!r} must hold numbers, got {column.dtype}; a wide "
+            "table has a column of users and a column of values per system, a long one a column "
+            "called system"
         )
     floats = column.cast(pl.Float64)
     bad = floats.is_null() | ~floats.is_finite().fill_null(value=True)
@@ -173,7 +174,7 @@ def _numbers(table: Table, name: str, user: str) -> F64:
         raise DataError(
             f"{table.source}: column {name!r}: {int(bad.sum()):,} values are missing or not "
             f"finite, the first in row {row + 1} (user {table.frame[user][row]!r}): {REMEDY}; "
-            f"leave such users out for all systems, or give them the value that is to count"
+            "leave such users out for all systems, or give them the value that should count"
         )
     return floats.to_numpy()
 
@@ -217,6 +218,6 @@ def _check_unique(
     before = int(first[np.searchsorted(distinct, cell[at])])
     row, earlier = (int(one if rows is None else rows[one]) + 1 for one in (at, before))
     raise DataError(
-        f"{table.source}: {int(again.sum()):,} rows repeat an earlier one, the first: row {row} is "
-        f"of {named(at)}, and so is row {earlier}; {REMEDY}"
+        f"{table.source}: {counted(int(again.sum()), 'row repeats', 'rows repeat')} an earlier "
+        f"one, the first: row {row} is of {named(at)}, and so is row {earlier}; {REMEDY}"
     )

@@ -132,7 +132,7 @@ class Lab:
         if dataset_name not in self.datasets:
             raise MissingDataError(
                 self.rejected.get(dataset_name)
-                or f"needs {dataset_name} (unskew data list tells how to get it)"
+                or f"needs {dataset_name} (unskew data list shows how to get it)"
             )
         return self.datasets[dataset_name]
 
@@ -158,8 +158,8 @@ class Lab:
         if paper is not None and low >= 0.5 and 4.0 < high <= 5.0:
             return paper
         raise SettingError(
-            f"{dataset_name}: ratings go from {low:g} to {high:g}; say from which one on they are "
-            "liked (liked=…, --liked)"
+            f"{dataset_name}: ratings go from {low:g} to {high:g}; give the smallest liked "
+            "rating (liked=…, --liked)"
         )
 
     def table(self, measurement: Measurement, dataset_name: str = "") -> pl.DataFrame:
@@ -314,8 +314,8 @@ def size_problem(data: Dataset, size: Size) -> str:
     for what, number, expected in zip(("users", "items", "ratings"), actual, size, strict=True):
         if expected is not None and abs(number - expected) > SIZE_TOLERANCE * expected:
             return (
-                f"the file in the place of {data.name} has {number:,} {what}, and the paper's data "
-                f"have {expected:,} (give it as --data to ask about it)"
+                f"the file in the place of {data.name} has {number:,} {what}, but the paper's "
+                f"data have {expected:,} (give it as --data to ask about it)"
             )
     return ""
 

@@ -20,7 +20,7 @@ STAND_IN = "stand-in"
 
 MEASURED, RELEASED, PRINTED, ALGEBRA = "measured", "released", "printed", "algebra"
 EVIDENCE_KINDS = {
-    MEASURED: "measured anew, on data or in simulated worlds, in a way that could have failed",
+    MEASURED: "measured again, on data or in simulated worlds, in a way that could have failed",
     RELEASED: "computed from results that the authors released",
     PRINTED: "computed from values that the paper prints",
     ALGEBRA: "follows from definitions; a run can only confirm it",

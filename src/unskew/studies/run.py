@@ -250,13 +250,13 @@ def _check(claim: Claim, evidence: Evidence, lab: Lab, is_user_data: bool) -> li
     if check is None:
         why = evidence.needs
     elif not evidence.data:
-        data, why = evidence.source, "does not speak of any one data set"
+        data, why = evidence.source, "is not about a particular data set"
     else:
         why = "; ".join(lab.rejected[name] for name in evidence.data if name in lab.rejected)
         if why or not lab.is_other_data:
             verdict = NO_DATA
         why = why or (
-            "speaks of the paper's own data"
+            "is about the paper's own data"
             if lab.is_other_data
             else f"needs {data}, which the data folder does not have"
         )

@@ -20,6 +20,7 @@ from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, as_relevance
 from unskew.engine.rng import DrawKeyed, key_of
 from unskew.errors import DataError, SettingError
+from unskew.report.text import counted
 from unskew.settings import choice, declare, flag
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split, shared_rows
@@ -83,14 +84,14 @@ class Targets(DrawKeyed):
     )
     others: int | str = declare(
         "all",
-        "What is ranked against them: `all` remaining candidates (AN), or that many drawn (NN).",
+        "What is ranked against them: `all` remaining candidates (AN), or this number of drawn "
+        "candidates (NN).",
         _check_others,
     )
     fixed: str = choice(
         "liked",
-        """Which test items are in a list whatever is drawn: the `liked` ones (bellogin2017;
-        disliked ones may be drawn), or all `judged` ones (castells2018). With `relevant="one"`:
-        what is never drawn.""",
+        """Test items that every list contains: the `liked` ones (bellogin2017; disliked ones may be
+        drawn), or all `judged` ones (castells2018). With `relevant="one"`: what is never drawn.""",
         FIXED,
     )
     by: str = choice(
@@ -98,9 +99,7 @@ class Targets(DrawKeyed):
         "Draw `uniform`, or by `popularity` (in proportion to training ratings).",
         BY,
     )
-    fresh: bool = flag(
-        True, 'With `relevant="one"`: draw others anew for each list, or once per user.'
-    )
+    fresh: bool = flag(True, 'With `relevant="one"`: draw others for each list, or once per user.')
     strata: int | Callable[[Split], Any] | None = declare(
         None,
         """Rank within this many strata of items by popularity (P1R); results are averaged over
@@ -129,7 +128,7 @@ class Targets(DrawKeyed):
     exact: bool = flag(
         False,
         """With `relevant="one"` and a number of others: draw none, and take the expectation over
-        all draws. The rank of the relevant item among n others drawn from N, of which m stand above
+        all draws. The rank of the relevant item among n others drawn from N, m of which rank above
         it, is 1 + a hypergeometric number, so the expectation of every metric of that rank is
         known: P, Recall, HitRate, F1, Rprec, AP, RR, DCG, nDCG, RBP. It takes models, not
         ready-made runs.""",
@@ -538,9 +537,10 @@ def _weights(weight: I64, pool: Pool, n: int | None) -> tuple[I64, I64]:
 def _too_few(n: int, free: I64, user: I32, tests: Ratings) -> DataError:
     row = int(np.argmin(free))
     return DataError(
-        f"others={n}: {np.count_nonzero(free < n):,} of {free.size:,} lists have fewer candidates, "
-        f"the fewest, {int(free[row]):,}, one of user {tests.users.values[int(user[row])]!r}; ask "
-        f"for at most {int(free[row]):,}, or say shortage='shorten' or 'skip'"
+        f"others={n}: {np.count_nonzero(free < n):,} of {free.size:,} lists have fewer "
+        f"candidates; one of user {tests.users.values[int(user[row])]!r} has the fewest, "
+        f"{int(free[row]):,}; ask for at most {int(free[row]):,}, or use shortage='shorten' or "
+        "'skip'"
     )
 
 
@@ -554,15 +554,15 @@ def _remarks(targets: Targets, facts: Mapping[str, Any]) -> tuple[str, ...]:
         )
     if facts.get("short_lists"):
         result = "left out" if targets.shortage == "skip" else "shorter"
-        notes.append(
-            f"targets: {facts['short_lists']:,} lists with too few candidates are {result}"
-        )
+        one, many = (f"{noun} with too few candidates" for noun in ("list", "lists"))
+        short = counted(facts["short_lists"], f"{one} is", f"{many} are")
+        notes.append(f"targets: {short} {result}")
     if facts["outside"]:
         result = "ask for no list" if targets.relevant == "one" else "cannot be found by any system"
         notes.append(f"targets: {facts['outside']:,} test items outside the candidates {result}")
     if facts["in_training"]:
         notes.append(
-            f"targets: {facts['in_training']:,} test ratings are in the user's training and "
-            f"are no targets"
+            f"targets: {counted(facts['in_training'], 'test rating is', 'test ratings are')} "
+            "also in the user's training ratings and cannot be ranked"
         )
     return tuple(notes)

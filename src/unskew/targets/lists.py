@@ -15,6 +15,7 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
+from unskew.report.text import counted
 
 BLOCK_ITEMS = 1 << 22
 """Target items that are held at a time."""
@@ -53,7 +54,7 @@ class TargetLists:
 
     def __repr__(self) -> str:
         least, most = (int(self.size.min()), int(self.size.max())) if len(self) else (0, 0)
-        return f"TargetLists({len(self):,} lists, {least:,} to {most:,} items each)"
+        return f"TargetLists({counted(len(self), 'list')}, {least:,} to {most:,} items each)"
 
     def _repr_html_(self) -> str:
         from unskew.report.notebook_view import card

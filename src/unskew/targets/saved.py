@@ -18,6 +18,7 @@ from unskew.data.tables import Table, number_column, read_table
 from unskew.engine.files import replacing_folder, write_table
 from unskew.engine.versions import versions
 from unskew.errors import DataError
+from unskew.report.text import counted
 from unskew.splits.split import Split
 from unskew.targets.designs import relevance_of
 from unskew.targets.lists import Kept, TargetLists
@@ -43,7 +44,7 @@ def save_targets(lists: TargetLists, folder: str | os.PathLike[str]) -> Path:
     """
     home = Path(folder)
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
-        raise DataError(f"{home} is there already and not empty: name a new folder")
+        raise DataError(f"{home} already exists and is not empty: name a new folder")
     with replacing_folder(home) as part:
         _write(lists, part)
     return home
@@ -170,11 +171,13 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
         raise DataError(f"{home}: a part of the targets cannot be read ({problem})") from None
     if frame["list"].n_unique() != card["lists"]:
         raise DataError(
-            f"{home}: {frame['list'].n_unique():,} lists are left of {card['lists']:,}; save them "
-            f"again"
+            f"{home}: {counted(frame['list'].n_unique(), 'list is', 'lists are')} left of "
+            f"{card['lists']:,}; save them again"
         )
     empty = card["without_targets"]
-    notes = (f"targets: {empty:,} lists without any target are not in the file",) if empty else ()
+    notes = (
+        (f"targets: {counted(empty, 'list')} without any target not in the file",) if empty else ()
+    )
     return frame, dict(card["targets"]), notes
 
 
@@ -182,9 +185,10 @@ def _codes(frame: pl.DataFrame, name: str, ids: Ids) -> I32:
     codes = ids.codes(frame[name])
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
+        rows = counted(int(np.count_nonzero(codes < 0)), "row has", "rows have")
         raise DataError(
-            f"targets: {np.count_nonzero(codes < 0):,} rows have a {name} that is not in the "
-            f"split, the first in row {row + 1}: {frame[name][row]!r}"
+            f"targets: {rows} a {name} that is not in the split, the first in row "
+            f"{row + 1}: {frame[name][row]!r}"
         )
     return codes
 

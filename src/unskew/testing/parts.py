@@ -131,7 +131,7 @@ def check_splitter(
     _demand(_tables(one.each(data, 3)) == tables, f"{one!r}: the same seed gives other rows")
     _demand(one.count(data, 3) == len(splits), f"{one!r}: count is not the number of splits")
     mixed = _tables(one.split(_shuffled(data), 3))
-    _demand(mixed == tables, f"{one!r}: rows in another order are split otherwise")
+    _demand(mixed == tables, f"{one!r}: rows in another order give another split")
     if draws is not None:
         same = _rows(one.split(data, 4)) == _rows(splits)
         word = "the same" if same else "other"
@@ -186,7 +186,7 @@ def _check_model(one: Algorithm, train: Ratings) -> None:
     _demand(first.shape == shape, f"{one!r} gives scores of shape {first.shape}, not {shape}")
     _demand(not np.isinf(first).any(), f"{one!r} gives infinite scores")
     again = _scores(model, train)
-    _demand(first.tobytes() == again.tobytes(), f"{one!r} scores otherwise when asked again")
+    _demand(first.tobytes() == again.tobytes(), f"{one!r} gives other scores when asked again")
     after = [part.tobytes() for part in (train.user, train.item, train.value)]
     _demand(before == after, f"{one!r} changes the training ratings")
 

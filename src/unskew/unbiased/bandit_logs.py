@@ -14,6 +14,7 @@ from unskew.checks import checked
 from unskew.data.ratings import Ids
 from unskew.data.tables import read_table
 from unskew.errors import DataError
+from unskew.report.text import counted
 from unskew.unbiased.propensities import LEAST
 
 ACTION = ("action", "actionid", "itemid", "item", "arm")
@@ -53,8 +54,8 @@ class BanditLog:
 
     def __repr__(self) -> str:
         return (
-            f"BanditLog({len(self):,} rows, {len(self.actions):,} actions, "
-            f"{len(self.positions):,} positions, mean reward {self.mean:.4g})"
+            f"BanditLog({counted(len(self), 'row')}, {counted(len(self.actions), 'action')}, "
+            f"{counted(len(self.positions), 'position')}, mean reward {self.mean:.4g})"
         )
 
     @property
@@ -164,10 +165,10 @@ def _all_actions(shown: pl.Series, every: pl.Series) -> tuple[Ids, I32]:
     code = ids.codes(shown)
     if (code < 0).any():
         first = shown[int(np.argmax(code < 0))]
-        raise DataError(
-            f"actions: {int(np.count_nonzero(code < 0)):,} rows of the log show one that is not "
-            f"among them, the first: {first!r}"
+        rows = counted(
+            int(np.count_nonzero(code < 0)), "row of the log shows", "rows of the log show"
         )
+        raise DataError(f"actions: {rows} an action that is not among them, the first: {first!r}")
     return ids, code
 
 
@@ -179,8 +180,9 @@ def numbers_of(frame: pl.DataFrame, name: str, source: str) -> F64:
     if wrong.any():
         row = int(wrong.arg_max() or 0)
         raise DataError(
-            f"{source}: column {name!r} must hold numbers; {int(wrong.sum()):,} rows do not, the "
-            f"first: row {row + 1}, {column[row]!r}"
+            f"{source}: column {name!r} must hold numbers; "
+            f"{counted(int(wrong.sum()), 'row does', 'rows do')} not, the first: row {row + 1}, "
+            f"{column[row]!r}"
         )
     return values.to_numpy().copy()
 
@@ -190,7 +192,8 @@ def _check_propensity(chance: F64, name: str, source: str) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
-            f"{source}: column {name!r}: {int(wrong.sum()):,} propensities do not lie between "
-            f"{LEAST:g} and 1, the first: row {row + 1}, {chance[row]:g}. What was shown had some "
-            f"chance to be shown: leave such rows out, or mend the log"
+            f"{source}: column {name!r}: "
+            f"{counted(int(wrong.sum()), 'propensity does', 'propensities do')} not lie between "
+            f"{LEAST:g} and 1, the first: row {row + 1}, {chance[row]:g}. A shown action had "
+            "some probability of being shown: leave such rows out, or correct the log"
         )

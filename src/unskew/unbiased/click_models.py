@@ -156,8 +156,8 @@ class Clicks:
         part = next((one for one in world.parts if isinstance(one, Clustered)), None)
         if part is None:
             raise SettingError(
-                f"groups: the world {world.name} has no groups of items; say how many there are, "
-                f"such as groups=10, or give the group of each item"
+                f"groups: the world {world.name} has no groups of items; give their number, such "
+                "as groups=10, or the group of each item"
             )
         return part.groups(len(world.users), items, world.seed)[1]
 

@@ -16,6 +16,7 @@ from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.scores import Scores
 from unskew.judging.judged import Judged
 from unskew.judging.shape import Basis
+from unskew.report.text import counted
 from unskew.splits.popularity import item_counts
 from unskew.splits.strata import judgment_bins
 
@@ -123,7 +124,9 @@ def _by_quantity(of: str, by: str, quantity: F64, among: Mask, m: int) -> Divisi
     if unknown.any():
         code[unknown] = m
         names = (*names, "without training")
-        notes.append(f"{int(unknown.sum()):,} {of} without training ratings are a stratum apart")
+        notes.append(
+            f"{of} without training ratings ({int(unknown.sum()):,}) form a separate stratum"
+        )
     return Division(of, by, frozen(code), names, quantity, True, tuple(notes))
 
 
@@ -140,13 +143,16 @@ def _groups(by: Mapping[Any, Any] | pl.DataFrame, of: str, ids: Ids) -> Division
     else:
         raw, group = pl.Series(list(by)), [str(value) for value in by.values()]
     if raw.n_unique() < len(raw):
-        raise DataError(f"by: {len(raw) - raw.n_unique():,} ids stand twice: give each one group")
+        raise DataError(
+            f"by: {counted(len(raw) - raw.n_unique(), 'id occurs', 'ids occur')} twice: give "
+            "each id one group"
+        )
     at = ids.codes(raw)
     names = tuple(sorted({name for name, place in zip(group, at, strict=True) if place >= 0}))
     if not names:
         raise DataError(
-            f"by: none of the {len(raw):,} ids, such as {raw[0] if len(raw) else None!r}, is one "
-            f"of the {of}; of='users' or of='items' says whose ids they are"
+            f"by: none of the ids, such as {raw[0] if len(raw) else None!r}, is one of the {of}; "
+            "of='users' or of='items' says whose ids they are"
         )
     place = {name: number for number, name in enumerate(names)}
     code = np.full(len(ids), -1, np.int32)

@@ -13,6 +13,7 @@ from unskew.checks import choose
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.unbiased.judgment_weights import Weights
 
 LEVELS = (0.0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1.0)
@@ -145,7 +146,7 @@ class Estimates(Result):
                 reason = "there is none"
             if reason:
                 raise DataError(
-                    f"{metric}: systems cannot be put in order by {by}, as that of {name} is "
+                    f"{metric}: systems cannot be ordered by {by}, because that of {name} is "
                     f"{UNUSABLE}: {reason}; leave it out, or order by='naive'"
                 )
         sign = -1.0 if self.better[metric] == "higher" else 1.0
@@ -263,7 +264,7 @@ class Estimates(Result):
         }
 
     def _summary(self) -> str:
-        return f"{len(self.systems)} systems, {len(self.metrics)} metrics"
+        return f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}"
 
 
 def unusable(one: Estimate, high: float) -> str:
@@ -285,7 +286,10 @@ def unusable(one: Estimate, high: float) -> str:
             )
     if one.weights.effective < FEW_HITS:
         hits, worth = one.weights.number, one.weights.effective
-        return f"it rests on {hits:,} hits worth {worth:.2g} equal ones, fewer than {FEW_HITS}"
+        return (
+            f"it rests on {counted(hits, 'hit')} with an effective sample size of {worth:.2g}, "
+            f"less than {FEW_HITS}"
+        )
     low, high = one.slots_interval
     if low > OFF or high < 1 / OFF:
         return (

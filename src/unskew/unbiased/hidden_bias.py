@@ -23,6 +23,7 @@ from unskew.metrics.definition import missing
 from unskew.metrics.weighted import Columns, Linear
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.user_draws import check_two_systems
 from unskew.unbiased.estimates import UNUSABLE
 from unskew.unbiased.judgment_weights import judge_for_estimates, weigh
@@ -195,7 +196,7 @@ class Sensitivity(Result):
         }
 
     def _summary(self) -> str:
-        return f"{self.metric}, {len(self.systems)} systems"
+        return f"{self.metric}, {counted(len(self.systems), 'system')}"
 
 
 def weight_range(weight: F64, gamma: float, model: str) -> tuple[F64, F64]:

@@ -22,6 +22,7 @@ from unskew.judging.judged import second_argument
 from unskew.judging.reading import DataOptions
 from unskew.judging.remarks import warn
 from unskew.metrics.names import Metric
+from unskew.report.text import counted
 from unskew.unbiased.estimates import Estimate, Estimates
 from unskew.unbiased.judgment_weights import (
     Source,
@@ -217,8 +218,8 @@ def _undefined_notes(values: Mapping[tuple[str, str], Estimate], mean: str) -> I
     most = max((one.undefined for one in values.values()), default=0)
     if most and mean == "users":
         yield (
-            f"{most:,} users without a liked judgment are left out of the means of fractions "
-            f"(mean='ratio' divides sums instead)"
+            f"{counted(most, 'user')} without a liked judgment left out of the means of "
+            "fractions (mean='ratio' divides sums instead)"
         )
 
 

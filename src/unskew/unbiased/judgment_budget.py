@@ -19,6 +19,7 @@ from unskew.judging.judged import Judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.sample_sizes import check_power
 from unskew.stats.user_draws import check_two_systems
 from unskew.unbiased.estimates import UNUSABLE, Estimate
@@ -84,7 +85,7 @@ class JudgmentsNeeded(Result):
         return as_figure(bars, f"{self.metric}: what would settle it", self.footer(), rows)
 
     def _summary(self) -> str:
-        return f"{self.metric}, {len(self.rows)} pairs"
+        return f"{self.metric}, {counted(len(self.rows), 'pair')}"
 
 
 @checked

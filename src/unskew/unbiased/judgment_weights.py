@@ -18,6 +18,7 @@ from unskew.judging.judged import Judged, Need, as_judged
 from unskew.judging.reading import DataOptions
 from unskew.judging.remarks import warn
 from unskew.metrics.block import WHOLE
+from unskew.report.text import counted
 from unskew.splits.interventions import Intervened
 from unskew.splits.split import shared_rows
 from unskew.unbiased.propensities import Propensity, propensity
@@ -55,8 +56,9 @@ class Weights:
 
     def __str__(self) -> str:
         text = (
-            f"{self.number:,} weights worth {self.effective:,.0f} equal ones; the largest is "
-            f"{self.largest:.3g}, the top 1 % hold {100 * self.top:.0f} % of the weight"
+            f"{counted(self.number, 'weight')}, effective sample size {self.effective:,.0f}; the "
+            f"largest is {self.largest:.3g}, the top 1 % hold {100 * self.top:.0f} % of the "
+            "weight"
         )
         return f"{text}; {self.clipped:,} clipped" if self.clipped else text
 
@@ -88,10 +90,11 @@ def judge_for_estimates(
     train = judged.basis.train
     again = 0 if train is None else int(shared_rows(judged.judgments, train).sum())
     if again and judged.targets is None:
+        judgments = counted(again, "judgment is", "judgments are")
         notes.append(
             warn(
-                f"{again:,} judgments are of pairs in training, which are no targets: take them "
-                f"out of the test ratings"
+                f"{judgments} of pairs in training, "
+                "which cannot be targets: remove them from the test ratings"
             )
         )
     return judged, notes

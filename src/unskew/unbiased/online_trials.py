@@ -296,8 +296,8 @@ def _algorithms(systems: object) -> dict[str, Algorithm]:
     if len(algorithms) < len(named):
         other = next(name for name in named if name not in algorithms)
         raise SettingError(
-            f"{other} is no algorithm: worlds are drawn anew in each repeat, so systems must be "
-            f"such as can be trained on each; for a fitted model take ab_test or interleave"
+            f"{other} is not an algorithm: each repeat draws new worlds and trains every system "
+            "on them; for a fitted model use ab_test or interleave"
         )
     if len(algorithms) < 2:
         raise SettingError("systems: a test compares at least two")

@@ -104,7 +104,7 @@ def _from_table(log: BanditLog, name: str, table: pl.DataFrame) -> F64:
         if (place < 0).any():
             raise DataError(f"{name}: a position is unknown to the log")
     if len(np.unique(place * len(log.actions) + at)) < table.height:
-        raise DataError(f"{name}: an action stands twice for the same position")
+        raise DataError(f"{name}: an action occurs twice for the same position")
     out = np.zeros((many, len(log.actions)))
     out[place, at] = values
     return out

@@ -23,6 +23,7 @@ from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.user_draws import percentile_interval
 from unskew.unbiased.bandit_logs import BanditLog
 from unskew.unbiased.policies import ActionFunction, ActionTable, Policy, RewardMeans, per_action
@@ -125,8 +126,8 @@ class PolicyValue(Result):
 
     def _explanation(self) -> list[str]:
         return [
-            f"{self.rows:,} rows in {self.rounds:,} rounds; mean reward of the log "
-            f"{self.logged:.4g}",
+            f"{counted(self.rows, 'row')} in {counted(self.rounds, 'round')}; mean reward of the "
+            f"log {self.logged:.4g}",
             f"effective sample size {self.effective:,.0f} of {self.rows:,}; mean weight "
             f"{self.mean_weight:.3f}, largest {self.largest_weight:.3g}",
             f"intervals: {100 * self.level:g} %, low to high normal"
@@ -361,10 +362,12 @@ def _warnings(rows: _RowValues, value: F64, total: float, clipped: int) -> list[
     if rows.unsupported > 1e-9:
         notes.append(
             f"{100 * rows.unsupported:.3g} % of the policy goes to actions that the log never "
-            f"shows at that position: ips misses what they earn, and a reward model guesses"
+            "shows at that position: ips misses their reward, and a reward model has to guess it"
         )
     if clipped:
-        notes.append(f"{clipped:,} weights were clipped: estimates are biased")
+        notes.append(
+            f"{counted(clipped, 'weight was', 'weights were')} clipped: estimates are biased"
+        )
     count = rows.weight.size
     off = total / count - 1
     if not clipped and abs(off) > 4.5 * float(rows.weight.std()) / math.sqrt(count) + 1e-6:

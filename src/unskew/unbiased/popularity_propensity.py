@@ -11,6 +11,7 @@ from unskew.arrays import F64, I32
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
+from unskew.report.text import counted
 from unskew.runs import read_run
 from unskew.unbiased.chance_models import STEPS, ChanceModel, RatingEvidence, from_0_up
 
@@ -38,8 +39,8 @@ def popularity_model(
     else:
         power = 1.0
         notes.append(
-            "exponent 1: right where being rated does not depend on being liked, given the item; "
-            "random=… or shown=… fits it"
+            "exponent 1: correct if, given the item, being rated does not depend on being "
+            "liked; random=… or shown=… fits the exponent"
         )
     facts["exponent"] = power
     shape = _power(counts, power)
@@ -81,7 +82,7 @@ def _power(counts: F64, exponent: float) -> F64:
 def _at_most_1(p: F64, notes: list[str]) -> F64:
     over = int(np.count_nonzero(p > 1))
     if over:
-        notes.append(f"{over:,} items would have a propensity above 1: set to 1")
+        notes.append(f"{counted(over, 'item')} would have a propensity above 1: set to 1")
     return np.minimum(p, 1.0)
 
 
@@ -97,8 +98,8 @@ def _shown_gamma(evidence: RatingEvidence, shown: object, counts: F64) -> float:
     x, y = np.log(counts[both]), np.log(shown_times[both])
     if x.size < 2 or np.ptp(x) == 0:
         raise DataError(
-            f"shown: {x.size} items are both shown and rated, not enough to fit an exponent; give "
-            f"exponent=…"
+            f"shown: {counted(x.size, 'item is', 'items are')} both shown and rated, not enough "
+            "to fit an exponent; give exponent=…"
         )
     x = x - x.mean()
     return float(x @ (y - y.mean()) / (x @ x))
@@ -178,9 +179,14 @@ def naive_bayes_model(evidence: RatingEvidence, alpha: float) -> ChanceModel:
     p = times / values.size * rated / often
     notes = []
     if outside:
-        notes.append(f"{outside:,} random ratings have a value that the data has not")
+        notes.append(
+            f"{counted(outside, 'random rating has', 'random ratings have')} a value that does "
+            "not occur in the data"
+        )
     if (p > 1).any():
-        notes.append(f"{int((p > 1).sum())} ratings would have a propensity above 1: set to 1")
+        notes.append(
+            f"{counted(int((p > 1).sum()), 'rating')} would have a propensity above 1: set to 1"
+        )
     p = np.minimum(p, 1.0)
 
     def of(user: I32, item: I32, value: F64) -> F64:  # noqa: ARG001

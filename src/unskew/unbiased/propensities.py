@@ -30,6 +30,7 @@ from unskew.errors import DataError, SettingError
 from unskew.judging.reading import relevance_for
 from unskew.report.charts import BLUE, GREY, Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import shared_rows
 from unskew.stats.distributions import wilson
@@ -111,7 +112,7 @@ class Propensity(Result):
     def _explanation(self) -> list[str]:
         given = ", ".join(f"{name} {_shown(value)}" for name, value in self.facts.items())
         low, high = float(self.value.min()), float(self.value.max())
-        line = f"propensity of {len(self.test):,} judgments by {self.method}"
+        line = f"propensity of {counted(len(self.test), 'judgment')} by {self.method}"
         return [f"{line}: {low:.3g} to {high:.3g}" + (f" ({given})" if given else "")]
 
     def display_table(self) -> pl.DataFrame:
@@ -139,7 +140,7 @@ class Propensity(Result):
         }
 
     def _summary(self) -> str:
-        return f"{self.method}, {len(self.test):,} judgments"
+        return f"{self.method}, {counted(len(self.test), 'judgment')}"
 
 
 @checked
@@ -355,8 +356,8 @@ def _check(p: F64, tests: Ratings, model: ChanceModel) -> None:
     if model.cell is not None:
         pair += model.cell(user, item)
         remedy = (
-            "what was judged had a chance to be: give it one, or leave these judgments out; raise "
-            "very small ones to the smallest that you trust"
+            "every judged pair had some probability of being judged: give it one, or leave "
+            "these judgments out; raise very small propensities to the smallest that you trust"
         )
     else:
         remedy = f"the model {model.name} does not fit these data: take another one"

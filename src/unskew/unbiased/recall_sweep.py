@@ -18,6 +18,7 @@ from unskew.evaluation.evaluate import evaluate
 from unskew.judging.judged import second_argument
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 
 GAMMAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
@@ -94,7 +95,7 @@ class StratifiedRecall(Result):
         return self.table().pivot("gamma", index="system", values="value")
 
     def _summary(self) -> str:
-        return f"@{self.cutoff}, {len(self.systems)} systems"
+        return f"@{self.cutoff}, {counted(len(self.systems), 'system')}"
 
 
 @checked

@@ -165,7 +165,8 @@ class Sampled(Result):
 
     def _explanation(self) -> list[str]:
         lines = [
-            f"means over {self.lists:,} lists of {self.users:,} users; one relevant item in each",
+            f"means over {counted(self.lists, 'list')} of {counted(self.users, 'user')}; one "
+            "relevant item in each",
         ]
         if "trade-off" in self.estimators:
             lines.append(f"trade-off: gamma = {self.gamma:g}")
@@ -192,7 +193,10 @@ class Sampled(Result):
         return _table(rows, ("metric", "system"), (*self.estimators, "full"))
 
     def _summary(self) -> str:
-        return f"{len(self.systems)} systems, {len(self.metrics)} metrics, {self.lists:,} lists"
+        return (
+            f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}, "
+            f"{counted(self.lists, 'list')}"
+        )
 
 
 def _table(rows: Sequence[Any], text: Sequence[str], numbers: Sequence[str]) -> pl.DataFrame:
@@ -275,7 +279,9 @@ def sampled_metrics(
     if users is not None:
         raw = np.asarray(users)
         if raw.shape != (lists,):
-            raise DataError(f"users: {raw.size:,} given for {lists:,} lists: give one for each")
+            raise DataError(
+                f"users: {raw.size:,} given for {counted(lists, 'list')}: give one for each list"
+            )
         owner = np.unique(raw, return_inverse=True)[1]
     settings = _Settings(
         estimators=tuple(estimators),
@@ -524,7 +530,7 @@ def correct_sampled(
     notes = list(lists.notes)
     keep = drawn > 0
     if not keep.all():
-        notes.append(f"{int((~keep).sum()):,} lists without any other item are left out")
+        notes.append(f"{counted(int((~keep).sum()), 'list')} without any other item left out")
     ranks, true = [], []
     for at, (name, model) in enumerate(models.items()):
         scorer = as_model(model, lists.train)

@@ -19,6 +19,7 @@ from unskew.evaluation.one_relevant import of_rank, value_at
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.unbiased.sampled_ranks import (
     METRICS,
     Metrics,
@@ -84,14 +85,17 @@ class ExpectedSampled(Result):
 
     def _explanation(self) -> list[str]:
         draws = "with" if self.replacement else "without"
-        return [f"exact expectation over {self.lists:,} lists; others drawn {draws} replacement"]
+        return [
+            f"exact expectation over {counted(self.lists, 'list')}; others drawn {draws} "
+            "replacement"
+        ]
 
     def display_table(self) -> pl.DataFrame:
         """Return a row per metric and sample size, a column per system."""
         return self.table().pivot("system", index=["metric", "n"], values="expected")
 
     def _summary(self) -> str:
-        return f"{len(self.systems)} systems, n = {list(self.sizes)}"
+        return f"{counted(len(self.systems), 'system')}, n = {list(self.sizes)}"
 
 
 @checked

@@ -223,7 +223,7 @@ def propensity_strata(
     home = _cut(chance, strata)
     notes += source.notes
     if int(home.max()) + 1 < strata:
-        notes.append(f"{int(home.max()) + 1} strata: more would part equal propensities")
+        notes.append(f"{int(home.max()) + 1} strata: more would separate equal propensities")
     measure = partial(
         _means,
         judged,

@@ -15,6 +15,7 @@ from unskew.evaluation.scores import Scores
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
+from unskew.report.text import counted
 
 BOOTSTRAP, LEVEL = 1_000, 0.95
 
@@ -234,6 +235,6 @@ class StrataReport(Result):
 
     def _summary(self) -> str:
         return (
-            f"{len(self.strata)} strata of {self.of}, {len(self.systems)} systems, "
-            f"{len(self.metrics)} metrics"
+            f"{len(self.strata)} strata of {self.of}, {counted(len(self.systems), 'system')}, "
+            f"{counted(len(self.metrics), 'metric')}"
         )

@@ -140,7 +140,7 @@ def strata(
         _refuse_items(wanted)
     size = as_count("head", head)
     if parts.ordered and size >= len(parts.names):
-        raise SettingError(f"head={head} leaves nothing of {len(parts.names)} strata: take fewer")
+        raise SettingError(f"head={head} covers all {len(parts.names)} strata: use a smaller head")
     return _report(case, whole, parts, size if parts.ordered else 0, progress)
 
 
@@ -220,7 +220,7 @@ def _report(
         inside, part = _measure(case, whole, parts, t)
         described.append(_describe(case.judged, parts, t))
         if not tables.fill(t, inside, part, settings):
-            notes.append(f"stratum {name}: nobody has a judgment in it, so it has no value")
+            notes.append(f"stratum {name}: it has no judgments, so it has no value")
         if settings.bootstrap:
             drawn.append(_drawn(part, settings))
         if progress is not None:
@@ -228,7 +228,7 @@ def _report(
     for at, (label, metric) in enumerate(wanted.items()):
         if not _splits(metric) and parts.of != "users":
             tables.contribution[at] = np.nan
-            notes.append(f"{label} is no sum over hits: it has no contributions")
+            notes.append(f"{label} is not a sum over hits: it has no contributions")
     means = whole.averages()
     score = np.array([[means[s][label].value for s in whole.systems] for label in wanted])
     share_low, share_high, heads = _share_intervals(tables.contribution, drawn, head, settings)

@@ -23,6 +23,7 @@ from unskew.metrics.block import WHOLE
 from unskew.recommend.model import as_model
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.splits.split import Split
 from unskew.stats.conditions import conditions_of, resampled
 from unskew.stats.correlation import kendall, rounded
@@ -132,8 +133,9 @@ class TargetSizes(Result):
 
     def _explanation(self) -> list[str]:
         lines = [
-            f"{self.metric} of {len(self.systems)} systems, {self.users:,} users; {self.test} "
-            f"test, ratio of pairs with p < {self.alpha:g}"
+            f"{self.metric} of {counted(len(self.systems), 'system')}, "
+            f"{counted(self.users, 'user')}; {self.test} test, ratio of pairs with p < "
+            f"{self.alpha:g}"
         ]
         if self.bootstrap:
             lines.append(
@@ -143,7 +145,7 @@ class TargetSizes(Result):
         return lines
 
     def _summary(self) -> str:
-        return f"{self.metric}, {len(self.systems)} systems, {', '.join(self.sizes)}"
+        return f"{self.metric}, {counted(len(self.systems), 'system')}, {', '.join(self.sizes)}"
 
 
 @checked
@@ -270,7 +272,7 @@ def _notes(lists: TargetLists, scores: Scores) -> list[str]:
     """Return the notes of the lists, and how many of them are shorter than the cutoff."""
     cutoff = next(iter(scores.metrics.values())).whole_cutoff
     short = int(np.count_nonzero(lists.size[scores.lists["test"].to_numpy() > 0] < cutoff))
-    more = [f"{short:,} lists hold fewer targets than the cutoff"]
+    more = [f"{counted(short, 'list holds', 'lists hold')} fewer targets than the cutoff"]
     return [*lists.notes, *(more if short and cutoff < WHOLE else [])]
 
 

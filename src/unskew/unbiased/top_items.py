@@ -14,6 +14,7 @@ from unskew.engine.rng import generator
 from unskew.errors import DataError, SettingError
 from unskew.judging.rank import rank
 from unskew.recommend.model import Algorithm
+from unskew.report.text import counted
 from unskew.splits.split import Split
 from unskew.targets.designs import AllItems
 from unskew.worlds.worlds import World
@@ -122,7 +123,8 @@ def top_lists(
     if isinstance(systems, TopLists):
         if train is not None or k not in (None, systems.k):
             raise SettingError(
-                f"these lists exist already, of {systems.k} items: leave out k and train"
+                f"these lists already exist, with {counted(systems.k, 'item')}: leave out k and "
+                "train"
             )
         return systems
     k = as_count("k", K if k is None else k)

@@ -23,6 +23,7 @@ from unskew.metrics.definition import missing
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.unbiased.judgment_weights import judge_for_estimates
 from unskew.unbiased.weighted_metrics import Estimand
 
@@ -82,14 +83,15 @@ class Bounds(Result):
 
     def _explanation(self) -> list[str]:
         return [
-            f"low to high: whatever the unjudged items are; mean over {self.users:,} users",
+            "low to high: whatever the unjudged items are; mean over "
+            f"{counted(self.users, 'user')}",
         ]
 
     def _content(self) -> dict[str, object]:
         return {"users": self.users, "bounds": self.table(), "notes": self.notes}
 
     def _summary(self) -> str:
-        return f"{len(self.systems)} systems, {len(self.metrics)} metrics"
+        return f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}"
 
 
 @checked

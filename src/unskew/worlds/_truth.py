@@ -86,8 +86,9 @@ class Weighed(NamedTuple):
         most = float(self.decided.sum())
         if total > most * (1 + 1e-9):
             raise SettingError(
-                f"{total:,.0f} ratings cannot be had: if everyone discovered everything, "
-                f"{most:,.0f} would be expected; ask for fewer, or let more be rated"
+                f"{total:,.0f} ratings cannot be reached: if every user discovered every item, "
+                f"{most:,.0f} would be expected; ask for fewer ratings, or raise the probability "
+                "of rating"
             )
         plain = total / float(self.weighted.sum())
         if plain * math.exp(self.top) <= 1.0:

@@ -255,7 +255,7 @@ WORLDS: dict[str, NamedWorld] = {
     ),
     "relevance-only": NamedWorld(
         _relevance_only,
-        "rating depends on liking only, on no item",
+        "rating depends on liking only, not on the item",
         "mena2021 Lemma 2",
         2_000,
         1_000,
@@ -271,7 +271,7 @@ WORLDS: dict[str, NamedWorld] = {
     ),
     "popular-good": NamedWorld(
         _popular_good,
-        "the better an item, the more popular",
+        "better items are more popular",
         "mena2021 Lemma 3 (a)",
         2_000,
         1_000,
@@ -279,7 +279,7 @@ WORLDS: dict[str, NamedWorld] = {
     ),
     "inverted": NamedWorld(
         _inverted,
-        "the worse an item, the more popular",
+        "worse items are more popular",
         "mena2021 8.5",
         2_000,
         1_000,

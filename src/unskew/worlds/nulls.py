@@ -77,7 +77,7 @@ def redraw(
     """  # noqa: E501 - the example
     choose("null", null, NULLS)
     if not len(ratings):
-        raise DataError("there are no ratings to draw anew")
+        raise DataError("there are no ratings to redraw")
     if null != "iid" and (liked is not None or share is not None):
         raise SettingError(f"liked and share are for null='iid'; {null!r} keeps the values it has")
     if null != "clusters" and directions != DIRECTIONS:
@@ -176,7 +176,9 @@ def _drawn(ratings: Ratings, liked: float | None, share: float | None, seed: int
             raise SettingError("liked says which values share=… is about: give share too")
         return _picked(known, chance)
     if liked is None:
-        raise SettingError("share is that of the liked ratings: say what is liked, such as liked=4")
+        raise SettingError(
+            "share is that of the liked ratings: give the smallest liked rating, such as liked=4"
+        )
     if not 0 < share < 1:
         raise SettingError(f"share must lie between 0 and 1, got {share!r}")
     at = int(np.searchsorted(known, liked))

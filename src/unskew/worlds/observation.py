@@ -18,6 +18,7 @@ from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError
+from unskew.report.text import counted
 from unskew.worlds.tastes import Part, births, normal, uniform
 
 # MovieLens 1M: the shift of its popularity law over its number of items (fit_popularity_law).
@@ -104,9 +105,7 @@ class PopularityLaw(ObservingPart):
     def item_weights(self, items: int, seed: int, total: float | None) -> F64:
         """Return the curve, its ranks dealt to the items at random."""
         if total is None:
-            raise SettingError(
-                "PopularityLaw: say how many ratings there are: ratings= or density="
-            )
+            raise SettingError("PopularityLaw: give the number of ratings: ratings= or density=")
         weights = np.empty(items)
         weights[_shuffled(seed, "world/popularity", items)] = self.curve(items, total)
         return weights
@@ -459,7 +458,8 @@ def fit_popularity_law(ratings: Ratings) -> Fit:
     counts = np.sort(counts[counts > 0])[::-1]
     if counts.size < 4:
         raise DataError(
-            f"a popularity law has four numbers to fit, but only {counts.size} items have ratings"
+            "a popularity law has four numbers to fit, but only "
+            f"{counted(counts.size, 'item has', 'items have')} ratings"
         )
     rank = np.arange(1, counts.size + 1, dtype=np.float64)
 
@@ -529,7 +529,8 @@ def whole_counts(expected: F64, total: int, most: int) -> I64:
     """
     if total > most * expected.size:
         raise SettingError(
-            f"{total:,} ratings are more than {expected.size:,} items x {most:,} users"
+            f"{counted(total, 'rating is', 'ratings are')} more than {expected.size:,} items x "
+            f"{most:,} users"
         )
     wanted = expected * (total / expected.sum())
     full = wanted > most

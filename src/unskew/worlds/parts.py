@@ -131,7 +131,7 @@ def check_kinds(kinds: Any, parts: Sequence[Part], what: str) -> None:
     """Refuse parts that do not belong here."""
     for part in parts:
         if not isinstance(part, kinds):
-            raise SettingError(f"{type(part).__name__} is no part of {what}")
+            raise SettingError(f"{type(part).__name__} is not a part of {what}")
 
 
 def as_whole(name: str, given: Any, low: int | None) -> int:

@@ -70,12 +70,12 @@ def save_world(
     if home.exists() and not home.is_dir():
         raise SettingError(f"{home}: is a file; give a folder")
     if not force and home.exists() and any(home.iterdir()):
-        raise SettingError(f"{home}: is not empty; give a new folder, or say --force (force=True)")
+        raise SettingError(f"{home}: is not empty; give a new folder, or use --force (force=True)")
     pairs = len(world.users) * len(world.items)
     if truth is None and world.known is None and pairs > MOST_PAIRS:
         raise SettingError(
-            f"the truth has {pairs:,} pairs: say --truth (truth=True) to write them all, or "
-            f"--no-truth (truth=False) to do without"
+            f"the truth has {pairs:,} pairs: use --truth (truth=True) to write them all, or "
+            "--no-truth (truth=False) to leave them out"
         )
     observed = world.ratings  # whatever cannot be made, fails before anything is written
     with replacing_folder(home) as part:

@@ -243,7 +243,7 @@ class World:
             raise DataError("a matrix world needs known ratings, but there are none")
         if (expected is None) == (familiar is None):
             raise SettingError(
-                "say how much of the matrix is observed: either expected=NUMBER or familiar=TAG"
+                "give the observed part of the matrix: either expected=NUMBER or familiar=TAG"
             )
         if familiar is not None:
             parts = (ByItem(weights=familiar_rates(ratings, familiar)), *parts)
@@ -277,7 +277,7 @@ class World:
         """
         if card.get("source"):
             raise SettingError(
-                "this world was made from data: call World.like or World.of_matrix on them again"
+                "this world was built from data: call World.like or World.of_matrix on them again"
             )
         try:
             name, seed, parts = card["name"], card["seed"], card["parts"]
@@ -364,8 +364,8 @@ class World:
         pairs = block.size * len(self.items)
         if self.known is None and pairs > MOST_PAIRS:
             raise SettingError(
-                f"{pairs:,} pairs are too many to have at once (at most {MOST_PAIRS:,}); take "
-                f"users in blocks: for users in world.blocks(): world.truth(users)"
+                f"the {pairs:,} pairs are too many to have at once (at most {MOST_PAIRS:,}); "
+                "take users in blocks: for users in world.blocks(): world.truth(users)"
             )
         if users is None and self.known is not None:
             return self.known
@@ -568,7 +568,7 @@ def world(
     many_items = as_whole("items", default[1] if items is None else items, 1)
     pairs = many_users * many_items
     if ratings is not None and density is not None:
-        raise SettingError("say ratings or density, not both")
+        raise SettingError("give ratings or density, not both")
     if density is not None and not (isinstance(density, int | float) and 0 < density <= 1):
         raise SettingError(f"density must be above 0, and 1 at most, got {density!r}")
     if ratings is None:

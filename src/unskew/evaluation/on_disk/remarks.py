@@ -13,6 +13,7 @@ from unskew.evaluation.on_disk.parts import Job
 from unskew.evaluation.scoring import attention
 from unskew.judging.remarks import Remark, SystemFacts, judgment_remarks, say_strangers
 from unskew.metrics.names import Metric
+from unskew.report.text import counted
 
 
 def meet(job: Job, sums: Mapping[str, Any]) -> list[str]:
@@ -58,7 +59,7 @@ def file_notes(job: Job) -> list[str]:
     for source in job.sources:
         names = ", ".join(f"{what} = {column}" for what, column in source.columns.items())
         files = "1 file" if len(source.files) == 1 else f"{len(source.files):,} files"
-        notes.append(f"{source.name}: parquet, {files}, {source.total:,} rows; {names}")
+        notes.append(f"{source.name}: parquet, {files}, {counted(source.total, 'row')}; {names}")
     return notes
 
 

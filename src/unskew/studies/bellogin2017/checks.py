@@ -21,7 +21,7 @@ def only(frame: pl.DataFrame, **where: object) -> pl.DataFrame:
     """Return the rows with these values; UndefinedError if there are none."""
     kept = frame.filter(*(pl.col(name) == value for name, value in where.items()))
     if kept.is_empty():
-        raise UndefinedError("these data do not give what this needs")
+        raise UndefinedError("these data do not contain what this check needs")
     return kept
 
 

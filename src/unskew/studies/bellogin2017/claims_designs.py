@@ -101,7 +101,7 @@ CLAIMS = (
         evidence=measured(
             check=checks.popularity_in_ar,
             rule=rules.near(0.35, 0.05).open(),
-            why="how plays were made ratings is told in part only",
+            why="the paper describes only in part how plays became ratings",
             data=LFM,
         ),
     ),
@@ -174,7 +174,10 @@ CLAIMS = (
         evidence=measured(
             check=checks.flat_in_density,
             rule=WITHIN_3.open(),
-            why=f"{CHANCE}; whether candidates go with the test ratings removed is not said",
+            why=(
+                f"{CHANCE}; the paper does not state whether candidates are removed with the "
+                "test ratings"
+            ),
             data=ML,
         ),
     ),
@@ -250,7 +253,7 @@ CLAIMS = (
         place="§3.4",
         statement="The bounds tend to hold too if every list draws non-relevant items of its own.",
         published="tends to hold",
-        question="Do the bounds tend to hold with others drawn anew?",
+        question="Do the bounds tend to hold with others drawn for each list?",
         evidence=measured(
             check=checks.fresh_within_bounds,
             rule=rules.at_least(0.9),

@@ -68,7 +68,7 @@ CLAIMS = (
         evidence=measured(
             check=checks.below_random_when_flat,
             rule=rules.near(0.0077, 0.0006),
-            why="three standard errors (.0004), and what split there was",
+            why="three standard errors (.0004); the paper does not state the split",
             data=ML,
             question_rule=rules.below(0.01),
         ),
@@ -95,8 +95,8 @@ CLAIMS = (
         evidence=measured(
             check=checks.skew_of_data,
             rule=rules.near(1.4, 0.3),
-            why="how it was fitted is not said: of eight fits, which give .29 to 66, this one is "
-            "told because it comes near",
+            why="the paper does not state how it was fitted: of eight fits, which give .29 to "
+            "66, this one is reported because it comes closest",
             data=ML,
         ),
     ),
@@ -109,7 +109,7 @@ CLAIMS = (
         evidence=measured(
             check=checks.most_liked_item,
             rule=AS_PRINTED,
-            why="half a point: how users were counted is not said",
+            why="half a point: the paper does not state how users were counted",
             data=(MOVIELENS, LASTFM, NETFLIX),
         ),
     ),
@@ -126,7 +126,7 @@ CLAIMS = (
                 check=None,
                 rule=rules.exactly(703),
                 why=EXACT,
-                needs="needs the judgments of 30 TREC tracks, and which ones they are is not said",
+                needs="needs the judgments of 30 TREC tracks, which the paper does not name",
             ),
         ),
     ),

@@ -13,6 +13,7 @@ from unskew.data.relevance import Relevance
 from unskew.evaluation.chance import one_relevant_bounds
 from unskew.evaluation.scores import Scores
 from unskew.judging.rank import ranks_of
+from unskew.report.text import counted
 from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split
 from unskew.splits.subsample import sparsity_sample
@@ -207,7 +208,8 @@ def sizes(split: Split) -> list[int]:
     largest = min(LARGEST, tested // 2)
     if largest < 80:
         raise UndefinedError(
-            f"{tested} items have test ratings: too few for target sets of many sizes"
+            f"{counted(tested, 'item has', 'items have')} test ratings: too few for target sets "
+            "of many sizes"
         )
     steps = np.geomspace(min(SMALLEST, largest / 4), largest, 5)
     return [int(size) for size in steps.round()]

@@ -14,6 +14,7 @@ from unskew.auditing.interventions import (
 )
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
+from unskew.report.text import counted
 from unskew.splits.interventions import Evidence, Wtd
 from unskew.splits.subsample import random_parts
 from unskew.stats.correlation import kendall
@@ -96,7 +97,7 @@ def _other_rule(lab: Lab, dataset_name: str, statistic: Callable[[Means], float]
         return ""
     rows = lab.table(without_pairs_in_training, dataset_name)
     value = over_repetitions(statistic, by_repetition(rows))[0]
-    return f"{_signed(value)}{unit} where pairs in both parts are left out of the truth."
+    return f"{_signed(value)}{unit} without the pairs in both parts in the truth."
 
 
 def _signed(value: float) -> str:
@@ -354,8 +355,11 @@ def pairs_in_both(lab: Lab, dataset_name: str) -> MeasuredValue:
     rules = (experiment, without_pairs_in_training)
     each = [by_repetition(lab.table(one, dataset_name)) for one in rules]
     value, low, high = over_repetitions(between_rules, *each)
-    note = f"{number:,} pairs are in both parts. What is in training cannot be recommended: "
-    note += "kept in the truth it counts as missed."
+    note = (
+        f"{counted(number, 'pair is', 'pairs are')} in both parts. Training pairs cannot be "
+        "recommended: "
+    )
+    note += "in the truth they count as missed."
     return MeasuredValue(value, low, high, text=f"up to {value:.0f} points", note=note)
 
 

@@ -353,7 +353,7 @@ CLAIMS = (
     Claim(
         key="2-26",
         place="§5.1–5.2",
-        statement="The paper says nothing of pairs that are in both parts.",
+        statement="The paper does not mention pairs that are in both parts.",
         published="not mentioned",
         question="Do pairs that are in both parts move errors by 10 points at the most?",
         kind=NOTE,
@@ -368,14 +368,17 @@ CLAIMS = (
     Claim(
         key="2-27",
         place="§5.3, released code",
-        statement="For a user or item without ratings a posterior of 0.0001 stands in; what it "
-        "means depends on the number of users.",
+        statement="A user or item without ratings gets a posterior of 0.0001, whose effect depends "
+        "on the number of users.",
         published="0.0001",
         kind=NOTE,
         evidence=algebra(
             check=checks.stand_in_for_zero,
             rule=rules.near(1, 0.1),
-            why="what stands for zero as a share of the average posterior, Webscope R3's to Coat's",
+            why=(
+                "the replacement of zero as a share of the average posterior, Webscope R3's to "
+                "Coat's"
+            ),
         ),
     ),
     Claim(

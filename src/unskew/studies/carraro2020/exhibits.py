@@ -8,6 +8,7 @@ import polars as pl
 
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
+from unskew.report.text import counted
 from unskew.stats.correlation import kendall_test
 from unskew.studies.carraro2020.checks import (
     study_of,
@@ -56,7 +57,7 @@ def table_1(lab: Lab, dataset_name: str) -> list[Block]:
         theirs = pl.DataFrame(printed, schema=ours.schema, strict=False)
         rows = pl.concat([rows, theirs.with_columns(source=pl.lit("published"))])
     rows = rows.select("part", "source", *STATISTICS).sort("part", "source", maintain_order=True)
-    note = f"{in_both(lab, dataset_name):,} pairs are in both parts."
+    note = f"{counted(in_both(lab, dataset_name), 'pair is', 'pairs are')} in both parts."
     if dataset_name in TABLE_1:
         note += " The published numbers are cut off, not rounded."
     tests = lab.table(posteriors, dataset_name)
@@ -191,16 +192,16 @@ EXHIBITS = (
     Exhibit(
         place="Table 1",
         title="Data",
-        shows="What both parts are, and whether the random one looks random: the truth rests on "
-        "that.",
+        shows="The two parts in numbers, and whether the random one looks random, because the "
+        "truth depends on it.",
         draw=table_1,
         data=BOTH,
     ),
     Exhibit(
         place="Table 2",
         title="Errors of test sets",
-        shows="How far the recall on each test set is from that on random ratings: what drawing a "
-        "test set differently can mend.",
+        shows="How far the recall on each test set is from that on random ratings, and how much a "
+        "differently drawn test set corrects.",
         draw=table_2,
         data=BOTH,
     ),
@@ -215,7 +216,7 @@ EXHIBITS = (
     Exhibit(
         place="Table 4",
         title="Orders of systems without MF",
-        shows="How much the order hangs on one system.",
+        shows="How much the order depends on one system.",
         draw=table_4,
         data=BOTH,
     ),

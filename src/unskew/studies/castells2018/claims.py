@@ -10,7 +10,7 @@ ML1M = ("ml-1m",)
 SOME = rules.Rule(0.0, 1.0, strict=True, text="some of it, less than all")
 CLEARLY = rules.Rule(low=1.0, strict=True, text="> 1 with p < .001")
 THREE_SIGMA = rules.Rule(high=checks.THREE_SIGMA, text="at most 3 σ")
-NULL = "relevance is drawn anew: a value beyond chance is made by the design"
+NULL = "relevance is redrawn, so a value beyond chance comes from the design"
 BINOMIAL = "places of the lists are independent draws if the design is fair"
 EXACT = "exact, on tables of probabilities"
 

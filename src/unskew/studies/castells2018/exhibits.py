@@ -90,7 +90,7 @@ def figure_2(lab: Lab, dataset_name: str) -> list[Block]:
         low="low",
         high="high",
         up=f"P@{CUTOFF}",
-        notes=[f"{dataset_name}: relevance drawn anew, and as it is; whiskers: 95 % over repeats"],
+        notes=[f"{dataset_name}: relevance redrawn, and as it is; whiskers: 95 % over repeats"],
     ).bars()
     wide = frame.with_columns(pl.format("{}, {}", "design", "data").alias("design")).pivot(
         "system", index="design", values="value"
@@ -182,7 +182,7 @@ def online(lab: Lab, _dataset_name: str) -> list[Block]:
     )
     return [
         Table(
-            "Pairs of systems told right, found, and told wrong",
+            "Pairs of systems ordered correctly, detected, and ordered wrongly",
             tests,
             digits=2,
             note="30,000 impressions. Trendy: popular items draw clicks, liked or not.",
@@ -200,8 +200,8 @@ EXHIBITS = (
     Exhibit(
         place="Fig. 2",
         title="offline results on null data and on the data as they are",
-        shows="Where nobody has any taste all systems are equally good: whatever a design shows "
-        "beyond that is made by the design.",
+        shows="Where nobody has any taste all systems are equally good: any difference that a "
+        "design shows comes from the design.",
         draw=figure_2,
         data=("ml-1m",),
     ),
@@ -222,7 +222,7 @@ EXHIBITS = (
     Exhibit(
         place="§5.2.1",
         title="where judgments go that are both free and forced",
-        shows="Out of training they make a bias that does not fade with a sparser test.",
+        shows="Removed from training, they cause a bias that does not fade with a sparser test.",
         draw=overlap,
     ),
     Exhibit(

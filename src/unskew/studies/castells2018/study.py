@@ -26,7 +26,7 @@ STUDY = Study(
     data=("ml-1m", "ml-100k", "cm100k", "yahoo-r3"),
     amounts={
         "folds": Amount(5, 2, "folds of the random split"),
-        "repeats": Amount(3, 2, "times that relevance is drawn anew (the paper does so once)"),
+        "repeats": Amount(3, 2, "number of times that relevance is redrawn (once in the paper)"),
         "factors": Amount(50, 10, "factors of matrix factorisation"),
         "users": Amount(40_000, 8_000, "users of the largest simulated world"),
         "worlds": Amount(10, 2, "simulated worlds with online tests"),

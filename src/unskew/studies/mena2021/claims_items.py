@@ -54,8 +54,8 @@ CLAIMS = (
     Claim(
         key="3-07",
         place="Fig. 5",
-        statement="Popularity and average rating agree and popularity is steeper, agree and it is "
-        "not, disagree and it is, disagree and it is not: shares of item pairs.",
+        statement="Shares of item pairs on which popularity and average rating agree (popularity "
+        "steeper, not steeper) and disagree (popularity steeper, not steeper).",
         published="52.6 / 8.6 / 29.8 / 9.0 %",
         question="Is it the most frequent case that popularity and rating agree and popularity is "
         "the steeper?",

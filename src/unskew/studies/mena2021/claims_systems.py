@@ -133,7 +133,7 @@ CLAIMS = (
         key="3-23",
         place="§8.3",
         statement="The optimal ranking for one observed metric is the worst, or nearly, for the "
-        "other, among those that look at no user.",
+        "other, among non-personalised rankings.",
         published="worst, or nearly",
         question="Is the best order for one metric the worst, or nearly, for the other?",
         evidence=measured(
@@ -210,13 +210,13 @@ CLAIMS = (
     Claim(
         key="3-30",
         place="Fig. 16",
-        statement="Where popularity is dealt against relevance, precision and recall turn the "
+        statement="Where popularity is reassigned against relevance, precision and recall turn the "
         "true order of systems round, and anti-precision and fallout keep it.",
         published="−0.47, −0.52; 0.91, 0.90",
         evidence=measured(
             check=checks.turned_round,
             rule=each("τ below −.3 and above .3"),
-            why=f"{OWN}; familiarity is dealt anew once",
+            why=f"{OWN}; familiarity is reassigned once",
             data=(CM,),
         ),
     ),
@@ -229,8 +229,8 @@ CLAIMS = (
         evidence=measured(
             check=checks.misled,
             rule=rules.true().open(),
-            why=f"{ORDER}, and familiarity is drawn anew: among the first "
-            f"four of the personalised, and the last six of all; {FOLDS}",
+            why=f"{ORDER}, and familiarity is redrawn: among the first four of the personalised, "
+            f"and the last six of all; {FOLDS}",
             data=(CM,),
         ),
     ),
@@ -391,13 +391,13 @@ CLAIMS = (
     Claim(
         key="3-55",
         place="§9",
-        statement="Where popularity is dealt against relevance, nDCG and MRR turn the true order "
-        "round and their twins keep it (as in Fig. 16).",
+        statement="Where popularity is reassigned against relevance, nDCG and MRR turn the true "
+        "order round and their twins keep it (as in Fig. 16).",
         published="equivalent",
         evidence=measured(
             check=partial(checks.turned_round, names=("nDCG", "MRR"), least=0.0),
             rule=SIGNS,
-            why=f"{OWN}; familiarity is dealt anew once",
+            why=f"{OWN}; familiarity is reassigned once",
             data=(CM,),
         ),
     ),
@@ -432,7 +432,7 @@ CLAIMS = (
     Claim(
         key="3-62",
         place="§8.3",
-        statement="The optimal rankings bound what looks at no user, each by its own observed "
+        statement="The optimal rankings bound non-personalised rankings, each by its own observed "
         "metric.",
         published="bounds",
         question="Do the best orders bound popularity, average and random, each by its own metric?",
@@ -446,7 +446,7 @@ CLAIMS = (
     Claim(
         key="3-63",
         place="§8.4",
-        statement="The real optimal ranking bounds what looks at no user by both real metrics.",
+        statement="The real optimal ranking bounds non-personalised rankings by both real metrics.",
         published="bounds",
         question="Does the best true order bound popularity, average and random?",
         evidence=measured(

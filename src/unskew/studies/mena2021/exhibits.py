@@ -10,6 +10,7 @@ from unskew.bias.optimal import optimal_rankings
 from unskew.report.charts import MOST_ROWS, Figure
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
+from unskew.report.text import counted
 from unskew.studies.charts import Chart
 from unskew.studies.lab import Lab, MissingDataError
 from unskew.studies.mena2021 import printed
@@ -52,7 +53,7 @@ WORDS = {
 }
 HITS = {"P": "P", "Recall": "recall", "nDCG": "nDCG", "MRR": "MRR"}
 FALSE = {"P": "anti-P", "Recall": "fallout", "nDCG": "nDCL", "MRR": "anti-MRR"}
-BPMF = "BPMF as published never learned, and is random here; as the text has it, it learns."
+BPMF = "The published BPMF never learned and is random here; as the text describes it, it learns."
 
 
 # Systems
@@ -377,7 +378,10 @@ def fig_11(lab: Lab, dataset_name: str) -> Blocks:
         real = split.judgments.get("true", everything)
         rows.append((split.label, len(split.train), len(seen), len(real)))
     names = ("fold", "training", "observed test", "true test")
-    note = f"{len(observed_part(lab, dataset_name)):,} ratings were chosen by users."
+    note = (
+        f"{counted(len(observed_part(lab, dataset_name)), 'rating was', 'ratings were')} chosen "
+        "by users."
+    )
     return [Table("Ratings", pl.DataFrame(rows, schema=names, orient="row"), note=note)]
 
 
@@ -453,7 +457,7 @@ EXHIBITS = (
     Exhibit(
         place="Fig. 2, 4 and 8",
         title="toy examples",
-        shows="The paper's examples worked through: printed, and found here.",
+        shows="The paper's examples: printed values, and values computed here.",
         draw=toy_figures("Fig. 2", "Fig. 4", "Fig. 8"),
     ),
     Exhibit(
@@ -465,7 +469,7 @@ EXHIBITS = (
     Exhibit(
         place="Tables 3 and 4, App. B",
         title="truth tables",
-        shows="Whether each row of the lemmas holds on exact tables, and what becomes of them in "
+        shows="Whether each row of the lemmas holds on exact tables, and whether they hold in "
         "simulated data.",
         draw=lemma_tables,
     ),
@@ -503,7 +507,7 @@ EXHIBITS = (
     Exhibit(
         place="Fig. 10",
         title="what being rated depends on",
-        shows="Whether users rate what they like, or what the item is.",
+        shows="Whether rating depends on liking or on the item.",
         draw=fig_10,
         data=(CM,),
     ),
@@ -545,8 +549,8 @@ EXHIBITS = (
     Exhibit(
         place="Fig. 16",
         title="popularity against relevance",
-        shows="Familiarity dealt anew, most to what is liked least: now metrics of false "
-        "positives are right.",
+        shows="Familiarity is reassigned, with the least liked items the most familiar: now "
+        "metrics of false positives are right.",
         draw=fig_16,
         data=(CM,),
         on_other_data=False,

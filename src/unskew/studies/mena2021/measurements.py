@@ -527,7 +527,7 @@ def inverted_popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
             seed=lab.seed,
         )
         lab.progress(
-            f"running {len(experiment.systems)} systems, familiarity dealt anew ({dataset_name})"
+            f"running {len(experiment.systems)} systems, familiarity reassigned ({dataset_name})"
         )
         long = _of_results(run_plan(data, experiment, store=lab.store.home, workers=lab.workers))
     return long.select(pl.lit(PUBLISHED).alias("rule"), pl.all())
