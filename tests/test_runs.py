@@ -64,7 +64,7 @@ def test_mappings_that_are_no_lists():
         read_run({1: ["a"], 2: {"a": 0.5}})
     with pytest.raises(us.DataError, match="user 1: expected a list of items, got 'abc'"):
         read_run({1: "abc"})
-    with pytest.raises(us.DataError, match=r"column 'user' mixes .* kinds \(int, str\)"):
+    with pytest.raises(us.DataError, match=r"column 'user' mixes .* types \(int, str\)"):
         read_run({1: ["a"], "x": ["b"]})
     with pytest.raises(us.DataError, match="lists: there are no rows"):
         read_run({1: []})

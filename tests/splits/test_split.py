@@ -726,7 +726,7 @@ def test_random_parts_are_disjoint_and_exact():
     parts = random_parts(data, [0.15, 0.15, 0.7], 2)
     assert [len(part) for part in parts] == [n * 15 // 100] * 2 + [n - 2 * (n * 15 // 100)]
     assert sorted(row for part in parts for row in rows(part)) == sorted(rows(data))
-    with pytest.raises(SettingError, match="add up to 1 at the most"):
+    with pytest.raises(SettingError, match="add up to at most 1"):
         random_parts(data, [0.6, 0.6])
 
 

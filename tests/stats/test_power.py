@@ -573,7 +573,7 @@ def test_command_on_errors_of_tests(saved):
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("null,test,alpha,simulations")
     problem = call("--scores", saved, "--errors").exception
-    assert "--errors looks at one metric" in str(problem)
+    assert "--errors takes one metric" in str(problem)
 
 
 def test_help_has_examples():

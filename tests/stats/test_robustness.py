@@ -342,7 +342,7 @@ def test_fewer_users_same_bits_for_any_threads(scores):
     one = user_robustness(scores, shares=[0.5, 0.2], samples=40, threads=1)
     two = user_robustness(scores, shares=[0.5, 0.2], samples=40, threads=2)
     assert one.means.tobytes() == two.means.tobytes()
-    with pytest.raises(SettingError, match="is not even one"):
+    with pytest.raises(SettingError, match="is less than one user"):
         user_robustness(scores, shares=[0.001])
 
 

@@ -86,7 +86,7 @@ def test_users_whom_no_mean_counts_are_left_out():
     scores = us.evaluate(test, runs, ["P@1", "RR"], liked=4, train=train)
     values = us.stats.paired(scores.per_user())
     assert values.metrics == ("P@1", "RR")
-    assert values.notes == ("2 rows of users without test judgments are left out",)
+    assert values.notes == ("2 rows of users without test judgments left out",)
     for metric in values.metrics:
         assert np.array_equal(values.matrix(metric), us.stats.paired(scores).matrix(metric))
 
@@ -206,7 +206,7 @@ def test_errors_of_values():
         us.compare([WIDE])
     with pytest.raises(DataError, match="cannot read int: give a path"):
         us.compare(3)
-    with pytest.raises(SettingError, match=r"'P@5' cannot be chosen; say .*metric='P@5'"):
+    with pytest.raises(SettingError, match=r"'P@5' cannot be chosen; name .*metric='P@5'"):
         us.compare(WIDE, "P@5")
     with pytest.raises(SettingError, match=r"unknown metric of these values 'P'.*value, RR"):
         us.compare({**LONG, "RR": LONG["value"]}, "P")

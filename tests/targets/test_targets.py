@@ -531,7 +531,7 @@ def test_too_few_candidates():
     skipped = us.targets.OneRelevant(4, candidates="all", shortage="skip").lists(split, liked=4)
     assert skipped.size.tolist() == [5]
     assert skipped.facts["short_lists"] == skipped.facts["skipped_lists"] == 1
-    assert any("are left out" in note for note in skipped.notes)
+    assert any("left out" in note for note in skipped.notes)
     strict = us.targets.OneRelevant(4, candidates="all", shortage="error")
     with pytest.raises(DataError, match=r"others=4: 1 of 2 lists .*fewest, 2, .*'few'.*at most 2"):
         strict.lists(split, liked=4)

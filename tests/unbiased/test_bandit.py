@@ -60,7 +60,7 @@ def test_columns_can_be_named_and_rounds_kept_together():
 
 def test_logs_that_cannot_be_used():
     for bad in (0.0, 1e-300, 5e-324, -0.5):
-        with pytest.raises(DataError, match=rf"1 propensities do not lie .* row 2, {bad:g}\."):
+        with pytest.raises(DataError, match=rf"1 propensity does not lie .* row 2, {bad:g}\."):
             small(propensity=[0.5, bad, 0.5, 0.25])
     with pytest.raises(DataError, match=r"row 1, 1.5"):
         small(propensity=[1.5, 0.5, 0.5, 0.25])

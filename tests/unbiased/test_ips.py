@@ -624,7 +624,7 @@ def test_target_lists_and_models():
         assert one.snips == pytest.approx(again.values[key].snips, rel=1e-9), key
     with pytest.raises(SettingError, match="one list per user"):
         estimate(us.targets.OneRelevant(others=5).lists(split, liked=4), models, "P@5")
-    with pytest.raises(SettingError, match="know their train"):
+    with pytest.raises(SettingError, match="already contain their train"):
         estimate(lists, models, "P@5", train=split.train)
 
 
@@ -933,7 +933,7 @@ def test_metrics_that_stay_biased_say_so():
     named = [note.split(" is biased even if")[0] for note in made.notes if "biased even" in note]
     assert named == BIASED
     assert (
-        "nDCG@5 is biased even if propensities are right: its ideal list is no sum over judgments; "
+        "nDCG@5 is biased even if propensities are right: its ideal list is not a sum over judgments; "
         "take DCG@5 or nDCG(ideal=full)@5"
     ) in made.notes
 

@@ -742,7 +742,7 @@ def test_what_cannot_be_tried(shop):
     refused("worlds", "shop", SYSTEMS)
     refused("worlds", {}, SYSTEMS)
     refused("at least two", shop, [us.recommend.Random()])
-    refused("mine is no algorithm", shop, {"mine": np.zeros(60), "b": us.recommend.Random()})
+    refused("mine is not an algorithm", shop, {"mine": np.zeros(60), "b": us.recommend.Random()})
     refused("must rise", shop, SYSTEMS, [100, 50])
     refused("must rise", shop, SYSTEMS, [])
     refused("impressions", shop, SYSTEMS, 0)

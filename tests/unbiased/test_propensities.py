@@ -151,7 +151,7 @@ def test_naive_bayes_errors():
         propensity(TRAIN, TEST, "naive-bayes", random=drawn, alpha=-1)
     odd = {"user": [1, 2], "item": ["c", "c"], "rating": [3, 5]}
     made = propensity(TRAIN, TEST, "naive-bayes", random=odd)
-    assert any("1 random ratings have a value" in note for note in made.notes)
+    assert any("1 random rating has a value" in note for note in made.notes)
 
 
 # Logistic regression
@@ -271,7 +271,7 @@ def test_a_chance_that_is_none_is_refused(bad, tmp_path):
 def test_the_smallest_chance_still_gives_finite_weights():
     made = propensity(TRAIN, TEST, {"a": 0.5, "c": 1e-12})
     assert made.weight.tolist() == [2, 1e12]
-    with pytest.raises(DataError, match=r"\(row 2 of propensity: 1e-12\) has 4e-13; what was"):
+    with pytest.raises(DataError, match=r"\(row 2 of propensity: 1e-12\) has 4e-13; every judged"):
         propensity(TRAIN, TEST, {"a": 0.5, "c": 1e-12}, of="observed")  # σ makes it smaller
 
 

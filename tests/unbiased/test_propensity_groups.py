@@ -124,7 +124,7 @@ def test_strata_errors():
         propensity_strata(test, lists, "P@1", propensity=chance, liked=6)
     few = propensity_strata(test, lists, "P@1", strata=5, **how)
     assert len(few.strata) == 2
-    assert any("part equal" in note for note in few.notes)
+    assert any("separate equal" in note for note in few.notes)
 
 
 # Stratified recall

@@ -530,7 +530,7 @@ def test_target_sizes(split, models):
     assert "t test" in str(found)
     short = np.count_nonzero(us.targets.UserFlat(others=0).lists(split, liked=4).size < 5)
     assert short
-    assert f"0 others: {short} lists hold fewer targets than the cutoff" in found.notes
+    assert f"0 others: {short} list holds fewer targets than the cutoff" in found.notes
     assert "<table" in found._repr_html_()
     assert json.dumps(found.to_dict())
 

@@ -78,7 +78,7 @@ def test_popularity_by_hand():
     # Parts of the mean over all four users.
     assert found.contribution[0, 0].tolist() == [0.0, 0.125, 0.25, 0.0, 0.125]
     assert found.share[0, 0].tolist() == [0.0, 0.25, 0.5, 0.0, 0.25]
-    assert any("stratum 1: nobody has a judgment" in note for note in found.notes)
+    assert any("stratum 1: it has no judgments" in note for note in found.notes)
     assert found.head_share[0, 0, 0] == 0.0
     assert small(metrics="P@2", m=5, head=3).head_share[0, 0, 0] == 0.75
 

@@ -653,7 +653,7 @@ BAD = [
     (lambda: Feedback(rounds=0), "Feedback: rounds"),
     (lambda: Feedback(rounds=200), "rounds must be 100 at most"),
     (lambda: ByRelevance(0, 0), "nobody would rate"),
-    (lambda: made("relevance-only", if_not=0, density=0.9).ratings, "ratings cannot be had"),
+    (lambda: made("relevance-only", if_not=0, density=0.9).ratings, "ratings cannot be reached"),
     (lambda: made("null").random(0), "share must be above 0"),
     (lambda: made("null").values(np.array([300])), "user numbers go from 0 to 299, got 300"),
     (lambda: made("null").values(np.array([0.5])), "users must be a list of user numbers"),
@@ -684,7 +684,7 @@ def test_errors_of_worlds_from_data(data):
         (lambda: World.of_matrix(data, 4, familiar="known"), "unknown tag 'known'"),
         (lambda: World.of_matrix(data, 4, Tastes(), expected=9), "Tastes is not a part of"),
         (lambda: World.of_matrix(empty, 4, expected=9), "needs known ratings"),
-        (lambda: World.of_matrix(few, 4, expected=3).ratings, "3 ratings cannot be had"),
+        (lambda: World.of_matrix(few, 4, expected=3).ratings, "3 ratings cannot be reached"),
         (
             lambda: World.of_matrix(few, 4, PopularityLaw(exact=True), expected=1),
             "a matrix of known ratings",
@@ -748,7 +748,7 @@ def test_a_large_truth_must_be_asked_for(tmp_path, monkeypatch):
     from unskew.worlds import saved
 
     monkeypatch.setattr(saved, "MOST_PAIRS", 1000)
-    with pytest.raises(us.SettingError, match="36,000 pairs: say --truth"):
+    with pytest.raises(us.SettingError, match="36,000 pairs: use --truth"):
         save_world(made("null"), tmp_path)
     assert not list(tmp_path.iterdir())
     assert save_world(made("null"), tmp_path, truth=True)["files"]["truth/1.parquet"] == 36_000
@@ -805,7 +805,7 @@ def test_command_lists_worlds_and_explains_errors(call):
         assert name in out
         assert one.about in out
     for arguments, message in (
-        ((), "say which world"),
+        ((), "name a world"),
         (("null", "--set", "alpha"), "write NAME=VALUE"),
         (("null", "--set", "alpha=x"), "settings are numbers, got 'x'"),
         (("null", "--set", "users=3"), "use --users instead"),

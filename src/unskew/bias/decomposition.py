@@ -296,7 +296,7 @@ def _users(scores: Scores) -> str:
 
 def _check_shares(name: str, both: tuple[float, float]) -> None:
     if len(both) != 2 or not all(math.isfinite(value) and value >= 0 for value in both):
-        raise DataError(f"{name}: precision and anti-precision from 0 up are needed, got {both}")
+        raise DataError(f"{name}: precision and anti-precision must be at least 0, got {both}")
     if sum(both) > 1 + 1e-9:
         raise DataError(
             f"{name}: precision {both[0]:g} and anti-precision {both[1]:g} add up to more than 1"
