@@ -933,8 +933,9 @@ def test_metrics_that_stay_biased_say_so():
     named = [note.split(" is biased even if")[0] for note in made.notes if "biased even" in note]
     assert named == BIASED
     assert (
-        "nDCG@5 is biased even if propensities are right: its ideal list is not a sum over judgments; "
-        "take DCG@5 or nDCG(ideal=full)@5"
+        "nDCG@5 is biased even if propensities are right: its ideal list is not a sum over "
+        "judgments; "
+        "use DCG@5 or nDCG(ideal=full)@5"
     ) in made.notes
 
 

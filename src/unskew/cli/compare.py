@@ -87,7 +87,7 @@ PaperFile = Annotated[
     option(
         OUTPUT,
         "Also write systems x metrics as a paper prints them, with marks of significance; the "
-        f"ending is the format: {', '.join(formats.TABLES)}.",
+        f"ending selects the format: {', '.join(formats.TABLES)}.",
         "--paper",
         callback=formats.check_paper_file,
     ),

@@ -101,7 +101,8 @@ class Results(Result):
         designs = {tuple(_names(part).items()) for part in self.parts}
         if len(designs) != 1:
             raise SettingError(
-                f"{len(designs)} designs are here: choose one by scores(targets=…, split=…)"
+                f"one design is needed, got {len(designs)}: choose one by "
+                "scores(targets=…, split=…)"
             )
         names = dict(designs.pop())
         text = f"split: {names['split']}; target items: {names['targets']}"
