@@ -216,7 +216,7 @@ def test_errors_of_values():
         paired({**LONG, "RR": LONG["value"]}, metric="P")
     with pytest.raises(SettingError, match="unknown better 'up'"):
         paired(WIDE, better="up")
-    with pytest.raises(SettingError, match="scores know theirs"):
+    with pytest.raises(SettingError, match="scores already have them"):
         paired(some_scores(), better="lower")
     with pytest.raises(SettingError, match="one system only"):
         us.compare({"user": [1, 2], "a": [1.0, 2.0]})
