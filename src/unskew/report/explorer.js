@@ -318,7 +318,11 @@
     choose(wanted || {});
     if (wanted) {
       fold.open = true;
-      if (scroll) section.scrollIntoView();
+      if (scroll) {
+        section.scrollIntoView({ behavior: "instant" });
+        // The chart above it takes its room when it is drawn.
+        if (window.report) window.report.ready.then(() => section.scrollIntoView({ behavior: "instant" }));
+      }
     }
     show();
   }
