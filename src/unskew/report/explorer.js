@@ -151,7 +151,7 @@
     );
     caution.className = "note";
     if (document.getElementById("decisions")) {
-      const link = paragraph("Corrected intervals of all pairs", "a");
+      const link = paragraph("Corrected intervals, for the metric of this report", "a");
       link.href = "#decisions";
       caution.append(link, ".");
     }
