@@ -17,6 +17,7 @@ from unskew.checks import as_count, as_share, checked, choose, portion
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance, as_relevance
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import generator
 from unskew.engine.rng import key_of as seed_of
@@ -210,6 +211,7 @@ def carraro2020_interventions() -> list[Design]:
     ]
 
 
+@notebook_progress("intervention study")
 @checked
 def intervention_study(
     mnar: object,

@@ -14,6 +14,7 @@ import polars as pl
 from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.store import digest_of
@@ -202,6 +203,7 @@ class NullExperiment(Result):
         )
 
 
+@notebook_progress("null experiment")
 @checked
 def null_experiment(
     ratings: object,

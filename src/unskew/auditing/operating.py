@@ -16,6 +16,7 @@ from unskew.auditing import truth_sources
 from unskew.auditing.true_scores import applied, design_name
 from unskew.checks import as_count, checked
 from unskew.data.relevance import Relevance
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import draw
 from unskew.engine.rng import key_of as seed_of
@@ -179,6 +180,7 @@ class OperatingCharacteristics(Result):
         }
 
 
+@notebook_progress("operating characteristics")
 @checked
 def operating_characteristics(
     worlds: World | Mapping[str, World] | None,

@@ -54,6 +54,7 @@ from unskew.data.overview import summary
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.files import temporary_folder
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.store import Store
 from unskew.engine.versions import versions
 from unskew.errors import SettingError, quietly
@@ -64,10 +65,20 @@ from unskew.recommend.model import Algorithm
 from unskew.splits.diagnose import SplitAudit, diagnose_split
 from unskew.worlds.worlds import World
 
+STAGE_WEIGHTS = {
+    "reading": 1,
+    "splits": 2,
+    "designs": 62,
+    "null experiment": 28,
+    "conclusions": 4,
+    "diagnostics": 3,
+}
+"""What the stages of an audit take beside each other, in their order: the time that is left."""
 TRUE_METRICS = ("P@10", "anti-P@10", "nDCG@10")
 """What the truth is told of, beside the metric that orders the systems."""
 
 
+@notebook_progress("audit", weights=STAGE_WEIGHTS)
 @checked
 def audit(
     data: object = None,

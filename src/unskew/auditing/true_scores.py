@@ -18,6 +18,7 @@ import polars as pl
 
 from unskew.auditing import truth_sources
 from unskew.checks import checked, choose
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.evaluation.scores import UNDEFINED, Mean, Scores
 from unskew.experiment.plan import Plan, PlanView
@@ -320,6 +321,7 @@ class _Without:
         return f"{self.undefined:,} of {self.users:,} users{cause}"
 
 
+@notebook_progress("truth")
 @checked
 def truth(
     data: object,

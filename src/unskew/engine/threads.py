@@ -175,6 +175,11 @@ def every(seconds: float, function: Callable[[], None]) -> Iterator[None]:
 _most: list[int] = []
 
 
+def new_lock() -> Lock:
+    """Return a lock, for what several threads may report to."""
+    return Lock()
+
+
 def limit(threads: int) -> None:
     """Let this process use no more threads: workers side by side must not fight."""
     _most[:] = [max(threads, 1)]

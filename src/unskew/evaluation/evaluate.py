@@ -10,6 +10,7 @@ from typing import Any
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.threads import resolve
 from unskew.engine.versions import versions
@@ -27,6 +28,7 @@ MEMORY = 512 << 20
 """Working memory beyond inputs and result, in bytes."""
 
 
+@notebook_progress("evaluation")
 @checked
 def evaluate(
     judgments: object,

@@ -20,6 +20,7 @@ from unskew.data.stored import put_ratings
 from unskew.engine.cluster import connect
 from unskew.engine.execute import Outcomes, execute
 from unskew.engine.files import temporary_folder
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.store import Store, digest_of
 from unskew.errors import DataError, SettingError
 from unskew.experiment.cluster import over_plan
@@ -43,6 +44,7 @@ class RunProgress:
     """What was finished last."""
 
 
+@notebook_progress("plan")
 @checked
 def run_plan(
     data: object,

@@ -13,6 +13,7 @@ import polars as pl
 from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.rng import generator
 from unskew.errors import DataError, SettingError
 from unskew.experiment.execution import RunProgress, run_plan
@@ -64,6 +65,7 @@ class Tuned(Result):
         return self._summary()
 
 
+@notebook_progress("tuning")
 @checked
 def tune(
     algorithm: Algorithm,

@@ -14,6 +14,7 @@ import numpy as np
 
 from unskew.arrays import F64, frozen
 from unskew.checks import as_count, as_share, checked, choose, portion
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import resolve
@@ -44,6 +45,7 @@ SHARES = {
 SAMPLES = 50
 
 
+@notebook_progress("robustness")
 @checked
 def robustness(
     judgments: object,
@@ -185,6 +187,7 @@ def _taus(means: F64, full: F64) -> F64:
     return out
 
 
+@notebook_progress("robustness")
 @checked
 def user_robustness(
     scores: Source,

@@ -11,6 +11,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
@@ -124,6 +125,7 @@ class TypeOneError(Result):
         return f"{self.metric!r}, nulls {', '.join(self.p)}, tests {', '.join(tests)}"
 
 
+@notebook_progress("type I error")
 @checked
 def type_one_error(
     scores: Source,

@@ -13,6 +13,7 @@ import polars as pl
 
 from unskew.arrays import F64, frozen
 from unskew.checks import as_count, checked, choose
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
@@ -195,6 +196,7 @@ class Agreement(Result):
 PAIR_NUMBERS = ("tau", "p", "low", "high", "without_low", "without_high", "tau_ap", "rbo")
 
 
+@notebook_progress("agreement")
 @checked
 def agreement(
     scores: Sources,

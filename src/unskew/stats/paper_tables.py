@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from unskew.checks import MOST_DIGITS, as_count, as_number, checked
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.errors import SettingError, unknown_name
 from unskew.evaluation.evaluate import METRICS, evaluate
@@ -363,6 +364,7 @@ class PaperTable(Result):
         return f"{self.display_tables(digits)[0].to_markdown()}\n\n{text}"
 
 
+@notebook_progress("paper table")
 @checked
 def paper_table(
     scores: Source,

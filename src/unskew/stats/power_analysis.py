@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from unskew.checks import as_count, checked
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.report.charts import Figure
 from unskew.report.result import Result
@@ -63,6 +64,7 @@ class Power(Result):
         )
 
 
+@notebook_progress("power")
 @checked
 def power(
     scores: Source,

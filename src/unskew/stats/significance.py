@@ -11,6 +11,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.checks import checked
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.errors import SettingError, unknown_name
 from unskew.evaluation.evaluate import METRICS, evaluate
@@ -28,6 +29,7 @@ from unskew.stats.user_draws import chosen_metrics
 _HELD = 1 << 28  # bytes of values compared at a time
 
 
+@notebook_progress("comparison")
 @checked
 def compare(
     scores: Source,

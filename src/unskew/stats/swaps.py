@@ -10,6 +10,7 @@ import polars as pl
 
 from unskew.arrays import F64, I64, frozen
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.errors import DataError
@@ -130,6 +131,7 @@ class SwapRate(Result):
         return f"{counted(len(self.metrics), 'metric')}, {counted(len(self.systems), 'system')}"
 
 
+@notebook_progress("swap rate")
 @checked
 def swap_rate(
     scores: Source,

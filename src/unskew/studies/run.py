@@ -20,6 +20,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.entries import DATASETS
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.versions import versions
 from unskew.errors import SettingError, UnskewError, unknown_name
 from unskew.studies.lab import (
@@ -47,6 +48,7 @@ def find_study(name: str) -> Study:
     return paper
 
 
+@notebook_progress("study")
 @checked
 def study(
     name: str,

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
 from unskew.errors import SettingError, quietly
@@ -53,6 +54,7 @@ METHODS = ("ab", "forced-ab", "team-draft", "balanced", "multileave")
 IMPRESSIONS = (100, 1_000, 10_000)
 
 
+@notebook_progress("online tests")
 @checked
 def online_tests(
     worlds: World | Mapping[str, World],

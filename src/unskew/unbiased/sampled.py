@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from unskew.arrays import F64, I64
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
@@ -460,6 +461,7 @@ def _taus(means: F64) -> F64:
     return out
 
 
+@notebook_progress("sampled metrics")
 @checked
 def correct_sampled(
     lists: TargetLists,

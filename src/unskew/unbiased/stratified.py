@@ -18,6 +18,7 @@ import polars as pl
 
 from unskew.arrays import F64, I64, Mask
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
@@ -40,6 +41,7 @@ METRICS = ("P@10", "Recall@10", "nDCG@10")
 """What is computed when no metrics are named."""
 
 
+@notebook_progress("strata")
 @checked
 def strata(
     judgments: object,

@@ -15,6 +15,7 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked
 from unskew.data.relevance import Relevance
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress, Steps
 from unskew.errors import DataError, quietly
 from unskew.evaluation.evaluate import evaluate
@@ -148,6 +149,7 @@ class TargetSizes(Result):
         return f"{self.metric}, {counted(len(self.systems), 'system')}, {', '.join(self.sizes)}"
 
 
+@notebook_progress("target sizes")
 @checked
 def target_sizes(
     split: Split,

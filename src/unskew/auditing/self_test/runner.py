@@ -15,6 +15,7 @@ from unskew.auditing.self_test.records import KeptRecords, WorldRecord, WorldTas
 from unskew.auditing.self_test.result import STATEMENT_KINDS, Reliability
 from unskew.checks import as_count, checked, choose
 from unskew.engine.execute import execute
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.errors import DataError, SettingError
 
 WORLDS = 480
@@ -25,6 +26,7 @@ FIRST_SEED = 1_000
 Progress = Callable[[str, int, int], None]
 
 
+@notebook_progress("self-test")
 @checked
 def reliability(
     worlds: int = WORLDS,

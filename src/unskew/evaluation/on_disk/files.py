@@ -16,6 +16,7 @@ from unskew.checks import checked, choose
 from unskew.data.ratings import DUPLICATES, Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError, Spelling, unknown_name
@@ -210,6 +211,7 @@ def _changed(path: Path) -> DataError:
     )
 
 
+@notebook_progress("evaluation")
 @checked
 def evaluate_files(
     judgments: object,
