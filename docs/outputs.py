@@ -145,7 +145,8 @@ if __name__ == "__main__":
         stage.provide(words)
         return not stage.reason_not_to_run(words)
 
-    for path in [Path(name).resolve() for name in sys.argv[1:]] or sorted(DOCS.rglob("*.md")):
+    pages = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+    for path in [Path(name).resolve() for name in sys.argv[1:]] or pages:
         text = path.read_text()
         if any(example.shown is not None for example in examples(text)):
             with tempfile.TemporaryDirectory() as folder, chdir(folder):
