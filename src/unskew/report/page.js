@@ -133,6 +133,7 @@
       if (y && y.axis && y.axis.labelLimit) y.axis.labelLimit = Math.min(y.axis.labelLimit, limit);
     });
     const across = isFaceted(spec) ? wrapFacets(spec, width) : 1;
+    limitHeaders(spec);
     if (isWhole(spec) && typeof spec.width === "number" && typeof spec.height === "number") {
       spec.width = width;
       spec.autosize = { type: "fit-x", contains: "padding" };
@@ -144,12 +145,12 @@
       if (typeof node.width === "number") node.width = Math.max(40, Math.floor(node.width * factor));
       else if (node.width && node.width.step) node.width = { ...node.width, step: Math.max(9, node.width.step * Math.min(factor, 2)) };
     });
-    const panel = spec.spec || spec;
-    if (isFaceted(spec) && typeof panel.width === "number") limitHeaders(spec, panel.width);
+    limitHeaders(spec);
   }
-  function limitHeaders(spec, width) {
+  function limitHeaders(spec) {
+    const panel = spec.spec || spec;
     [spec.facet, (spec.encoding || {}).facet].forEach((facet) => {
-      if (facet && facet.field) facet.header = { ...facet.header, labelLimit: width };
+      if (facet && facet.field && typeof panel.width === "number") facet.header = { ...facet.header, labelLimit: panel.width + 16 };
     });
   }
   function factorOf(spec, view, across, width, drawnWidth) {
@@ -192,22 +193,26 @@
     drawn.set(place, width);
     const spec = themed(filtered(specs[place.dataset.chart]));
     const across = prepared(spec, width);
-    let view = await embed(place, structuredClone(spec));
-    for (let again = 0; again < 2 && !spec.autosize; again += 1) {
-      const room = width - Number(drawnSvg(place).getAttribute("width"));
-      if (again && room >= 0 && room < 12) break;
-      scaled(spec, factorOf(spec, view, across, width - 4, width - room));
-      view = await embed(place, structuredClone(spec));
+    const drawnWidth = () => Number(drawnSvg(place).getAttribute("width"));
+    if (!spec.autosize) {
+      // Without its title, which may be wider than the panels.
+      const { title, ...bare } = spec;
+      const view = await embed(place, structuredClone(bare));
+      scaled(spec, factorOf(spec, view, across, width - 4, drawnWidth()));
+    }
+    await embed(place, structuredClone(spec));
+    if (!spec.autosize && drawnWidth() > width + 2) {
+      scaled(spec, (width - 4) / drawnWidth());
+      await embed(place, spec);
     }
     const svg = drawnSvg(place);
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", place.dataset.alt);
     svg.removeAttribute("aria-roledescription");
     // The picture is one thing to a screen reader: its parts have no names.
-    all("[role], [aria-roledescription]", svg).forEach((part) => {
-      part.removeAttribute("role");
-      part.removeAttribute("aria-roledescription");
-    });
+    all("[role], [aria-roledescription], [aria-label]", svg).forEach((part) =>
+      ["role", "aria-roledescription", "aria-label"].forEach((name) => part.removeAttribute(name))
+    );
     all("summary", place).forEach((menu) => menu.setAttribute("aria-label", "save this chart"));
     place.dataset.drawn = "yes";
   }
@@ -488,7 +493,7 @@
   }
 
   // Paper: what is unfolded, the glossary, and the first rows of long tables.
-  const PRINTED_ROWS = 25;
+  const PRINTED_ROWS = 15;
   let opened = [];
   window.addEventListener("beforeprint", () => {
     opened = all("#glossary > details:not([open])");

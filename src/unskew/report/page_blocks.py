@@ -19,8 +19,6 @@ MOST_LINES = 12
 """Text to copy that has more lines is folded."""
 MOST_ROWS = 12
 """Tables with more rows can be filtered."""
-PRINTED_ROWS = 25
-"""Rows of a table that are printed."""
 HALF = 600
 """Tables up to about this many pixels wide stand beside another part."""
 FEW = 280
@@ -275,8 +273,9 @@ def _tools(block: Table) -> str:
 
 
 def _cell(value: object, number: bool, digits: int, target: str | None, is_strong: bool) -> str:
-    short = isinstance(value, str) and len(value) <= SHORT
-    kind = ' class="number"' if number else ' class="short"' if short else ""
+    length = len(value) if isinstance(value, str) else 0
+    kinds = {"number": number, "short": 0 < length <= SHORT, "long": length > LONG}
+    kind = "".join(f' class="{name}"' for name, is_so in kinds.items() if is_so)
     raw = "" if value is None or value != value else str(value)
     shown = cell(value, digits)
     # What is read is what is sorted and exported, unless it says otherwise.
