@@ -16,6 +16,7 @@ from scipy import stats
 import unskew as us
 from shared import ROOT
 from unskew.auditing import citations, designs, sections
+from unskew.auditing.glossary import texts_of
 from unskew.auditing.reproduction import plan_toml
 from unskew.auditing.result import Audit
 from unskew.auditing.run import audit
@@ -23,7 +24,6 @@ from unskew.cli import main
 from unskew.data.sample import sample
 from unskew.experiment.plan_files import plan_of
 from unskew.report.document import Picture, Words
-from unskew.report.page import as_html
 from unskew.report.tables import Table
 
 SECTIONS = [
@@ -59,7 +59,7 @@ def document_of(found):
 
 def blocks(found, key, kind):
     section = next(one for one in document_of(found).sections if one.key == key)
-    return [block for block in section.blocks if isinstance(block, kind)]
+    return [block for block in section.every_block() if isinstance(block, kind)]
 
 
 # What is measured
@@ -71,9 +71,12 @@ def test_all_sections_are_there_and_say_something(found):
     for section in document.sections:
         assert section.blocks, section.key
         assert section.shows.endswith(".")
+        assert section.guide, section.key
     for key in ("data", "designs", "decisions", "ladder", "liked", "protocol", "truth"):
-        assert blocks(found, key, Picture), key
+        assert blocks(found, key, Picture) or key == "designs", key
         assert blocks(found, key, Table), key
+    opened = [section.key for section in document.sections if section.is_open]
+    assert opened == ["answer", "designs", "decisions", "ladder"]
 
 
 def test_designs_without_a_null_experiment_are_named(found):
@@ -377,9 +380,9 @@ def test_an_audit_of_lists_tells_what_evaluate_warns_of(shop):
     for text in ("\n".join(found.footer()), str(found), document.to_markdown(), document.to_json()):
         for words in told:
             assert words in text.replace("\\", "")
-    for page in (as_html(document).decode(), found._repr_html_()):
-        for words in told:
-            assert html.escape(words) in page
+    for words in told:
+        assert html.escape(words) in found._repr_html_()
+        assert words in "\n".join(texts_of(document))
     # Every note of the scores is in it, with its counts or a range that holds them.
     common = found.scores[found.common][0].notes
     for note in common:
@@ -481,20 +484,13 @@ def test_nothing_is_shown_of_estimates_that_are_not_usable():
     assert made.estimates["other", "P@5"].usable
     told = [str(block) for block in blocks(made, "liked", Words)]
     assert "Not usable here, and not shown: the estimates of P@5 of mine." in told
-    drawn = next(
-        block.figure
-        for block in blocks(made, "liked", Picture)
-        if block.figure.title == "Estimates that weigh popularity out"
-    )
-    rows = drawn.spec["datasets"]["rows"]
-    assert {row["system"] for row in rows} == {"other"}
-    assert {row["estimate"] for row in rows} == {"IPS", "SNIPS"}
-    assert max(row["high"] for row in rows) <= 1
+    # One usable system: two points, for which a sentence stands.
+    assert "Estimates that weigh popularity out is not drawn: it would show 2 points." in told
     grid = next(
         one for one in blocks(made, "liked", Table) if one.title.startswith("Estimates that")
     )
     assert set(grid.frame.filter(metric="P@5")["system"]) == {"other"}
-    values = grid.frame.filter(metric="P@5").select(pl.selectors.matches("ips|naive"))
+    values = grid.frame.filter(metric="P@5").select(pl.selectors.matches("IPS|as observed"))
     assert values.max_horizontal().max() <= 1
 
 
@@ -582,7 +578,7 @@ def test_many_systems():
     made = audit(judgments=parts.test, runs=runs, plan="quick", liked=4, **SMALL)
     document = made.document()
     assert len(document.systems) == 200
-    tables = [b for s in document.sections for b in s.blocks if isinstance(b, Table)]
+    tables = [b for s in document.sections for b in s.every_block() if isinstance(b, Table)]
     assert max(table.frame.height for table in tables) <= sections.blocks.MOST_ROWS
 
 

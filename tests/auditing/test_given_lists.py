@@ -167,7 +167,7 @@ def test_unknown_chance_is_said_once_and_is_no_column(parts):
     assert result.references == ()
     assert result.core.lists == ()
     section = next(one for one in result.document().sections if one.key == "designs")
-    assert all("random" not in getattr(block, "columns", ()) for block in section.blocks)
+    assert all("random" not in getattr(block, "columns", ()) for block in section.every_block())
 
 
 # Designs that count

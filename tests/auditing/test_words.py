@@ -1,8 +1,8 @@
 """What an audit prints: statements of the catalogue and captions, nothing else, in any output."""
 
-import html
 import json
 import re
+from dataclasses import fields
 from functools import cache
 from html.parser import HTMLParser
 
@@ -12,17 +12,20 @@ import pytest
 
 import unskew as us
 from shared.real_data import real_data
-from unskew.auditing import captions
+from unskew.auditing import captions, column_names, error_rates, guides
 from unskew.auditing.error_rates import anchor_of, rate_sentence, rate_table, rate_values
+from unskew.auditing.glossary import texts_of
 from unskew.auditing.run import audit
 from unskew.auditing.self_test.rates import Rate, Rates, WorldRate, code_fingerprint
 from unskew.auditing.statements import KINDS
 from unskew.cli.audit import show
+from unskew.data.overview import PartSummary
 from unskew.data.sample import sample
 from unskew.metrics.names import parse
-from unskew.report.document import Code, Picture, Words
+from unskew.report.document import Code, Fold, Picture, Words
 from unskew.report.page import as_html
 from unskew.report.tables import Table
+from unskew.splits.diagnose import SplitAudit
 
 SMALL = {"repeats": 2, "permutations": 200, "tune": False}
 FORBIDDEN = [
@@ -176,6 +179,16 @@ def sentences(document):
             yield from filter(None, [block.note])
         elif isinstance(block, Code):
             yield block.title
+    for section in document.sections:
+        yield from folds(section.blocks)
+
+
+def folds(blocks):
+    """Yield the titles of what is folded."""
+    for block in blocks:
+        if isinstance(block, Fold):
+            yield block.title
+            yield from folds(block.blocks)
 
 
 def test_every_sentence_is_a_statement_or_a_caption(name):
@@ -269,6 +282,59 @@ def test_json_has_statements_as_objects(name):
     assert plain["statements"] == json.loads(json.dumps(made.to_dict()["statements"]))
 
 
+# Words for people
+
+
+def tables_of(document):
+    return [b for s in document.sections for b in s.every_block() if isinstance(b, Table)]
+
+
+def test_no_table_has_a_raw_key(name):
+    """Every head of every table is one of the words for people, a design or a part of the data."""
+    made = audit_of(name)
+    words = {*column_names.COLUMNS.values(), *column_names.PARTS.values(), *made.designs}
+    words |= {word for heads in column_names.OF_TABLES.values() for word in heads.values()}
+    words |= {*column_names.SPLITS.values(), *error_rates.COLUMNS, captions.title("kept")}
+    rows = {*column_names.ROWS.values()}
+    for table in tables_of(document_of(name)):
+        assert set(table.header) <= words, (table.title, set(table.header) - words)
+        assert not any("_" in head for head in table.header), table.title
+        if table.title in ("The data", "The given split", captions.title("splits")):
+            assert set(table.frame["what"]) <= rows, set(table.frame["what"]) - rows
+
+
+def test_kinds_and_facts_have_words():
+    assert set(column_names.KINDS) == set(KINDS)
+    assert len(set(column_names.KINDS.values())) == len(KINDS)
+    facts = {one.name for one in fields(SplitAudit)} - {"label", "per_item"}
+    facts |= {one.name for one in fields(PartSummary)} - {"part"}
+    assert facts <= set(column_names.ROWS)
+
+
+def test_the_glossary_explains_what_is_used(name):
+    made, document = audit_of(name), document_of(name)
+    forms = {form for term in document.glossary for form in (term.word, *term.forms)}
+    assert set(made.designs) <= forms
+    if made.evidence.ladder is not None:
+        assert {"ladder", "rung counts", "rung averages", "rung choice", "match"} <= forms
+    listed = [table for table in tables_of(document) if "metric" in table.header]
+    assert {made.metric, *(one for table in listed for one in table.frame["metric"])} <= forms
+    text = "\n".join(texts_of(document)).casefold()
+    for term in document.glossary:
+        assert any(form.casefold() in text for form in (term.word, *term.forms)), term.word
+        assert term.meaning.endswith(".")
+    words = [term.word for term in document.glossary]
+    assert len(words) == len(set(words))
+    assert name != "lists" or "u1r" not in words
+
+
+def test_guides_are_short(name):
+    for section in document_of(name).sections:
+        assert section.guide == guides.GUIDES[section.key]
+        assert 1 <= len(section.guide) <= 5
+        assert all(len(text.split()) <= 60 for text in section.guide)
+
+
 # Links, HTML, Markdown
 
 
@@ -300,9 +366,10 @@ def test_the_page_parses_and_its_links_resolve(name):
     assert len(parser.ids) == len(set(parser.ids))
     inside = [link[1:] for link in parser.links if link.startswith("#")]
     assert set(inside) <= set(parser.ids)
+    texts = "\n".join(texts_of(document_of(name)))
     for one in audit_of(name).statements:
         assert anchor_of(one.kind) in parser.ids
-        assert html.escape(one.text) in page or one.role == "pair"
+        assert one.text in texts or one.role == "pair"
 
 
 def test_markdown_links_lead_to_a_heading(name):
@@ -428,7 +495,9 @@ def check_cold(made, personal):
         if "temporal" in one.designs and one.role != "procedure":
             assert one.subjects[0] != "popularity"
     document = made.document()
-    titles = [block.title for block in document.sections[2].blocks if isinstance(block, Table)]
+    titles = [
+        block.title for block in document.sections[2].every_block() if isinstance(block, Table)
+    ]
     assert f"{made.metric} on warm and on cold users" in titles
     shown = made.table().filter(design="temporal")
     values = dict(shown.select("system", "value").iter_rows())
@@ -496,7 +565,7 @@ def test_lists_of_ten_items_count_one_design_once():
     titles = [
         block.title
         for section in made.document().sections
-        for block in section.blocks
+        for block in section.every_block()
         if isinstance(block, Table)
     ]
     assert "How far the given lists reach" in titles
@@ -521,7 +590,7 @@ def test_implicit_data_have_no_dislikes():
     made, document = audit_of("implicit"), document_of("implicit")
     assert made.evidence.core.implicit
     assert any(one.kind == "implicit" for one in made.statements)
-    tables = [b for s in document.sections for b in s.blocks if isinstance(b, Table)]
+    tables = [b for s in document.sections for b in s.every_block() if isinstance(b, Table)]
     names = [table.title for table in tables]
     assert captions.TITLES["shares"] not in names
     assert captions.TITLES["bins"] not in names

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure
+from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure, system_colours
 
 if TYPE_CHECKING:
     import altair as alt
@@ -22,66 +22,6 @@ def _rows() -> alt.NamedData:
     import altair as alt
 
     return alt.NamedData(name="rows")
-
-
-def designs(
-    table: pl.DataFrame, systems: Sequence[str], metric: str, titles: Sequence[str]
-) -> Figure:
-    """Draw every system's score under each design, with its interval and what chance scores."""
-    import altair as alt
-
-    shown = list(systems[:MOST_SYSTEMS])
-    rows = table.filter(pl.col("system").is_in(shown)).drop("place").to_dicts()
-    order = alt.Y("system:N", title=None, sort=shown)
-    base = alt.Chart().encode(y=order)
-    points = base.mark_point(filled=True, size=60, color=BLUE).encode(
-        x=alt.X("value:Q", title=None).scale(zero=False).axis(tickCount=4),
-        tooltip=[
-            "design:N",
-            "system:N",
-            alt.Tooltip("value:Q", format=".4f"),
-            alt.Tooltip("low:Q", format=".4f"),
-            alt.Tooltip("high:Q", format=".4f"),
-            alt.Tooltip("random:Q", format=".4f"),
-        ],
-    )
-    whiskers = base.mark_rule(color=BLUE).encode(x="low:Q", x2="high:Q")
-    chance = alt.Chart().mark_rule(strokeDash=[4, 3], color=VERMILION).encode(x="random:Q")
-    layers = alt.layer(chance, whiskers, points, data=_rows())
-    layers = layers.properties(width=190, height=max(18 * len(shown), 60))
-    facets = layers.facet(
-        alt.Facet("design:N", title=None, sort=list(titles)).header(labelFontSize=13), columns=3
-    ).resolve_scale(x="independent")
-    notes = ["means and 95 % t intervals over users; every design has a scale of its own"]
-    if any(row["random"] is not None for row in rows):
-        notes.append("dashed: a random order")
-    return as_figure(facets, f"{metric} by design", notes, rows)
-
-
-def places(table: pl.DataFrame, systems: Sequence[str], titles: Sequence[str]) -> Figure:
-    """Draw the place of each system under each design."""
-    import altair as alt
-
-    shown = list(systems[:MOST_SYSTEMS])
-    rows = (
-        table.filter(pl.col("system").is_in(shown)).select("design", "system", "place").to_dicts()
-    )
-    bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None}
-    cells = alt.Chart(_rows()).encode(
-        x=alt.X("design:N").sort(list(titles)).axis(orient="top", labelAngle=-35, **bare),
-        y=alt.Y("system:N").sort(shown).axis(**bare),
-    )
-    last = max(row["place"] for row in rows)
-    scale = alt.Scale(domain=[1, max(last, 2)], scheme="blues", reverse=True)
-    squares = cells.mark_rect(stroke="white").encode(
-        color=alt.Color("place:Q", scale=scale, legend=None)
-    )
-    shade = alt.condition(
-        f"datum.place <= {(1 + last) / 2}", alt.value("white"), alt.value("#333333")
-    )
-    numbers = cells.mark_text(fontSize=12).encode(text="place:Q", color=shade)
-    chart = alt.layer(squares, numbers).properties(width=alt.Step(52), height=alt.Step(26))
-    return as_figure(chart, "Place of each system under each design", ["1 is best"], rows)
 
 
 def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) -> Figure:
@@ -152,8 +92,15 @@ def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:
     base = alt.Chart(_rows()).encode(
         x=alt.X("antiP:Q", title=f"anti-P@{k}: disliked"), y=alt.Y("P:Q", title=f"P@{k}: liked")
     )
-    points = base.mark_point(filled=True, size=80, color=BLUE).encode(
-        tooltip=["system:N", alt.Tooltip("P:Q", format=".4f"), alt.Tooltip("antiP:Q", format=".4f")]
+    colours = system_colours(systems)
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    points = base.mark_point(filled=True, size=80, opacity=1).encode(
+        color=alt.Color("system:N", legend=None, scale=scale),
+        tooltip=[
+            "system:N",
+            alt.Tooltip("P:Q", format=".4f"),
+            alt.Tooltip("antiP:Q", format=".4f"),
+        ],
     )
     names = base.mark_text(align="left", dx=8, fontSize=11).encode(text="system:N")
     chart = alt.layer(points, names).properties(width=460, height=300)

@@ -16,7 +16,8 @@ from unskew.auditing.self_test.rates import rates
 from unskew.auditing.statement_blocks import rates_block, statement_table
 from unskew.auditing.wording import names
 from unskew.metrics.names import parse
-from unskew.report.document import Block, Code, Picture, Section, Words
+from unskew.report.charts import system_colours
+from unskew.report.document import Block, Code, Section, Words
 from unskew.report.text import counted
 
 if TYPE_CHECKING:
@@ -43,11 +44,13 @@ def liked(audit: Measurements) -> Section:
     if len(audit.scores[audit.common]) > 1:
         content.append(Words(caption("first split")))
     if audit.estimates is not None:
-        content += _estimates(audit.estimates, audit.order())
+        content += blocks.fold("estimates fold", _estimates(audit.estimates, audit.order()))
     if audit.strata is not None:
-        if len(audit.systems) <= charts.MOST_SYSTEMS:
-            content.append(blocks.picture(audit.strata.figure))
-        content.append(blocks.table(title("heads"), audit.strata.heads(), 3))
+        colours = system_colours(audit.order())
+        several = len(audit.systems) <= charts.MOST_SYSTEMS
+        drawn = [blocks.picture(audit.strata.figure, colours)] if several else []
+        heads = blocks.table("heads", audit.strata.heads(), 3)
+        content += blocks.fold("strata fold", [*drawn, heads])
     needs = ("liked shares", "margins", "unbiased estimates", "popularity deciles")
     case = "liked implicit" if implicit else ""
     return section("liked", blocks.filled(content, audit.skipped, needs), case)
@@ -57,10 +60,10 @@ def _shares(audit: Measurements) -> list[Block]:
     shares = audit.evidence.liked
     if shares is None:
         return []
-    content: list[Block] = [
-        blocks.table(title("shares"), _of_shares(shares.table()), 4, caption("shares note")),
-        blocks.table(title("share pairs"), _of_shares(shares.pairs()), 4),
-    ]
+    note = caption("shares note")
+    content: list[Block] = [blocks.table("shares", _of_shares(shares.table()), 4, note)]
+    pairs = blocks.table("share pairs", _of_shares(shares.pairs()), 4)
+    content += blocks.fold("shares fold", [pairs])
     turned = [one for one in audit.statements if one.kind == "break-even"]
     if turned:
         note = caption("break-even note")
@@ -82,8 +85,8 @@ def _margins(audit: Measurements) -> list[Block]:
         return []
     split = audit.margins
     return [
-        Picture(charts.good_and_bad(split.systems, split.k or 10, audit.order())),
-        blocks.table(title("margins"), split.systems, 4, caption("margins note")),
+        blocks.picture(lambda: charts.good_and_bad(split.systems, split.k or 10, audit.order())),
+        blocks.table("margins", split.systems, 4, caption("margins note")),
     ]
 
 
@@ -93,9 +96,13 @@ def _shown(audit: Measurements) -> list[Block]:
     if shown is None:
         return []
     note = caption("shown note")
+    pairs = _of_slice(shown.pairs())
     return [
-        blocks.table(title("shown", precision=precision), _of_slice(shown.table()), 4, note),
-        blocks.table(title("shown pairs", precision=precision), _of_slice(shown.pairs()), 4, note),
+        blocks.table("shown", _of_slice(shown.table()), 4, note, precision=precision),
+        *blocks.fold(
+            "shown fold",
+            [blocks.table("shown pairs", pairs, 4, note, precision=precision)],
+        ),
     ]
 
 
@@ -111,15 +118,15 @@ def _estimates(estimates: Estimates, order: Sequence[str]) -> list[Block]:
     table = estimates.table()
     usable = table.filter("usable")
     content: list[Block] = []
-    metric = estimates.metrics[0]
-    if usable.filter(pl.col("metric") == metric).height:
-        rows = table.filter(pl.col("metric") == metric)
-        content.append(Picture(charts.estimates(rows, order, metric)))
+    first = estimates.metrics[0]
+    if usable.filter(pl.col("metric") == first).height:
+        rows = table.filter(pl.col("metric") == first)
+        content.append(blocks.picture(lambda: charts.estimates(rows, order, first)))
     if usable.height:
         columns = ["system", "metric", "naive", "ips", "ips_low", "ips_high"]
         columns += ["snips", "snips_low", "snips_high", "hits", "ess"]
         shown = usable.select(blocks.present(usable, *columns))
-        content.append(blocks.table(title("estimates"), shown, 4, caption("estimates note")))
+        content.append(blocks.table("estimates", shown, 4, caption("estimates note")))
     for metric in estimates.metrics:
         left = table.filter((pl.col("metric") == metric) & ~pl.col("usable"))["system"].to_list()
         if left:
@@ -137,21 +144,26 @@ def protocol(audit: Measurements) -> Section:
     if audit.null is not None:
         content += _null(audit, audit.null)
     dislikes = not audit.core.implicit
+    robust: list[Block] = []
     if audit.power is not None:
         table = _of_metrics(audit.power.table(), dislikes).sort("DP", maintain_order=True)
         pairs = len(audit.systems) * (len(audit.systems) - 1) // 2
         note = caption("power note", pairs=counted(pairs, "pair of systems", "pairs of systems"))
-        content.append(blocks.table(title("power"), table, 4, note))
-        content.append(blocks.picture(audit.power.figure))
+        grid = blocks.table("power", table, 4, note)
+        content += blocks.fold("power fold", [grid, blocks.picture(audit.power.figure)])
     for name, one in (("sparsity", audit.sparsity), ("popularity", audit.popularity)):
         if one is not None:
             systems = counted(len(audit.systems), "system")
             note = caption("robustness note", systems=systems)
             table = _of_metrics(one.summary(), dislikes)
-            content.append(blocks.table(title(name), table, 3, note))
-            content.append(blocks.picture(one.figure))
-    robust = ("robustness to sparsity", "robustness to popularity")
-    needs = ("null experiment", "discriminative power", *robust)
+            robust += [blocks.table(name, table, 3, note), blocks.picture(one.figure)]
+    content += blocks.fold("robust fold", robust)
+    needs = (
+        "null experiment",
+        "discriminative power",
+        "robustness to sparsity",
+        "robustness to popularity",
+    )
     case = "protocol given" if audit.evidence.is_given else ""
     return section("protocol", blocks.filled(content, audit.skipped, needs), case)
 
@@ -170,9 +182,12 @@ def _null(audit: Measurements, null: NullExperiment) -> list[Block]:
     content: list[Block] = [Words(caption(case, repeats=counted(null.repeats, "repeat")))]
     common = table.filter(pl.col("design") == audit.common)
     if common.height:
-        content.append(Picture(charts.null(common, audit.order(), audit.metric, audit.common)))
+        content.append(
+            blocks.picture(lambda: charts.null(common, audit.order(), audit.metric, audit.common))
+        )
     shown = blocks.without_empty(table.select(NULL_COLUMNS))
-    content.append(blocks.table(title("null"), shown, 4, caption("null note")))
+    grid = blocks.table("null", shown, 4, caption("null note"))
+    content += blocks.fold("null fold", [grid])
     seen = set(table["design"])
     missing = [design for design in audit.designs if design not in seen]
     if missing:
@@ -197,19 +212,21 @@ def _truth(audit: Measurements, known: Truth) -> list[Block]:
     agreement = known.agreement()
     rows = agreement.filter(pl.col("metric") == audit.metric)
     if rows["tau"].null_count() < rows.height:
-        content.append(Picture(charts.agreement_with_truth(rows.to_dicts(), audit.metric)))
-    content.append(blocks.table(title("orders"), known.orders(audit.metric)))
+        content.append(
+            blocks.picture(lambda: charts.agreement_with_truth(rows.to_dicts(), audit.metric))
+        )
+    content.append(blocks.table("orders", known.orders(audit.metric)))
     values = known.table().filter(pl.col("metric") == audit.metric).drop("metric")
     common = values.filter(pl.col("design") == audit.common)
-    content.append(Picture(charts.observed_and_true(common, audit.order(), audit.metric)))
-    columns = ["design", "metric", "tau", "low", "high", "swaps", "mean_error"]
     content.append(
-        blocks.table(
-            title("true orders"), agreement.select(columns), 2, caption("true orders note")
-        )
+        blocks.picture(lambda: charts.observed_and_true(common, audit.order(), audit.metric))
     )
-    content.append(blocks.table(title("true values"), values, 4, caption("true values note")))
-    return content
+    columns = ["design", "metric", "tau", "low", "high", "swaps", "mean_error"]
+    numbers = [
+        blocks.table("true orders", agreement.select(columns), 2, caption("true orders note")),
+        blocks.table("true values", values, 4, caption("true values note")),
+    ]
+    return [*content, *blocks.fold("truth fold", numbers)]
 
 
 # Error rates, and the card
@@ -222,11 +239,13 @@ def error_rates(audit: Measurements) -> Section:
 
 def card(audit: Measurements) -> Section:
     """Return the section from which everything can be derived again."""
-    content: list[Block] = [blocks.table(title("card"), blocks.card_table(audit.card))]
-    content.append(Code(title("command"), audit.command))
+    content: list[Block] = [Code(title("command"), audit.command)]
     count = len(audit.plans)
+    plans: list[Block] = []
     for number, plan in enumerate(audit.plans, start=1):
         name = title("plan") if count == 1 else title("plan of several", number=number, count=count)
-        content.append(Code(name, plan_toml(plan)))
-    content.append(Code(title("citations"), bibtex(audit)))
+        plans.append(Code(name, plan_toml(plan)))
+    content += blocks.fold("plans fold", plans)
+    content += blocks.fold("card fold", [blocks.table("card", blocks.card_table(audit.card))])
+    content += blocks.fold("citations fold", [Code(title("citations"), bibtex(audit))])
     return section("card", content)

@@ -33,7 +33,7 @@ PANELS = {
     "all-items": "All items ranked",
     "test-items": "Items with a test rating ranked",
     "1r": "One liked item among 100 others",
-    "u1r": "One among 100, items tested equally",
+    "u1r": "One among 100, equal tests",
     "p1r": "One among 100, equal popularity",
     "test-targets": "Only what the user rated ranked",
     "skew": "Popular items tested less often",
@@ -121,8 +121,8 @@ def _true_rows(audit: Measurements) -> list[dict[str, Any]]:
     ]
 
 
-def _chart(systems: Sequence[str], panels: Mapping[str, str]) -> alt.FacetChart:
-    """Lay out a panel per design; everything that depends on the rows is a transform."""
+def _layers(systems: Sequence[str]) -> alt.LayerChart:
+    """Draw a panel; everything that depends on the rows is a transform."""
     import altair as alt
 
     colours = system_colours(systems)
@@ -141,16 +141,21 @@ def _chart(systems: Sequence[str], panels: Mapping[str, str]) -> alt.FacetChart:
     shade = shade.mark_rect(color=GREY, opacity=0.14).encode(
         x=alt.value(-6), x2=alt.value("width"), y=alt.value(0), y2=alt.value("height")
     )
-    # A dash beside each dot: together they are a line that crosses no name.
+    # A dash beside each dot: together they are a line that crosses no name. What is not known is
+    # drawn on the dot and not seen, because a panel without any value would have no scale.
+    known = "isValid(datum.chance)"
     chance = (
-        base.transform_filter("isValid(datum.chance)")
-        .mark_tick(color=GREY, size=STEP / 2, thickness=1.5, yOffset=OFFSET, opacity=1)
-        .encode(x="chance:Q", y=y)
+        base.transform_calculate(dash=f"{known} ? datum.chance : datum.value")
+        .mark_tick(color=GREY, size=STEP / 2, thickness=1.5, yOffset=OFFSET)
+        .encode(x="dash:Q", y=y, opacity=alt.condition(known, alt.value(1), alt.value(0)))
     )
     whiskers = (
-        base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        base.transform_calculate(
+            left="isValid(datum.low) ? datum.low : datum.value",
+            right="isValid(datum.high) ? datum.high : datum.value",
+        )
         .mark_rule(strokeWidth=2.5, yOffset=OFFSET)
-        .encode(x="low:Q", x2="high:Q", y=y, color=colour)
+        .encode(x="left:Q", x2="right:Q", y=y, color=colour)
     )
     dots = base.mark_point(filled=True, size=80, opacity=1, yOffset=OFFSET).encode(
         x=x,
@@ -164,10 +169,19 @@ def _chart(systems: Sequence[str], panels: Mapping[str, str]) -> alt.FacetChart:
         .mark_text(align="left", baseline="middle", fontSize=12, yOffset=-OFFSET)
         .encode(x=alt.value(0), y=y, text="label:N", tooltip=_tooltip())
     )
-    layers = alt.layer(shade, chance, whiskers, dots, names, data=alt.NamedData(name="rows"))
+    layers: alt.LayerChart = alt.layer(
+        shade, chance, whiskers, dots, names, data=alt.NamedData(name="rows")
+    )
+    return layers
+
+
+def _chart(systems: Sequence[str], panels: Mapping[str, str]) -> alt.FacetChart:
+    """Lay out a panel per design."""
+    import altair as alt
+
     columns = columns_for(len(panels))
     width = (WIDTH - SPACE * (columns - 1)) // columns
-    layers = layers.properties(width=width, height=alt.Step(STEP))
+    layers = _layers(systems).properties(width=width, height=alt.Step(STEP))
     plain = {key: [text, key] if key in PANELS else [text, ""] for key, text in panels.items()}
     header = alt.Header(
         labelExpr=f"({json.dumps(plain)})[datum.value] || datum.value",

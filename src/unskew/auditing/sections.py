@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from unskew.auditing import blocks, charts, diagnostic_sections
+from unskew.auditing import blocks, diagnostic_sections
 from unskew.auditing.blocks import section
 from unskew.auditing.captions import RUNGS, caption, title
+from unskew.auditing.column_names import PARTS, SPLITS
 from unskew.auditing.error_rates import rate_values
 from unskew.auditing.explorer import explorer_of
-from unskew.auditing.headline import headline
+from unskew.auditing.glossary import glossary_of
+from unskew.auditing.headline import headline, pair_of
+from unskew.auditing.main_chart import panel_titles
 from unskew.auditing.self_test.rates import rates
 from unskew.auditing.statement_blocks import (
     facts,
     lead,
     of_kinds,
-    pair_table,
+    pair_blocks,
     sentence,
     statement_table,
 )
 from unskew.auditing.wording import with_interval
-from unskew.report.document import Block, Document, Picture, Section, Words
-from unskew.report.tables import Table
+from unskew.report.charts import system_colours
+from unskew.report.document import Block, Document, Section, Words
+from unskew.report.text import cell
 
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
@@ -55,7 +60,7 @@ def document(audit: Measurements) -> Document:
         diagnostic_sections.error_rates,
         diagnostic_sections.card,
     )
-    return Document(
+    whole = Document(
         title("title", name=audit.name),
         lead(audit.first_screen),
         tuple(blocks.drawable(make(audit)) for make in parts),
@@ -65,6 +70,7 @@ def document(audit: Measurements) -> Document:
         headline(audit),
         explorer=explorer_of(audit),
     )
+    return replace(whole, glossary=glossary_of(whole))
 
 
 def values_of(audit: Measurements) -> dict[str, object]:
@@ -78,16 +84,14 @@ def values_of(audit: Measurements) -> dict[str, object]:
 
 
 def _answer(audit: Measurements) -> Section:
-    content: list[Block] = []
-    pairs = pair_table(audit.statements, blocks.MOST_ROWS)
-    if pairs is not None:
-        content.append(pairs)
+    content = pair_blocks(audit.statements, pair_of(audit), blocks.MOST_ROWS)
+    more: list[Block] = []
     if audit.assumed:
-        content.append(Words("", "plain", caption("assumed"), audit.assumed))
+        more.append(Words("", "plain", caption("assumed"), audit.assumed))
     if audit.skipped:
         points = tuple(f"{what}: {why}" for what, why in audit.skipped.items())
-        content.append(Words("", "plain", caption("all not done"), points))
-    return section("answer", content)
+        more.append(Words("", "plain", caption("all not done"), points))
+    return section("answer", blocks.filled([*content, *blocks.fold("assumed fold", more)], {}, ()))
 
 
 # The data
@@ -99,16 +103,17 @@ def _data(audit: Measurements) -> Section:
         audit.statements, "implicit", "references", "tuned", "untuned", "tuned-edge", "cold"
     )
     if audit.data is not None:
-        content.append(blocks.facts_table(title("data"), audit.data.table()))
-        content.append(Picture(audit.data.figure()))
+        content.append(blocks.facts_table("data", audit.data.table(), PARTS))
+        content.append(blocks.picture(audit.data.figure))
     if audit.bias is not None and not core.implicit:
         bias = audit.bias
         content.append(blocks.picture(lambda: bias.figure("positive-ratio")))
-        content.append(blocks.table(title("bins"), bias.bins(), 3))
+        content += blocks.fold("bins fold", [blocks.table("bins", bias.bins(), 3)])
     content += _splits(audit)
-    content += _settings(audit)
+    content += blocks.fold("settings fold", _settings(audit))
     if audit.notes:
-        content.append(Words("", "plain", caption("notes"), audit.notes))
+        notes = Words("", "plain", caption("notes"), audit.notes)
+        content += blocks.fold("notes fold", [notes])
     case = "data implicit" if core.implicit else "data given" if audit.evidence.is_given else ""
     return section("data", blocks.filled(content, {}, ()), case)
 
@@ -122,8 +127,8 @@ def _splits(audit: Measurements) -> list[Block]:
     ]
     table = pl.DataFrame(rows, infer_schema_length=None)
     counts = [words for name, one in audit.splits.items() for words in _counts(name, one)]
-    name = title("given split" if audit.evidence.is_given else "splits")
-    return [blocks.facts_table(name, table), *counts]
+    key = "given split" if audit.evidence.is_given else "splits"
+    return [*counts, *blocks.fold("splits fold", [blocks.facts_table(key, table, SPLITS)])]
 
 
 def _counts(name: str, one: SplitAudit) -> list[Words]:
@@ -149,45 +154,79 @@ def _settings(audit: Measurements) -> list[Block]:
     if not rows:
         return []
     table = pl.DataFrame(rows).sort("system", "split", maintain_order=True)
-    return [blocks.table(title("settings"), table)]
+    return [blocks.table("settings", table)]
 
 
 # Designs
 
 
 def _designs(audit: Measurements) -> Section:
-    order, table, evidence = audit.order(), audit.table(), audit.evidence
-    known = table["random"].null_count() < table.height
-    case = "scores note given" if evidence.is_given else "scores note"
-    note = caption(case if known else f"{case} no chance")
-    metric = audit.metric
+    evidence = audit.evidence
+    panels = panel_titles(audit)
     about = pl.DataFrame(
-        {"design": list(audit.designs), "what is done": list(audit.designs.values())}
+        {
+            "design": list(audit.designs),
+            "title": [panels[one] for one in audit.designs],
+            "about": list(audit.designs.values()),
+        }
     )
     content: list[Block] = [
-        blocks.table(title("designs"), about),
-        Picture(charts.designs(table, order, metric, list(audit.designs))),
+        blocks.table("designs", about),
         blocks.table(
-            title("scores", metric=metric), table if known else table.drop("random"), 4, note
+            "places", _side_by_side(audit), note=caption("places note"), metric=audit.metric
         ),
     ]
-    if evidence.core.has_cold:
-        cold = evidence.core.cold_table().filter(pl.col("cold") > 0)
-        content.append(blocks.table(title("cold", metric=metric), cold, 4, caption("cold note")))
     content += facts(audit.statements, "same-design", "degenerate-design")
     content += [
         Words(caption("left out", design=name, why=why))
         for name, why in audit.unstated_designs().items()
     ]
-    content += _reach(audit)
     content += [
         Words(caption("not done", what=what.removeprefix("design "), why=why))
         for what, why in audit.skipped.items()
         if what.startswith("design ")
     ]
+    content += blocks.fold("scores fold", _scores(audit))
+    if evidence.core.has_cold:
+        cold = evidence.core.cold_table().filter(pl.col("cold") > 0)
+        note = caption("cold note")
+        shown = blocks.table("cold", cold, 4, note, metric=audit.metric)
+        content += blocks.fold("cold fold", [shown])
+    content += blocks.fold("reach fold", _reach(audit))
     if audit.remarks:
-        content.append(Words("", "warning", caption("counted"), audit.remarks))
+        counts = Words("", "plain", caption("counted"), audit.remarks)
+        content += blocks.fold("counted fold", [counts])
     return section("designs", content, "designs given" if evidence.is_given else "")
+
+
+def _side_by_side(audit: Measurements) -> pl.DataFrame:
+    """Return a row per system, and one for chance: score and place under each design."""
+    table = audit.table()
+    columns: dict[str, list[str | None]] = {}
+    chance: list[str | None] = []
+    for design in audit.designs:
+        part = {row["system"]: row for row in table.filter(design=design).iter_rows(named=True)}
+        columns[design] = [
+            f"{cell(part[one]['value'])} ({part[one]['place']})" for one in audit.order()
+        ]
+        known = next(iter(part.values()))["random"]
+        chance.append(None if known is None else cell(known))
+    names = audit.order()
+    if any(one is not None for one in chance):
+        names = [*names, title("chance row")]
+        for design, value in zip(audit.designs, chance, strict=True):
+            columns[design].append(value)
+    return pl.DataFrame({"system": names, **columns})
+
+
+def _scores(audit: Measurements) -> list[Block]:
+    """Show every number of every design."""
+    table = audit.table()
+    known = table["random"].null_count() < table.height
+    case = "scores note given" if audit.evidence.is_given else "scores note"
+    note = caption(case if known else f"{case} no chance")
+    shown = table if known else table.drop("random")
+    return [blocks.table("scores", shown, 4, note, metric=audit.metric)]
 
 
 def _reach(audit: Measurements) -> list[Block]:
@@ -203,25 +242,41 @@ def _decisions(audit: Measurements) -> Section:
     contrasts = audit.evidence.contrasts
     content: list[Block] = facts(audit.statements, "target")
     content += [sentence(one) for one in of_kinds(audit.statements, "equal")]
-    content.append(
-        blocks.table(
-            title("contrasts", metric=audit.metric),
-            contrasts.display_table(),
-            4,
-            caption("contrasts note"),
-        )
+    note = caption("decided note")
+    content.append(blocks.table("decided", _decided(audit), note=note, metric=audit.metric))
+    every = blocks.table(
+        "contrasts", contrasts.display_table(), 4, caption("contrasts note"), metric=audit.metric
     )
+    content += blocks.fold("contrasts fold", [every])
     if len(audit.designs) > 1:
-        order = audit.consensus()["system"].to_list()
-        content.append(Picture(charts.places(audit.table(), order, list(audit.designs))))
-        content.append(
-            blocks.table(title("consensus"), audit.consensus(), 2, caption("consensus note"))
-        )
+        note = caption("consensus note")
+        places = blocks.table("consensus", audit.consensus(), 2, note)
+        content += blocks.fold("consensus fold", [places])
     if audit.agreement is not None:
-        content += _agreement(audit)
+        content += blocks.fold("agreement fold", _agreement(audit))
     if audit.choices is not None:
-        content.append(blocks.picture(audit.choices.figure))
+        content += blocks.fold("choices fold", [blocks.picture(audit.choices.figure)])
     return section("decisions", blocks.filled(content, audit.skipped, ("agreement",)))
+
+
+def _decided(audit: Measurements) -> pl.DataFrame:
+    """Return a row per pair: under each design, whether the first system is ahead of the other."""
+    evidence = audit.evidence
+    order = audit.order()
+    pairs = [(a, b) for at, a in enumerate(order) for b in order[at + 1 :]]
+
+    def decided(a: str, b: str, design: str) -> str:
+        if evidence.ahead(a, b, design):
+            return title("is ahead")
+        return title("is behind") if evidence.ahead(b, a, design) else title("is open")
+
+    return pl.DataFrame(
+        {
+            "a": [a for a, _ in pairs],
+            "b": [b for _, b in pairs],
+            **{design: [decided(a, b, design) for a, b in pairs] for design in audit.designs},
+        }
+    )
 
 
 def _agreement(audit: Measurements) -> list[Block]:
@@ -230,8 +285,8 @@ def _agreement(audit: Measurements) -> list[Block]:
     pairs = agreement.pairs().select("a", "b", "tau", "low", "high", "swaps").drop_nulls("tau")
     if not pairs.height:
         return []
-    note = caption("agreement note")
-    return [blocks.picture(agreement.figure), blocks.table(title("agreement"), pairs, 2, note)]
+    drawn = [blocks.picture(agreement.figure)] if len(audit.designs) > 2 else []
+    return [*drawn, blocks.table("agreement", pairs, 2, caption("agreement note"))]
 
 
 # The ladder
@@ -243,14 +298,13 @@ def _ladder(audit: Measurements) -> Section:
     if ladder is not None:
         kinds = ("system-match", "system-opinion")
         content += [sentence(one) for one in of_kinds(audit.statements, *kinds)]
-        content.append(blocks.picture(ladder.figure))
-        rungs = pl.DataFrame(RUNGS, schema=["rung", "kept of the test part"], orient="row")
-        content.append(Table(title("rungs"), rungs))
-        content += _steps(audit, ladder)
+        content.append(blocks.picture(ladder.figure, system_colours(audit.order())))
         content += _floor(ladder)
         pairs = of_kinds(audit.statements, "opinion", "match", "popular", "reason-open")
         if pairs:
-            content.append(statement_table(title("reasons"), pairs[: blocks.MOST_ROWS]))
+            table = statement_table(title("reasons"), pairs[: blocks.MOST_ROWS])
+            content += blocks.fold("reasons fold", [table])
+        content += blocks.fold("ladder fold", _steps(audit, ladder))
     return section("ladder", blocks.filled(content, audit.skipped, ("ladder",)))
 
 
@@ -259,10 +313,12 @@ def _steps(audit: Measurements, ladder: Ladder) -> list[Block]:
     names = [name for name, _ in RUNGS]
     steps = table.select(one for one in table.columns if one not in names)
     precision, note = audit.evidence.precision, caption("ladder note")
+    rungs = pl.DataFrame(RUNGS, schema=["rung", title("kept")], orient="row")
     return [
-        blocks.table(title("ladder", precision=precision), table.select("system", *names), 4),
-        blocks.table(title("steps"), steps, 4, note),
-        blocks.table(title("ladder pairs"), ladder.pairs().select(PAIR_STEPS), 4, note),
+        blocks.table("rungs", rungs),
+        blocks.table("ladder", table.select("system", *names), 4, precision=precision),
+        blocks.table("steps", steps, 4, note),
+        blocks.table("ladder pairs", ladder.pairs().select(PAIR_STEPS), 4, note),
     ]
 
 

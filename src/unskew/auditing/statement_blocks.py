@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from unskew.auditing.captions import caption, title
+from unskew.auditing.column_names import KINDS, heads
 from unskew.auditing.error_rates import anchor_of, rate_table
 from unskew.auditing.first_screen import FirstScreen
 from unskew.auditing.self_test.rates import Rates
 from unskew.auditing.statement import Statement
-from unskew.report.document import Block, Link, Words
+from unskew.report.document import Block, Fold, Link, Words
 from unskew.report.tables import Table
 
 TONES = {"finding": "answer", "next": "good"}
@@ -44,21 +45,28 @@ def lead(screen: FirstScreen) -> tuple[Words, ...]:
     )
 
 
-def pair_table(statements: Sequence[Statement], most: int) -> Table | None:
-    """Return all statements about two systems, a row each; None where there are none."""
-    shown = [one for one in statements if one.role in TWO_SYSTEMS]
-    if not shown:
-        return None
-    note = ""
-    if len(shown) > most:
-        note = caption("rows cut", shown=most, count=f"{len(shown):,}")
-    return statement_table(title("pairs"), shown[:most], note)
+def pair_blocks(statements: Sequence[Statement], pair: Sequence[str], most: int) -> list[Block]:
+    """Return the statements about the two systems of the finding; those about others folded."""
+    every = [one for one in statements if one.role in TWO_SYSTEMS]
+    first = [one for one in every if set(one.subjects) == set(pair)]
+    content: list[Block] = []
+    if first:
+        a, b = pair
+        content.append(statement_table(title("pair", a=a, b=b), first[:most]))
+    if len(every) > len(first):
+        note = ""
+        if len(every) > most:
+            note = caption("rows cut", shown=most, count=f"{len(every):,}")
+        table = statement_table(title("pairs"), every[:most], note)
+        content.append(Fold(title("all pairs", count=f"{len(every):,}"), (table,)))
+    return content
 
 
 def statement_table(name: str, statements: Sequence[Statement], note: str = "") -> Table:
     """Return statements as a table, whose kinds lead to their rates."""
-    rows = [(one.kind, one.text) for one in statements]
-    frame = pl.DataFrame(rows, schema={"kind": pl.String, "statement": pl.String}, orient="row")
+    rows = [(KINDS[one.kind], one.text) for one in statements]
+    names = heads(("kind", "statement")).values()
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     links = {(at, 0): anchor_of(one.kind) for at, one in enumerate(statements)}
     return Table(name, frame, note=note, links=links)
 
@@ -67,4 +75,5 @@ def rates_block(statements: Sequence[Statement], rates: Rates | None) -> Table:
     """Return how often sentences of each kind of this report are wrong; a row for every link."""
     frame = rate_table(statements, rates)
     anchors = tuple(anchor_of(kind) for kind in frame["kind"])
-    return Table(title("rates"), frame, note=caption("rates note"), anchors=anchors)
+    shown = frame.with_columns(pl.col("kind").replace_strict(KINDS)).rename(heads(frame.columns))
+    return Table(title("rates"), shown, note=caption("rates note"), anchors=anchors)
