@@ -140,7 +140,7 @@ def test_what_is_drawn_stays_out_of_the_numbers():
     assert again == audit == us.splits.diagnose_split(Split(split.train, split.test, split.label))
     with pytest.raises(ValueError, match="read-only"):
         audit.per_item[0][0] = 1
-    with pytest.raises(DataError, match="from a card, without the ratings of each item"):
+    with pytest.raises(DataError, match="from a card, which has no ratings per item"):
         again.figure()
 
 
@@ -355,7 +355,8 @@ def test_pictures_of_the_documentation_are_there_and_small():
     names: dict = {"__name__": "pictures", "__file__": str(home / "figures.py")}
     exec(compile((home / "figures.py").read_text(), "figures.py", "exec"), names)
     drawn = {name: figure.to_dict() for name, figure in names["figures"]().items()}
-    assert {path.stem for path in (home / "figures").iterdir()} == set(drawn)
+    studies = {path.stem for path in (home / "studies").glob("*20*.md")}
+    assert {path.stem for path in (home / "figures").iterdir()} == {*drawn, *studies}
     for name, spec in drawn.items():
         text = (home / "figures" / f"{name}.svg").read_text()
         assert len(text) < 60_000
