@@ -35,7 +35,7 @@ def check_latex(text):
         assert depth >= 0
         if sign == "$":
             in_math = not in_math
-        assert sign not in "#~|`", sign
+        assert sign not in "#~|`" or body[at : at + 6] == "~\\cite", sign
         assert sign not in "^_" or in_math or _is_key(body, at), body[max(0, at - 30) : at + 5]
         assert ord(sign) < 128, sign
         at += 1

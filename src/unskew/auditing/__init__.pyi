@@ -1,8 +1,13 @@
+from .checklist import Checklist as Checklist
+from .checklist import checklist_of as checklist_of
 from .intervention_sweep import sweep as sweep
 from .interventions import intervention_study as intervention_study
+from .methods import Methods as Methods
+from .methods import methods_of as methods_of
 from .null import null_experiment as null_experiment
 from .null_designs import published_designs as published_designs
 from .operating import operating_characteristics as operating_characteristics
+from .paper_files import save_paper as save_paper
 from .self_test.result import Reliability as Reliability
 from .self_test.runner import reliability as reliability
 from .training_samples import debiased_training as debiased_training

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from unskew.auditing.measurements import Measurements
+from unskew.auditing.paper_files import save_paper
 from unskew.auditing.sections import document
 from unskew.auditing.statement_blocks import lead
 from unskew.evaluation.scores import RANDOM
 from unskew.evaluation.tables import means_table
 from unskew.metrics.names import parse
 from unskew.report.document import Document
+from unskew.report.figure_width import ONE_COLUMN
 from unskew.report.tables import Table
 from unskew.report.text import counted
 
@@ -35,6 +39,12 @@ class Audit(Measurements):
     def document(self) -> Document:
         """Return the whole report: the answer, ten sections, and the card."""
         return document(self)
+
+    def save_paper(
+        self, folder: str | os.PathLike[str], *, width: float = ONE_COLUMN, force: bool = False
+    ) -> list[Path]:
+        """Write table, methods, checklist and figures for a paper; see `auditing.save_paper`."""
+        return save_paper(self, folder, width=width, force=force)
 
     def header(self) -> list[str]:
         """Return the answer."""

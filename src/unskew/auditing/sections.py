@@ -11,6 +11,7 @@ import polars as pl
 from unskew.auditing import blocks, diagnostic_sections
 from unskew.auditing.blocks import section
 from unskew.auditing.captions import RUNGS, caption, title
+from unskew.auditing.checklist import checklist_section
 from unskew.auditing.column_names import PARTS, SPLITS
 from unskew.auditing.error_rates import rate_values
 from unskew.auditing.explorer import explorer_of
@@ -58,6 +59,7 @@ def document(audit: Measurements) -> Document:
         diagnostic_sections.protocol,
         diagnostic_sections.truth,
         diagnostic_sections.error_rates,
+        checklist_section,
         diagnostic_sections.card,
     )
     whole = Document(

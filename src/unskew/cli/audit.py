@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import inputs, outputs
@@ -12,6 +13,7 @@ from unskew.cli.console import output as screen_of_results
 from unskew.cli.options import (
     INPUT,
     MEASURE,
+    OUTPUT,
     TEST,
     Judgments,
     NamedFileOptions,
@@ -103,6 +105,28 @@ class AuditOptions:
     ]
 
 
+def check_paper(folder: Path | None) -> Path | None:
+    """Check `--paper` before anything is run: a folder that holds something is not written to."""
+    if folder is not None:
+        if folder.exists() and not folder.is_dir():
+            raise SettingError(f"--paper {folder}: a file is there: name a folder")
+        if folder.is_dir() and any(folder.iterdir()):
+            raise SettingError(f"--paper {folder} is not empty: name a new folder")
+    return folder
+
+
+PaperFolder = Annotated[
+    Path | None,
+    option(
+        OUTPUT,
+        "Also write what a paper needs into this folder: table, methods, citations, checklist, and "
+        "figures of one column's width.",
+        "--paper",
+        callback=check_paper,
+    ),
+]
+
+
 def command(
     ratings: Annotated[
         str | None,
@@ -113,6 +137,7 @@ def command(
     self_test: SelfTestOptions,
     stored: StoredOptions,
     output: ReportOptions,
+    paper: PaperFolder,
 ) -> None:
     """Check how far an offline evaluation can be trusted, and write a report.
 
@@ -131,6 +156,8 @@ def command(
       unskew audit ratings.csv --random random.csv --figures figures/
 
       unskew audit --judgments test.csv --run mine.parquet --run theirs.trec --train train.csv
+
+      unskew audit ratings.csv --quick --paper paper/
 
     [bold]Levels[/bold]
 
@@ -177,6 +204,10 @@ def command(
         result = audit(plan=level, progress=move, **settings)
     show(result, output.quiet)
     outputs.write_report(result, output, "unskew-report")
+    if paper is not None:
+        result.save_paper(paper)
+        if not output.quiet:
+            outputs.note(f"table, methods, checklist and figures for a paper are in {paper}")
 
 
 def _lists(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -90,6 +90,20 @@ class Comparison(Result):
         if metric is None:
             return self.pairs
         return self.pairs.filter(pl.col("metric") == self._label(metric))
+
+    def of_metrics(self, metrics: Sequence[str]) -> Comparison:
+        """Return the comparison of some metrics, where p-values are corrected within each."""
+        labels = tuple(map(self._label, metrics))
+        if self.correction is not None and self.family == "all" and set(labels) < {*self.metrics}:
+            raise SettingError("p-values were corrected over all metrics: compare these ones anew")
+        return replace(
+            self,
+            metrics=labels,
+            better={label: self.better[label] for label in labels},
+            users={label: self.users[label] for label in labels},
+            means={label: self.means[label] for label in labels},
+            pairs=pl.concat([self.table(label) for label in labels]),
+        )
 
     def p_values(self, metric: str | None = None, *, corrected: bool = False) -> F64:
         """Return the p-values of all pairs of a metric, in the order of `table`."""

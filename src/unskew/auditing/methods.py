@@ -1,0 +1,320 @@
+"""`methods_of`: the methods paragraphs of a paper, written from what an audit did."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from unskew.auditing.citations import PAPERS, used
+from unskew.auditing.designs import SOURCES
+from unskew.checks import checked
+from unskew.data.relevance import Relevance
+from unskew.errors import SettingError
+from unskew.metrics.names import Metric, parse
+from unskew.report.text import counted, escape_latex, one_line
+from unskew.stats.comparison import CORRECTIONS, TESTS
+from unskew.stats.paper_tables import AVERAGED
+
+if TYPE_CHECKING:
+    from unskew.auditing.measurements import Measurements
+
+_CITATION = re.compile(r"\s*\[@([\w-]+)\]")
+_PLACEHOLDER = re.compile(r"\[state [^\]]+\]")
+MOST_METRICS = 5
+"""The most metrics of the table of a paper."""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph about one part of the methods; `[@key]` is a citation."""
+
+    topic: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Methods:
+    """The methods of a paper, a paragraph per topic. Made by `methods_of`.
+
+    What the run cannot know stands in brackets, such as `[state how …]`: `placeholders` lists it.
+    """
+
+    paragraphs: tuple[Paragraph, ...]
+    keys: tuple[str, ...]
+    """Of all papers whose methods were used."""
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """What the author has to state."""
+        return tuple(text for one in self.paragraphs for text in _PLACEHOLDER.findall(one.text))
+
+    def to_markdown(self) -> str:
+        """Return the paragraphs; citations are those of pandoc, `[@key]`."""
+        return "\n\n".join(f"**{one.topic}.** {_markdown(one.text)}" for one in self.paragraphs)
+
+    def to_latex(self) -> str:
+        """Return the paragraphs, with `cite` for `references.bib`."""
+        return "\n\n".join(
+            f"\\textbf{{{escape_latex(one.topic)}.}} {_latex(one.text)}" for one in self.paragraphs
+        )
+
+    def bibtex(self) -> str:
+        """Return the papers that the paragraphs cite, and others whose methods were used."""
+        return "\n\n".join(PAPERS[key] for key in self.keys)
+
+    def __str__(self) -> str:
+        plain = [_CITATION.sub(" [\\1]", one.text) for one in self.paragraphs]
+        return "\n\n".join(
+            f"{one.topic}. {text}" for one, text in zip(self.paragraphs, plain, strict=True)
+        )
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+
+def _markdown(text: str) -> str:
+    pieces = re.split(r"(\[@[\w-]+\])", text)
+    return "".join(one if at % 2 else _spaced(one) for at, one in enumerate(pieces))
+
+
+def _spaced(text: str) -> str:
+    """Escape a piece of text; `one_line` would cut the spaces at its ends."""
+    start = " " if text[:1] == " " else ""
+    end = " " if text[-1:] == " " and text.strip() else ""
+    return f"{start}{one_line(text)}{end}"
+
+
+def _latex(text: str) -> str:
+    pieces = _CITATION.split(text)
+    return "".join(
+        f"~\\cite{{{one}}}" if at % 2 else escape_latex(one) for at, one in enumerate(pieces)
+    )
+
+
+@checked
+def methods_of(audit: object) -> Methods:
+    """Return the methods of a paper from what an audit did: only what the run knows.
+
+    Data, relevance, split, target items, metrics with their definitions, tuning, tests, seeds and
+    versions. What was done before the run, or is not known for given lists, is left to the author
+    as `[state how …]`.
+
+    Parameters
+    ----------
+    audit
+        What `us.audit` gave.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=40, seed=3)
+    >>> result = us.audit(shop, "quick", algorithms=["random", "popularity"],
+    ...                   designs=["all-items"], repeats=2, permutations=200)
+    >>> us.auditing.methods_of(result).paragraphs[1].text
+    'A rating of at least 4 counts as liked.'
+    """
+    from unskew.auditing.measurements import Measurements
+
+    if not isinstance(audit, Measurements):
+        raise SettingError(
+            f"methods are written from an audit: give what us.audit(…) returned, not "
+            f"{type(audit).__name__}"
+        )
+    parts = {
+        "Data": _data(audit),
+        "Relevance": _relevance(audit.relevance, audit.core.implicit),
+        "Split and target items": _split(audit),
+        "Systems and settings": _systems(audit),
+        "Metrics": _metrics(audit),
+        "Tests": _tests(audit),
+        "Reproduction": _reproduction(audit),
+    }
+    paragraphs = tuple(Paragraph(topic, " ".join(lines)) for topic, lines in parts.items())
+    return Methods(paragraphs=paragraphs, keys=tuple(used(audit)))
+
+
+def _data(audit: Measurements) -> list[str]:
+    lines = []
+    if audit.data is not None:
+        one = audit.data.parts[0]
+        name = "[state the name of the data]" if audit.evidence.is_given else audit.name
+        lines.append(
+            f"The data ({name}) hold {counted(one.ratings, 'rating')} of "
+            f"{counted(one.items, 'item')} by {counted(one.users, 'user')}."
+        )
+        if one.lowest < one.highest:
+            lines.append(f"Values range from {one.lowest:g} to {one.highest:g}.")
+    lines.append("[state how the data were collected and filtered before the experiment]")
+    return lines
+
+
+def _relevance(rule: Relevance, implicit: bool) -> list[str]:
+    if implicit:
+        return [
+            "The data hold no dislike: an item counts as liked by a user where the pair occurs, "
+            "and all others count as not liked."
+        ]
+    edge = "of at least" if rule.liked is not None else "above"
+    return [f"A rating {edge} {rule.threshold:g} counts as liked."]
+
+
+def _split(audit: Measurements) -> list[str]:
+    common, about = audit.common, audit.designs[audit.common]
+    lines = []
+    if audit.evidence.is_given:
+        lines.append("[state how the ratings were split into training and test ratings]")
+        lines.append("[state which items the systems ranked for each user]")
+        lines.append(f"The lists are evaluated as follows ({common}): {about}.")
+    else:
+        splits = counted(len(audit.scores[common]), "split")
+        lines.append(f"Main design ({common}, {splits}): {about}{_cite(common)}.")
+    first = next(iter(audit.splits.values()), None)
+    if first is not None:
+        where = "The test part" if audit.evidence.is_given else "On its first split, the test part"
+        lines.append(
+            f"{where} holds {counted(first.test, 'rating')} of "
+            f"{counted(first.test_users, 'user')}, the training part "
+            f"{counted(first.train, 'rating')}."
+        )
+        if first.before_any_train is not None:
+            lines.append(
+                f"{first.before_any_train:.1%} of these test ratings are older than the newest "
+                f"training rating."
+            )
+    others = [
+        f"{name} ({text}){_cite(name)}" for name, text in audit.designs.items() if name != common
+    ]
+    if others:
+        lines.append(f"Other designs: {'; '.join(others)}.")
+    return lines
+
+
+def _cite(design: str) -> str:
+    return f" [@{SOURCES[design]}]" if design in SOURCES else ""
+
+
+def _systems(audit: Measurements) -> list[str]:
+    core, lines = audit.core, []
+    if audit.evidence.is_given:
+        lines.append("[state how each system was trained and tuned, and with which settings]")
+        if audit.references:
+            lines.append(
+                f"For reference, we trained {_in_a_row(audit.references)} on the training ratings."
+            )
+        return lines
+    tuned = core.tuned[0] if core.tuned else {}
+    if tuned:
+        counts = sorted({one.tried for one in tuned.values()})
+        budget = " to ".join(str(one) for one in (counts[:1] + counts[-1:])[: len(counts)])
+        chosen = "; ".join(f"{name}: {one.text}" for name, one in tuned.items())
+        lines.append(
+            f"The settings of {_in_a_row(list(tuned))} were chosen by {core.metric} on a random "
+            f"fifth of the training ratings of each split, out of {budget} settings per system; "
+            f"the test ratings took no part. Chosen on the first split: {chosen}."
+        )
+    rest = [one for one in audit.systems if one not in tuned]
+    if rest:
+        verb = "was" if len(rest) == 1 else "were"
+        lines.append(f"{_in_a_row(rest)} {verb} not tuned.")
+    return lines
+
+
+def table_metrics(audit: Measurements) -> list[str]:
+    """Return the metrics of the table of a paper: the main one, and others at its cutoff."""
+    tested = audit.comparison.metrics if audit.comparison is not None else (audit.metric,)
+    cutoff = parse(audit.metric).cutoff
+    same = [one for one in tested if parse(one).cutoff == cutoff and one != audit.metric]
+    return [audit.metric, *same][:MOST_METRICS]
+
+
+def _metrics(audit: Measurements) -> list[str]:
+    lines = [f"{label}: {definition_words(parse(label))}." for label in table_metrics(audit)]
+    part = audit.scores[audit.common][0]
+    undefined = "count as 0" if part.undefined == "zero" else "are left out"
+    lines.append(
+        "In the formulas, k is the cutoff, L the list cut at k, liked(L) the number of liked items "
+        "in it, and R the number of liked test items of the user."
+    )
+    lines.append(f"Means are over users {AVERAGED[part.users]}; undefined values {undefined}.")
+    is_apart = audit.core.has_cold and audit.common in audit.core.warm_designs
+    if is_apart and not audit.evidence.is_given:
+        lines.append("Users without a training rating are left out of comparisons.")
+    return lines
+
+
+def definition_words(metric: Metric) -> str:
+    """Return what a metric is, from its definition: a sentence, the formula, where it has no value.
+
+    Examples
+    --------
+    >>> from unskew.auditing.methods import definition_words
+    >>> from unskew.metrics.names import parse
+    >>> definition_words(parse("Recall@10"))
+    'share of the liked items that the list found, liked(L) / R; undefined where R = 0'
+    """
+    text = inspect.cleandoc(metric.definition.compute.__doc__ or "")
+    first = text.partition("\n")[0].rstrip(".")
+    words = f"{first[:1].lower()}{first[1:]}" if first[1:2].islower() else first
+    formula, undefined = _labelled(text, "Formula"), _labelled(text, "Undefined")
+    if formula:
+        words += f", {formula if metric.settings else formula.partition(';')[0]}"
+    if undefined and not undefined.startswith("never"):
+        words += f"; undefined where {undefined}"
+    if metric.settings:
+        words += f" ({', '.join(f'{key}={value}' for key, value in metric.settings)})"
+    if metric.anti:
+        words += "; with liked and disliked, gain and loss, exchanged"
+    return words.replace("`", "")
+
+
+def _labelled(text: str, label: str) -> str:
+    """Return what a docstring says after a label, up to its first sentence's end."""
+    match = re.search(rf"^{label}: (.*?)(?:\.\s|\.$|\Z)", text, re.M | re.S)
+    return " ".join(match[1].split()) if match else ""
+
+
+def _tests(audit: Measurements) -> list[str]:
+    one = audit.comparison
+    if one is None:
+        return ["[state how differences were tested]"]
+    name = TESTS[one.test].partition(" (")[0]
+    draws = f" with {one.permutations:,} permutations" if one.permutations else ""
+    correction = (
+        "p-values were not corrected"
+        if one.correction is None
+        else f"p-values were corrected by {CORRECTIONS[one.correction]} over the pairs of systems "
+        f"{'within each metric' if one.family == 'metric' else 'and metrics'}"
+    )
+    lines = [
+        f"Under the main design, systems were compared user by user by a paired {name}{draws} "
+        f"[@smucker2007], at the level {one.alpha:g}; {correction}.",
+        "Intervals of means are 95 % t intervals over users.",
+    ]
+    if len(audit.designs) > 1:
+        lines.append(
+            f"Differences of {audit.metric} under all designs have intervals that hold together "
+            f"over designs and pairs."
+        )
+    return lines
+
+
+def _reproduction(audit: Measurements) -> list[str]:
+    card = audit.card
+    versions = card.get("versions")
+    lines = [f"The seed was {card.get('seed')}."]
+    if len(audit.core.seeds) > 1:
+        lines.append(f"Seeds of the splits: {', '.join(map(str, audit.core.seeds))}.")
+    if isinstance(versions, dict):
+        names = [f"{name} {version}" for name, version in versions.items()]
+        lines.append(f"Software: {_in_a_row(names)}.")
+    lines.append("[state the hardware, and where code and data are available]")
+    return lines
+
+
+def _in_a_row(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,177 @@
+"""What a paper needs of an audit: table, methods, checklist, figures; every status is true."""
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+import unskew as us
+from shared.latex import check_latex, columns_of
+from unskew.auditing.checklist import DONE, MISSING, QUESTIONS, STATE
+from unskew.auditing.paper_files import audit_table
+from unskew.data.sample import sample
+from unskew.report.charts import split_counts
+
+SMALL = {"repeats": 2, "permutations": 200}
+
+
+@cache
+def audited(case):
+    shop = us.world("shop", users=90, items=50, seed=3)
+    systems = ["random", "popularity", "user-knn"]
+    designs = ["all-items", "skew"]
+    if case == "tuned":
+        return us.audit(shop, "quick", algorithms=systems, designs=designs, **SMALL)
+    if case == "untuned":
+        one = ["all-items"]
+        return us.audit(
+            shop, "quick", algorithms=["random", "user-knn"], designs=one, tune=False, **SMALL
+        )
+    if case == "implicit":
+        rng = np.random.default_rng(2)
+        user, item = np.nonzero(rng.random((60, 40)) < 0.2)
+        data = {"user": user, "item": item, "time": rng.integers(0, 10**6, user.size)}
+        designs = ["all-items", "temporal"]
+        return us.audit(data, "quick", algorithms=systems[:2], designs=designs, **SMALL)
+    parts = sample(users=80, items=60)
+    given = {"train": parts.train} if case == "lists with train" else {}
+    return us.audit(judgments=parts.test, runs=parts.runs, plan="quick", liked=4, **given, **SMALL)
+
+
+EXPECTED = {
+    "tuned": {
+        "data": DONE, "filters": STATE, "split": DONE, "pairs": DONE, "time": MISSING,
+        "candidates": DONE, "designs": DONE, "baselines": DONE, "budget": DONE,
+        "validation": DONE, "settings": DONE, "chance": DONE, "significance": DONE,
+        "correction": DONE, "repeats": DONE, "seeds": DONE, "versions": DONE,
+        "hardware": STATE, "availability": STATE, "metrics": DONE,
+    },
+    "untuned": {
+        "budget": MISSING, "validation": STATE, "designs": MISSING, "baselines": MISSING,
+        "time": MISSING, "settings": DONE,
+    },
+    "implicit": {"time": DONE, "pairs": DONE, "budget": DONE, "repeats": DONE},
+    "lists": {
+        "data": STATE, "split": STATE, "pairs": MISSING, "time": MISSING, "candidates": STATE,
+        "baselines": MISSING, "budget": STATE, "validation": STATE, "settings": STATE,
+        "chance": MISSING, "repeats": MISSING, "seeds": STATE, "versions": STATE,
+        "significance": DONE,
+    },
+    "lists with train": {
+        "pairs": DONE, "baselines": DONE, "chance": DONE, "budget": STATE, "repeats": MISSING,
+        "split": STATE,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+def test_every_status_is_true(case):
+    checklist = us.auditing.checklist_of(audited(case))
+    assert [one.key for one in checklist.items] == list(QUESTIONS)
+    assert {key: checklist.status(key) for key in EXPECTED[case]} == EXPECTED[case]
+    for one in checklist.items:
+        assert one.known
+        assert bool(one.remedy) == (one.status != DONE)
+    assert len(checklist.table()) == len(QUESTIONS)
+
+
+def test_pairs_in_both_parts_are_missing():
+    parts = sample(users=80, items=60)
+    both = parts.train.vstack(parts.test.select(parts.train.columns).head(3))
+    made = us.audit(
+        judgments=parts.test, runs=parts.runs, train=both, plan="quick", liked=4, **SMALL
+    )
+    item = next(one for one in us.auditing.checklist_of(made).items if one.key == "pairs")
+    assert (item.status, item.known) == (MISSING, "3 pairs in both parts")
+
+
+def test_the_section_marks_what_is_missing_by_word_sign_and_tone():
+    section = next(one for one in audited("untuned").document().sections if one.key == "checklist")
+    assert not section.is_open
+    assert (section.blocks[0].tone, section.blocks[0].head) == ("missing", "✗ Missing:")
+    assert QUESTIONS["budget"] in section.blocks[0].points
+    keys = [one.key for one in audited("untuned").document().sections]
+    assert keys.index("checklist") == keys.index("card") - 1
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+def test_methods_state_what_the_run_knows(case):
+    made = audited(case)
+    methods = us.auditing.methods_of(made)
+    text = str(methods)
+    check_latex(methods.to_latex())
+    cited = set(re.findall(r"\\cite\{([\w-]+)\}", methods.to_latex()))
+    assert cited
+    assert cited <= set(re.findall(r"^@\w+\{([\w-]+),", methods.bibtex(), re.M))
+    given = case.startswith("lists")
+    assert any("split into training and test" in one for one in methods.placeholders) == given
+    one = made.data.parts[0]
+    assert f"{one.ratings:,} ratings of {one.items:,} items by {one.users:,} users" in text
+    assert f"{made.metric}: share of the list that is liked, liked(L) / k." in text
+    assert "unskew " in text
+    assert f"The seed was {made.card['seed']}." in text
+    if case == "tuned":
+        chosen = made.core.tuned[0]["user-knn"]
+        assert f"user-knn: {chosen.text}" in text
+        assert f"out of {chosen.tried} settings per system" in text
+        assert "random and popularity were not tuned." in text
+    if case == "untuned":
+        assert "chosen by" not in text
+    assert ("The data hold no dislike" in text) == (case == "implicit")
+    assert "[@smucker2007]" in methods.to_markdown()
+
+
+def test_the_table_has_the_p_values_of_the_audit():
+    made = audited("tuned")
+    table = audit_table(made)
+    for label in table.metrics:
+        assert table.comparison.table(label).equals(made.comparison.table(label))
+    assert f"all-items: {made.designs['all-items']}" in table.caption()
+    assert table.chance
+
+
+def test_a_folder_for_a_paper(tmp_path):
+    made, home = audited("tuned"), tmp_path / "paper"
+    files = {str(path.relative_to(home)) for path in made.save_paper(home)}
+    texts = ("table.tex", "table.md", "methods.md", "methods.tex", "references.bib")
+    assert {*texts, "checklist.md", "figures.tex"} <= files
+    assert all((home / name).stat().st_size for name in files)
+    table = (home / "table.tex").read_text()
+    check_latex(table)
+    declared, cells = columns_of(table)
+    assert {declared} == set(cells)
+    check_latex((home / "figures.tex").read_text())
+    for name, _ in made.document().figures():
+        svg = (home / "figures" / f"{name}.svg").read_text()
+        assert 'width="241pt"' in svg[:400]
+        assert f"figures/{name}.pdf" in (home / "figures.tex").read_text()
+    with pytest.raises(us.SettingError, match=r"not empty: name a new folder.*force=True"):
+        made.save_paper(home)
+    assert not list(tmp_path.glob(".paper*"))
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(us.SettingError, match="a file is there"):
+        made.save_paper(tmp_path / "file")
+
+
+@pytest.mark.parametrize("points", [241, 506])
+def test_a_figure_has_the_width_of_a_column(tmp_path, points):
+    figure = split_counts(train=[80, 30, 10, 5, 3], test=[20, 10, 0, 2, 1])
+    figure.save(tmp_path / "one.svg", width=points)
+    figure.save(tmp_path / "one.pdf", width=points)
+    svg = (tmp_path / "one.svg").read_text()
+    width, box = re.search(r'width="([\d.]+)pt" height="[\d.]+pt" viewBox="([^"]+)"', svg).groups()
+    assert float(width) == points
+    # Laid out for this width, not only scaled: 96 pixels are 72 points.
+    assert float(box.split()[2]) == pytest.approx(points * 96 / 72, abs=1)
+    assert figure.title not in svg
+    page = re.search(rb"MediaBox \[0 0 ([\d.]+)", (tmp_path / "one.pdf").read_bytes())[1]
+    assert float(page) == points
+    with pytest.raises(us.UnskewError, match=r"\.svg"):
+        figure.save(tmp_path / "one.png", width=points)
+
+
+@pytest.mark.parametrize("function", ["methods_of", "checklist_of"])
+def test_what_is_no_audit_is_refused(function):
+    with pytest.raises(us.SettingError, match=r"give what us\.audit\(…\) returned, not int"):
+        getattr(us.auditing, function)(3)
