@@ -7,7 +7,7 @@ DOCS_READY := $(VENV)/.docs-ready
 WORKERS ?= 2
 PART ?= tests
 
-.PHONY: help demo test test-all coverage check format docs reliability bench bench-peers bench-recommend clean
+.PHONY: help demo test test-all coverage check format docs notebooks reliability bench bench-peers bench-recommend clean
 
 # The first target is what plain `make` does.
 help: ## list the targets
@@ -49,6 +49,11 @@ docs: $(DOCS_READY) ## build the pages into build/docs
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/docs
 	$(BIN)/python docs/gallery.py build/docs/gallery
 	@echo pages: build/docs/index.html
+
+# Execute the notebooks of the documentation anew and keep their outputs.
+notebooks: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[notebooks]'
+	$(BIN)/python docs/notebooks.py
 
 # How often statements of an audit are false: an hour on two processors. Stopped, it goes on.
 reliability: $(READY) ## count how often statements of an audit are false (an hour)

@@ -1,5 +1,7 @@
 """How Sphinx builds these pages: make docs."""
 
+import importlib.util
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ project = "unskew"
 author = "the unskew developers"
 version = release = unskew.__version__
 extensions = ["myst_parser"]
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "markdown", ".ipynb": "markdown"}
 html_theme = "furo"
 html_title = f"unskew {release}"
 html_show_copyright = False
@@ -31,10 +33,24 @@ OUTSIDE = {
 }
 
 
+def _notebook_page(text: str, name: str) -> str:
+    """Return a notebook as the Markdown of its page."""
+    spec = importlib.util.spec_from_file_location(
+        "notebooks", Path(__file__).parent / "notebooks.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    writer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(writer)
+    return str(writer.page(json.loads(text), name))
+
+
 def to_the_site(app: Any, name: str, source: list[str]) -> None:
     """Point links that are right in the repository to the pages of the site."""
     del app
     text = source[0]
+    if name.startswith("notebooks/"):
+        text = _notebook_page(text, name.partition("/")[2])
     if name in OUTSIDE:
         text = (Path(__file__).parents[1] / OUTSIDE[name]).read_text()
         # Its links start one folder further up; so do other files of the repository.

@@ -121,7 +121,8 @@ def test_every_page_is_in_the_contents():
     lines = [line for block in blocks for line in block.splitlines()]
     entries = [line for line in lines if line and not line.startswith(":")]
     listed = [re.sub(r".*<(.+)>", r"\1", entry) for entry in entries]  # TITLE <page>, or page
-    pages = [page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES[1:]]
+    files = [*PAGES[1:], *DOCS.glob("notebooks/*.ipynb")]
+    pages = [page.relative_to(DOCS).with_suffix("").as_posix() for page in files]
     assert sorted([*listed, "index"]) == sorted([*pages, "api/index"])
 
 
