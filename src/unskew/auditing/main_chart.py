@@ -121,7 +121,7 @@ def _true_rows(audit: Measurements) -> list[dict[str, Any]]:
     ]
 
 
-def _layers(systems: Sequence[str]) -> alt.LayerChart:
+def _layers(systems: Sequence[str]) -> alt.LayerChart | alt.FacetChart:
     """Draw a panel; everything that depends on the rows is a transform."""
     import altair as alt
 
@@ -169,10 +169,7 @@ def _layers(systems: Sequence[str]) -> alt.LayerChart:
         .mark_text(align="left", baseline="middle", fontSize=12, yOffset=-OFFSET)
         .encode(x=alt.value(0), y=y, text="label:N", tooltip=_tooltip())
     )
-    layers: alt.LayerChart = alt.layer(
-        shade, chance, whiskers, dots, names, data=alt.NamedData(name="rows")
-    )
-    return layers
+    return alt.layer(shade, chance, whiskers, dots, names, data=alt.NamedData(name="rows"))
 
 
 def _chart(systems: Sequence[str], panels: Mapping[str, str]) -> alt.FacetChart:
@@ -181,7 +178,7 @@ def _chart(systems: Sequence[str], panels: Mapping[str, str]) -> alt.FacetChart:
 
     columns = columns_for(len(panels))
     width = (WIDTH - SPACE * (columns - 1)) // columns
-    layers = _layers(systems).properties(width=width, height=alt.Step(STEP))
+    layers: Any = _layers(systems).properties(width=width, height=alt.Step(STEP))
     plain = {key: [text, key] if key in PANELS else [text, ""] for key, text in panels.items()}
     header = alt.Header(
         labelExpr=f"({json.dumps(plain)})[datum.value] || datum.value",

@@ -14,7 +14,7 @@ import polars as pl
 
 from unskew.auditing.citations import PAPERS
 from unskew.engine.files import replacing_folder
-from unskew.report.document import Block, Code, Document, Section, Words
+from unskew.report.document import Block, Code, Document, Fold, Section, Words
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import as_json
@@ -277,6 +277,27 @@ def _flat(table: pl.DataFrame) -> pl.DataFrame:
 
 # The page
 
+OPEN_EXHIBITS = 2
+"""So many exhibits are unfolded at first."""
+GUIDES = {
+    "verdicts": (
+        "Each claim of the paper was written down as a rule before it was checked: which measured "
+        "values would agree with it.",
+        "A claim holds where the value and its whole interval agree, and is not settled where only "
+        "a part of the interval does.",
+    ),
+    "exhibit": (
+        "This is the table or figure of the paper, made again from these data. Compare its shape "
+        "with the paper's; the verdicts compare the numbers.",
+    ),
+    "ledger": (
+        "A row for each claim and piece of evidence: what the paper says, what was measured, what "
+        "would agree with it, and why.",
+    ),
+    "card": ("The same data, settings and versions give the same numbers again.",),
+}
+"""By kind of section: how to read it."""
+
 
 def _lead(result: StudyResult) -> Iterator[Words]:
     yield Words(result.study.reference + ".")
@@ -298,9 +319,7 @@ def _lead(result: StudyResult) -> Iterator[Words]:
 def _verdicts(result: StudyResult) -> Section:
     blocks: list[Block] = [
         Table("Verdicts by evidence", result.by_evidence()),
-        Words("", points=tuple(f"{kind}: {text}" for kind, text in EVIDENCE_KINDS.items())),
         Table("Verdicts", result.display_table()),
-        Words("", points=tuple(f"{verdict}: {text}" for verdict, text in VERDICTS.items())),
     ]
     for verdict, head in HEADS.items():
         rows = result.ledger.filter(pl.col("verdict") == verdict).iter_rows(named=True)
@@ -310,19 +329,31 @@ def _verdicts(result: StudyResult) -> Section:
             for row in rows
         )
         if points:
-            blocks.append(Words("", head=head, points=points))
+            blocks.append(Fold(f"{head} ({len(points)})", (Words("", head=head, points=points),)))
+    kinds = tuple(f"{kind}: {text}" for kind, text in EVIDENCE_KINDS.items())
+    meanings = tuple(f"{verdict}: {text}" for verdict, text in VERDICTS.items())
+    blocks.append(
+        Fold("What verdicts and kinds of evidence mean", (Words("", points=(*meanings, *kinds)),))
+    )
     shows = "Every claim of the paper that can be checked, and whether it holds here."
-    return Section("verdicts", "Verdicts", shows, tuple(blocks))
+    return Section("verdicts", "Verdicts", shows, tuple(blocks), guide=GUIDES["verdicts"])
 
 
 def _exhibits(result: StudyResult) -> Iterator[Section]:
     for number, (exhibit, data, blocks) in enumerate(result.exhibits, start=1):
         title = f"{exhibit.place}: {exhibit.title} ({data})"
-        yield Section(f"exhibit-{number}", title, exhibit.shows, blocks)
+        yield Section(
+            f"exhibit-{number}",
+            title,
+            exhibit.shows,
+            blocks,
+            guide=GUIDES["exhibit"],
+            is_open=number <= OPEN_EXHIBITS,
+        )
     if result.left_out:
         points = tuple(f"{place}: {why}" for place, why in result.left_out.items())
         shows = "Tables and figures of the paper that these data cannot give."
-        yield Section("left-out", "Not drawn", shows, (Words("", points=points),))
+        yield Section("left-out", "Not drawn", shows, (Words("", points=points),), is_open=False)
 
 
 def _ledger(result: StudyResult) -> Section:
@@ -333,7 +364,7 @@ def _ledger(result: StudyResult) -> Section:
     shows = "Each claim in full, with a row per piece of evidence: what agrees with it and why, "
     shows += "and what was measured."
     grid = Table("Claims", frame.with_columns(once.alias("statement")))
-    return Section("ledger", "The ledger", shows, (grid,))
+    return Section("ledger", "The ledger", shows, (grid,), guide=GUIDES["ledger"], is_open=False)
 
 
 def _card(result: StudyResult) -> Section:
@@ -343,4 +374,4 @@ def _card(result: StudyResult) -> Section:
         Code("To cite", PAPERS[result.study.name]),
     )
     shows = "The settings, data and versions behind these numbers."
-    return Section("card", "The card", shows, blocks)
+    return Section("card", "The card", shows, blocks, guide=GUIDES["card"], is_open=False)
