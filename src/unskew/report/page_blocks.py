@@ -61,10 +61,8 @@ class Writer:
     def _row(self, row: tuple[tuple[tuple[str, Block], ...], ...]) -> str:
         cells = ["".join(self.block(block, key) for key, block in group) for group in row]
         if len(cells) == 1:
-            many = sum(len(str(block)) for _, block in row[0]) > 2 * FEW
-            return (
-                f'<div class="text">{cells[0]}</div>' if many and _only_words(row[0]) else cells[0]
-            )
+            is_long_text = _only_words(row[0]) and _length(row[0]) > 2 * FEW
+            return f'<div class="text">{cells[0]}</div>' if is_long_text else cells[0]
         kind = "beside words" if _only_words(row[0]) else "beside"
         return f'<div class="{kind}">{"".join(f"<div>{one}</div>" for one in cells)}</div>'
 
@@ -274,7 +272,7 @@ def _tools(block: Table) -> str:
 
 def _cell(value: object, number: bool, digits: int, target: str | None, is_strong: bool) -> str:
     length = len(value) if isinstance(value, str) else 0
-    kinds = {"number": number, "short": 0 < length <= SHORT, "long": length > LONG}
+    kinds = {"number": number, "short": 0 < length <= SHORT}
     kind = "".join(f' class="{name}"' for name, is_so in kinds.items() if is_so)
     raw = "" if value is None or value != value else str(value)
     shown = cell(value, digits)
