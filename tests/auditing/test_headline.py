@@ -384,7 +384,7 @@ def test_panels_have_plain_words():
     for design in ("all-items", "1r", "skew"):
         assert PANELS[design] in drawn
     assert "In truth" in drawn
-    assert "One used item among 100 others" in main_chart(audit_of("events"))._as(".svg").decode()
+    assert "1 used item, 100 others" in main_chart(audit_of("events"))._as(".svg").decode()
     assert set(PANELS) >= set(DESIGNS)
 
 

@@ -31,18 +31,18 @@ TRUTH = "truth"
 """The key of the panel that shows what is known to be true."""
 PANELS = {
     "all-items": "All items ranked",
-    "test-items": "Items with a test rating ranked",
-    "1r": "One liked item among 100 others",
-    "u1r": "One among 100, equal tests",
-    "p1r": "One among 100, equal popularity",
-    "test-targets": "Only what the user rated ranked",
-    "skew": "Popular items tested less often",
+    "test-items": "Items with a test rating",
+    "1r": "1 liked item, 100 others",
+    "u1r": "1 and 100, equal tests",
+    "p1r": "1 and 100, as popular",
+    "test-targets": "Only what the user rated",
+    "skew": "Popular items tested less",
     "wtd-h": "Tested as if shown at random",
-    "temporal": "Tested on the last fifth in time",
+    "temporal": "The last fifth in time",
     "as-given": "The lists as they are",
 }
 """By design: the title of its panel."""
-USED = {**PANELS, "1r": "One used item among 100 others"}
+USED = {**PANELS, "1r": "1 used item, 100 others"}
 """The same where data record uses."""
 
 
