@@ -167,7 +167,7 @@ def test_bins_of_as_many_items_as_the_cutoff_tell_nothing():
     small = us.world("shop", users=150, items=100, seed=3)
     core = core_of(small.ratings, ["all-items", "p1r"])
     assert core.left_out["p1r"].reason == "degenerate"
-    assert "no more than 10 targets" in core.left_out["p1r"].why
+    assert "at most 10 targets" in core.left_out["p1r"].why
     assert list(core.designs) == ["all-items"]
     large = us.world("shop", users=150, items=300, seed=3)
     assert "p1r" in core_of(large.ratings, ["all-items", "p1r"]).designs
@@ -479,7 +479,7 @@ def test_an_audit_states_what_was_chosen(shop):
     assert made.card["tuned"]["all-items"][0]["puresvd"]["settings"] == first.settings
     assert any(text.startswith("settings: chosen by P@10") for text in made.assumed)
     assert made.plans[0].systems["puresvd"] == first.algorithm
-    assert "--no-tune" not in made.command
+    assert "tune=False" not in made.command
     plain = us.audit(
         shop,
         "quick",
@@ -490,4 +490,4 @@ def test_an_audit_states_what_was_chosen(shop):
         tune=False,
     )
     assert plain.core.tuned == ()
-    assert "--no-tune" in plain.command
+    assert "tune=False" in plain.command

@@ -186,6 +186,7 @@ TITLES = {
     "rates": "By kind of sentence, over simulated worlds",
     "card": "What everything rests on",
     "command": "The command",
+    "code": "In Python",
     "plan": "The plan (unskew run plan.toml)",
     "plan of several": "Plan {number} of {count} (unskew run plan.toml)",
     "citations": "Citations",

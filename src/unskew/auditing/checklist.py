@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
+from unskew.auditing.guides import GUIDES
 from unskew.checks import checked
 from unskew.errors import SettingError
 from unskew.report.document import Block, Section, Words
@@ -56,9 +57,8 @@ SENTENCES = {
     "state": "For you to state:",
     "table": "All questions",
     "sources": (
-        "The topics are those of the editorial Improving Methodological Standards in Recommender "
-        "Systems Offline Evaluation (Jannach and Chen, ACM TORS) and of ACM's Artifact Review and "
-        "Badging 1.1; the questions are ours. Ask the venue for its list."
+        "The questions are ours. They are informed by what ACM's policy on Artifact Review and "
+        "Badging and journals of the field such as ACM TORS ask for. Ask the venue for its list."
     ),
 }
 """Every sentence of the section that is no question."""
@@ -307,7 +307,7 @@ def _hardware(audit: Measurements) -> Answer:  # noqa: ARG001
 
 
 def _availability(audit: Measurements) -> Answer:  # noqa: ARG001
-    return STATE, "the card has the command that makes the numbers again", "state where both are"
+    return STATE, "the card says what makes the numbers again", "state where both are"
 
 
 ANSWERS: dict[str, Callable[[Measurements], Answer]] = {
@@ -347,4 +347,6 @@ def checklist_section(audit: Measurements) -> Section:
         words = Words("", tone, head, tuple(one.question for one in items))
         content = [words] if status == MISSING else [*content, words]
     table = Table(SENTENCES["table"], checklist.table(), note=SENTENCES["sources"])
-    return Section("checklist", *SECTION, (*content, table), is_open=False)
+    return Section(
+        "checklist", *SECTION, (*content, table), guide=GUIDES["checklist"], is_open=False
+    )

@@ -239,7 +239,8 @@ def error_rates(audit: Measurements) -> Section:
 
 def card(audit: Measurements) -> Section:
     """Return the section from which everything can be derived again."""
-    content: list[Block] = [Code(title("command"), audit.command)]
+    name = title("command" if audit.command.startswith("unskew ") else "code")
+    content: list[Block] = [Code(name, audit.command)]
     count = len(audit.plans)
     plans: list[Block] = []
     for number, plan in enumerate(audit.plans, start=1):

@@ -36,6 +36,7 @@ from unskew.auditing.measurements import AuditFacts
 from unskew.auditing.null import REAL, NullExperiment
 from unskew.auditing.reference_systems import ReferenceLists, References
 from unskew.auditing.reproduction import Choices, ListSources, lists_command
+from unskew.auditing.reproduction_code import is_usual, lists_audit_code
 from unskew.auditing.request import Request, check_worth, least_liked
 from unskew.auditing.result import Audit
 from unskew.bias.describe import describe_bias
@@ -360,7 +361,12 @@ class ListsAudit:
             with_random=self.random is not None,
             with_references=self.judged.train is None or bool(self.references),
         )
-        return lists_command(choices, sources)
+        if is_usual(self.request.level):
+            return lists_command(choices, sources)
+        more = {"train": '"FILE"'} if sources.with_train else {}
+        more |= {"random": '"FILE"'} if sources.with_random else {}
+        more |= {} if sources.with_references else {"references": "False"}
+        return lists_audit_code(choices, self.request.level, self.given, more)
 
 
 def title_of(systems: Sequence[str]) -> str:

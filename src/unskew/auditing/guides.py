@@ -74,6 +74,10 @@ GUIDES = {
         "These are rates of the method in those worlds. They are not the chance that this report "
         "is wrong: your data may differ from all of them.",
     ),
+    "checklist": (
+        "Each question is answered from this run: what is done, what is missing and how to get it, "
+        "and what only you can state. An answer here is no verdict on the paper.",
+    ),
     "card": (
         "The same data, plan and seed give the same numbers, whatever the machine. The command or "
         "the lines of Python below make the report again from the same data.",

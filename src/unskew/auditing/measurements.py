@@ -66,7 +66,7 @@ class AuditFacts:
     card: Mapping[str, object] = field(default_factory=dict)
     """Everything from which the numbers can be derived again."""
     command: str = ""
-    """The command that makes the report again from the same data."""
+    """The command or the Python code that makes the report again from the same data."""
     plans: tuple[Plan, ...] = ()
 
 

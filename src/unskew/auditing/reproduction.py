@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from unskew.auditing.request import Stated
@@ -81,13 +83,6 @@ def _rule(rule: str | Mapping[str, float]) -> str:
     return ",".join(f"{float(rating):g}={worth:g}" for rating, worth in rule.items())
 
 
-PLAN_COMMAND = (
-    "# This audit ran a plan of its own (below): us.audit(data, plan)\n"
-    "unskew run plan.toml --data RATINGS"
-)
-"""For audits of a plan."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Choices:
     """What both kinds of audits choose."""
@@ -121,9 +116,29 @@ class Choices:
         return shlex.join(words)
 
 
-def ratings_command(choices: Choices, algorithms: Iterable[str]) -> str:
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """Return a path as a report shows it: as given, but never with the folders of a machine.
+
+    Examples
+    --------
+    >>> from unskew.auditing.reproduction import shown_path
+    >>> shown_path("data/ratings.csv"), shown_path("/home/me/ratings.csv")
+    ('data/ratings.csv', 'ratings.csv')
+    """
+    given = Path(path)
+    return given.name if given.is_absolute() else os.fspath(path)
+
+
+RATINGS = "RATINGS"
+"""Stands for the ratings, where it is not known which file they are in."""
+
+
+def ratings_command(
+    choices: Choices, algorithms: Iterable[str], path: str, random: str | None
+) -> str:
     """Return the command that makes the report of ratings again."""
-    return choices.words(["RATINGS"], ["--algorithms", ",".join(algorithms)])
+    more = [] if random is None else ["--random", random]
+    return choices.words([path], [*more, "--algorithms", ",".join(algorithms)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,3 +159,40 @@ def lists_command(choices: Choices, sources: ListSources) -> str:
     more += ["--random", "FILE"] if sources.with_random else []
     more += [] if sources.with_references else ["--no-references"]
     return choices.words(["--judgments", "FILE", *runs], more)
+
+
+def with_files(
+    command: str, files: Mapping[str, str], runs: Mapping[str, str], more: Iterable[str] = ()
+) -> str:
+    """Return a command with the files that were named, and options on how they are read.
+
+    Parameters
+    ----------
+    command
+        Of a card, with capital words for files; code in Python stays as it is.
+    files
+        By option (`--train`), or `RATINGS`.
+    runs
+        By the name of the system.
+    more
+        Further words.
+
+    Examples
+    --------
+    >>> from unskew.auditing.reproduction import with_files
+    >>> with_files("unskew audit RATINGS -o report.html", {"RATINGS": "my ratings.csv"}, {})
+    "unskew audit 'my ratings.csv' -o report.html"
+    """
+    if not command.startswith("unskew "):
+        return command
+    words = shlex.split(command)
+    for at, (before, word) in enumerate(zip(["", *words], words, strict=False)):
+        if before == "--run":
+            name = word.removesuffix("=FILE")
+            words[at] = f"{name}={shown_path(runs[name])}" if name in runs else word
+        elif before.startswith("--") and before in files:
+            words[at] = shown_path(files[before])
+        elif word == RATINGS:
+            words[at] = shown_path(files.get(word, word))
+    end = words.index("-o")
+    return shlex.join([*words[:end], *more, *words[end:]])

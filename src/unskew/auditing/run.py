@@ -32,7 +32,8 @@ from unskew.auditing.evidence import Evidence, evidence_of
 from unskew.auditing.given_lists import audit_lists
 from unskew.auditing.measurements import AuditFacts
 from unskew.auditing.null import NullExperiment, null_experiment
-from unskew.auditing.reproduction import PLAN_COMMAND, Choices, ratings_command
+from unskew.auditing.reproduction import Choices, ratings_command
+from unskew.auditing.reproduction_code import GivenData, plan_code, ratings_audit_code
 from unskew.auditing.request import (
     WITHOUT_DISLIKES,
     Progress,
@@ -245,6 +246,7 @@ class RatingsAudit:
     is_user_plan: bool
     stated: Stated
     tune: bool
+    given: GivenData
     tuned: frozenset[str]
     """Systems whose settings are chosen on the training part of each split."""
 
@@ -288,6 +290,12 @@ class RatingsAudit:
             is_user_plan=chosen.is_user_plan,
             stated=request.stated,
             tune=training.tune,
+            given=GivenData(
+                data=data,
+                algorithms=training.algorithms,
+                random=training.random,
+                level=request.level,
+            ),
             tuned=chosen.tunable & shared.systems.keys() if training.tune else frozenset(),
         )
 
@@ -531,8 +539,6 @@ class RatingsAudit:
         ]
 
     def _command(self, designs: Sequence[AuditDesign]) -> str:
-        if self.is_user_plan:
-            return PLAN_COMMAND
         choices = Choices(
             level=self.level.name,
             designs=[one.name for one in designs],
@@ -542,7 +548,13 @@ class RatingsAudit:
             tune=self.tune,
             stated=self.stated,
         )
-        return ratings_command(choices, [one.name for one in self.plan.systems.values()])
+        systems, ratings, given = self.plan.systems, self.source.ratings, self.given
+        if self.is_user_plan:
+            return plan_code(given, self.plan, ratings, choices)
+        if given.needs_code:
+            return ratings_audit_code(given, systems, ratings, choices)
+        names = [one.name for one in systems.values()]
+        return ratings_command(choices, names, given.path, given.random_path)
 
     def _split_audits(self, designs: Sequence[AuditDesign]) -> dict[str, SplitAudit]:
         """Diagnose the first split of each protocol."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -202,6 +203,7 @@ def command(
         settings |= _ratings(ratings, sources, options, stored)
     with compiling_ahead(), stages_progress(output.quiet) as move:
         result = audit(plan=level, progress=move, **settings)
+    result = _with_files(result, ratings, sources)
     show(result, output.quiet)
     outputs.write_report(result, output, "unskew-report")
     if paper is not None:
@@ -256,6 +258,27 @@ def _ratings(
         "store": stored.store,
         "workers": stored.workers,
     }
+
+
+def _with_files(result: Audit, ratings: str | None, sources: SourceOptions) -> Audit:
+    """Return the audit with the files of this command in the command of its card."""
+    from unskew.auditing.reproduction import with_files
+
+    files = {
+        "RATINGS": ratings,
+        "--judgments": sources.judgments,
+        "--train": sources.train,
+        "--random": sources.random,
+    }
+    options = sources.files
+    more = [] if options.columns is None else ["--columns", options.columns]
+    more += [] if options.duplicates == "error" else ["--duplicates", options.duplicates]
+    if options.data_dir is not None:
+        folder = options.data_dir
+        more += ["--data-dir", "FOLDER" if folder.is_absolute() else str(folder)]
+    named = {key: str(path) for key, path in files.items() if path is not None}
+    runs = inputs.named_runs(sources.run or [])
+    return replace(result, command=with_files(result.command, named, runs, more))
 
 
 def show(result: Audit, quiet: bool) -> None:

@@ -1,0 +1,218 @@
+"""An audit as Python code, where no command makes it again: of worlds, plans, objects."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from unskew.auditing.designs import LEVELS, Level
+from unskew.auditing.reproduction import RATINGS, Choices, plan_toml, shown_path
+from unskew.auditing.request import Algorithms, Stated
+from unskew.data.dataset import Dataset
+from unskew.data.ratings import Ratings
+from unskew.experiment.plan import Plan
+from unskew.recommend.model import Algorithm
+from unskew.recommend.registry import ALGORITHMS
+from unskew.worlds.named import WORLDS
+from unskew.worlds.worlds import World, world
+
+Arguments = dict[str, str]
+"""Of a call, as code."""
+
+
+def world_code(simulated: World) -> str:
+    """Return the call that makes a world again.
+
+    Examples
+    --------
+    >>> from unskew.auditing.reproduction_code import world_code
+    >>> from unskew.worlds.worlds import world
+    >>> world_code(world("shop", users=60, items=40, seed=3))
+    'us.world("shop", users=60, items=40, ratings=96, seed=3)'
+    """
+    card = simulated.describe()
+    if card["source"]:
+        return "...  # the world of this audit: call World.like or World.of_matrix again"
+    size = {"users": card["users"], "items": card["items"], "ratings": card["expected"]}
+    if simulated.name in WORLDS and card["expected"] is not None:
+        plain = world(simulated.name, **size, seed=simulated.seed)
+        if plain.describe() == card:
+            words = ", ".join(f"{key}={value}" for key, value in size.items())
+            return f'us.world("{simulated.name}", {words}, seed={simulated.seed})'
+    return f"us.World.from_card({ {key: card[key] for key in card if key != 'facts'}!r})"
+
+
+def ratings_code(ratings: Ratings, file: str = RATINGS) -> str:
+    """Return the call that reads ratings which were given as an object."""
+    return f'us.read_ratings("{file}")  # your {len(ratings):,}, fingerprint {ratings.fingerprint}'
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GivenData:
+    """What the user gave an audit of ratings, which decides how it is written down."""
+
+    data: object
+    algorithms: Algorithms
+    random: object
+    level: Level
+
+    @property
+    def needs_code(self) -> bool:
+        """Whether no command makes the audit again."""
+        systems = self.algorithms
+        names = systems is None or (
+            not isinstance(systems, Mapping) and all(isinstance(one, str) for one in systems)
+        )
+        known = isinstance(self.data, str | os.PathLike | Dataset)
+        return not (names and known and is_usual(self.level))
+
+    @property
+    def path(self) -> str:
+        """The file or data set, or a word to be replaced by it."""
+        if isinstance(self.data, str | os.PathLike):
+            return shown_path(self.data)
+        return RATINGS
+
+    @property
+    def random_path(self) -> str | None:
+        """The file of random ratings, or a word to be replaced by it; None where there is none."""
+        if self.random is None:
+            return None
+        return shown_path(self.random) if isinstance(self.random, str | os.PathLike) else "RANDOM"
+
+    def arguments(self, ratings: Ratings) -> tuple[str, Arguments]:
+        """Return the code of the data, and the arguments that are for ratings only."""
+        if isinstance(self.data, World):
+            data = world_code(self.data)
+        elif isinstance(self.data, str | os.PathLike):
+            data = repr(self.path)
+        else:
+            data = ratings_code(ratings)
+        more = {} if self.random_path is None else {"random": _read(self.random, self.random_path)}
+        return data, more
+
+
+def is_usual(level: Level) -> bool:
+    """Tell whether a level is as it is named: a command has no repeats and permutations."""
+    return level == LEVELS[level.name]
+
+
+def plan_code(given: GivenData, plan: Plan, ratings: Ratings, choices: Choices) -> str:
+    """Return code that audits a plan of the user."""
+    data, more = given.arguments(ratings)
+    foreign = ", ".join(_classes_to_define(plan.systems.values()))
+    text = plan_toml(plan)
+    written = f"r'''\n{text}'''" if "'''" not in text else repr(text)
+    lines = [
+        "from pathlib import Path",
+        "",
+        "import unskew as us",
+        "",
+        *(
+            f"# {name} is no class of unskew: give us.Plan(algorithms=…) instead"
+            for name in foreign
+        ),
+        f'Path("plan.toml").write_text({written}, encoding="utf-8")',
+        'plan, _ = us.read_plan("plan.toml")',
+        f"data = {data}",
+    ]
+    rest = {"metric": repr(choices.metric), **_stated(choices.stated), **_of_level(given.level)}
+    rest |= {} if choices.tune else {"tune": "False"}
+    return "\n".join([*lines, *_call(["data", "plan"], {**more, **rest})])
+
+
+def ratings_audit_code(
+    given: GivenData, systems: Mapping[str, Algorithm], ratings: Ratings, choices: Choices
+) -> str:
+    """Return code that audits systems at a level."""
+    data, more = given.arguments(ratings)
+    foreign = _classes_to_define(systems.values()) if given.algorithms is not None else []
+    lines = [
+        "import unskew as us",
+        "",
+        *(f"# {name} is no class of unskew: define it first" for name in foreign),
+        f"data = {data}",
+    ]
+    arguments = {"algorithms": _systems_code(given.algorithms, systems)}
+    arguments |= {**more, **_of_choices(choices), **_of_level(given.level)}
+    arguments |= {} if choices.tune else {"tune": "False"}
+    return "\n".join([*lines, *_call(["data", f'"{choices.level}"'], arguments)])
+
+
+def lists_audit_code(
+    choices: Choices, level: Level, systems: Sequence[str], more: Mapping[str, str]
+) -> str:
+    """Return code that audits given lists, whose files the reader names."""
+    runs = ", ".join(f'{name!r}: "FILE"' for name in systems)
+    arguments = {"judgments": '"FILE"', "runs": f"{{{runs}}}", **more}
+    arguments |= {"plan": f'"{choices.level}"', **_of_choices(choices), **_of_level(level)}
+    return "\n".join(["import unskew as us", "", *_call([], arguments)])
+
+
+def _call(positional: Sequence[str], arguments: Mapping[str, str]) -> list[str]:
+    """Return the lines of the call, and of what saves its report."""
+    named = [f"{key}={value}" for key, value in arguments.items()]
+    return [
+        "audit = us.audit(",
+        *(f"    {one}," for one in (*positional, *named)),
+        ")",
+        'us.report.save_report(audit, "report.html")',
+    ]
+
+
+def _of_choices(choices: Choices) -> Arguments:
+    """Return what both kinds of audits take, as code."""
+    rule = choices.relevance.describe()
+    arguments = {"designs": repr(list(choices.designs)), "metric": repr(choices.metric)}
+    arguments |= {key: f"{rule[key]:g}" for key in ("liked", "above") if key in rule}
+    for key, default in (("gain", "rating"), ("loss", "levels")):
+        value = rule[key]
+        if value != default:
+            if isinstance(value, Mapping):
+                value = {float(rating): worth for rating, worth in value.items()}
+            arguments[key] = repr(value)
+    return {**arguments, **_stated(choices.stated), "seed": str(choices.seed)}
+
+
+def _stated(stated: Stated) -> Arguments:
+    arguments = {} if stated.margin is None else {"margin": repr(stated.margin)}
+    if stated.smallest != Stated().smallest:
+        arguments["smallest"] = repr(stated.smallest)
+    return arguments
+
+
+def _of_level(level: Level) -> Arguments:
+    """Return what differs from the level of that name."""
+    usual = LEVELS[level.name]
+    return {
+        key: str(getattr(level, key))
+        for key in ("repeats", "permutations")
+        if getattr(level, key) != getattr(usual, key)
+    }
+
+
+def _read(source: object, path: str) -> str:
+    return repr(path) if isinstance(source, str | os.PathLike) else f'us.read_ratings("{path}")'
+
+
+def _systems_code(given: Algorithms, systems: Mapping[str, Algorithm]) -> str:
+    """Return systems as they were given: names (whose settings are tuned), or objects."""
+    if isinstance(given, Mapping):
+        pairs = (f"{label!r}: {_system_code(one)}" for label, one in given.items())
+        return f"{{{', '.join(pairs)}}}"
+    if given is None:
+        return repr([one.name for one in systems.values()])
+    codes = (repr(one) if isinstance(one, str) else _system_code(one) for one in given)
+    return f"[{', '.join(codes)}]"
+
+
+def _system_code(system: Algorithm) -> str:
+    is_ours = type(system) in ALGORITHMS.values()
+    return f"us.recommend.{system!r}" if is_ours else repr(system)
+
+
+def _classes_to_define(systems: Iterable[Algorithm]) -> list[str]:
+    """Return names of classes that are not in the library."""
+    names = (type(one).__name__ for one in systems if type(one) not in ALGORITHMS.values())
+    return list(dict.fromkeys(names))
