@@ -397,12 +397,12 @@ def test_an_audit_of_ratings_tells_what_was_counted(found):
     assert any("could not be scored" in note for note in noted)
     for words in (
         "could not be scored; they are in no list",
-        "user with test data has no list",
+        r"users? with test data (has|have) no list",
         "fewer than the cutoff of",
     ):
-        assert any(words in line for line in found.remarks)
-        assert words in str(found)
-        assert words in document_of(found).to_json()
+        assert any(re.search(words, line) for line in found.remarks), found.remarks
+        assert re.search(words, str(found))
+        assert re.search(words, document_of(found).to_json())
     assert len(found.remarks) == len(set(found.remarks)) < len(noted)
 
 

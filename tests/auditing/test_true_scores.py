@@ -238,7 +238,7 @@ def test_what_wtd_learns_from_does_not_judge():
         (lambda: shop().ratings, {}, "random="),
         (lambda: Dataset("x", shop().ratings), {}, "random="),
         (lambda: shop(), {"random": shop().random(0.1)}, "leave random"),
-        (lambda: shop().dataset(), {"random": shop().random(0.1)}, "of its own"),
+        (lambda: shop().dataset(), {"random": shop().random(0.1)}, "already has random ratings"),
         (lambda: shop().dataset(), {"overlap": "to-test"}, "to-training"),
         (lambda: shop(), {"targets": us.targets.OneRelevant(others=3)}, "one list per user"),
         (lambda: shop(), {"plan": plan(metrics=["Gini@5"])}, "whole run"),

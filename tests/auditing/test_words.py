@@ -303,6 +303,7 @@ def test_no_table_has_a_raw_key(name):
     words = {*column_names.COLUMNS.values(), *column_names.PARTS.values(), *made.designs}
     words |= {word for heads in column_names.OF_TABLES.values() for word in heads.values()}
     words |= {*column_names.SPLITS.values(), *error_rates.COLUMNS, captions.title("kept")}
+    words |= {*checklist.COLUMNS}
     rows = {*column_names.ROWS.values()}
     for table in tables_of(document_of(name)):
         assert set(table.header) <= words, (table.title, set(table.header) - words)

@@ -240,7 +240,11 @@ def test_columns_that_no_file_has_are_refused(shop, call):
         (["-r", "again.csv"], "again.csv: 1 item occurs twice", "duplicates="),
         (["-r", "again.csv"], "keep the best place of each with --repeated first", "'first'"),
         (["-r", "nan.csv"], "leave these items out with --nan drop", "nan='drop'"),
-        (["-r", "rank.csv"], "1e30'; rank by score instead with --by score, or mend", "by='score'"),
+        (
+            ["-r", "rank.csv"],
+            "1e30'; rank by score instead with --by score, or correct",
+            "by='score'",
+        ),
         (["-r", "plain.csv", "--by", "score"], "there is no score column for --by score", "by='"),
         (["-j", "wide.csv"], "column numbers such as --columns user=0,item=1", ""),
     ],
@@ -291,7 +295,7 @@ def test_parts_of_a_message():
     ("text", "expected"),
     [
         ("give train=… or by='rank'", "give --train … or --by rank"),
-        ("it cannot be combined with per_user=True", "it does not go with --per-user"),
+        ("it cannot be combined with per_user=True", "it cannot be combined with --per-user"),
         ("(random=…)", "(--random …)"),
         (
             "take Random(test=…) or f(x, by='rank')",

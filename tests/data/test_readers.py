@@ -714,7 +714,7 @@ def test_the_name_of_the_one_column_is_no_item(tmp_path, text, item, expected):
 
 
 def test_a_first_line_that_may_be_a_name_or_an_item_is_told_or_refused(tmp_path):
-    with pytest.warns(us.DataWarning, match=r"i\.csv: took the first line, 'sku', for the name"):
+    with pytest.warns(us.DataWarning, match=r"i\.csv: took the first line, 'sku', as the name"):
         assert read_items(write(tmp_path / "i.csv", "sku\nB1\nB2\n")).sort().to_list() == [
             "B1",
             "B2",

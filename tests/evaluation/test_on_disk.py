@@ -1004,7 +1004,7 @@ def test_command(tmp_path, call):
         "evaluate", "-j", test_files / "0.parquet", "-r", runs["one"] / "0.parquet", "--by-user"
     )
     assert code == 2
-    assert "go with --on-disk" in err
+    assert "need --on-disk" in err
 
 
 # Memory

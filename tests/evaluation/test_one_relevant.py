@@ -306,7 +306,7 @@ def test_what_exact_lists_refuse(tmp_path):
     scores = some_scores(split)
     graded = us.targets.OneRelevant(3, exact=True).lists(split, liked=4)  # gain: the rating
     for metric in ("nDCG@3", "DCG@3"):
-        with pytest.raises(SettingError, match=r"not liked have a gain.*gain='liked-only'"):
+        with pytest.raises(SettingError, match=r"not liked has a gain.*gain='liked-only'"):
             us.evaluate(graded, {"m": scores}, metric)
     judged = us.targets.OneRelevant(3, exact=True, fixed="judged").lists(split, liked=4)
     assert us.evaluate(judged, {"m": scores}, "nDCG@3").means()["m"]["nDCG@3"] > 0

@@ -389,7 +389,7 @@ def test_a_task_that_kills_its_workers_has_failed(farm):
         (told,) = over(client, kill_the_worker, [1])
         client.run_on_scheduler(allow, failures=3)
     assert told.result is None
-    assert "died, 2 times, the last at tcp://127.0.0.1" in told.failure
+    assert "died 2 times, the last one at tcp://127.0.0.1" in told.failure
     assert all(one.poll() is not None for one in farm.workers)
 
 
@@ -419,7 +419,7 @@ def test_a_lost_scheduler_is_said_and_the_run_goes_on_later(undisturbed, tmp_pat
     try:
         farm.have(1)
         with (
-            pytest.raises(ClusterError, match=r"scheduler tcp://.* was lost; what was finished"),
+            pytest.raises(ClusterError, match=r"scheduler tcp://.* was lost; finished work"),
             connect(farm.address) as client,
         ):
             us.run_plan(
@@ -566,7 +566,7 @@ def test_results_that_are_late_to_be_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "ARRIVAL", 0.2)
     store = Store.open(tmp_path / "s")
     cluster._arrive(store, [])
-    with pytest.raises(StoreError, match=r"a worker wrote it, .* not to be seen here"):
+    with pytest.raises(StoreError, match=r"a worker wrote it .* not visible here"):
         cluster._arrive(store, ["ab" * 20])
 
     def write(seconds):
@@ -601,9 +601,9 @@ def test_a_result_from_elsewhere_is_checked(tmp_path, undisturbed):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("local", "say how many workers"),
-        ("local:0", "say how many workers"),
-        ("local:two", "say how many workers"),
+        ("local", "give the number of workers"),
+        ("local:0", "give the number of workers"),
+        ("local:two", "give the number of workers"),
         ("localhost:8786", "give local:4, or a scheduler's address"),
         ("tcp://host", "give local:4, or a scheduler's address"),
         (4, "cluster must be a text"),

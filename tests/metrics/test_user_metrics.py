@@ -169,7 +169,7 @@ def test_what_cannot_be_registered():
         return 0.0
 
     us.metrics.metric("mine")(some)
-    with pytest.raises(us.SettingError, match="a metric mine already; give replace=True"):
+    with pytest.raises(us.SettingError, match="a metric mine already exists; give replace=True"):
         us.metrics.metric("mine")(some)
     us.metrics.metric("mine", replace=True)(some)
     for name in ("P", "AP"):

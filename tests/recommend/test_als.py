@@ -195,7 +195,7 @@ def test_what_cannot_be_learned_from(kind):
     with pytest.raises(DataError, match="ratings from 0 up, but -1"):
         kind().fit(matrix_ratings(np.array([[-1.0, 2.0]]), np.ones((1, 2), bool)))
     huge = matrix_ratings(np.full((3, 3), 1e99), np.ones((3, 3), bool))
-    with pytest.raises(DataError, match="beyond all numbers; raise regularisation"):
+    with pytest.raises(DataError, match="overflowed; raise regularisation"):
         kind(2, alpha=1e300).fit(huge)
 
 

@@ -299,7 +299,7 @@ def test_an_audit_in_a_browser(found, whole, tmp_path):
     assert "CONSOLE" not in log
     assert told["sections"] == [
         "look-closer", "answer", "data", "designs", "decisions", "ladder", "liked", "protocol",
-        "truth", "error-rates", "card", "glossary",
+        "truth", "error-rates", "checklist", "card", "glossary",
     ]  # fmt: skip
     assert told["charts"] == told["marked"] > 10
     assert told["drawn"] >= told["marked"]

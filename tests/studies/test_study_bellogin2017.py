@@ -375,7 +375,7 @@ def test_bpref_without_dislikes_is_coverage(found):
 
 
 def test_rows_that_are_not_there_are_missed():
-    with pytest.raises(us.DataError, match="do not give what this needs"):
+    with pytest.raises(us.DataError, match="do not contain what this check needs"):
         tables.only(pl.DataFrame({"system": ["a"]}), system="b")
 
 

@@ -689,7 +689,7 @@ def test_errors_of_worlds_from_data(data):
             lambda: World.of_matrix(few, 4, PopularityLaw(exact=True), expected=1),
             "a matrix of known ratings",
         ),
-        (lambda: World.from_card(World.like(data, 4).describe()), "made from data"),
+        (lambda: World.from_card(World.like(data, 4).describe()), "built from data"),
         (lambda: fit_popularity_law(few), "only 2 items have ratings"),
     ):
         with pytest.raises(us.UnskewError, match=re.escape(message)):
@@ -809,7 +809,7 @@ def test_command_lists_worlds_and_explains_errors(call):
         (("null", "--set", "alpha"), "write NAME=VALUE"),
         (("null", "--set", "alpha=x"), "settings are numbers, got 'x'"),
         (("null", "--set", "users=3"), "use --users instead"),
-        (("null", "--set", "p=1", "--set", "p=2"), "occurs twice"),
+        (("null", "--set", "p=1", "--set", "p=2"), "given twice"),
         (("null", "--set", "if-not=1"), "unknown setting of null 'if_not'"),
     ):
         with pytest.raises(us.SettingError, match=re.escape(message)):

@@ -62,6 +62,7 @@ SENTENCES = {
     ),
 }
 """Every sentence of the section that is no question."""
+COLUMNS = ("status", "question", "what the run knows", "what to do")
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Checklist(Result):
             (f"{SIGNS[one.status]} {one.status}", one.question, one.known, one.remedy)
             for one in self.items
         ]
-        columns = ["status", "question", "what the run knows", "what to do"]
+        columns = list(COLUMNS)
         return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
 
     def _explanation(self) -> list[str]:

@@ -37,7 +37,7 @@ PANELS = {
     "p1r": "1 and 100, as popular",
     "test-targets": "Only what the user rated",
     "skew": "Popular items tested less",
-    "wtd-h": "Tested as if shown at random",
+    "wtd-h": "Tested as if at random",
     "temporal": "The last fifth in time",
     "as-given": "The lists as they are",
 }

@@ -96,7 +96,7 @@
     const field = (facet && facet.field) || (encoding.facet && encoding.facet.field);
     if (!field) return 1;
     const panel = spec.spec || spec;
-    let least = typeof panel.width === "number" ? Math.max(150, 0.8 * panel.width) : 190;
+    let least = typeof panel.width === "number" ? Math.max(150, 0.72 * panel.width) : 190;
     if (panel.width && panel.width.step) {
       walk(panel, (node) => {
         const x = (node.encoding || {}).x;

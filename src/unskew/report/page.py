@@ -92,19 +92,18 @@ def _first_screen(document: Document, writer: Writer) -> str:
     if headline is None:
         lead = "".join(writer.words(words) for words in document.lead)
         return f'<div class="lead">{lead}</div>'
-    last = len(document.lead) - 1
+    # The banner says the verdict already.
+    sentences = [words for words in document.lead if words.tone != "verdict"]
+    last = len(sentences) - 1
     lead = "".join(
-        writer.words(words, "do" if at == last and at else "")
-        for at, words in enumerate(document.lead)
+        writer.words(words, "do" if at == last and at else "") for at, words in enumerate(sentences)
     )
     facts = "".join(_fact(fact, writer) for fact in headline.facts)
     facts = f'<ul class="facts">{facts}</ul>' if facts else ""
     chart = "" if headline.chart is None else writer.picture(headline.chart, "headline")
     kind = "first" if chart else "first alone"
-    return (
-        f'<div class="{kind}"><div class="says">{_banner(headline)}{facts}'
-        f'<div class="lead">{lead}</div></div>{chart}</div>'
-    )
+    lead = f'<div class="lead">{lead}</div>'
+    return f'<div class="{kind}">{_banner(headline)}{facts}{lead}{chart}</div>'
 
 
 def _banner(headline: Headline) -> str:
