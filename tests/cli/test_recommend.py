@@ -315,6 +315,6 @@ def test_users_without_training_ratings(files, capsys):
     lists = pl.read_csv(files / "lists.csv", infer_schema=False)
     assert set(lists["user"]) == {*before["user"], "9999"}
     assert "zz" not in set(lists["item"])  # users are asked for, not items
-    assert "1 of the 2 users in" in capsys.readouterr().err
+    assert "1 of 2 users in" in capsys.readouterr().err
     assert recommend(files, "-a", "user-knn", "--users", files / "asked.csv") == 0
     assert "1 user has no list" in capsys.readouterr().err

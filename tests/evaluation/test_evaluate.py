@@ -721,3 +721,10 @@ def test_scores_can_be_pickled():
     again = pickle.loads(pickle.dumps(scores))
     assert again.card == scores.card
     assert again.means() == scores.means()
+
+
+def test_one_user_is_no_users():
+    one = us.evaluate(
+        {"user": [1], "item": ["a"], "rating": [5]}, {"x": {1: ["a"]}}, ["P@1"], liked=4
+    )
+    assert "mean over 1 user (" in str(one)

@@ -287,6 +287,22 @@ def test_rows_are_filtered_and_systems_hidden(browser, page):  # noqa: F811
 
 
 @needs_chromium
+def test_a_hidden_system_takes_its_pairs_along(browser, tmp_path):  # noqa: F811
+    pairs = pl.DataFrame(
+        {"design": ["all", "all", "all"], "a": ["x", "x", "y"], "b": ["y", "z", "z"]}
+    )
+    table = Table("Pairs", pairs, names=("design", "system", "compared with"))
+    whole = Document("t", (), (Section("pairs", "P", "Pairs.", (table,)),), systems=("x", "y", "z"))
+    path = tmp_path / "pairs.html"
+    path.write_bytes(as_html(whole))
+    browser.open(path)
+    shown = """[...document.querySelectorAll("#pairs tbody tr")].map((row) => !row.hidden)"""
+    assert browser.run(shown) == [True, True, True]
+    browser.run("document.querySelectorAll('.systems input')[2].click()")
+    assert browser.run(shown) == [True, False, False]
+
+
+@needs_chromium
 def test_another_script_can_give_the_main_chart_other_rows(browser, page):  # noqa: F811
     browser.open(page)
     texts = "[...document.querySelectorAll('#chart-headline svg text')].map((t) => t.textContent)"

@@ -229,7 +229,7 @@ CAPTIONS = {
         "above 0, {a} scores better."
     ),
     "lead unknown": "{where}, the difference of {a} and {b} has no interval.",
-    "users value": "{better} users better off, {worse} worse",
+    "users value": "{better} better off, {worse} worse",
     "users hits": (
         "Of {users}, {better} have more hits with {a} than with {b} {where}, {worse} have fewer "
         "and {same} as many{splits}."
@@ -261,7 +261,7 @@ CAPTIONS = {
     "older": (
         "{share} of the test ratings of the {name} split are older than the newest training rating."
     ),
-    "in both parts": "{count} pairs are in both parts of the {name} split.",
+    "in both parts": "{pairs} in both parts of the {name} split.",
     "cold users": "{count} of {users} test users of the {name} split have no training rating.",
     "rows cut": "the first {shown} of {count} rows",
     "scores note": (

@@ -247,7 +247,7 @@ def _users_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | None
     case = "users hits" if parse(metric) == parse(f"P@{audit.core.k}") else "users metric"
     users = counted(count.users, "user")
     text = caption(case, users=users, metric=metric, where=phrase(design), **of)
-    return Fact(caption("users value", better=better, worse=worse), text)
+    return Fact(caption("users value", better=counted(count.better, "user"), worse=worse), text)
 
 
 def _chance_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | None:

@@ -30,7 +30,7 @@ from unskew.auditing.statement_blocks import (
 from unskew.auditing.wording import with_interval
 from unskew.report.charts import system_colours
 from unskew.report.document import Block, Document, Section, Words
-from unskew.report.text import cell
+from unskew.report.text import cell, counted
 
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
@@ -139,7 +139,11 @@ def _counts(name: str, one: SplitAudit) -> list[Words]:
     if one.before_any_train is not None and one.before_any_train > WORTH_SAYING:
         texts.append(caption("older", share=f"{one.before_any_train:.1%}", name=name))
     if one.duplicates:
-        texts.append(caption("in both parts", count=f"{one.duplicates:,}", name=name))
+        texts.append(
+            caption(
+                "in both parts", pairs=counted(one.duplicates, "pair is", "pairs are"), name=name
+            )
+        )
     if one.cold_users > WORTH_SAYING * one.test_users:
         count, users = f"{one.cold_users:,}", f"{one.test_users:,}"
         texts.append(caption("cold users", count=count, users=users, name=name))

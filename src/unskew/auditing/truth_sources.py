@@ -21,6 +21,7 @@ from unskew.evaluation.scores import Scores, System
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.recommend.model import Algorithm, Model
+from unskew.report.text import counted
 from unskew.splits import draws
 from unskew.splits.split import Split, without_overlap
 from unskew.targets.designs import AllItems, Targets
@@ -193,7 +194,7 @@ def source_of(
         heads = draws.coin(mar, part, plan.seed, "truth/weights")
         learnt, mar = mar.take(heads), mar.take(~heads)
     told = OVERLAP[choose("overlap", overlap, OVERLAP)]
-    name = f"{len(mar):,} ratings of randomly chosen items, {told} ({design!r})"
+    name = f"{counted(len(mar), 'rating')} of randomly chosen items, {told} ({design!r})"
     return Sampled(mnar, mar, learnt, design, overlap, name)
 
 

@@ -91,7 +91,7 @@ class Dependence:
     def __str__(self) -> str:
         return (
             "whether being rated depends on liking: p(train|rel,i) > p(train|i) for "
-            f"{self.share_above:.1%} of {self.items:,} items; mean distance to relevance "
+            f"{self.share_above:.1%} of {counted(self.items, 'item')}; mean distance to relevance "
             f"independence {self.to_relevance_independence:.3f}, to item independence "
             f"{self.to_item_independence:.3f}: nearer to {self.nearer} ({self.judgments:.0f} "
             "random judgments per item)"

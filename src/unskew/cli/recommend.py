@@ -214,7 +214,9 @@ def _notes(run: Run, train: Ratings, users: pl.Series | None, source: Path | Non
     lines = []
     if users is not None:
         cold = sum(train.start[code] == train.start[code + 1] for code in train.users.codes(users))
-        lines.append(f"{cold:,} of the {len(users):,} users in {source} have no training rating")
+        verb = "has" if cold == 1 else "have"
+        of_all = f"{cold:,} of {counted(len(users), 'user')} in {source}"
+        lines.append(f"{of_all} {verb} no training rating")
     empty = int((run.depth == 0).sum())
     if empty:
         lines.append(f"{counted(empty, 'user has', 'users have')} no list")

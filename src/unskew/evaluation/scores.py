@@ -37,6 +37,7 @@ USERS = ("with-test", "with-relevant", "with-list", "both", "with-train", "all")
 UNDEFINED = ("zero", "skip")
 OVER = ("lists", "users", "strata")
 """What is averaged; see `Scores.mean`."""
+SINGULAR = {"lists": "list", "users": "user", "strata": "stratum"}
 COUNTS = ("test", "liked", "disliked", "train")
 """Of each list, how many judgments and training ratings its user has."""
 RANDOM = "(random)"
@@ -383,6 +384,7 @@ class Scores(Result):
         number = " or ".join(f"{count:,}" for count in sorted(counts))
         undefined = "count as 0" if self.undefined == "zero" else "are left out"
         unit = "users" if self.over == "lists" and not self._several else self.over
+        unit = SINGULAR[unit] if counts == {1} else unit
         lines = [f"mean over {number} {unit} ({self.users}); undefined values {undefined}"]
         if self.chance is not None:
             lines.append(f"{RANDOM}: the expected score of a random order of the same targets")

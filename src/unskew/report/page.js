@@ -389,7 +389,8 @@
   });
 
   // Rows are shown if they match the words of the filter and none of their systems is hidden.
-  const owners = (table) => (table.dataset.systems || "").split(" ").filter(Boolean).map(Number);
+  const second = (table) => [...table.tHead.rows[0].cells].findIndex((head) => head.textContent.startsWith("compared with"));
+  const owners = (table) => [...(table.dataset.systems || "").split(" ").filter(Boolean).map(Number), second(table)].filter((at) => at >= 0);
   function showRows(table) {
     const search = table.closest("figure").querySelector("input[type=search]");
     const words = search ? search.value.toLowerCase().split(/\s+/).filter(Boolean) : [];

@@ -24,6 +24,7 @@ from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.engine.rng import DrawKeyed, draw
 from unskew.errors import DataError, DataWarning, SettingError
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.settings import choice, declare, number, share
 from unskew.splits import draws
 
@@ -76,7 +77,7 @@ class Intervened(Result):
     def _summary(self) -> str:
         what = "drawn from" if self.weight is None else "weighted, all of"
         return (
-            f"{self.design['kind']}: {len(self.ratings):,} ratings {what} "
+            f"{self.design['kind']}: {counted(len(self.ratings), 'rating')} {what} "
             f"{self.facts['held_out']:,} held out"
         )
 

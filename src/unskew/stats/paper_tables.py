@@ -304,7 +304,7 @@ class PaperTable(Result):
         return [self.caption()]
 
     def _summary(self) -> str:
-        return f"{len(self.systems)} systems, {len(self.metrics)} metrics"
+        return f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}"
 
     def _content(self) -> dict[str, object]:
         return {

@@ -14,6 +14,7 @@ from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.distributions import row_intervals
 from unskew.unbiased.ab_tests import log_of
 from unskew.unbiased.click_models import Feedback, ForcedExposure, behaviour_of
@@ -102,7 +103,8 @@ class Reuse(Result):
 
     def _explanation(self) -> list[str]:
         return [
-            f"judgments of {self.users:,} users on the lists of {self.took_part} systems; "
+            f"judgments of {counted(self.users, 'user')} on the lists of "
+            f"{counted(self.took_part, 'system')}; "
             f"{self.feedback}; {self.level:.0%} intervals over users",
             winner_rule(len(self.lists.systems), self.level, self.correction),
             *self.lists.notes,

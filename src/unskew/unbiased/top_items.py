@@ -81,7 +81,8 @@ class TopLists:
         return TopLists(tuple(systems), item, liked, self.notes, drawn_as)
 
     def __repr__(self) -> str:
-        return f"TopLists({', '.join(self.systems)}: top {self.k} of {self.item.shape[1]:,} users)"
+        users = counted(self.item.shape[1], "user")
+        return f"TopLists({', '.join(self.systems)}: top {self.k} of {users})"
 
 
 @checked
@@ -129,7 +130,7 @@ def top_lists(
         return systems
     k = as_count("k", K if k is None else k)
     if k > len(world.items):
-        raise SettingError(f"k={k}: the world has only {len(world.items):,} items")
+        raise SettingError(f"k={k}: the world has only {counted(len(world.items), 'item')}")
     known = world.ratings if train is None else train
     if not known.users.equals(world.users) or not known.items.equals(world.items):
         raise DataError("train has other users or items than the world: keep the world's ids")

@@ -23,6 +23,7 @@ from unskew.checks import checked, choose
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError, unknown_name
+from unskew.report.text import counted
 from unskew.worlds._truth import Known, Simulated, Truth
 from unskew.worlds.named import WORLDS
 from unskew.worlds.observation import (
@@ -418,8 +419,8 @@ class World:
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: a world of {len(self.users):,} users x {len(self.items):,} items, "
-            f"seed {self.seed}"
+            f"{self.name}: a world of {counted(len(self.users), 'user')} x "
+            f"{counted(len(self.items), 'item')}, seed {self.seed}"
         )
 
     def __repr__(self) -> str:
