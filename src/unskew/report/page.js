@@ -126,7 +126,8 @@
     const limit = Math.max(90, width * 0.32);
     const axis = spec.config.axis || {};
     spec.config.axis = { ...axis, labelLimit: Math.min(axis.labelLimit || 320, limit) };
-    spec.config.legend = { ...spec.config.legend, labelLimit: Math.min(320, width - 60) };
+    // No limit: Vega would leave entries out.
+    spec.config.legend = { ...spec.config.legend, symbolLimit: 0, labelLimit: Math.min(320, width - 60) };
     walk(spec, (node) => {
       legendColumns(spec, node, width);
       const y = (node.encoding || {}).y;
@@ -180,7 +181,6 @@
     const result = await vegaEmbed(place, spec, {
       renderer: "svg",
       actions: { export: true, source: false, compiled: false, editor: false },
-      logLevel: 1, // errors: a panel without an interval is nothing to warn of
       tooltip: { theme: dark.matches ? "dark" : "light" },
     });
     results.set(place, result);
