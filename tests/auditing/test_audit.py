@@ -851,3 +851,25 @@ def test_help_shows_examples_and_every_level(call):
     text = call("audit", "--help").stdout
     for word in ("unskew audit ratings.csv", "--quick", "--thorough", "--judgments", "--store"):
         assert word in text
+
+
+@pytest.mark.parametrize("column", ["rank", "score"])
+def test_lists_are_no_ratings(call, tmp_path, column):
+    path = tmp_path / "lists.csv"
+    rows = [f"{user},{item},{0.37 * (item + 1):.2f}" for user in range(3) for item in range(3)]
+    path.write_text("\n".join([f"user,item,{column}", *rows]))
+    with pytest.raises(us.SettingError, match=f"column '{column}' .* --run .* --judgments"):
+        call("audit", path)
+    words = ["--columns", f"rating={column}", "--liked", 1, "--quick", "--designs", "all-items"]
+    words += ["--algorithms", "random,popularity", "-o", tmp_path / "x.json"]
+    assert call("audit", path, *words).exit_code == 0  # the user says that these are ratings
+    assert "--columns rating=" in (tmp_path / "x.json").read_text()
+
+
+def test_a_second_file_gets_a_remedy(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["audit", "a.csv", "b.csv"])
+    assert left.value.code == 2
+    problem = capsys.readouterr().err
+    assert "join several into one" in problem
+    assert "another: b.csv" in " ".join(problem.split())

@@ -26,12 +26,14 @@ from unskew.cli.options import (
     Train,
 )
 from unskew.cli.progress import stages_progress
+from unskew.cli.sources import header_of, split_source
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unskew.auditing.result import Audit
+    from unskew.data.dataset import Dataset
     from unskew.report.tables import Table
 
 
@@ -250,14 +252,34 @@ def _ratings(
         )
     if sources.no_references:
         raise SettingError("--no-references needs --judgments and --run")
+    data = inputs.load_data(ratings, sources.files)
+    check_no_lists(ratings, sources, data)
     return {
         "random": inputs.read_random_file(sources.random, sources.files),
-        "data": inputs.load_data(ratings, sources.files),
+        "data": data,
         "algorithms": inputs.between_commas(options.algorithms),
         "tune": options.tune,
         "store": stored.store,
         "workers": stored.workers,
     }
+
+
+def check_no_lists(source: str, sources: SourceOptions, data: Dataset) -> None:
+    """Reject ranked lists that are given as ratings, unless the user says what the columns are."""
+    path, columns = split_source(source)
+    if columns or sources.files.columns is not None or inputs.is_named(source):
+        return
+    names = header_of(path)
+    has_scores = "score" in names and bool((data.ratings.value * 2 % 1 != 0).any())
+    has_ranks = "rank" in names and data.ratings.implicit
+    if "rating" in names or not (has_ranks or has_scores):
+        return
+    column = "rank" if "rank" in names else "score"
+    raise SettingError(
+        f"{path} has a column {column!r} and no column 'rating', as ranked lists have: give lists "
+        f"with --run {path}, and the test ratings with --judgments. If these are ratings, say "
+        "which column has them: --columns rating=NAME"
+    )
 
 
 def _with_files(result: Audit, ratings: str | None, sources: SourceOptions) -> Audit:

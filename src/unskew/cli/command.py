@@ -39,6 +39,14 @@ GROUPS = {
 }
 """Commands that hold commands: what they are about, and the commands inside."""
 
+ONE_FILE = {
+    "audit": (
+        "audit takes one file of ratings (join several into one; ranked lists are given with "
+        "--run, and the test ratings with --judgments)"
+    )
+}
+"""Commands to which people give a second file, and what to do instead."""
+
 _LARGEST = 2**63 - 1
 _WRAPPED = 60
 """A line of a docstring that is shorter was not broken for want of space."""
@@ -52,12 +60,23 @@ class Command(TyperCommand):
         """Parse, and check every value."""
         with boundary():
             check_words(args)
-            rest = super().parse_args(ctx, args)
+            rest = self._parsed(ctx, args)
             for parameter in self.params:
                 values = ctx.params.get(parameter.name or "")
                 for value in values if isinstance(values, list | tuple) else (values,):
                     check_value(_shown_name(parameter), value)
             return rest
+
+    def _parsed(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; where a command is given a second file, say where it belongs."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as problem:
+            text = str(getattr(problem, "message", ""))
+            if self.name in ONE_FILE and text.startswith("Got unexpected extra argument"):
+                more = text.partition(" (")[2].removesuffix(")")
+                raise SettingError(f"{ONE_FILE[self.name]}, but got another: {more}") from None
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

@@ -102,3 +102,17 @@ def file_columns(
     shared = column_names(columns, tuple(dict.fromkeys((*roles, *others))))
     inside = {role: name for role, name in shared.items() if role in roles}
     return path, {**inside, **column_names(rest, roles, path)}
+
+
+def header_of(path: str | Path) -> list[str]:
+    """Return the column names in the first line of a file; nothing where it has no plain text."""
+    if str(path).lower().endswith(".parquet"):
+        import polars as pl
+
+        return list(pl.read_parquet_schema(path))
+    try:
+        with Path(path).open("rb") as file:
+            line = file.readline(10_000).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):  # errors are for those who read the whole file
+        return []
+    return [name.strip().strip('"').strip().lower() for name in re.split(r"[,;\t|]", line)]
