@@ -86,7 +86,7 @@ def panel(explorer: Explorer) -> str:
 
 def _table() -> str:
     """Return the table without rows: sorted, filtered and exported as all tables of a page."""
-    names = ("design", "system", "place", "value", "low", "high", "chance")
+    names = ("design", "system", "place", "score", "interval from", "interval to", "chance")
     heads = "".join(
         f'<th scope="col" class="{"text" if at < 2 else "number"}"><div>'
         f'<button type="button">{name}</button></div></th>'
@@ -105,7 +105,7 @@ def _table() -> str:
         f'</figcaption><div class="wide" tabindex="0" role="group" '
         f'aria-labelledby="{KEY}-caption"><table data-systems="1"><thead><tr>{heads}</tr></thead>'
         f"<tbody></tbody></table></div>"
-        f'<p class="note">low and high: 95 % t interval over users, of each system alone; chance: '
+        f'<p class="note">Intervals: 95 % t intervals over users, of each system alone; chance: '
         f"the expected score of a random order, where it is known; place 1 is best. Numbers have "
         f"six digits at most.</p></figure>"
     )

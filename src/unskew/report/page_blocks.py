@@ -13,6 +13,8 @@ from unskew.report.glossary import Terms
 from unskew.report.tables import Table
 from unskew.report.text import cell
 
+SENTENCE = 50
+"""Texts longer than this are sentences."""
 SHORT = 24
 """Texts up to this long stay on one line of a table."""
 MOST_LINES = 12
@@ -109,11 +111,13 @@ class Writer:
 
     def _grid(self, block: Table, key: str) -> str:
         numeric = [kind.is_numeric() for kind in block.frame.dtypes]
+        sentences = _sentence_column(block)
         head = "".join(
-            f'<th scope="col" class="{"number" if number else "text"}"><div>'
+            f'<th scope="col" class="{"number" if number else "text"}'
+            f'{" sentences" if at == sentences else ""}"><div>'
             f'<button type="button">{escape(name)}</button>{self.terms.question_mark(name)}'
             f"</div></th>"
-            for name, number in zip(block.header, numeric, strict=True)
+            for at, (name, number) in enumerate(zip(block.header, numeric, strict=True))
         )
         rows = "".join(
             self._line(block, at, row, numeric) for at, row in enumerate(block.frame.iter_rows())
@@ -268,6 +272,16 @@ def _tools(block: Table) -> str:
         for kind, shown in (("csv", "CSV"), ("latex", "LaTeX"))
     )
     return f'<span class="export">{search}{buttons}</span>'
+
+
+def _sentence_column(block: Table) -> int | None:
+    """Return the one column that holds sentences: it gets the room that the others leave."""
+    longest = [
+        max((len(one) for one in column.to_list() if isinstance(one, str)), default=0)
+        for column in block.frame.iter_columns()
+    ]
+    columns = [at for at, length in enumerate(longest) if length > SENTENCE]
+    return columns[0] if len(columns) == 1 else None
 
 
 def _cell(value: object, number: bool, digits: int, target: str | None, is_strong: bool) -> str:
