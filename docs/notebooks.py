@@ -30,7 +30,7 @@ def cleaned(book: dict[str, Any]) -> dict[str, Any]:
     for cell in book["cells"]:
         cell["metadata"] = {}
         if cell["cell_type"] == "code":
-            cell["outputs"] = [kept(one) for one in cell["outputs"] if not is_bar(one)]
+            cell["outputs"] = joined([kept(one) for one in cell["outputs"] if not is_bar(one)])
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     book["metadata"] = {"kernelspec": kernel, "language_info": {"name": "python"}}
     return book
@@ -48,6 +48,22 @@ def kept(output: dict[str, Any]) -> dict[str, Any]:
         output["data"] = {k: v for k, v in output["data"].items() if not k.startswith(LIVE)}
         output["metadata"] = {}
     return output
+
+
+def joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return outputs with what was printed in a row as one: a kernel cuts it by its own clock."""
+    whole: list[dict[str, Any]] = []
+    for one in outputs:
+        before = whole[-1] if whole else {}
+        if one["output_type"] == "stream" and before.get("name") == one["name"]:
+            before["text"] = [*_lines(before["text"]), *_lines(one["text"])]
+        else:
+            whole.append(one)
+    return whole
+
+
+def _lines(text: str | list[str]) -> list[str]:
+    return "".join(text).splitlines(keepends=True)
 
 
 def text_of(output: dict[str, Any]) -> str:

@@ -101,6 +101,28 @@ def test_what_differs_from_run_to_run_is_left_out():
     assert "host" not in book["metadata"]
 
 
+def test_what_is_printed_in_a_row_is_one_output():
+    def printed(text, name="stdout"):
+        return {"output_type": "stream", "name": name, "text": text}
+
+    value = {"output_type": "execute_result", "data": {"text/plain": "3"}, "metadata": {}}
+    outputs = [
+        printed("a\n"),
+        printed(["b\n", "c\n"]),
+        printed("d\n", "stderr"),
+        value,
+        printed("e"),
+    ]
+    cell = {"cell_type": "code", "metadata": {}, "outputs": outputs}
+    (whole,) = written_by("notebooks").cleaned({"cells": [cell], "metadata": {}})["cells"]
+    assert whole["outputs"] == [
+        printed(["a\n", "b\n", "c\n"]),
+        printed("d\n", "stderr"),
+        value,
+        printed("e"),
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the kernel's packages
 @pytest.mark.parametrize("book", BOOKS, ids=lambda book: book.stem)

@@ -358,9 +358,18 @@ def test_infinite_scores_are_scores():
     assert lists(read_run({1: scores})) == {1: ["c", "b", "a"]}
 
 
+def test_rows_without_rank_and_score_are_taken_as_ranked():
+    table = {"user": [1, 1, 2], "item": ["b", "a", "c"]}
+    assert any("rows are taken as ranked" in note for note in read_run(table).notes)
+    ranked = read_run({**table, "rank": [2, 1, 1]})
+    assert not any("taken as ranked" in note for note in ranked.notes)
+
+
 def test_scores_that_are_no_numbers():
     table = {"user": [1, 1], "item": ["a", "b"], "score": ["0.5", "high"]}
-    with pytest.raises(us.DataError, match=r"1 scores .* not numbers, the first in row 2: 'high'"):
+    with pytest.raises(
+        us.DataError, match=r"1 of the scores .* is not a number, the first in row 2: 'high'"
+    ):
         read_run(table)
 
 
@@ -427,7 +436,8 @@ def test_repeated_ranks_are_refused():
 def test_ranks_must_be_whole_numbers(ranks):
     table = {"user": [1, 1], "item": ["a", "b"], "rank": ranks}
     with pytest.raises(
-        us.DataError, match=r"1 ranks in column 'rank' are not .*the first in row 2: "
+        us.DataError,
+        match=r"1 (of the )?ranks in column 'rank' (is|are) not .*the first in row 2: ",
     ) as caught:
         read_run(table)
     assert repr(ranks[1]) in str(caught.value)

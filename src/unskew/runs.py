@@ -255,6 +255,8 @@ def read_run(
         + ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None),
         *table.notes,
     ]
+    if ranks is None and scores is None:
+        notes.append(f"{table.source}: no rank and no score column, so rows are taken as ranked")
     if scores is not None and by == "score":
         frame, scores, ranks, note = _without_nan(table, frame, scores, ranks, nan)
         notes += note

@@ -333,6 +333,29 @@ def test_no_disagreement_is_not_called_one():
     assert "designs" not in made.first_screen.finding.text
 
 
+def test_the_answer_is_about_the_given_lists_where_references_are_undecided():
+    """Two random lists score below two references, of which neither is ahead of the other."""
+    shop, rng = us.world("shop", users=120, items=60, seed=3), np.random.default_rng(3)
+    (split,) = us.splits.Random(test=0.2).split(shop.ratings)
+    users, items = split.test.to_polars()["user"].unique(), split.train.to_polars()["item"].unique()
+    items = items.sort().to_list()
+    runs = {
+        name: {user: [items[at] for at in rng.permutation(len(items))[:10]] for user in users}
+        for name in ("x", "y")
+    }
+    made = audit(judgments=split.test, runs=runs, train=split.train, plan="quick", liked=4, **SMALL)
+    undecided = [one for one in made.statements if one.kind == "undecided"]
+    assert [set(one.subjects) & {"x", "y"} for one in undecided] == [set(), {"x", "y"}]
+    screen = made.first_screen
+    assert screen.finding is undecided[1]
+    contrast = made.evidence.contrast(*screen.finding.subjects)
+    assert screen.finding.interval == (contrast.low, contrast.high)
+    assert contrast.low <= 0 <= contrast.high
+    assert screen.next_step.subjects == screen.finding.subjects
+    assert {"x", "y"} <= {*screen.reason.subjects}  # a reference is ahead of both
+    assert "scores best" not in made.document().headline.verdict
+
+
 def test_training_ratings_allow_more_designs():
     parts = sample(users=150, items=80)
     made = audit(

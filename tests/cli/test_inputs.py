@@ -390,3 +390,9 @@ def test_csv_on_the_command_line_is_for_people_and_files_are_exact(shop, call):
     assert sorted(pl.read_csv(shop / "users.csv")["user"]) == ["-x", "=1+1"]
     again = us.read_ratings(shop / "users.csv", item="system", rating="P@1")
     assert again.users.values.to_list() == ["-x", "=1+1"]
+
+
+def test_nearly_the_name_of_a_data_set(shop, call):
+    code, _, err = call("audit", "ml-1mm")
+    assert code != 0
+    assert "no data set of that name; did you mean ml-1m?" in err

@@ -499,7 +499,9 @@ def test_a_run_is_no_qrels(tmp_path):
 
 def test_qrels_need_numbers(tmp_path):
     path = write(tmp_path / "a.qrels", "q1 0 d1 1\nq1 0 d2 high\n")
-    with pytest.raises(us.DataError, match=r"1 grades .* not numbers, the first in row 2: 'high'"):
+    with pytest.raises(
+        us.DataError, match=r"1 of the grades .* is not a number, the first in row 2: 'high'"
+    ):
         us.read_ratings(path)
 
 

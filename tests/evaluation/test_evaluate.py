@@ -501,6 +501,8 @@ def test_unknown_metrics_are_refused_with_the_nearest():
         us.UnknownName, match=r"unknown setting of nDCG 'idael'\. Did you mean 'ide"
     ):
         us.evaluate(TEST, {"s": RUN}, "nDCG(idael=cut)")
+    with pytest.raises(us.SettingError, match=r"settings come first: nDCG\(ideal=full\)@10$"):
+        us.evaluate(TEST, {"s": RUN}, "nDCG@10(ideal=full)")
     with pytest.raises(us.SettingError, match=r"ideal must be one of cut, uncut, .* got 'cutt'"):
         us.evaluate(TEST, {"s": RUN}, "nDCG(ideal=cutt)")
     with pytest.raises(us.SettingError, match="a cutoff must be a whole number from 1"):

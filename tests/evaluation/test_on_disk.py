@@ -740,7 +740,7 @@ def test_ratings_that_are_text(tmp_path):
     text = broken(
         tmp_path, test=lambda f: at_row(f.cast({"rating": pl.String}), 401, "rating", "?")
     )
-    assert "1 ratings in column 'rating' are not numbers" in text
+    assert "1 of the ratings in column 'rating' is not a number" in text
     assert "'?'" in text
 
 

@@ -307,7 +307,7 @@ def test_impossible_random_splits(settings, message):
 
 
 def test_too_many_folds_for_the_ratings():
-    with pytest.raises(DataError, match="there are 3 ratings: ask for fewer folds"):
+    with pytest.raises(DataError, match="the number of ratings is 3: ask for fewer folds"):
         Random(folds=5).split(ratings([(1, 1, 5), (1, 2, 4), (2, 1, 3)]))
 
 

@@ -83,6 +83,7 @@ HEADLINES = {
         "Not settled: {a} leads under {led} of {count} designs; the others leave it open."
     ),
     "undecided": "Not settled: {a} scores best, but its lead over {b} may be chance.",
+    "undecided pair": "Not settled: {a} scores higher than {b}, but its lead may be chance.",
     "same": "Not settled: {a} and {b} score the same.",
     "settled shown": (
         "Settled: {lead}, and on randomly shown items people like its recommendations more than "

@@ -225,7 +225,7 @@ def _budget(audit: Measurements) -> Answer:
     tried = ", ".join(f"{name} {one.tried}" for name, one in tuned.items())
     if untuned:
         known = f"not tuned: {', '.join(untuned)}" + (f"; settings tried: {tried}" if tried else "")
-        return MISSING, known, "tune all systems (tune=True, systems by name), or say why not"
+        return MISSING, known, "tune all systems (tune=True, systems by name), or explain why not"
     if not tuned:
         return DONE, "no system has settings to tune", ""
     return DONE, f"settings tried of each: {tried}", ""

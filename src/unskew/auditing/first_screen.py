@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from unskew.auditing.evidence import Evidence
 from unskew.auditing.statement import Statement, Subjects
+from unskew.auditing.statements import KINDS
 
 VERDICTS = {
     "ahead": "settled",
@@ -50,7 +51,8 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
     steps: Sequence[str] = NEXT_STEPS
     is_lead = finding.kind not in ("undecided", "depends")
     if finding.kind == "undecided":
-        reason = next((one for one in statements if one.kind == "ahead-of-some"), None)
+        some = [one for one in statements if one.kind == "ahead-of-some"]
+        reason = next((one for one in some if {a, b} & {*one.subjects}), None)
         steps = (*LIKED, "more-users")
     elif finding.kind == "depends":
         steps = (*LIKED, "report-both")
@@ -93,15 +95,41 @@ def _finding(evidence: Evidence, statements: Sequence[Statement]) -> Statement:
     turned = [one for one in statements if one.kind == "depends" and leader in one.subjects]
     if turned:
         return turned[0]
-    return next(one for kind in FINDINGS[1:] for one in statements if one.kind == kind)
+    found = next(one for kind in FINDINGS[1:] for one in statements if one.kind == kind)
+    pair = _given_pair(evidence)
+    if found.kind != "undecided" or pair is None:
+        return found
+    return _first(statements, ["undecided"], [pair]) or found
+
+
+def _given_pair(evidence: Evidence) -> Subjects | None:
+    """Return the user's own two best lists, where references stand beside."""
+    given = [one for one in evidence.order if one not in evidence.references]
+    if not evidence.references or len(given) < 2:
+        return None
+    return (given[0], given[1])
 
 
 def _between_given(evidence: Evidence, statements: Sequence[Statement]) -> Statement | None:
     """Return what is found about the user's own two best lists, where references stand beside."""
-    given = [one for one in evidence.order if one not in evidence.references]
-    if not evidence.references or len(given) < 2:
-        return None
-    return _first(statements, ("depends", "ahead"), [(given[0], given[1]), (given[1], given[0])])
+    pair = _given_pair(evidence)
+    return None if pair is None else _first(statements, ("depends", "ahead"), [pair, pair[::-1]])
+
+
+def undecided_between_given(
+    evidence: Evidence, statements: Sequence[Statement]
+) -> tuple[Statement, ...]:
+    """Return that the user's own two best lists are undecided, where only references are named.
+
+    The rules of these kinds speak of the best system of all and the nearest one, and both may be
+    references. The intervals of all pairs hold together, so the claims are the same for this pair.
+    """
+    pair = _given_pair(evidence)
+    if pair is None or evidence.ahead(*pair) or evidence.ahead(*pair[::-1]):
+        return ()
+    is_stated = _first(statements, ["undecided"], [pair]) is not None
+    kinds = ["undecided", "more-users"] if evidence.contrast(*pair).detectable else ["undecided"]
+    return () if is_stated else tuple(KINDS[kind].word(evidence, pair) for kind in kinds)
 
 
 def _pair_of(evidence: Evidence, finding: Statement) -> Subjects:

@@ -64,7 +64,7 @@ GUIDES = {
     ),
     "truth": (
         "In a simulated world, or with ratings of randomly shown items, the truth is known. Here "
-        "it stands beside what each design observes.",
+        "it is shown beside what each design observes.",
         "What matters is the order: a Kendall's τ of 1 means that a design orders the systems as "
         "the truth does, −1 the opposite.",
     ),

@@ -52,8 +52,9 @@ def _verdict(audit: Measurements) -> tuple[str, str]:
         led, count = len(finding.designs), len(evidence.designs)
         return verdict("leads here", led=led, count=count, **names), "open"
     if finding.kind == "undecided":
+        case = "undecided" if leader == evidence.leader else "undecided pair"
         same = evidence.contrast(leader, nearest).difference == 0
-        return verdict("same" if same else "undecided", **names), "open"
+        return verdict("same" if same else case, **names), "open"
     case = "leads one" if len(evidence.designs) == 1 else "leads all"
     lead = fragment("ahead" if finding.kind == "ahead" else case, **names)
     return _settled(audit, leader, lead)

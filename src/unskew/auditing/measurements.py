@@ -15,7 +15,7 @@ from unskew.auditing.core import Core
 from unskew.auditing.design_checks import LeftOut
 from unskew.auditing.design_means import DesignMeans, Means
 from unskew.auditing.evidence import Evidence
-from unskew.auditing.first_screen import FirstScreen, first_screen
+from unskew.auditing.first_screen import FirstScreen, first_screen, undecided_between_given
 from unskew.auditing.null import NullExperiment
 from unskew.auditing.statement import Statement
 from unskew.auditing.statements import statements_of
@@ -103,7 +103,8 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
         """All that may be stated: each one of a kind whose error rate is measured."""
-        return statements_of(self.evidence)
+        stated = statements_of(self.evidence)
+        return (*stated, *undecided_between_given(self.evidence, stated))
 
     @cached_property
     def first_screen(self) -> FirstScreen:

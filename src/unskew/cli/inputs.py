@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from unskew.cli.sources import (
     file_columns,
     split_named_source,
 )
-from unskew.errors import SettingError
+from unskew.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
@@ -157,12 +158,24 @@ def load_data(
     named = read_name(str(source))
     if named is None:
         path, columns = file_columns(source, files.columns, RATING_COLUMNS, other_columns)
+        _check_name(str(path))
         return load(Path(path), data_dir=data_dir, **settings, **columns)
     takes_duplicates = files.duplicates == "error" or "duplicates" in named[0].options
     if files.columns is not None or not takes_duplicates:
         name = "--columns" if files.columns is not None else "--duplicates"
         raise SettingError(f"{name} is for files, but {source} is a named data set")
     return load(str(source), data_dir=data_dir, **settings)
+
+
+def _check_name(path: str) -> None:
+    """Refuse what is no file and nearly the name of a data set."""
+    from unskew.data.entries import DATASETS
+
+    near = difflib.get_close_matches(path.lower(), DATASETS, n=1, cutoff=0.75)
+    if near and not Path(path).exists():
+        raise DataError(
+            f"{path}: no such file, and no data set of that name; did you mean {near[0]}?"
+        )
 
 
 def read_rating_file(

@@ -469,9 +469,11 @@ def number_column(table: Table, name: str, what: str) -> pl.Series:
     floats = column.cast(pl.Float64, strict=False)
     bad = floats.is_null() & column.is_not_null()
     if bad.any():
-        row = int(bad.arg_true()[0])
+        row, count = int(bad.arg_true()[0]), int(bad.sum())
+        number = f"1 of the {what}" if count == 1 else f"{count:,} {what}"
+        problem = "is not a number" if count == 1 else "are not numbers"
         raise DataError(
-            f"{table.source}: {int(bad.sum()):,} {what} in column {name!r} are not numbers, the "
-            f"first in row {row + 1}: {column[row]!r}"
+            f"{table.source}: {number} in column {name!r} {problem}, the first in row "
+            f"{row + 1}: {column[row]!r}"
         )
     return floats

@@ -133,12 +133,19 @@ def parse(text: str | Metric) -> Metric:
     return _parse(text)
 
 
+def _settings_first(text: str) -> str:
+    """Return how to write a metric whose settings stand behind its cutoff; '' for others."""
+    match = re.fullmatch(r"([\w-]+)(@\d+)(\([^()]*\))", text.strip())
+    return "" if match is None else f"; settings come first: {match[1]}{match[3]}{match[2]}"
+
+
 @cache
 def _parse(text: str) -> Metric:
     match = _TEXT.fullmatch(text.strip())
     if match is None:
         raise SettingError(
-            f"cannot read the metric {text!r}; write it like P@10, nDCG, anti-P@5 or SR(gamma=1)@10"
+            f"cannot read the metric {text!r}; write it like P@10, nDCG, anti-P@5 or "
+            f"SR(gamma=1)@10{_settings_first(text)}"
         )
     prefix = match["prefix"]
     base = _resolve(match["name"])

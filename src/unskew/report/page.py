@@ -109,7 +109,8 @@ def _first_screen(document: Document, writer: Writer) -> str:
 def _banner(headline: Headline) -> str:
     """Return the verdict with a sign; words and shape say what the colour says."""
     words, path = SIGNS[headline.status]
-    label = "" if headline.verdict.casefold().startswith(words.casefold()) else words
+    openings = tuple(one.casefold() for one, _ in SIGNS.values())
+    label = "" if headline.verdict.casefold().startswith(openings) else words
     label = f'<span class="status">{label}</span>' if label else ""
     return (
         f'<div class="banner {headline.status}"><svg viewBox="0 0 24 24" aria-hidden="true">'

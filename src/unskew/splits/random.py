@@ -71,7 +71,7 @@ class Random(Splitter):
         """Make the split, or one per fold."""
         if self.folds is not None:
             fold = draws.fold_of(ratings, self.folds, seed, "split/random")
-            hint = f"there are {len(ratings):,} ratings: ask for fewer folds or take another seed"
+            hint = f"the number of ratings is {len(ratings):,}: ask for fewer folds, or a new seed"
             for number in range(self.folds):
                 test = fold == number
                 label = f"fold{number + 1}"
@@ -83,5 +83,5 @@ class Random(Splitter):
             test = draws.of_all(ratings, size, seed, "split/random")
         else:
             test = draws.coin(ratings, part, seed, "split/random")
-        hint = f"there are {len(ratings):,} ratings: take another share or another seed"
+        hint = f"the number of ratings is {len(ratings):,}: take another share or another seed"
         yield by_mask(self, ratings, test, hint=hint)

@@ -95,7 +95,7 @@ class Comparison(Result):
         """Return the comparison of some metrics, where p-values are corrected within each."""
         labels = tuple(map(self._label, metrics))
         if self.correction is not None and self.family == "all" and set(labels) < {*self.metrics}:
-            raise SettingError("p-values were corrected over all metrics: compare these ones anew")
+            raise SettingError("p-values were corrected over all metrics: compare these ones again")
         return replace(
             self,
             metrics=labels,
