@@ -9,8 +9,10 @@ import pytest
 import unskew as us
 from shared.latex import check_latex, columns_of
 from unskew.auditing.checklist import DONE, MISSING, QUESTIONS, STATE
+from unskew.auditing.methods import GAIN_WORDS, _gains
 from unskew.auditing.paper_files import audit_table
 from unskew.data.sample import sample
+from unskew.metrics.names import parse
 from unskew.report.charts import split_counts
 
 SMALL = {"repeats": 2, "permutations": 200}
@@ -175,3 +177,26 @@ def test_a_figure_has_the_width_of_a_column(tmp_path, points):
 def test_what_is_no_audit_is_refused(function):
     with pytest.raises(us.SettingError, match=r"give what us\.audit\(…\) returned, not int"):
         getattr(us.auditing, function)(3)
+
+
+@pytest.mark.parametrize("rule", [{"liked": 4}, {"above": 3.5}])
+@pytest.mark.parametrize("gain", GAIN_WORDS)
+def test_the_words_of_a_gain_give_its_numbers(gain, rule):
+    """The formula in the sentence, computed by hand, gives the gain and the loss of each rating."""
+    ratings = np.array([1.0, 2.5, 4.0, 5.0])
+    rule = us.Relevance(gain=gain, **rule)
+    metrics = [parse("nDCG@10"), parse("nDCL@10")]
+    words, lost = _gains(metrics, rule)
+    formula = re.search(r"judged item is (.*), that of others 0\.", words)[1]
+    formula = re.sub(r",? (also where|if it is|else).*", "", formula)
+    formula = formula.replace("the whole part of its rating", "np.trunc(rating)")
+    formula = formula.replace("its ", "").replace("minus", "-").replace("^", "**")
+    value = eval(formula, {"np": np, "rating": ratings}) * np.ones(4)
+    if "if it is liked" in words:
+        value = np.where(rule.is_liked(ratings), value, 0.0)
+    assert rule.gains(ratings).tolist() == value.tolist()
+    high = float(re.search(r"is ([\d.]+) minus its rating", lost)[1])
+    disliked = ~rule.is_liked(ratings)
+    assert rule.losses(ratings)[disliked].tolist() == (high - ratings[disliked]).tolist()
+    assert _gains(metrics[:1], us.Relevance(liked=4, gain={5.0: 1.0}))[0].count("[state") == 1
+    assert _gains([parse("P@10")], rule) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from unskew.auditing.citations import PAPERS, used
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 
 _CITATION = re.compile(r"\s*\[@([\w-]+)\]")
 _PLACEHOLDER = re.compile(r"\[state [^\]]+\]")
+GAIN_WORDS = {
+    "rating": "its rating, also where it is disliked",
+    "liked-only": "its rating if it is liked, else 0",
+    "binary": "1 if it is liked, else 0",
+    "levels": "its rating minus {low:g} if it is liked, else 0",
+    "exponential": "2^(rating - {low:g}) - 1 if it is liked, else 0",
+    "burges": "2^rating - 1, also where it is disliked",
+    "integer": "the whole part of its rating, also where it is disliked",
+}
+LOSS_WORDS = {"levels": "{high:g} minus its rating", "binary": "1"}
 MOST_METRICS = 5
 """The most metrics of the table of a paper."""
 
@@ -231,7 +241,9 @@ def table_metrics(audit: Measurements) -> list[str]:
 
 
 def _metrics(audit: Measurements) -> list[str]:
-    lines = [f"{label}: {definition_words(parse(label))}." for label in table_metrics(audit)]
+    labels = table_metrics(audit)
+    lines = [f"{label}: {_defined(parse(label), labels)}." for label in labels]
+    lines += _gains([parse(label) for label in labels], audit.relevance)
     part = audit.scores[audit.common][0]
     undefined = "count as 0" if part.undefined == "zero" else "are left out"
     lines.append(
@@ -242,6 +254,29 @@ def _metrics(audit: Measurements) -> list[str]:
     is_apart = audit.core.has_cold and audit.common in audit.core.warm_designs
     if is_apart and not audit.evidence.is_given:
         lines.append("Users without a training rating are left out of comparisons.")
+    return lines
+
+
+def _defined(metric: Metric, labels: Sequence[str]) -> str:
+    """Return what a metric is; an anti-metric by its twin, where that is defined too."""
+    twin = next((one for one in labels if parse(one) == replace(metric, anti=False)), None)
+    if not metric.anti or twin is None:
+        return definition_words(metric)
+    return f"as {twin}, with liked and disliked, gain and loss, exchanged"
+
+
+def _gains(metrics: Sequence[Metric], rule: Relevance) -> list[str]:
+    """Return what DCG is, with the gain of a rating, where a metric rests on it."""
+    graded = [one for one in metrics if one.definition.name in ("DCG", "nDCG")]
+    if not graded or any("discount" in dict(one.settings) for one in graded):
+        return []
+    low = rule.threshold if rule.liked is None else rule.threshold - 1
+    gain = GAIN_WORDS[rule.gain].format(low=low) if isinstance(rule.gain, str) else ""
+    text = "DCG is the sum of gain / log2(rank + 1) over the list; the gain of a judged item is "
+    lines = [f"{text}{gain or '[state the gain of each rating]'}, that of others 0."]
+    if any(one.anti for one in graded):
+        loss = LOSS_WORDS[rule.loss].format(high=low + 1) if isinstance(rule.loss, str) else ""
+        lines.append(f"The loss of a disliked item is {loss or '[state the loss of each rating]'}.")
     return lines
 
 

@@ -277,8 +277,8 @@ def check_no_lists(source: str, sources: SourceOptions, data: Dataset) -> None:
     column = "rank" if "rank" in names else "score"
     raise SettingError(
         f"{path} has a column {column!r} and no column 'rating', as ranked lists have: give lists "
-        f"with --run {path}, and the test ratings with --judgments. If these are ratings, say "
-        "which column has them: --columns rating=NAME"
+        f"with --run {path}, and the test ratings with --judgments. If these are ratings, "
+        "name their column: --columns rating=NAME"
     )
 
 
