@@ -200,3 +200,29 @@ def test_the_words_of_a_gain_give_its_numbers(gain, rule):
     assert rule.losses(ratings)[disliked].tolist() == (high - ratings[disliked]).tolist()
     assert _gains(metrics[:1], us.Relevance(liked=4, gain={5.0: 1.0}))[0].count("[state") == 1
     assert _gains([parse("P@10")], rule) == []
+
+
+def test_the_commands_write_what_a_paper_needs(call, files):
+    lists = ["-j", files / "test.csv", "-r", f"mine={files / 'mine.csv'}"]
+    lists += ["-r", f"theirs={files / 'theirs.trec'}", "--liked", 4]
+    table = files / "table.tex"
+    code, _, problem = call("compare", *lists, "-m", "P@2,AP", "--paper", table, "-q")
+    assert code == 0, problem
+    check_latex(table.read_text())
+    assert "mine" in table.read_text()
+
+
+@pytest.mark.slow
+def test_audit_writes_the_folder_of_a_paper(call, tmp_path):
+    us.world("shop", users=60, items=30, seed=3).ratings.to_csv(tmp_path / "ratings.csv")
+    words = ["audit", tmp_path / "ratings.csv", "--quick", "--algorithms", "random,popularity"]
+    words += ["--designs", "all-items", "--liked", 4, "-o", tmp_path / "r.json", "-q"]
+    home = tmp_path / "paper"
+    code, _, problem = call(*words, "--paper", home)
+    assert code == 0, problem
+    names = {"table.tex", "methods.md", "references.bib", "checklist.md", "figures.tex"}
+    assert names <= {path.name for path in home.iterdir()}
+    check_latex((home / "methods.tex").read_text())
+    code, _, problem = call(*words, "--paper", home)
+    assert code == 2
+    assert "not empty" in problem

@@ -144,7 +144,7 @@ def _card(path):
             main(["split", "ratings.csv", "--test", "0.2", "-o", str(path.parent)])
 
 
-OUTPUTS = ("-o", "--output", "--on-disk", "--save", "--save-model", "--figures", "--csv")
+OUTPUTS = ("-o", "--output", "--on-disk", "--save", "--save-model", "--figures", "--csv", "--paper")
 _renamed: set[Path] = set()
 
 
