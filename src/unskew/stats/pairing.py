@@ -74,6 +74,14 @@ class Paired:
         # Means over fewer users: what was scaled to all of them is scaled to these.
         return kept * (len(kept) / len(values)) if len(kept) < len(values) else kept
 
+    @property
+    def rules(self) -> list[str]:
+        """What counts as liked, and what an undefined value counts, where the scores know it."""
+        undefined = {"zero": "count as 0", "skip": "leave their user out"}
+        lines = [one.relevance for one in self.parts if one.relevance]
+        lines += [f"undefined values {undefined[one.undefined]}" for one in self.parts]
+        return list(dict.fromkeys(lines))
+
     @cached_property
     def places(self) -> list[ListOwners]:
         """Where the lists of each part belong: the same for all metrics."""

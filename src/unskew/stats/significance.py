@@ -175,7 +175,7 @@ def compare(
         permutations=count.permutations,
         enumerated=count.enumerated,
         seed=seed,
-        notes=(*pairing.notes, *_left_out(compared)),
+        notes=(*pairing.rules, *pairing.notes, *_left_out(compared)),
     )
 
 
