@@ -80,6 +80,8 @@ NOT_CALLED = {
     "recommend.save_model",
     "splits.save_splits",
     "targets.save_targets",
+    "auditing.checklist_of",
+    "auditing.methods_of",
     "auditing.save_paper",
 }
 """They write files or need long; the first argument alone is tried."""

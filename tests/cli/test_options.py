@@ -32,6 +32,7 @@ OTHER_MEANING = {
     "--metric": {"audit"},
     "--of": {"strata"},
     "--overlap": {"split"},
+    "--paper": {"compare"},
     "--per-user": {"split"},
     "--quick": {"audit"},
     "--random": {"world"},

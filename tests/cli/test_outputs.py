@@ -96,6 +96,7 @@ def test_reports(home, call, monkeypatch, command, ending):
         monkeypatch.setattr(f"unskew.{work}", lambda *_, **__: result)
     for module in ("audit", "demo", "study_run"):
         monkeypatch.setattr(f"unskew.cli.{module}.show", lambda *_: None)
+    monkeypatch.setattr("unskew.cli.audit._with_files", lambda same, *_: same)
     monkeypatch.chdir(home)
     to = home / f"{command.replace(' ', '-')}{ending}"
     code, _, err = call(*command.split(), *REPORTS[command], "-o", to)

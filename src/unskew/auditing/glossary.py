@@ -186,17 +186,6 @@ TERMS = (
 )
 """All terms; a report has those that it uses."""
 
-METRICS = {
-    "P": "The share of the first {k} places that are hits.",
-    "anti-P": "The share of the first {k} places that hold items which the user disliked.",
-    "nDCG": "Hits in the first {k} places, those near the top counting more, relative to the best "
-    "possible order.",
-    "anti-nDCG": "The same as nDCG, of disliked items: less is better.",
-    "Recall": "The share of the user's liked test items that are in the first {k} places.",
-    "AP": "The mean of the precision at the places of the hits, down to place {k}.",
-    "RR": "1 / the place of the first hit, 0 if none is in the first {k} places.",
-}
-"""By family of metrics: what it measures."""
 _METRIC = re.compile(r"(?<![\w@-])((?:anti-|condensed-)*[A-Za-z]\w*(?:\([^()]*\))?@\d+)(?![\w@-])")
 
 
@@ -239,10 +228,11 @@ def _metrics(used: Iterable[str]) -> Iterator[Term]:
 
 
 def _meaning(family: str, k: str) -> str:
-    if family in METRICS:
-        return METRICS[family].format(k=k)
-    about = REGISTRY[family.removeprefix("anti-")].summary
-    return about if family in REGISTRY else f"Of disliked items instead of liked ones: {about}"
+    """Return what a family of metrics measures, as the metric's definition says it."""
+    about = REGISTRY[family.removeprefix("anti-")].summary.rstrip(".")
+    if family not in REGISTRY:
+        about = f"{about}, of disliked items instead of liked ones"
+    return f"{about}. The list is cut after {k} items."
 
 
 def texts_of(document: Document) -> Iterator[str]:

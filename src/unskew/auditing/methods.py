@@ -267,7 +267,7 @@ def _defined(metric: Metric, labels: Sequence[str]) -> str:
 
 def _gains(metrics: Sequence[Metric], rule: Relevance) -> list[str]:
     """Return what DCG is, with the gain of a rating, where a metric rests on it."""
-    graded = [one for one in metrics if one.definition.name in ("DCG", "nDCG")]
+    graded = [one for one in metrics if "discount" in one.definition.params]
     if not graded or any("discount" in dict(one.settings) for one in graded):
         return []
     low = rule.threshold if rule.liked is None else rule.threshold - 1
@@ -288,7 +288,7 @@ def definition_words(metric: Metric) -> str:
     >>> from unskew.auditing.methods import definition_words
     >>> from unskew.metrics.names import parse
     >>> definition_words(parse("Recall@10"))
-    'share of the liked items that the list found, liked(L) / R; undefined where R = 0'
+    'share of the liked items that are in the list, liked(L) / R; undefined where R = 0'
     """
     text = inspect.cleandoc(metric.definition.compute.__doc__ or "")
     first = text.partition("\n")[0].rstrip(".")
