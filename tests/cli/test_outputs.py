@@ -10,6 +10,7 @@ import pytest
 
 from shared.commands import COMMANDS, FOLDERS, LISTS, PLAN, RATINGS, REPORTS, TABLES, TRAIN
 from unskew.cli import formats, outputs
+from unskew.cli.options import ReportOptions
 from unskew.report import charts, writing
 from unskew.report.document import Document, Words
 
@@ -217,3 +218,15 @@ def test_a_study_prints_claims_that_do_not_hold_in_full(call, tmp_path):
     )
     assert code == 0, err
     assert re.search(r"^\S+ (differs|not settled|contradicts): \w+", out, re.MULTILINE)
+
+
+def test_a_reader_that_stops_early_costs_no_report(tmp_path):
+    document = Document("A title", (Words("The answer."),), ())
+    options = ReportOptions(output=tmp_path / "r.md", figures=None, format=None, quiet=True)
+
+    def stopped():
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        outputs.write_report(SimpleNamespace(document=lambda: document), options, "r", stopped)
+    assert "The answer." in (tmp_path / "r.md").read_text()

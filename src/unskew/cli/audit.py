@@ -206,12 +206,11 @@ def command(
     with compiling_ahead(), stages_progress(output.quiet) as move:
         result = audit(plan=level, progress=move, **settings)
     result = _with_files(result, ratings, sources)
-    show(result, output.quiet)
-    outputs.write_report(result, output, "unskew-report")
     if paper is not None:
         result.save_paper(paper)
-        if not output.quiet:
-            outputs.note(f"table, methods, checklist and figures for a paper are in {paper}")
+    outputs.write_report(result, output, "unskew-report", lambda: show(result, output.quiet))
+    if paper is not None and not output.quiet:
+        outputs.note(f"table, methods, checklist and figures for a paper are in {paper}")
 
 
 def _lists(

@@ -59,9 +59,8 @@ def command(
             outputs.say(intro(shop))
         with stages_progress(quiet) as move:
             result = audit(shop, "quick", algorithms=list(SYSTEMS), seed=seed, progress=move)
-    show(result, quiet)
     options = ReportOptions(output=output, figures=None, format=None, quiet=quiet)
-    outputs.write_report(result, options, "unskew-report")
+    outputs.write_report(result, options, "unskew-report", lambda: show(result, quiet))
     if not quiet and save is None:
         outputs.note("With your own ratings: unskew audit ratings.csv --quick -o report.html")
     if save is not None:

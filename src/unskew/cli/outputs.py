@@ -149,17 +149,34 @@ def report_kind(options: ReportOptions) -> str:
     return ending
 
 
-def write_report(result: Any, options: ReportOptions, name: str) -> None:
-    """Write a report to its file, `name` where none is given, or to standard output; say where."""
+def write_report(
+    result: Any, options: ReportOptions, name: str, show: Callable[[], None] = lambda: None
+) -> None:
+    """Write a report to its file, `name` where none is given, or to standard output; say where.
+
+    Parameters
+    ----------
+    result
+        What has a document.
+    options
+        Where the report goes, and in which format.
+    name
+        The file without its ending, where none is given.
+    show
+        Prints the result. A file is written before: a reader that stops early, such as `head`,
+        must not cost the report.
+    """
     from unskew.report.writing import document_bytes, save_report
 
     path, figures, kind = options.output, options.figures, report_kind(options)
     if path is not None and str(path) == STANDARD_OUTPUT:
+        show()
         sys.stdout.write(document_bytes(result.document(), kind, figures).decode())
         return
     ending = next(ending for ending, of in REPORTS.items() if of == kind)
     target = path or Path(f"{name}{ending}")
     save_report(result, target, format=kind, figures=figures)
+    show()
     if not options.quiet:
         messages().print(f"the report is in {target}{_to_open(target)}", markup=False)
         if figures is not None:

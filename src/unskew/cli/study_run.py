@@ -127,8 +127,7 @@ def command(
             progress=move,
             **vars(stored),
         )
-    show(result, output.quiet)
-    outputs.write_report(result, output, name)
+    outputs.write_report(result, output, name, lambda: show(result, output.quiet))
     if csv is not None:
         result.to_csv(csv)
         if not output.quiet:
