@@ -105,7 +105,7 @@ def test_options_change_what_they_say(files, call):
         (["-r", "mine.csv", "--memory", "lots"], 2, "512MiB"),
         (["-r", "mine.csv", "--columns", "user"], 2, "user=NAME"),
         (["-r", "mine.csv", "-m", "ARP@2"], 1, "--train"),
-        (["-r", "broken.csv"], 1, "ranks in column 'rank' are not"),
+        (["-r", "broken.csv"], 1, "of the ranks in column 'rank' is not"),
         (["-r", "twice.csv"], 1, "occurs twice in one list"),
         (["-r", "foreign.csv"], 1, "no users in common"),
     ],
