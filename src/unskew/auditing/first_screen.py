@@ -95,11 +95,11 @@ def _finding(evidence: Evidence, statements: Sequence[Statement]) -> Statement:
     turned = [one for one in statements if one.kind == "depends" and leader in one.subjects]
     if turned:
         return turned[0]
-    found = next(one for kind in FINDINGS[1:] for one in statements if one.kind == kind)
+    finding = next(one for kind in FINDINGS[1:] for one in statements if one.kind == kind)
     pair = _given_pair(evidence)
-    if found.kind != "undecided" or pair is None:
-        return found
-    return _first(statements, ["undecided"], [pair]) or found
+    if finding.kind != "undecided" or pair is None:
+        return finding
+    return _first(statements, ["undecided"], [pair]) or finding
 
 
 def _given_pair(evidence: Evidence) -> Subjects | None:

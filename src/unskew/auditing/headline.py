@@ -174,8 +174,8 @@ def _lead_fact(audit: Measurements, a: str, b: str, design: str) -> Fact:
         few, many = lists(1 / ends[1]), lists(1 / ends[0])
         shown = {"count": lists(1 / size), "low": few, "high": many}
         value, text = "hit in lists", "lead in lists"
-    said = {**shown, "more": more, "thing": lead.thing}
-    return Fact(caption(value, **said), caption(text, **said, **names))
+    words = {**shown, "more": more, "thing": lead.thing}
+    return Fact(caption(value, **words), caption(text, **words, **names))
 
 
 def _meaning(audit: Measurements, a: str, b: str, design: str) -> str:

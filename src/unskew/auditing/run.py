@@ -46,6 +46,7 @@ from unskew.auditing.request import (
     least_liked,
 )
 from unskew.auditing.result import Audit
+from unskew.auditing.stages import STAGE_WEIGHTS
 from unskew.auditing.true_scores import Truth
 from unskew.bias.describe import BiasReport, describe_bias
 from unskew.checks import checked, choose
@@ -66,15 +67,6 @@ from unskew.recommend.model import Algorithm
 from unskew.splits.diagnose import SplitAudit, diagnose_split
 from unskew.worlds.worlds import World
 
-STAGE_WEIGHTS = {
-    "reading": 1,
-    "splits": 2,
-    "designs": 62,
-    "null experiment": 28,
-    "conclusions": 4,
-    "diagnostics": 3,
-}
-"""What the stages of an audit take beside each other, in their order: the time that is left."""
 TRUE_METRICS = ("P@10", "anti-P@10", "nDCG@10")
 """What the truth is told of, beside the metric that orders the systems."""
 

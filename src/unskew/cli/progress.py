@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from unskew.auditing.stages import STAGE_WEIGHTS
 from unskew.cli.console import command_name, messages
 from unskew.engine.remaining import Remaining
 from unskew.engine.threads import Lock, every
@@ -35,16 +36,16 @@ class Stage:
     """What its steps are, where people can count them; else the share that is done is shown."""
 
 
-AUDIT = {
-    "reading": Stage("reading", 1),
-    "splits": Stage("splits and what is ranked", 2, "splits"),
-    "designs": Stage("systems under all designs", 62, "tasks"),
-    "null experiment": Stage("null experiment", 28, "null runs"),
-    "conclusions": Stage("conclusions", 2),
-    "diagnostics": Stage("diagnostics", 1),
-    "statements": Stage("statements", 4),
+_AUDIT_TITLES = {
+    "splits": "splits and what is ranked",
+    "designs": "systems under all designs",
 }
-"""The stages of an audit of ratings: weights are shares of the time that audits took."""
+_AUDIT_UNITS = {"splits": "splits", "designs": "tasks", "null experiment": "null runs"}
+AUDIT = {
+    name: Stage(_AUDIT_TITLES.get(name, name), weight, _AUDIT_UNITS.get(name, ""))
+    for name, weight in STAGE_WEIGHTS.items()
+}
+"""The stages of an audit of ratings."""
 STORED_BY_AUDIT = ("designs", "null experiment")
 
 
@@ -90,12 +91,12 @@ class Tracker:
         done, total = self.counts.get(self.current, (0, 0))
         stage = self.stages.get(self.current)
         share = f"{min(done / total, 1):.0%}".replace("%", " %") if total > 1 else ""
-        said = f"{self.command}: {self.title}"
+        line = f"{self.command}: {self.title}"
         if share and stage is not None and stage.unit:
-            said += f": {done:,} of {total:,} ({share})"
+            line += f": {done:,} of {total:,} ({share})"
         elif share and done:
-            said += f": {share}"
-        return said + (f", {self.remark}" if self.remark else "")
+            line += f": {share}"
+        return line + (f", {self.remark}" if self.remark else "")
 
     def finished(self) -> str:
         """Return how many steps are in the store, such as '3 of 8 tasks'; '' if not known."""

@@ -170,19 +170,19 @@ def _check_options(what: str, options: dict[str, Any], allowed: Sequence[str]) -
 
 def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
     """Read the data set from where it lies: unpacked, as a table, or as an archive."""
-    own = {key: value for key, value in options.items() if key not in RULES}
+    of_reader = {key: value for key, value in options.items() if key not in RULES}
     places = _folders(entry, home)
     for folder in places:
         files = _files(entry, folder)
         if all(files):
-            return entry.reader(*files, **own)
+            return entry.reader(*files, **of_reader)
     for folder in places:
         table = find(folder, "ratings.parquet|ratings.csv", deep=False)
         if table:
-            if own:
+            if of_reader:
                 raise SettingError(
-                    f"{entry.name}: the option {next(iter(own))!r} needs the official files, but "
-                    f"{folder} holds {table[0].name}"
+                    f"{entry.name}: the option {next(iter(of_reader))!r} needs the official "
+                    f"files, but {folder} holds {table[0].name}"
                 )
             return _tables(table[0], find(folder, "random.parquet|random.csv", deep=False))
     for archive in _archives(entry, home):
@@ -190,7 +190,7 @@ def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
             folder = temporary / "data"
             patterns = [one for group in entry.files for one in group.split("|")]
             download.unpack(archive, folder, wanted=patterns)
-            return entry.reader(*_complete(entry, folder, archive), **own)
+            return entry.reader(*_complete(entry, folder, archive), **of_reader)
     raise _missing(entry, home)
 
 

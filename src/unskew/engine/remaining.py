@@ -182,10 +182,10 @@ class Remaining:
         spent = sum(one.last - one.start for one in self._stages.values() if one.measured)
         pace = spent / measured
         left = pace * current.weight * (1 - current.share)
-        own = current.left_by_pace(now)
-        if own is not None:
+        by_pace = current.left_by_pace(now)
+        if by_pace is not None:
             trust = min(current.measured / _TRUSTED, 1.0)
-            left = trust * own + (1 - trust) * left
+            left = trust * by_pace + (1 - trust) * left
         return left + pace * self._later()
 
 

@@ -64,7 +64,7 @@ def panel(explorer: Explorer) -> str:
         f'<label><span>{label}</span><select name="{name}"></select></label>'
         for name, label in selects
     )
-    said = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    remarks = "".join(f"<p>{escape(note)}</p>" for note in notes)
     return (
         f'<section id="{KEY}" class="explorer" aria-labelledby="{KEY}-title">'
         f'<details class="section"><summary><h2 id="{KEY}-title">Look closer</h2>'
@@ -75,7 +75,7 @@ def panel(explorer: Explorer) -> str:
         f'<button type="reset">Reset</button></span></form>'
         f'<p class="unknown warning" role="status" hidden></p>'
         f'<div class="pair" aria-live="polite"></div>'
-        f'<p class="note about"></p><div class="note">{said}</div>'
+        f'<p class="note about"></p><div class="note">{remarks}</div>'
         f'<figure class="chart"><div id="chart-explored" data-chart="explored" '
         f'data-like="headline" data-alt="The scores of the choice above; the table below has the '
         f'same numbers."></div></figure>{_table()}'
