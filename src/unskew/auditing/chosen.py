@@ -17,6 +17,7 @@ from unskew.auditing.designs import (
     plan_of_level,
     tunable_systems,
 )
+from unskew.auditing.estimate import affordable
 from unskew.auditing.request import (
     Request,
     TrainingRequest,
@@ -27,20 +28,32 @@ from unskew.auditing.request import (
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ratings
 from unskew.experiment.plan import Plan
+from unskew.recommend.costs import DataShape
 from unskew.worlds.worlds import World
 
 TRIED = 50
 """On the ratings of so many users it is tried whether a system can be trained at all."""
-MANY_ITEMS = 10_000
-"""From so many items on, a model may be too large."""
+
+
+def _affordable(
+    plan: Plan, ratings: Ratings, request: Request, training: TrainingRequest, attempts: Attempts
+) -> tuple[Plan, list[str]]:
+    """Leave out systems that cost too much on data of this size; return what stands in for them."""
+    kept, left_out = affordable(
+        plan.systems, DataShape.of(ratings), request.level, tune=training.tune
+    )
+    attempts.failures.update({f"system {name}": why for name, why in left_out.items()})
+    new = [name for name in kept if name not in plan.systems]
+    notes = [f"{name} is run because {' and '.join(left_out)} cost too much here" for name in new]
+    return replace(plan, algorithms=kept) if left_out else plan, notes
 
 
 def _trainable(plan: Plan, ratings: Ratings, attempts: Attempts) -> Plan:
     """Leave out systems that cannot be trained on these ratings, and say which and why.
 
-    Ratings below 0 have no meaning to some; a model of items x items can be too large.
+    Ratings below 0 have no meaning to some.
     """
-    if ratings.value.min() >= 0 and len(ratings.items) < MANY_ITEMS:
+    if ratings.value.min() >= 0:
         return plan
     few = np.append(np.arange(TRIED), ratings.user[int(np.argmin(ratings.value))])
     part = ratings.take(np.isin(ratings.user, few))
@@ -86,10 +99,11 @@ def chosen_of(
     rule, assumed = rules.of(ratings, source.liked)
     check_worth(ratings, rule)
     plan = plan_of_level(request.level, rule, algorithms, 0 if seed is None else seed)
-    tunable = tunable_systems(plan.systems, algorithms)
     if rule.is_liked(ratings.value).all():
         plan = replace(plan, metrics=without_dislikes(METRICS))
     if algorithms is None:
-        plan = _trainable(plan, ratings, attempts)
+        plan, stand_ins = _affordable(plan, ratings, request, training, attempts)
+        plan, assumed = _trainable(plan, ratings, attempts), [*assumed, *stand_ins]
+    tunable = tunable_systems(plan.systems, algorithms)
     names = None if request.designs is None else list(request.designs)
     return Chosen(plan, designs_of_level(request.level, names), assumed, False, tunable)
