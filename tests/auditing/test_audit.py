@@ -578,14 +578,14 @@ def test_time_stamps_allow_the_temporal_design():
 def test_a_null_experiment_that_fails_elsewhere_is_kept_for_the_common_design(monkeypatch, shop):
     from unskew.auditing import run as job
 
-    real = job.null_experiment
+    real = job.null_experiment_by
 
-    def only_common(ratings, plans, *args, **kwargs):
+    def only_common(executor, ratings, plans, *args, **kwargs):
         if len(plans) > 1:
             raise us.DataError("first line\n\nunskew.errors.DataError: asks for no list")
-        return real(ratings, plans, *args, **kwargs)
+        return real(executor, ratings, plans, *args, **kwargs)
 
-    monkeypatch.setattr(job, "null_experiment", only_common)
+    monkeypatch.setattr(job, "null_experiment_by", only_common)
     made = audit(shop, "quick", algorithms=FEW, designs=["all-items", "1r"], **SMALL)
     assert made.null.table()["design"].unique().to_list() == ["all-items"]
     assert made.skipped["null experiment beyond all-items"] == "asks for no list"

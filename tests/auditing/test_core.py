@@ -11,6 +11,7 @@ import unskew as us
 from unskew.auditing.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 from unskew.data.catalog import load
+from unskew.engine.execute import Executor
 from unskew.engine.store import Store
 
 QUICK = LEVELS["quick"]
@@ -99,7 +100,7 @@ def test_lists_are_those_that_the_scores_judge(core):
 
 
 def test_workers_do_not_change_a_bit(core, shop):
-    other = core_of(shop.ratings, ["all-items", "test-items", "1r", "u1r"], workers=2)
+    other = core_of(shop.ratings, ["all-items", "test-items", "1r", "u1r"], executor=Executor(2))
     assert same(values(core), values(other))
     for one, two in zip(core.lists, other.lists, strict=True):
         for system in core.systems:

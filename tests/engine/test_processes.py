@@ -80,8 +80,8 @@ def test_workers_have_the_usual_path_again():
     """What a worker starts itself is not our business."""
     code = (
         "import os\n"
-        "from unskew.engine.execute import execute\n"
-        "print([one.result for one in execute(os.getenv, ['PYTHONSAFEPATH'] * 2, workers=2)])\n"
+        "from unskew.engine.execute import Executor\n"
+        "print([one.result for one in Executor(2).do(os.getenv, ['PYTHONSAFEPATH'] * 2)])\n"
         "print(os.getenv('PYTHONSAFEPATH'))\n"
     )
     for flags, expected in (([], "[None, None]\nNone\n"), (["-P"], "['1', '1']\nNone\n")):

@@ -17,7 +17,7 @@ import unskew as us
 from shared.plans import WORLD, results, world
 from unskew import DataError, Plan
 from unskew.data.stored import data_key, put_ratings, stored_ratings
-from unskew.engine.execute import execute
+from unskew.engine.execute import Executor
 from unskew.engine.files import is_abandoned, replacing
 from unskew.engine.store import MARK, Store, StoreError, digest_of
 
@@ -534,6 +534,6 @@ def nothing(task):
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_thousand_tasks_leave_a_thousand_results(store, workers):
-    done = [one.result for one in execute(nothing, [(store, n) for n in range(1000)], workers)]
+    done = [one.result for one in Executor(workers).do(nothing, [(store, n) for n in range(1000)])]
     assert len(set(done)) == 1000
     assert sum(1 for _ in store.entries()) == 1000

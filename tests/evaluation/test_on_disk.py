@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import unskew as us
 from shared import ROOT
-from unskew.engine.execute import Outcome
+from unskew.engine.outcomes import Outcome
 from unskew.errors import DataError, DataWarning, SettingError
 from unskew.evaluation.on_disk import (
     _job,

@@ -20,10 +20,10 @@ import pytest
 
 import unskew as us
 from shared.plans import PLAN, WORLD, broken, contents, drawn, results
-from unskew import DataError, Plan, SettingError
+from unskew import DataError, DataWarning, Plan, SettingError
 from unskew.cli import main
 from unskew.data.stored import data_key, put_ratings
-from unskew.engine.execute import execute
+from unskew.engine.execute import Executor
 from unskew.engine.store import Store, StoreError
 from unskew.experiment.collection import keys_of
 from unskew.experiment.execution import tasks_of
@@ -398,7 +398,10 @@ def test_interrupted(bench, workers):
 @pytest.mark.slow
 def test_a_killed_worker_is_told(tmp_path):
     seen = plan(us.experiment.Custom("dies", die, 1), us.recommend.Popularity())
-    with pytest.raises(DataError, match="a worker process was killed"):
+    with (
+        pytest.warns(DataWarning, match=r"a worker process was killed.* are done again"),
+        pytest.raises(DataError, match=r"a worker process was killed.* run again with fewer"),
+    ):
         us.run_plan(WORLD, seen, store=tmp_path / "s", workers=2)
     assert us.run_plan(WORLD, plan(us.recommend.Popularity()), store=tmp_path / "s").failures == {}
 
@@ -821,10 +824,10 @@ def double(number):
 
 @pytest.mark.parametrize("workers", TWICE)
 def test_execute(workers):
-    done = {one.task: one for one in execute(double, range(6), workers)}
+    done = {one.task: one for one in Executor(workers).do(double, range(6))}
     assert {n: one.result for n, one in done.items() if n != 3} == {0: 0, 1: 2, 2: 4, 4: 8, 5: 10}
     assert "ValueError: three" in done[3].failure
-    assert list(execute(double, [], workers)) == []
+    assert list(Executor(workers).do(double, [])) == []
 
 
 def test_a_worker_killed_while_tasks_are_submitted(monkeypatch):
@@ -835,8 +838,11 @@ def test_a_worker_killed_while_tasks_are_submitted(monkeypatch):
             return super().submit(*arguments)
 
     monkeypatch.setattr("unskew.engine.threads.ProcessPoolExecutor", Pool)
-    with pytest.raises(DataError, match="a worker process was killed"):
-        list(execute(double, range(10), workers=2))
+    with (
+        pytest.warns(DataWarning, match=r"a worker process was killed.* are done again"),
+        pytest.raises(DataError, match=r"a worker process was killed.* run again with fewer"),
+    ):
+        list(Executor(2).do(double, range(10)))
 
 
 def test_tasks_that_vanish_are_not_called_want_of_memory(tmp_path, monkeypatch):
@@ -849,12 +855,12 @@ def test_tasks_that_vanish_are_not_called_want_of_memory(tmp_path, monkeypatch):
 
     monkeypatch.setattr("unskew.engine.threads.ProcessPoolExecutor", Pool)
     with pytest.raises(StoreError, match=r"cannot read its tasks: .*No such file.*TMPDIR"):
-        list(execute(double, range(10), workers=2))
+        list(Executor(2).do(double, range(10)))
 
 
 def test_execute_refuses():
     with pytest.raises(SettingError, match="workers must be at least 1"):
-        list(execute(double, [1], 0))
+        Executor(0)
 
 
 # Tuning
@@ -1058,7 +1064,7 @@ def test_movielens(ml1m_path, tmp_path):
     data = put_ratings(store, ratings)
     todo = [task for task in tasks_of(made, ratings, data, store) if task.fold == 0]
     begun = time.perf_counter()
-    outcomes = list(execute(perform, todo))
+    outcomes = list(Executor().do(perform, todo))
     forget()
     spent = time.perf_counter() - begun
     assert [one.failure for one in outcomes] == [None] * 11

@@ -29,7 +29,7 @@ from unskew.auditing.truth_sources import Source
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.data.stored import data_key
-from unskew.engine.execute import execute
+from unskew.engine.execute import Executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.store import Store
 from unskew.errors import DataError, SettingError, UnskewError
@@ -42,6 +42,7 @@ from unskew.recommend.model import Algorithm
 from unskew.runs import Run
 from unskew.splits.split import Split
 
+SERIAL = Executor()
 USUAL_CUTOFF = 10
 """Where lists are looked at by what has no cutoff."""
 
@@ -150,7 +151,7 @@ def run_core(
     metrics: Sequence[str] | None = None,
     tune: bool | Collection[str] = False,
     store: Store | None = None,
-    workers: int = 1,
+    executor: Executor = SERIAL,
     progress: Progress | None = None,
     attempts: Attempts | None = None,
     truth: Source | None = None,
@@ -174,8 +175,8 @@ def run_core(
         declare no grid are not.
     store
         Keeps what is finished; without one, nothing is written.
-    workers
-        Processes side by side; never changes a number.
+    executor
+        Who does the tasks; never changes a number.
     progress
         Called with the stage, how much is done, and of how much.
     attempts
@@ -203,7 +204,7 @@ def run_core(
         plan = replace(plan, metrics=(order, *plan.metrics))
     with ExitStack() as stack:
         scratch: Store | MemoryStore = MemoryStore()
-        if workers > 1:
+        if not executor.is_here:
             scratch = Store.open(stack.enter_context(temporary_folder()))
         job = CoreJob(
             ratings=ratings,
@@ -217,7 +218,7 @@ def run_core(
             store=scratch if store is None else store,
             scratch=scratch,
         )
-        run = _CoreRun(job, workers, progress or (lambda _stage, _done, _total: None))
+        run = _CoreRun(job, executor, progress or (lambda _stage, _done, _total: None))
         return run.carry_out(order, attempts)
 
 
@@ -226,7 +227,7 @@ class _CoreRun:
     """A core while it runs."""
 
     job: CoreJob
-    workers: int
+    executor: Executor
     progress: Progress
 
     def carry_out(self, metric: str, attempts: Attempts | None) -> Core:
@@ -320,7 +321,7 @@ class _CoreRun:
         done = len(tasks) - len(todo)
         self.progress(stage, done, len(tasks))
         results = []
-        with closing(execute(perform, todo, self.workers)) as outcomes:
+        with closing(self.executor.do(perform, todo)) as outcomes:
             for outcome in outcomes:
                 if outcome.failure is not None:
                     raise _failed(outcome.task, outcome.failure)

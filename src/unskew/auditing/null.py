@@ -7,19 +7,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
 from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
+from unskew.engine.execute import Executor, executor
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.store import digest_of
 from unskew.errors import SettingError
-from unskew.experiment.execution import run_plan
+from unskew.experiment.execution import run_plan_by
 from unskew.experiment.plan import Plan
 from unskew.experiment.results import Results
 from unskew.report.charts import Figure, as_figure
@@ -27,6 +28,9 @@ from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.stats.distributions import mean_interval
 from unskew.worlds.nulls import DIRECTIONS, NULLS, redraw
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 REAL = "real"
 LEVEL = 0.95
@@ -217,6 +221,7 @@ def null_experiment(
     level: float = LEVEL,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
+    cluster: str | Client | None = None,
     progress: Progress | None = None,
 ) -> NullExperiment:
     """Run plans on data whose relevance is drawn anew: the self-test of a protocol.
@@ -245,8 +250,8 @@ def null_experiment(
         For `clusters`.
     level
         Of the intervals over repeats.
-    store, workers
-        As in `run`: with a store, what was finished is not done again.
+    store, workers, cluster
+        As in `run_plan`: with a store, what was finished is not done again.
     progress
         Called with (done, total) after each run of a plan.
 
@@ -263,6 +268,37 @@ def null_experiment(
     True
     """
     data = ratings if isinstance(ratings, Ratings) else read_ratings(ratings)
+    with executor(workers, cluster) as one:
+        return null_experiment_by(
+            one,
+            data,
+            plan,
+            nulls,
+            repeats,
+            liked=liked,
+            share=share,
+            directions=directions,
+            level=level,
+            store=store,
+            progress=progress,
+        )
+
+
+def null_experiment_by(
+    executor: Executor,
+    data: Ratings,
+    plan: Plan | Mapping[str, Plan],
+    nulls: str | Sequence[str],
+    repeats: int,
+    *,
+    liked: float | None = None,
+    share: float | None = None,
+    directions: int = DIRECTIONS,
+    level: float = LEVEL,
+    store: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> NullExperiment:
+    """Run plans on redrawn data, as `null_experiment` does, by an executor that may do more."""
     kinds = (nulls,) if isinstance(nulls, str) else tuple(dict.fromkeys(nulls))
     for kind in kinds:
         choose("null", kind, NULLS)
@@ -292,7 +328,7 @@ def null_experiment(
                 seed = seed_of(seed, "null", kind, repeat) % (1 << 31)
                 wanted = replace(wanted, seed=seed)
                 drawn = _redrawn(data, kind, seed, share, directions, group.plan)
-            results = run_plan(drawn, wanted, store=store, workers=workers)
+            results = run_plan_by(executor, drawn, wanted, store=store)
             rows += _rows(results, group, kind, repeat)
             done += 1
             if progress is not None:

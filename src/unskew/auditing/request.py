@@ -10,6 +10,7 @@ import numpy as np
 from unskew.auditing.designs import Level
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
+from unskew.engine.execute import Executor
 from unskew.engine.store import Store
 from unskew.errors import SettingError
 from unskew.judging.reading import relevance_for
@@ -139,7 +140,7 @@ class TrainingRequest:
     """Ratings of randomly chosen items, where the data have none."""
     tune: bool
     store: Store
-    workers: int
+    executor: Executor
 
 
 def without_dislikes(metrics: Iterable[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from unskew.auditing.designs import (
 from unskew.auditing.evidence import Evidence, evidence_of
 from unskew.auditing.given_lists import audit_lists
 from unskew.auditing.measurements import AuditFacts
-from unskew.auditing.null import NullExperiment, null_experiment
+from unskew.auditing.null import NullExperiment, null_experiment_by
 from unskew.auditing.reproduction import Choices, ratings_command
 from unskew.auditing.reproduction_code import GivenData, plan_code, ratings_audit_code
 from unskew.auditing.request import (
@@ -55,6 +56,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
+from unskew.engine.execute import Executor, executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.store import Store
@@ -66,6 +68,9 @@ from unskew.judging.judged import Judged, as_judged, judge
 from unskew.recommend.model import Algorithm
 from unskew.splits.diagnose import SplitAudit, diagnose_split
 from unskew.worlds.worlds import World
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 TRUE_METRICS = ("P@10", "anti-P@10", "nDCG@10")
 """What the truth is told of, beside the metric that orders the systems."""
@@ -98,6 +103,7 @@ def audit(
     tune: bool = True,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
+    cluster: str | Client | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Evaluate systems under several designs and tell how far to trust what comes out.
@@ -144,8 +150,8 @@ def audit(
         classes that declare a grid (`Algorithm.tuning`). Other objects stay as they are given.
     store
         A folder that keeps what is finished: an audit that was stopped goes on where it was.
-    workers
-        Processes side by side; never changes a number.
+    workers, cluster
+        Processes side by side, or a Dask cluster, as in `run_plan`; never changes a number.
     progress
         Called with the stage, how much is done, and of how much.
 
@@ -180,8 +186,9 @@ def audit(
         if runs is not None or judgments is not None:
             absent = {"data": data, "algorithms": algorithms, "store": store}
             check_absent(absent, "is for ratings: leave it out with judgments and runs")
-            if workers != 1:
-                raise SettingError("workers is for ratings: given lists need one process")
+            if workers != 1 or cluster is not None:
+                name = "workers" if cluster is None else "cluster"
+                raise SettingError(f"{name} is for ratings: given lists need one process")
             if not tune:
                 raise SettingError("tune=False is for ratings: given lists stay as they are")
             if judgments is None or (runs is None and not isinstance(judgments, Judged)):
@@ -212,7 +219,7 @@ def audit(
             random=random,
             tune=tune,
             store=Store.open(folder),
-            workers=workers,
+            executor=stack.enter_context(executor(workers, cluster)),
         )
         return RatingsAudit.of(data, plan, request, training).carry_out()
 
@@ -231,7 +238,7 @@ class RatingsAudit:
     metric: str
     level: Level
     store: Store
-    workers: int
+    executor: Executor
     progress: Progress
     attempts: Attempts
     assumed: tuple[str, ...]
@@ -275,7 +282,7 @@ class RatingsAudit:
             metric=metric,
             level=request.level,
             store=training.store,
-            workers=training.workers,
+            executor=training.executor,
             progress=request.progress,
             attempts=attempts,
             assumed=tuple(chosen.assumed),
@@ -306,6 +313,7 @@ class RatingsAudit:
         )
         scores = core.warm_scores
         null = self._null([one for one in designs if self._may_be_null(one)], core)
+        self.executor.rest()
         of_scores = analyse_scores(analysis, scores)
         of_lists = analyse_lists(analysis, self._judged(core.lists[0]), self._random)
         self.progress("statements", 0, 1)
@@ -341,7 +349,7 @@ class RatingsAudit:
             metric=self.metric,
             tune=self.tuned,
             store=self.store,
-            workers=self.workers,
+            executor=self.executor,
             progress=self.progress,
             attempts=self.attempts,
             truth=self.known,
@@ -425,13 +433,13 @@ class RatingsAudit:
         }
 
         def run(plans: Mapping[str, Plan]) -> NullExperiment:
-            return null_experiment(
+            return null_experiment_by(
+                self.executor,
                 self.ratings,
                 plans,
                 ("iid",),
                 self.level.repeats,
                 store=self.store.home,
-                workers=self.workers,
                 progress=lambda done, total: self.progress("null experiment", done, total),
             )
 

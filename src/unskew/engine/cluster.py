@@ -1,4 +1,4 @@
-"""Tasks on a Dask cluster, through the seam of `execute`: same outcomes, same bits.
+"""Tasks on a Dask cluster, one side of the seam in `execute`: same outcomes, same bits.
 
 `connect` finds the cluster and `over` does tasks there. What all tasks share travels once to every
 worker; the scheduler sees numbers only. A task whose worker dies is done again by another, a few
@@ -20,8 +20,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unskew.engine.execute import Outcome, Outcomes, attempt
 from unskew.engine.files import temporary_folder
+from unskew.engine.outcomes import Outcome, Outcomes, attempt
 from unskew.engine.threads import limit, safe_path, usual_path
 from unskew.engine.versions import versions
 from unskew.errors import DataWarning, SettingError, UnskewError
@@ -92,7 +92,7 @@ def workers_of(client: Client) -> int:
 
 
 def over(client: Client, function: Callable[[T], Any], tasks: Iterable[T]) -> Outcomes:
-    """Do all tasks on a cluster and yield their outcomes as they come, as `execute` does.
+    """Do all tasks on a cluster and yield their outcomes as they come, as `Executor.do` does.
 
     A failure stops none of the others. A task whose workers die again and again has failed. A
     store that cannot be read or written, a worker that is not fit and a lost scheduler are raised

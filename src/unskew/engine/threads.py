@@ -23,6 +23,7 @@ from unskew.errors import ForkError, SettingError
 __all__ = [
     "BrokenPool",
     "Lock",
+    "ProcessPoolExecutor",
     "as_completed",
     "available",
     "check_fork",

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unskew.engine.cluster import ClusterError, await_worker, over, worker_address
-from unskew.engine.execute import Outcomes
 from unskew.engine.files import replacing
+from unskew.engine.outcomes import Outcomes
 from unskew.engine.store import Store, StoreError
 from unskew.experiment.task import Task, forget, perform
 

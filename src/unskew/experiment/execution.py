@@ -17,10 +17,10 @@ from unskew.data.catalog import load, read_name
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.stored import put_ratings
-from unskew.engine.cluster import connect
-from unskew.engine.execute import Outcomes, execute
+from unskew.engine.execute import Executor, executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.notebook_progress import notebook_progress
+from unskew.engine.outcomes import Outcomes
 from unskew.engine.store import Store, digest_of
 from unskew.errors import DataError, SettingError
 from unskew.experiment.cluster import over_plan
@@ -92,22 +92,40 @@ def run_plan(
     Results(designs x splits: 1, 1 system)
     """
     ratings = data if isinstance(data, Ratings) else read_ratings(data)
-    if cluster is not None and workers != 1:
-        raise SettingError(f"give workers or a cluster, not both; got workers={workers}")
+    with executor(workers, cluster) as one:
+        return run_plan_by(
+            one,
+            ratings,
+            plan,
+            store=store,
+            keep_going=keep_going,
+            retry_failed=retry_failed,
+            progress=progress,
+        )
+
+
+def run_plan_by(
+    executor: Executor,
+    ratings: Ratings,
+    plan: Plan,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    keep_going: bool = False,
+    retry_failed: bool = False,
+    progress: Callable[[RunProgress], None] | None = None,
+) -> Results:
+    """Carry a plan out, as `run_plan` does, by an executor that may do more than this plan."""
     with ExitStack() as stack:
         kept = store is not None
         opened = Store.open(stack.enter_context(temporary_folder()) if store is None else store)
         scratch = None
         if not all(is_storable(plan, system) for system in (None, *plan.systems)):
             scratch = Store.open(stack.enter_context(temporary_folder()))
-        do: Callable[[list[Task]], Outcomes]
-        if cluster is not None:
-            client = stack.enter_context(connect(cluster))
-            do = partial(over_plan, client, shared=kept and scratch is None)
-        else:
-            if workers > 1:
-                _check_picklable(plan)
-            do = partial(execute, perform, workers=workers)
+        do: Callable[[list[Task]], Outcomes] = partial(executor.do, perform)
+        if executor.client is not None:
+            do = partial(over_plan, executor.client, shared=kept and scratch is None)
+        elif not executor.is_here:
+            _check_picklable(plan)
         run = _PlanRun(
             ratings=ratings,
             plan=plan,

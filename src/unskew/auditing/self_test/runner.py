@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unskew.auditing.self_test.bars import LEAST
 from unskew.auditing.self_test.kinds import KINDS
@@ -14,9 +15,12 @@ from unskew.auditing.self_test.rates import code_fingerprint
 from unskew.auditing.self_test.records import KeptRecords, WorldRecord, WorldTask, audit_world
 from unskew.auditing.self_test.result import STATEMENT_KINDS, Reliability
 from unskew.checks import as_count, checked, choose
-from unskew.engine.execute import execute
+from unskew.engine.execute import Executor, executor
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.errors import DataError, SettingError
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 WORLDS = 480
 MOST = 960
@@ -36,6 +40,7 @@ def reliability(
     most: int = MOST,
     seed: int = FIRST_SEED,
     workers: int = 1,
+    cluster: str | Client | None = None,
     store: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Reliability:
@@ -60,8 +65,8 @@ def reliability(
         The most worlds, unless `worlds` is more.
     seed
         The seed of the first world of each kind; the others follow.
-    workers
-        Processes side by side; never changes a number.
+    workers, cluster
+        Processes side by side, or a Dask cluster, as in `run_plan`; never changes a number.
     store
         A folder that keeps each finished world, so that a run that was stopped goes on.
     progress
@@ -89,19 +94,17 @@ def reliability(
         raise SettingError("kinds: name at least one kind of worlds, or leave it out")
     chosen = tuple(dict.fromkeys(choose("kind of world", one, KINDS) for one in names))
     fingerprint = code_fingerprint()
-    run = _Run(
-        kept=KeptRecords(None if store is None else Path(store) / fingerprint),
-        workers=workers,
-        progress=progress or (lambda _stage, _done, _total: None),
-    )
+    kept = KeptRecords(None if store is None else Path(store) / fingerprint)
     each = -(-worlds // len(chosen))
-    run.carry_out(WorldTask(kind, seed + at) for at in range(each) for kind in chosen)
-    while wanted := run.kinds_to_add(least):
-        room = most - len(run.records)
-        if room < len(wanted):
-            break
-        audited = Counter(one.kind for one in run.records)
-        run.carry_out(WorldTask(kind, seed + audited[kind]) for kind in wanted)
+    with executor(workers, cluster) as one:
+        run = _Run(kept, one, progress or (lambda _stage, _done, _total: None))
+        run.carry_out(WorldTask(kind, seed + at) for at in range(each) for kind in chosen)
+        while wanted := run.kinds_to_add(least):
+            room = most - len(run.records)
+            if room < len(wanted):
+                break
+            audited = Counter(task.kind for task in run.records)
+            run.carry_out(WorldTask(kind, seed + audited[kind]) for kind in wanted)
     order = sorted(run.records, key=lambda one: (one.seed, chosen.index(one.kind)))
     return Reliability(tuple(run.records[task] for task in order), fingerprint, least or LEAST)
 
@@ -111,7 +114,7 @@ class _Run:
     """Worlds while they are audited."""
 
     kept: KeptRecords
-    workers: int
+    executor: Executor
     progress: Progress
     records: dict[WorldTask, WorldRecord] = field(default_factory=dict)
 
@@ -132,7 +135,7 @@ class _Run:
             self.progress("worlds", len(self.records), total)
 
     def _audited(self, tasks: Sequence[WorldTask]) -> Iterator[tuple[WorldTask, WorldRecord]]:
-        with closing(execute(audit_world, tasks, self.workers)) as outcomes:
+        with closing(self.executor.do(audit_world, tasks)) as outcomes:
             for outcome in outcomes:
                 if outcome.failure is not None:
                     raise DataError(f"{outcome.task.label} failed: {outcome.failure}")

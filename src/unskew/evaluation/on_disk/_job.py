@@ -45,7 +45,7 @@ from unskew.report.text import counted
 if TYPE_CHECKING:
     from distributed import Client
 
-    from unskew.engine.execute import Outcome
+    from unskew.engine.outcomes import Outcome
 
 
 FORMAT = 2
