@@ -96,6 +96,7 @@ def test_metrics_as_values():
         ({"undefined": "nil"}, "unknown undefined"),
         ({"ties": "trec"}, "unknown ties"),
         ({"draws": 0}, "draws must be a whole number from 1 up"),
+        ({"judged_users": 0}, "judged_users must be a whole number from 1 up"),
         ({"seed": -1}, "seed must be a whole number from 0 up"),
         ({"seed": "7"}, "seed must be a whole number"),
     ],
@@ -155,6 +156,7 @@ CHANGES = {
     "ties": ["random"],
     "draws": [11],
     "seed": [2],
+    "judged_users": [3, 4],
 }
 SAME = {"users": ["all"], "undefined": ["skip"]}
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unskew.arrays import frozen
+from unskew.arrays import Mask, frozen
 from unskew.auditing import truth_sources
 from unskew.auditing.cold_users import with_fallback
 from unskew.auditing.designs import AuditDesign
@@ -115,6 +115,11 @@ class CoreJob:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "placed": {}, "plans": {}}
 
+    @cached_property
+    def judged(self) -> Mask | None:
+        """The users who are judged, the same ones on every split; None = all."""
+        return self.plan.judged(self.ratings)
+
     def plan_at(self, place: Place) -> Plan:
         """Return the plan of a split."""
         if place not in self.plans:
@@ -137,6 +142,7 @@ class CoreJob:
                 raise SettingError(
                     f"{plan.splits[0]!r} does not make a split number {place.fold + 1}"
                 )
+            split = replace(split, judged=self.judged)
             while self.placed and (len(self.placed) + 1) * len(self.ratings) > ROWS:
                 self.placed.pop(next(iter(self.placed)))
             self.placed[place] = PlacedSplit(split)
@@ -198,6 +204,10 @@ class CoreTask:
             "metrics": {str(name): str(name) for name in plan.metrics},
             "users": plan.users,
         }
+        sample: dict[str, Any] = {}
+        if plan.judged_users is not None:  # drawn by the seed of the audit, whatever the repeat
+            sample = {"judged users": plan.judged_users, "sample seed": job.plan.seed}
+            judged |= sample
         if self.system is None:
             shared |= {"what": "core lists", "draws": plan.draws}
         else:
@@ -217,7 +227,7 @@ class CoreTask:
         if self.system in job.tuned:
             keys["tuned"] = digest_of({**shared, "of": "tuned"})
         if self.system is not None and place.splitter == job.listed:
-            keys["run"] = digest_of({**shared, "of": "run", "depth": DEPTH})
+            keys["run"] = digest_of({**shared, **sample, "of": "run", "depth": DEPTH})
         if self.system is not None and job.truth is not None:
             of = {"name": job.truth.name, "data": _known(job.truth)}
             keys["truth"] = digest_of({**shared, **judged, "of": of})

@@ -277,7 +277,7 @@ def _ladder(core: Core) -> Ladder | None:
         return None
     return Ladder(
         tuple(
-            ladder_part(part.split.train, part.split.test, part.runs, core.relevance, core.k)
+            ladder_part(part.split.train, part.split.judged_test, part.runs, core.relevance, core.k)
             for part in core.lists
         )
     )

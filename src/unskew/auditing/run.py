@@ -462,10 +462,10 @@ class RatingsAudit:
 
         Of users with training ratings, where there are any: these are compared.
         """
-        split = first.split
-        warm = np.diff(split.train.start)[split.test.user] > 0
+        split, tests = first.split, first.split.judged_test
+        warm = np.diff(split.train.start)[tests.user] > 0
         return judge(
-            split.test.take(warm) if warm.any() else split.test,
+            tests.take(warm) if warm.any() else tests,
             first.runs,
             train=split.train,
             relevance=self.plan.relevance,

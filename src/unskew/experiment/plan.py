@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from unskew.arrays import Mask
 from unskew.checks import as_count, choose
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
@@ -26,6 +27,7 @@ from unskew.recommend.registry import settings_of
 from unskew.report.text import counted
 from unskew.splits.custom import Custom as CustomSplit
 from unskew.splits.interventions import Design
+from unskew.splits.judged_users import drawn_users
 from unskew.splits.random import Random
 from unskew.splits.split import Split, Splitter
 from unskew.targets.designs import AllItems, Targets
@@ -93,6 +95,9 @@ class Plan:
         Random orders averaged where chance has no closed form.
     seed
         Everything random follows from it.
+    judged_users
+        Judge so many users, drawn at random, the same ones in every split; systems are trained on
+        all ratings. None, or more than have ratings: all users are judged.
 
     Examples
     --------
@@ -114,6 +119,7 @@ class Plan:
     ties: str = "id"
     draws: int = 10
     seed: int = 0
+    judged_users: int | None = None
 
     def __post_init__(self) -> None:
         def several(name: str, kind: Any, example: str) -> None:
@@ -155,6 +161,8 @@ class Plan:
         choose("ties", self.ties, ("id", "random"))
         as_count("draws", self.draws)
         as_count("seed", self.seed, 0)
+        if self.judged_users is not None:
+            as_count("judged_users", self.judged_users)
 
     @cached_property
     def key(self) -> str:
@@ -174,6 +182,7 @@ class Plan:
             ("judgments", ", ".join(self.judgments)),
             ("users", self.users),
             ("undefined values", "count as 0" if self.undefined == "zero" else "are left out"),
+            ("judged users", self.judged_users),
             ("seed", self.seed),
         ]
         return card(
@@ -225,6 +234,12 @@ class Plan:
             for fold in range(splitter.count(ratings, self.seed))
         ]
 
+    def judged(self, ratings: Ratings) -> Mask | None:
+        """Return the users of ratings who are judged; None = all."""
+        if self.judged_users is None:
+            return None
+        return drawn_users(ratings, self.judged_users, self.seed)
+
     def views(self) -> list[PlanView]:
         """Return every way in which a system is judged on one split."""
         changes: Sequence[Design | None] = self.interventions or (None,)
@@ -250,6 +265,8 @@ class Plan:
             "ties": self.ties,
             "draws": self.draws,
             "seed": self.seed,
+            # Only where it is set: results that were stored before it was there keep their key.
+            **({} if self.judged_users is None else {"judged_users": self.judged_users}),
         }
 
 

@@ -56,6 +56,7 @@ _TOP = (
     "undefined",
     "ties",
     "draws",
+    "judged_users",
     "judgments",
     "data",
     "relevance",
@@ -66,6 +67,17 @@ _TOP = (
 )
 
 
+_PLAIN = (
+    "metrics",
+    "judgments",
+    "users",
+    "undefined",
+    "ties",
+    "draws",
+    "seed",
+    "judged_users",
+)
+"""Keys that are settings of a plan as they stand."""
 _DATA = ("file", "user", "item", "rating", "time", "tags", "duplicates", "format")
 
 
@@ -76,11 +88,7 @@ def plan_of(content: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
     data = _table(content, "data")
     for key in data:
         choose("key of [data]", key, _DATA)
-    settings: dict[str, Any] = {
-        key: content[key]
-        for key in ("seed", "metrics", "users", "undefined", "ties", "draws", "judgments")
-        if key in content
-    }
+    settings: dict[str, Any] = {key: content[key] for key in _PLAIN if key in content}
     if "relevance" in content:
         settings["relevance"] = _relevance(content["relevance"])
     if "split" in content:
@@ -137,14 +145,13 @@ def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> 
 
     # Lists are the same for all systems: their card names none.
     systems = {label: system(label, one) for label, one in content["algorithms"].items()}
-    rest = ("metrics", "judgments", "users", "undefined", "ties", "draws", "seed")
     return Plan(
         split=[_split(whole(one)) for one in content["split"]],
         targets=[Targets(**one) for one in content["targets"]],
         algorithms=systems or {"random": algorithm("random")},
         relevance=_relevance(content["relevance"]),
         interventions=[_design(dict(one)) for one in content["interventions"]],
-        **{key: content[key] for key in rest if key in content},
+        **{key: content[key] for key in _PLAIN if key in content},
     )
 
 

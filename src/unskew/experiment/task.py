@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -91,6 +91,7 @@ def result_key(
         "relevance": plan.relevance.describe(),
         "metrics": {name: str(parse(name)) for name in plan.metrics},
         "labels": list(plan.metrics),
+        **({} if plan.judged_users is None else {"judged_users": plan.judged_users}),
     }
     if system is None:
         parts |= {"what": "lists", "draws": plan.draws}
@@ -120,6 +121,7 @@ def card_of(
             "interventions": change,
             "judgments": [view.judgments],
             "seed": plan.seed,
+            **({} if plan.judged_users is None else {"judged_users": plan.judged_users}),
             **({"draws": plan.draws} if one is None else {"ties": plan.ties}),
         },
         "data": data,
@@ -188,7 +190,7 @@ def _split(store: Store, data: str, plan: Plan, split: int, fold: int) -> Split:
     splits = plan.splits[split].each(_ratings(store, data), plan.seed)
     for number, one in enumerate(splits):
         if number == fold:
-            return one
+            return replace(one, judged=plan.judged(_ratings(store, data)))
     raise SettingError(f"{plan.splits[split]!r} does not make a split number {fold + 1}")
 
 

@@ -40,9 +40,19 @@ class Split:
     """The settings and the seed from which it can be made again; its splitter states them."""
     judgments: Mapping[str, Ratings] = field(default_factory=dict)
     """Further sets to judge by, such as `observed` and `true`."""
+    judged: Mask | None = None
+    """Users who are judged: only these have target lists. None = all. Systems are trained on all
+    ratings, and candidate items and interventions come from the test ratings of all users."""
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.judged is not None:
+            _check_judged(self.judged, len(self.train.users))
+
+    @property
+    def judged_test(self) -> Ratings:
+        """The test ratings of the users who are judged."""
+        return self.test if self.judged is None else self.test.take(self.judged[self.test.user])
 
     def __repr__(self) -> str:
         more = "".join(f", {name} {len(part):,}" for name, part in self.judgments.items())
@@ -57,6 +67,7 @@ class Split:
             ("test ratings", len(self.test)),
             ("test share", f"{len(self.test) / whole:.1%}" if whole else None),
             ("users", len(self.train.users)),
+            ("judged users", None if self.judged is None else int(self.judged.sum())),
             ("items", len(self.train.items)),
             ("left out", self.facts.get("left_out") or None),
             *((f"judgments: {name}", len(part)) for name, part in self.judgments.items()),
@@ -65,6 +76,17 @@ class Split:
         notes = tuple(dict.fromkeys((*self.train.notes, *self.test.notes)))
         hint = "us.splits.diagnose_split(split) says what it did to the data."
         return card("Split", self.label, facts, notes, hint)
+
+
+def _check_judged(judged: Mask, users: int) -> None:
+    """Refuse what marks no users."""
+    if judged.dtype != np.bool_ or judged.shape != (users,):
+        raise SettingError(
+            f"judged must be a mask with True or False for each of the {users:,} users, got "
+            f"{judged.dtype} of shape {judged.shape}"
+        )
+    if not judged.any():
+        raise SettingError("judged marks no user: mark at least one, or leave it out to judge all")
 
 
 def _short(value: object) -> object:

@@ -208,7 +208,8 @@ class Targets(DrawKeyed):
         Parameters
         ----------
         split
-            Training items are never targets; test ratings say what is relevant.
+            Training items are never targets; test ratings say what is relevant. Where it has
+            `judged` users, only these have lists: the same ones, bit by bit, as without.
         relevance, liked
             Which test ratings are liked: a `Relevance`, or its threshold.
         seed
@@ -507,19 +508,24 @@ def _asked(
     """Return user, anchor and stratum of every list, and what could not be asked for."""
     known = ~shared_rows(tests, split.train)
     inside = home[tests.item] >= 0
+    judged = split.judged
+    asks = np.ones(len(tests), np.bool_) if judged is None else judged[tests.user]
     if targets.relevant == "one":
-        rows = np.flatnonzero(liked & inside & known)
+        rows = np.flatnonzero(liked & inside & known & asks)
         user, anchor = tests.user[rows], tests.item[rows]
         stratum = home[anchor] if strata is not None else np.full(rows.size, -1, np.int32)
-        facts: dict[str, Any] = {"outside": int(np.count_nonzero(liked & ~inside))}
+        facts: dict[str, Any] = {"outside": int(np.count_nonzero(liked & ~inside & asks))}
     else:
         m = 1 if strata is None else strata.m
         everyone = np.arange(len(tests.users), dtype=np.int32)
+        everyone = everyone if judged is None else everyone[judged]
         user, anchor = np.repeat(everyone, m), np.full(everyone.size * m, -1, np.int32)
         one = np.full(everyone.size, -1, np.int32)
         stratum = one if strata is None else np.tile(np.arange(m, dtype=np.int32), everyone.size)
-        facts = {"outside": int(np.count_nonzero(~inside))}
-    facts["in_training"] = int(np.count_nonzero(~known))
+        facts = {"outside": int(np.count_nonzero(~inside & asks))}
+    facts["in_training"] = int(np.count_nonzero(~known & asks))
+    if judged is not None:
+        facts["judged_users"] = int(np.count_nonzero(judged))
     return _Asked(frozen(user), frozen(anchor), frozen(stratum.astype(np.int32))), facts
 
 

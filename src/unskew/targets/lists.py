@@ -80,6 +80,12 @@ class TargetLists:
         )
 
     @cached_property
+    def at_most_one(self) -> bool:
+        """Whether no user has more than one list, with all relevant items in it."""
+        alone = bool((self.anchor < 0).all()) and not self.strata
+        return alone and bool((np.diff(self.user) > 0).all())
+
+    @cached_property
     def whole(self) -> bool:
         """Whether each list holds all candidates of its stratum but the user's training items."""
         return isinstance(self.source, Drawn) and self.source.n is None and not self.one_relevant
@@ -153,14 +159,22 @@ class TargetLists:
         """
         if self.per_user and self.whole:
             return self.tests
+        if self.at_most_one and self.whole:
+            return _of_users(self)
         return _anchors(self) if self.exact else _judgments(self)
 
     @property
     def ids(self) -> Ids:
-        """The names of the lists: numbers, or users where each has one list."""
+        """The names of the lists: numbers, or users where none has more than one list."""
         if isinstance(self.source, Kept):
             return self.source.names
-        return self.tests.users if self.per_user else Ids(pl.Series(np.arange(len(self))))
+        if self.per_user:
+            return self.tests.users
+        return self._user_names if self.at_most_one else Ids(pl.Series(np.arange(len(self))))
+
+    @cached_property
+    def _user_names(self) -> Ids:
+        return Ids(self.tests.users.raw(self.user))
 
     def to_polars(self, lo: int = 0, hi: int | None = None) -> pl.DataFrame:
         """Return lists lo..hi in full: list, user, anchor, stratum, item, with raw ids."""
@@ -280,6 +294,15 @@ def _of_lists(lists: TargetLists, rows: I64, owner: I32) -> Ratings:
         implicit=tests.implicit,
         notes=tests.notes,
     )
+
+
+def _of_users(lists: TargetLists) -> Ratings:
+    """Return the judgments of the users who have a list: in such lists, all of them."""
+    has_list = np.zeros(len(lists.tests.users), np.bool_)
+    has_list[lists.user] = True
+    rows = np.flatnonzero(has_list[lists.tests.user])
+    number = np.cumsum(has_list, dtype=np.int32) - np.int32(1)
+    return _of_lists(lists, rows, number[lists.tests.user[rows]])
 
 
 def _anchors(lists: TargetLists) -> Ratings:
