@@ -63,7 +63,10 @@ LIMITS = f"""## Limits
   statement about two systems that are nearly equal may be judged wrongly, either way.
 - Rules were set on worlds of other seeds; the kinds of worlds are the same ones.
 - Where niche items are found by their fans (`sought-by-fans`), ratings make them look better than
-  they are. `better-despite` is then wrong as a rule: the second condition of its sentence fails.
+  they are, and no rating tells these worlds from ones where niche items are better. A system that
+  is behind in score is therefore called better only where its lists predict opinions beyond
+  averages (`better-despite`); else `liked-despite` says what those who rate say, and that the data
+  cannot tell.
 """
 
 

@@ -283,6 +283,7 @@ def screen_of(made, kind, subjects, step=None, designs=()):
         ("leads", ("better", (0, 1)), "settled", "Settled: {0} leads under every design, and when"),
         ("leads", ("better-shown", (0, 1)), "settled", "people like its recommendations more"),
         ("leads", ("better-despite", (1, 0)), "depends", "recommendations of {1} are liked more"),
+        ("leads", ("liked-despite", (1, 0)), "depends", "recommendations of {1} are liked more"),
         ("leads", ("better-shown", (1, 0)), "depends", "like the recommendations of {1} more"),
         ("leads", ("liking-open", (0, 1)), "depends", "Settled by score only: {0} leads under"),
         ("leads", None, "depends", "is open"),

@@ -317,8 +317,8 @@ def world(kind):
 
 
 def test_kinds_are_described():
-    assert len(KINDS) == 42
-    assert sum(kind.adversarial for kind in KINDS.values()) == 4
+    assert len(KINDS) == 44
+    assert sum(kind.adversarial for kind in KINDS.values()) == 5
     assert sum(kind.where_better_is_visible for kind in KINDS.values()) == 8
     for name, kind in KINDS.items():
         assert kind.name == name

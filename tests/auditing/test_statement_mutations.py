@@ -20,7 +20,7 @@ OF_SOME = {"ahead-of-some"}
 """It names those that the best system is ahead of: turned round, it names the others."""
 RISE = 0.15
 """By this much the false rate must rise."""
-FAST = (("tiny", 1), ("inverse", 2), ("implicit-only", 1))
+FAST = (("tiny", 1), ("inverse", 2), ("implicit-only", 1), ("rating-predictor", 1))
 MANY = (
     *FAST,
     ("taste", 3),

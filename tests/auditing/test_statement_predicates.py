@@ -21,6 +21,8 @@ SWAPPED = (
     "opinion",
     "better",
     "better-despite",
+    "liked-despite",
+    "ahead-elsewhere",
     "better-shown",
     "break-even",
     "predicts-use",
@@ -48,6 +50,9 @@ class Truth:
         return self._of(a, -self.value if design in self.turned else self.value)
 
     def liking(self, a: str, b: str) -> float:
+        return self._of(a, self.value)
+
+    def judged_liking(self, a: str, b: str) -> float:
         return self._of(a, self.value)
 
     def match(self, a: str, b: str | None = None) -> float:

@@ -496,7 +496,7 @@ def check_cold(made, personal):
     cold = [one for one in made.statements if one.kind == "cold" and one.designs == ("temporal",)]
     assert len(cold) == 1
     count, users = table["cold"][0], table["users"][0]
-    assert f"{count:,} of {users:,} test users have no training rating" in cold[0].text
+    assert f"{count:,} of {users:,} judged users have no training rating" in cold[0].text
     assert cold[0].value == pytest.approx(count / users)
     contrast = made.evidence.contrast("popularity", personal, "temporal")
     assert contrast.users == users - count

@@ -181,7 +181,7 @@ def test_judged_items_of_one_user_are_not_enough():
         "b": us.read_run({0: list(range(12, 24))}),
     }
     result = LikedShares(parts=(liked_part(None, test, runs, RULE, 12),))
-    assert result.pair("a", "b").reason == "judged recommendations of 1 users, fewer than 2"
+    assert result.pair("a", "b").reason == "judged recommendations of 1 user, fewer than 2"
 
 
 def test_lists_without_judged_items():

@@ -23,7 +23,7 @@ FINDINGS = ("depends", "leads", "leads-here", "undecided")
 LIKED = ("better-shown", "better-despite", "better")
 """Kinds that name a system as liked more than another, the surest first."""
 REASONS = ("popular", "match", "opinion", "reason-open")
-NEXT_STEPS = (*LIKED, "not-personal", "predicts-use", "liking-open")
+NEXT_STEPS = (*LIKED, "liked-despite", "not-personal", "predicts-use", "liking-open")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +45,15 @@ class FirstScreen:
 def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstScreen:
     """Choose what comes first."""
     finding = _finding(evidence, statements)
-    statements = _supported(statements)
     a, b = _pair_of(evidence, finding)
     reason: Statement | None = None
     steps: Sequence[str] = NEXT_STEPS
     is_lead = finding.kind not in ("undecided", "depends")
     if finding.kind == "undecided":
         some = [one for one in statements if one.kind == "ahead-of-some"]
-        reason = next((one for one in some if {a, b} & {*one.subjects}), None)
+        reason = _first(statements, ["ahead-elsewhere"], [(a, b), (b, a)]) or next(
+            (one for one in some if {a, b} & {*one.subjects}), None
+        )
         steps = (*LIKED, "more-users")
     elif finding.kind == "depends":
         steps = (*LIKED, "report-both")
@@ -62,16 +63,6 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
     above = None if is_lead else _liked_above(statements, evidence.leader)
     next_step = above or _first(statements, steps, [(a, b), (b, a)])
     return FirstScreen(_verdict(finding, next_step), finding, reason, next_step)
-
-
-def _supported(statements: Sequence[Statement]) -> list[Statement]:
-    """Leave out that a system behind in score is better, where its lists predict no opinion.
-
-    Items that are found by their fans are liked by those who rate them, whoever gets them
-    recommended: a system that does not tell one user from another must not profit from that here.
-    """
-    tells = {one.subjects[0] for one in statements if one.kind == "system-opinion"}
-    return [one for one in statements if one.kind != "better-despite" or one.subjects[0] in tells]
 
 
 def _verdict(finding: Statement, next_step: Statement | None) -> str:

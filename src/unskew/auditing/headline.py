@@ -20,7 +20,7 @@ from unskew.stats.design_contrasts import contrasts
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
 
-SHOWN, LIKED = "better-shown", ("better", "better-despite")
+SHOWN, LIKED = "better-shown", ("better", "better-despite", "liked-despite")
 OFTEN = 0.5
 """From so many hits per list on, a lead is a number of hits per list; below, 1 in so many lists."""
 LEAST = 0.0005

@@ -55,7 +55,7 @@ def _word_edge(evidence: Evidence, subjects: Subjects) -> Statement:
 
 
 def _word_untuned(evidence: Evidence, subjects: Subjects) -> Statement:
-    text = "The systems have the settings given, and were not tuned: another setting may turn it."
+    text = "The systems were not tuned: with other settings the order may be another."
     return _statement("untuned", text)
 
 
@@ -68,7 +68,7 @@ def _cold_designs(evidence: Evidence) -> Iterator[Subjects]:
 
 
 def _share_cold(evidence: Evidence, design: str) -> tuple[int, int]:
-    """Return the cold test users of a design and all its test users, over splits."""
+    """Return the cold judged users of a design and all its judged users, over splits."""
     row = evidence.core.cold_table().filter(design=design).row(0, named=True)
     return row["cold"], row["users"]
 
@@ -84,7 +84,7 @@ def _word_cold(evidence: Evidence, subjects: Subjects) -> Statement:
     splits = len(evidence.core.warm[design])
     counts = f"{cold:,} of {total:,}" if splits == 1 else f"{cold / total:.0%} of the"
     text = (
-        f"Under {design}, {counts} test users have no training rating. Comparisons leave them "
+        f"Under {design}, {counts} judged users have no training rating. Comparisons leave them "
         "out; their scores are reported separately."
     )
     return Statement(
@@ -205,7 +205,7 @@ PROCEDURE_KINDS = (
     ),
     Kind(
         name="cold",
-        rule="at least a twentieth of the test users of a design have no training rating",
+        rule="at least a twentieth of the judged users of a design have no training rating",
         claims=_COUNTED,
         subjects=_cold_designs,
         holds=_is_cold,

@@ -28,7 +28,8 @@ def matches(evidence: Evidence, subjects: Subjects) -> bool:
     return is_clear(step(evidence, "match", subjects), limits.match_z, limits.match_t)
 
 
-def _opinion(evidence: Evidence, subjects: Subjects) -> bool:
+def predicts_opinion(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether lists fit what people said of rated items, too, beyond averages."""
     limits = evidence.thresholds
     return matches(evidence, subjects) and is_clear(
         step(evidence, "opinion", subjects), limits.opinion_z, limits.opinion_t
@@ -194,10 +195,6 @@ def _word_system_match(evidence: Evidence, subjects: Subjects) -> Statement:
     )
 
 
-def _system_opinion(evidence: Evidence, subjects: Subjects) -> bool:
-    return _opinion(evidence, subjects)
-
-
 def _word_system_opinion(evidence: Evidence, subjects: Subjects) -> Statement:
     opinion = step(evidence, "opinion", subjects)
     assert opinion is not None
@@ -232,7 +229,9 @@ REASON_KINDS = (
         rule="a is ahead of b; the step from averages to observed is beyond its null and users",
         claims="the expected match of a is above that of b",
         subjects=_led_pairs,
-        holds=lambda evidence, pair: matches(evidence, pair) and not _opinion(evidence, pair),
+        holds=lambda evidence, pair: (
+            matches(evidence, pair) and not predicts_opinion(evidence, pair)
+        ),
         word=_word_match,
         is_true=_is_matched,
     ),
@@ -241,7 +240,7 @@ REASON_KINDS = (
         rule="as match; the step from choice to observed is beyond its null and users, too",
         claims="the expected match and the expected opinion of a are above those of b",
         subjects=_led_pairs,
-        holds=_opinion,
+        holds=predicts_opinion,
         word=_word_opinion,
         is_true=lambda statement, truth: (
             _is_matched(statement, truth) and _is_opinion(statement, truth)
@@ -269,7 +268,7 @@ REASON_KINDS = (
         rule="as system-match; the step from choice to observed is beyond its null and users, too",
         claims="the expected opinion of the system is above 0",
         subjects=_systems,
-        holds=_system_opinion,
+        holds=predicts_opinion,
         word=_word_system_opinion,
         is_true=_is_opinion,
     ),

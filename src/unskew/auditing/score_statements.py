@@ -259,6 +259,39 @@ def _word_ahead_of_some(evidence: Evidence, subjects: Subjects) -> Statement:
     )
 
 
+# Undecided under the common design, ahead under another
+
+
+def _is_ahead_elsewhere(evidence: Evidence, subjects: Subjects) -> bool:
+    a, b = subjects
+    return (
+        not evidence.ahead(a, b)
+        and _turns(evidence, b, a) is not None
+        and _turns(evidence, a, b) is None
+    )
+
+
+def _word_ahead_elsewhere(evidence: Evidence, subjects: Subjects) -> Statement:
+    a, b = subjects
+    there = _turns(evidence, b, a)
+    assert there is not None
+    contrast = evidence.contrast(a, b, there)
+    text = (
+        f"{a} is ahead of {b} {phrase(there)}: {shown_lead(contrast)}. The order is open "
+        f"{phrase(evidence.common)} ({shown_lead(evidence.contrast(a, b))}), and no design "
+        "reverses it. The data cannot tell which design is closer to what users like."
+    )
+    return Statement(
+        kind="ahead-elsewhere",
+        subjects=subjects,
+        text=text,
+        role="reason",
+        value=contrast.difference,
+        interval=interval_of(contrast),
+        designs=(there,),
+    )
+
+
 # Equal by a stated margin
 
 
@@ -334,7 +367,7 @@ def _word_more_users(evidence: Evidence, subjects: Subjects) -> Statement:
     return Statement(
         kind="more-users",
         subjects=subjects,
-        text=f"To detect differences of {half}, plan four times the test users: about {users}.",
+        text=f"To detect differences of {half}, judge four times the users: about {users}.",
         role="next",
         value=4.0 * contrast.users,
     )
@@ -407,6 +440,18 @@ SCORE_KINDS = (
         subjects=_leader_and_rest,
         holds=_is_ahead_of_some,
         word=_word_ahead_of_some,
+        is_true=_leads_where_stated,
+    ),
+    Kind(
+        name="ahead-elsewhere",
+        rule=(
+            "neither is ahead under the common design; a is ahead of b under another, corrected "
+            "for all designs and pairs, and b ahead of a under none"
+        ),
+        claims="a is expected to score above b under that other design",
+        subjects=_all_pairs,
+        holds=_is_ahead_elsewhere,
+        word=_word_ahead_elsewhere,
         is_true=_leads_where_stated,
     ),
     Kind(

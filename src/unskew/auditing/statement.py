@@ -24,7 +24,9 @@ DISPLAY_SWAYS = "display-sways-ratings"
 DISPLAY_SELECTS = "display-changes-who-rates"
 CONDITIONS = {
     DISPLAY_SWAYS: "being shown an item does not change what people say of it",
-    DISPLAY_SELECTS: "shown and sought items are rated by the same habit",
+    DISPLAY_SELECTS: (
+        "who rates an item depends on liking equally, whether people were shown it or sought it"
+    ),
 }
 """By name: what must hold for a statement about liking. Nothing in the data can show it."""
 
@@ -38,6 +40,10 @@ class KnownTruth(Protocol):
 
     def liking(self, a: str, b: str) -> float:
         """Return by how much more the recommendations of a are truly liked than those of b."""
+        ...
+
+    def judged_liking(self, a: str, b: str) -> float:
+        """Return by how much more often judged recommendations of a are recorded as liked."""
         ...
 
     def match(self, a: str, b: str | None = None) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unskew.auditing.evidence import Evidence
-from unskew.auditing.reason_statements import is_popular
+from unskew.auditing.reason_statements import is_popular, predicts_opinion
 from unskew.auditing.statement import (
     DISPLAY_SELECTS,
     DISPLAY_SWAYS,
@@ -55,6 +55,25 @@ def _whatever_the_habit(evidence: Evidence, subjects: Subjects) -> bool:
 
 def _passes(pair: LikedDifference, critical: float) -> bool:
     return pair.z is not None and pair.z > critical
+
+
+def _better(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether a is liked more than b, and b is not ahead of a."""
+    return liked_more(evidence, subjects) and not evidence.ahead(*subjects[::-1])
+
+
+def _liked_despite(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether judged recommendations of a are liked more, although b is ahead of a."""
+    return liked_more(evidence, subjects) and evidence.ahead(*subjects[::-1])
+
+
+def _better_despite(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether a is liked more, b is ahead of it, and the lists of a predict opinions.
+
+    Items that are found by their fans are liked by those who rate them, whoever gets them
+    recommended. A system must tell who likes what, beyond averages, to be called better.
+    """
+    return _liked_despite(evidence, subjects) and predicts_opinion(evidence, subjects[:1])
 
 
 def _all_pairs(evidence: Evidence) -> Iterator[Subjects]:
@@ -128,6 +147,28 @@ def _word_better(evidence: Evidence, subjects: Subjects) -> Statement:
         interval=pair.interval,
         assumptions=NEEDED,
     )
+
+
+def _word_liked_despite(evidence: Evidence, subjects: Subjects) -> Statement:
+    b = subjects[1]
+    pair = _liked(evidence, subjects)
+    text = (
+        f"{b} scores higher, but {_more_often(evidence, subjects)}. Whether its items are better, "
+        "or are rated by those who like them, these data cannot tell."
+    )
+    settle = _judgments(evidence, subjects)
+    return Statement(
+        kind="liked-despite",
+        subjects=subjects,
+        text=f"{text} {capital(settle)}." if settle else text,
+        role="next",
+        value=pair.value,
+        interval=pair.interval,
+    )
+
+
+def _is_liked_when_judged(statement: Statement, truth: KnownTruth) -> bool:
+    return truth.judged_liking(*statement.subjects) > 0
 
 
 def _is_better(statement: Statement, truth: KnownTruth) -> bool:
@@ -257,31 +298,38 @@ TRUTH_KINDS = (
         rule=f"b is not ahead of a; {_LIKED_RULE}",
         claims="the recommendations of a are truly liked more than those of b",
         subjects=_all_pairs,
-        holds=lambda evidence, pair: (
-            liked_more(evidence, pair) and not evidence.ahead(pair[1], pair[0])
-        ),
+        holds=_better,
         word=_word_better,
         is_true=_is_better,
         assumptions=NEEDED,
     ),
     Kind(
         name="better-despite",
-        rule=f"b is ahead of a; {_LIKED_RULE}",
+        rule=f"b is ahead of a; {_LIKED_RULE}; the lists of a predict opinions (system-opinion)",
         claims="the recommendations of a are truly liked more than those of b",
         subjects=_all_pairs,
-        holds=lambda evidence, pair: (
-            liked_more(evidence, pair) and evidence.ahead(pair[1], pair[0])
-        ),
+        holds=_better_despite,
         word=_word_better,
         is_true=_is_better,
         assumptions=NEEDED,
     ),
     Kind(
+        name="liked-despite",
+        rule=f"b is ahead of a; {_LIKED_RULE}; the lists of a do not predict opinions",
+        claims="judged recommendations of a are expected to be recorded as liked more often",
+        subjects=_all_pairs,
+        holds=lambda evidence, pair: (
+            _liked_despite(evidence, pair) and not predicts_opinion(evidence, pair[:1])
+        ),
+        word=_word_liked_despite,
+        is_true=_is_liked_when_judged,
+    ),
+    Kind(
         name="break-even",
-        rule=_LIKED_RULE,
+        rule="as better or better-despite",
         claims="a is truly liked more, unless display inflates its liking by this much",
         subjects=_all_pairs,
-        holds=liked_more,
+        holds=lambda evidence, pair: _better(evidence, pair) or _better_despite(evidence, pair),
         word=_word_break_even,
         is_true=_breaks_even,
         assumptions=(DISPLAY_SELECTS,),

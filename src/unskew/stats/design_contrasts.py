@@ -16,6 +16,7 @@ from unskew.checks import as_count, check_share, checked, choose, is_number
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.scores import Scores
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.stats.contrast_errors import (
     LISTS,
     RETRAINED,
@@ -238,7 +239,11 @@ class Contrasts(Result):
         return self.table().select(shown)
 
     def _summary(self) -> str:
-        return f"{self.metric}, {len(self.designs)} designs, {len(self.systems)} systems"
+        designs, systems = (
+            counted(len(self.designs), "design"),
+            counted(len(self.systems), "system"),
+        )
+        return f"{self.metric}, {designs}, {systems}"
 
     def _explanation(self) -> list[str]:
         count = len(self.rows)
@@ -455,9 +460,12 @@ def _splits(
             for part, mask in zip(of, keep[design], strict=True)
         ]
         filled = [one for one in every if one.counted.any()]
-        counted = [one.counted for one in filled]
-        if not filled or np.logical_or.reduce(counted).sum() < 2:
-            raise DataError(f"{design!r} has fewer than 2 users with a value of every system")
+        users_of = [one.counted for one in filled]
+        if not filled or np.logical_or.reduce(users_of).sum() < 2:
+            raise DataError(
+                f"{design!r} has fewer than 2 users with a value of every system: give test "
+                "ratings and lists of more users, or leave the design out"
+            )
         result[design] = distinct_splits(filled)
         empty, repeated = len(every) - len(filled), len(filled) - len(result[design])
         if empty:

@@ -20,6 +20,7 @@ from unskew.errors import DataError, SettingError
 from unskew.judging.judged import as_judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.unbiased.listed_pairs import ListedPairs, extended, pair_numbers
 from unskew.unbiased.user_clusters import (
@@ -297,7 +298,7 @@ class LikedShares(Result):
         different = math.ceil(float(self._sums.number[at] * self._sums.once[at]) - 1e-9)
         if different >= FEWEST:
             return ""
-        return f"{system} recommends {different} judged items, fewer than {FEWEST}"
+        return f"{system} recommends {counted(different, 'judged item')}, fewer than {FEWEST}"
 
     def _no_contrast(self, at: list[int], kind: int, spread: float) -> str:
         """Say why there is nothing to compare: no dislike, no like, or the same judged items."""
@@ -337,7 +338,7 @@ class LikedShares(Result):
         return {**facts, "systems": self.table(), "pairs": self.pairs(), "notes": self.notes}
 
     def _summary(self) -> str:
-        return f"{len(self.systems)} systems, k={self.k}"
+        return f"{counted(len(self.systems), 'system')}, k={self.k}"
 
 
 _NUMBERS = dict.fromkeys(("value", "se", "low", "high"), pl.Float64)
@@ -436,7 +437,7 @@ def _counts(train: Ratings | None, test: Ratings) -> tuple[F64, F64]:
 
 
 def _too_few_users(users: int) -> str:
-    return "" if users > 1 else f"judged recommendations of {users} users, fewer than 2"
+    return "" if users > 1 else f"judged recommendations of {counted(users, 'user')}, fewer than 2"
 
 
 @checked

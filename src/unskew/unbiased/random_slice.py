@@ -20,6 +20,7 @@ from unskew.errors import DataError, SettingError
 from unskew.judging.judged import as_judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.report.result import Result
+from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.unbiased.listed_pairs import ListedPairs, extended, is_among, pair_numbers
 from unskew.unbiased.user_clusters import (
@@ -252,7 +253,7 @@ class RandomSlice(Result):
         return {**facts, "systems": self.table(), "pairs": self.pairs(), "notes": self.footer()}
 
     def _summary(self) -> str:
-        return f"{len(self.systems)} systems, k={self.k}"
+        return f"{counted(len(self.systems), 'system')}, k={self.k}"
 
 
 _NUMBERS = dict.fromkeys(("value", "se", "low", "high"), pl.Float64)
@@ -302,12 +303,12 @@ def _count(users: I64, user: I32 | I64) -> F64:
 def _too_few(side: _Side, what: str) -> str:
     if side.different >= FEWEST:
         return ""
-    number = int(side.different)
-    return f"{number} randomly shown pairs are among what {what}, fewer than {FEWEST}"
+    number = counted(int(side.different), "randomly shown pair is", "randomly shown pairs are")
+    return f"{number} among what {what}, fewer than {FEWEST}"
 
 
 def _too_few_users(users: int) -> str:
-    return "" if users > 1 else f"randomly shown pairs of {users} users, fewer than 2"
+    return "" if users > 1 else f"randomly shown pairs of {counted(users, 'user')}, fewer than 2"
 
 
 def _no_contrast(first: _Side, second: _Side) -> str:

@@ -1,7 +1,8 @@
-"""Systems that are equal by construction: what differs between them is chance alone."""
+"""Systems of the self-test: equal ones, which chance alone tells apart, and rating predictors."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from unskew.data.ratings import Ratings
 from unskew.recommend.model import Algorithm, Model
-from unskew.recommend.simple import Random
+from unskew.recommend.sgd import BiasedMF
+from unskew.recommend.simple import Popularity, Random, SmoothedAverage
 from unskew.settings import count, declare, share
 
 
@@ -52,3 +54,11 @@ class PartTrained(Algorithm):
         """Train on ratings that are kept by coins."""
         kept = train.take(rng.random(len(train)) < self.part)
         return self.algorithm.fit(kept if len(kept) else train, rng)
+
+
+RATING_PREDICTORS: Mapping[str, Algorithm] = {
+    "popularity": Popularity(),
+    "smoothed-average": SmoothedAverage(),
+    "biased-mf": BiasedMF(factors=10),
+}
+"""What is popular, and systems that order items by a predicted rating."""

@@ -203,6 +203,15 @@ class WorldTruth:
         """Return how much of the recommendations of a system is truly liked."""
         return self._step("liking", a, None)
 
+    def judged_liking(self, a: str, b: str) -> float:
+        """Return by how much more often judged recommendations of a are recorded as liked."""
+        return self._judged_share("hit", a) - self._judged_share("hit", b)
+
+    def _judged_share(self, name: str, system: str) -> float:
+        """Return which share of a system's judged recommendations is expected to be so."""
+        part = sum(one.mean(getattr(one, name), system) for one in self.splits)
+        return part / max(sum(one.mean(one.judged, system) for one in self.splits), 1e-12)
+
     def match(self, a: str, b: str | None = None) -> float:
         """Return the expected step from averages to observed."""
         return self._step("match", a, b)
@@ -216,12 +225,7 @@ class WorldTruth:
 
         Of a system: which share of its judged recommendations is recorded as liked and is not.
         """
-
-        def of(system: str) -> float:
-            more = sum(one.mean(one.inflated, system) for one in self.splits)
-            return more / max(sum(one.mean(one.judged, system) for one in self.splits), 1e-12)
-
-        return of(a) - of(b)
+        return self._judged_share("inflated", a) - self._judged_share("inflated", b)
 
     def broken(self, condition: str) -> bool:
         """Tell whether a condition does not hold."""
