@@ -55,8 +55,9 @@ notebooks: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[notebooks]'
 	$(BIN)/python docs/notebooks.py
 
-# How often statements of an audit are false: an hour on two processors. Stopped, it goes on.
-reliability: $(READY) ## count how often statements of an audit are false (an hour)
+# How often statements of an audit are false, in the mix of worlds of the rates that reports show:
+# half an hour on two processors. Stopped, it goes on.
+reliability: $(READY) ## count how often statements of an audit are false (half an hour)
 	$(BIN)/unskew audit --self-test --store build/self-test --workers $(WORKERS) -o src/unskew/auditing/self_test/rates.json
 	$(BIN)/python docs/reliability.py
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from unskew.auditing.self_test import rates as rates_module
 from unskew.auditing.self_test import runner
 from unskew.auditing.self_test.bars import KEPT, TOO_FEW, problems, verdict
 from unskew.auditing.self_test.kinds import KINDS
+from unskew.auditing.self_test.mix import MIX
 from unskew.auditing.self_test.rates import RULES, Rate, Rates, WorldRate, code_fingerprint, rates
 from unskew.auditing.self_test.records import Recognised, WorldRecord, WorldTask, record_of
 from unskew.auditing.self_test.result import Reliability
@@ -216,6 +218,31 @@ def test_worlds_come_in_equal_numbers_of_each_kind(audited):
     assert result.table().filter(kind="match")["bars"].item() == "never stated"
 
 
+def test_numbers_of_worlds_are_given_by_kind(audited):
+    result = us.auditing.reliability({"tiny": 3, "null": 1}, seed=50)
+    # A stated mix is kept: no world is added, although statements are said in fewer than 100.
+    assert [(one.kind, one.seed) for one in audited] == [
+        *(("tiny", 50), ("null", 50), ("tiny", 51), ("tiny", 52))
+    ]
+    assert [(one.world, one.seed) for one in result.records] == [
+        (one.kind, one.seed) for one in audited
+    ]
+    audited.clear()
+    us.auditing.reliability({"tiny": 3, "null": 1}, kinds=["tiny"], seed=50)
+    assert [one.seed for one in audited] == [50, 51, 52]
+
+
+def test_the_usual_mix_is_that_of_the_published_rates(audited):
+    result = us.auditing.reliability()
+    assert Counter(one.kind for one in audited) == MIX
+    assert {one.seed for one in audited if one.kind == "null"} == set(range(1000, 1010))
+    assert result.rates.worlds == sum(MIX.values())
+    published = rates()
+    if published is not None and published.is_current:
+        assert published.worlds == sum(MIX.values())
+        assert set(published.world_kinds) == set(MIX)
+
+
 def test_worlds_are_added_where_a_rare_statement_is_said(audited):
     result = us.auditing.reliability(4, kinds=["tiny", "null"], least=3, most=50, seed=50)
     of_kind = {kind: [one.seed for one in audited if one.kind == kind] for kind in ("tiny", "null")}
@@ -282,6 +309,10 @@ def test_a_world_that_fails_is_named(monkeypatch):
         ({"most": 0}, "most"),
         ({"kinds": ["nul"]}, "null"),
         ({"kinds": []}, "at least one kind"),
+        ({"worlds": {}}, "at least one kind"),
+        ({"worlds": {"nul": 3}}, "null"),
+        ({"worlds": {"null": 0}}, "worlds"),
+        ({"worlds": {"null": 3}, "kinds": ["tiny"]}, "worlds"),
     ],
 )
 def test_wrong_settings_are_refused(call, message):

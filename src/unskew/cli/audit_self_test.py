@@ -35,8 +35,8 @@ class SelfTestOptions:
         int | None,
         option(
             SELF_TEST,
-            "Number of worlds. Default: 480, then more (up to 960) until every kind of "
-            "statement occurs in 100 of them.",
+            "Number of worlds, equally many of each kind. Default: the mix of worlds behind the "
+            "rates that reports show.",
             min=1,
         ),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from unskew.auditing.self_test.bars import LEAST
 from unskew.auditing.self_test.kinds import KINDS
+from unskew.auditing.self_test.mix import MIX, tasks_of
 from unskew.auditing.self_test.rates import code_fingerprint
 from unskew.auditing.self_test.records import KeptRecords, WorldRecord, WorldTask, audit_world
 from unskew.auditing.self_test.result import STATEMENT_KINDS, Reliability
@@ -22,7 +23,6 @@ from unskew.errors import DataError, SettingError
 if TYPE_CHECKING:
     from distributed import Client
 
-WORLDS = 480
 MOST = 960
 FIRST_SEED = 1_000
 """Seeds of worlds for the final count start here; smaller ones are for setting rules."""
@@ -33,7 +33,7 @@ Progress = Callable[[str, int, int], None]
 @notebook_progress("self-test")
 @checked
 def reliability(
-    worlds: int = WORLDS,
+    worlds: int | Mapping[str, int] | None = None,
     *,
     kinds: Sequence[str] | None = None,
     least: int = LEAST,
@@ -46,23 +46,25 @@ def reliability(
 ) -> Reliability:
     """Audit many worlds whose truth is known, and count how often each kind of statement is false.
 
-    Worlds are audited in equal numbers of each kind. Then worlds are added until every kind of
-    statement was said in at least `least` of them, or `most` worlds were audited: round by round
-    one world of each kind in which a statement that is said too rarely was said before. A
-    statement that was said in no world is not waited for. Kinds of worlds count alike in the rates,
-    however many of them were audited.
+    Without `worlds`, the mix of worlds is the one behind the rates that reports show. With a number
+    of worlds, all kinds have equally many. Then worlds are added until every kind of statement was
+    said in at least `least` of them, or `most` worlds were audited: round by round one world of
+    each kind in which a statement that is said too rarely was said before. A statement that was
+    said in no world is not waited for. Kinds of worlds count alike in the rates, however many of
+    them were audited.
 
     Parameters
     ----------
     worlds
-        How many worlds, rounded up to equal numbers of each kind.
+        How many worlds, rounded up to equal numbers of each kind; or how many of each kind, by its
+        name: `{"null": 10, "tiny": 20}`. The mix of the rates that reports show unless given.
     kinds
-        Kinds of worlds; all unless given.
+        Kinds of worlds; all, or those that `worlds` names, unless given.
     least
-        In how many worlds every kind of statement is to be said; 0 adds no worlds, and marks kinds
-        that were said in fewer than 100.
+        In how many worlds every kind of statement is to be said. Worlds are added where `worlds` is
+        a number; 0 adds none, and marks kinds that were said in fewer than 100.
     most
-        The most worlds, unless `worlds` is more.
+        The most worlds, where worlds are added.
     seed
         The seed of the first world of each kind; the others follow.
     workers, cluster
@@ -86,20 +88,16 @@ def reliability(
     >>> result.table().columns[:4]
     ['kind', 'worlds', 'sayings', 'rate']
     """
-    as_count("worlds", worlds, 1)
     as_count("least", least, 0)
     as_count("most", most, 1)
-    names = list(KINDS) if kinds is None else list(kinds)
-    if not names:
-        raise SettingError("kinds: name at least one kind of worlds, or leave it out")
-    chosen = tuple(dict.fromkeys(choose("kind of world", one, KINDS) for one in names))
+    mix = _mix(worlds, kinds)
+    chosen, is_number = tuple(mix), isinstance(worlds, int)
     fingerprint = code_fingerprint()
     kept = KeptRecords(None if store is None else Path(store) / fingerprint)
-    each = -(-worlds // len(chosen))
     with executor(workers, cluster) as one:
         run = _Run(kept, one, progress or (lambda _stage, _done, _total: None))
-        run.carry_out(WorldTask(kind, seed + at) for at in range(each) for kind in chosen)
-        while wanted := run.kinds_to_add(least):
+        run.carry_out(tasks_of(mix, seed))
+        while wanted := run.kinds_to_add(least if is_number else 0):
             room = most - len(run.records)
             if room < len(wanted):
                 break
@@ -107,6 +105,19 @@ def reliability(
             run.carry_out(WorldTask(kind, seed + audited[kind]) for kind in wanted)
     order = sorted(run.records, key=lambda one: (one.seed, chosen.index(one.kind)))
     return Reliability(tuple(run.records[task] for task in order), fingerprint, least or LEAST)
+
+
+def _mix(worlds: int | Mapping[str, int] | None, kinds: Sequence[str] | None) -> dict[str, int]:
+    """Return how many worlds of each kind are audited at first."""
+    given = worlds if isinstance(worlds, Mapping) else MIX
+    names = list(given) if kinds is None else list(kinds)
+    if not names:
+        raise SettingError("kinds: name at least one kind of worlds, or leave it out")
+    chosen = tuple(dict.fromkeys(choose("kind of world", one, KINDS) for one in names))
+    if worlds is None or isinstance(worlds, Mapping):
+        return {kind: as_count("worlds", given.get(kind, 0), 1) for kind in chosen}
+    each = -(-as_count("worlds", worlds, 1) // len(chosen))
+    return dict.fromkeys(chosen, each)
 
 
 @dataclass(frozen=True, eq=False)
