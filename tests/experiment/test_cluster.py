@@ -22,11 +22,12 @@ from unskew import DataError, Plan, SettingError
 from unskew.data.stored import data_key, put_ratings
 from unskew.engine import cluster as dask_side
 from unskew.engine.cluster import ClusterError, connect, over
+from unskew.engine.execute import Executor
 from unskew.engine.store import Store, StoreError
 from unskew.engine.versions import versions
 from unskew.errors import DataWarning
 from unskew.experiment import cluster
-from unskew.experiment.cluster import Apart, InPlace, over_plan
+from unskew.experiment.cluster import Apart, InPlace, do_stored
 from unskew.experiment.execution import tasks_of
 
 pytest.importorskip("distributed", reason="needs distributed: pip install 'unskew[cluster]'")
@@ -557,9 +558,10 @@ def test_a_late_worker_that_does_not_see_the_store(tmp_path, monkeypatch):
     store = Store.open(tmp_path / "s")
     task = tasks_of(PLAN, WORLD, put_ratings(store, WORLD), store)[0]
     with pytest.raises(ClusterError, match="worker tcp://late:1 does not see the store"):
-        InPlace(str(tmp_path / "nowhere"), "token")(task)
+        InPlace(str(tmp_path / "nowhere"), "token", str(store.home))(task)
     (tmp_path / "probe").write_text("token")
-    assert InPlace(str(tmp_path / "probe"), "token")(task) == [key for _, key in task.todo]
+    there = InPlace(str(tmp_path / "probe"), "token", str(store.home))
+    assert there(task) == ([key for _, key in task.todo], None)
 
 
 def test_results_that_are_late_to_be_seen(tmp_path, monkeypatch):
@@ -677,4 +679,4 @@ def test_dask_is_loaded_only_when_asked_for():
 
 
 def test_no_tasks_need_no_worker():
-    assert list(over_plan(None, [])) == []
+    assert list(do_stored(Executor(client="none"), [])) == []

@@ -17,11 +17,11 @@ from unskew.auditing.core_tasks import (
     CoreTask,
     MemoryStore,
     Place,
-    perform,
     run_of,
     true_scores_of,
     tuned_of,
 )
+from unskew.auditing.core_workers import core_outcomes
 from unskew.auditing.design_checks import LeftOut, left_out_designs
 from unskew.auditing.designs import AuditDesign
 from unskew.auditing.request import Progress
@@ -321,7 +321,7 @@ class _CoreRun:
         done = len(tasks) - len(todo)
         self.progress(stage, done, len(tasks))
         results = []
-        with closing(self.executor.do(perform, todo)) as outcomes:
+        with closing(core_outcomes(self.executor, todo)) as outcomes:
             for outcome in outcomes:
                 if outcome.failure is not None:
                     raise _failed(outcome.task, outcome.failure)

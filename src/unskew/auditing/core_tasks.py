@@ -178,6 +178,8 @@ class CoreTask:
     job: CoreJob
     place: Place
     system: str | None
+    done: frozenset[str] = frozenset()
+    """Results that are kept where this process does not see them."""
 
     @property
     def label(self) -> str:
@@ -236,7 +238,8 @@ class CoreTask:
     def todo(self) -> dict[str, str]:
         """Return the keys of what is not there yet."""
         store = self.job.where(self.system)
-        return {what: key for what, key in self.keys.items() if not store.has(key)}
+        left = {what: key for what, key in self.keys.items() if what not in self.done}
+        return {what: key for what, key in left.items() if not store.has(key)}
 
 
 def perform(task: CoreTask) -> dict[str, str]:

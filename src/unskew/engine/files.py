@@ -323,6 +323,11 @@ def temporary_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+def is_temporary(folder: Path) -> bool:
+    """Tell whether a folder is one that `temporary_folder` gave."""
+    return (folder / _IN_USE).exists()
+
+
 def _remove_abandoned(home: Path, seconds: float = 60.0) -> None:
     """Remove temporary folders whose process is gone; not those that are just being made."""
     for mark in home.glob(f"unskew-*/{_IN_USE}"):

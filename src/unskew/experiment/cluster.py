@@ -1,21 +1,25 @@
-"""Plans on a Dask cluster, whether or not its workers share the file system of the store."""
+"""Tasks that read ratings from a store and put results there: here, in processes, on a cluster.
+
+The workers of a Dask cluster may or may not share the file system of the store.
+"""
 
 from __future__ import annotations
 
 import secrets
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from unskew.engine.cluster import ClusterError, await_worker, over, worker_address
-from unskew.engine.files import replacing
+from unskew.engine.execute import Executor
+from unskew.engine.files import is_temporary, replacing
 from unskew.engine.outcomes import Outcomes
 from unskew.engine.store import Store, StoreError
-from unskew.experiment.task import Task, forget, perform
+from unskew.experiment.task import Done, forget
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -24,41 +28,105 @@ ARRIVAL = 120.0
 """Seconds in which a result that a worker wrote must be seen here."""
 
 
-def over_plan(client: Client, tasks: Sequence[Task], shared: bool = True) -> Outcomes:
-    """Do tasks of one plan; whatever the way, their results are then in the store of each.
+class StoredTask(Protocol):
+    """A task whose ratings, and whose results, are in a store."""
+
+    @property
+    def store(self) -> Store:
+        """Where the ratings are, and where results go."""
+
+    @property
+    def into(self) -> Store | None:
+        """Where results go that must not be kept."""
+
+    @property
+    def data(self) -> str:
+        """The key of the ratings."""
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """The keys of results that it reads."""
+
+    def moved(self, store: Store) -> StoredTask:
+        """Return the same task with all that it reads and writes in another store."""
+
+    def perform(self) -> Done:
+        """Do it."""
+
+
+def do_stored(executor: Executor, tasks: Sequence[StoredTask]) -> Outcomes:
+    """Do tasks of one store and one set of ratings; their results are then in the store of each.
+
+    The result of an outcome is what the task has to say beside.
+    """
+    if executor.client is not None:
+        return _over_store(executor.client, tasks)
+    return executor.do(Here(), tasks)
+
+
+def _over_store(client: Client, tasks: Sequence[StoredTask]) -> Outcomes:
+    """Do tasks on a cluster.
 
     Where all workers see the store they read ratings there and write results there. Else ratings
     are sent once to every worker, and results come back with the outcome of each task.
-
-    Parameters
-    ----------
-    client
-        From `connect`.
-    tasks
-        Of one store and one set of ratings.
-    shared
-        False: do not even look whether workers see the store. (One that is about to be removed
-        must not be written by a worker that does not know it.)
     """
     if not tasks:
         return
     await_worker(client)
     store = Store(tasks[0].store.home.resolve())  # workers start elsewhere
+    # A folder that is about to be removed must not be written by a worker that does not know it.
+    is_kept = not is_temporary(store.home) and all(task.into is None for task in tasks)
     with _probe(store) as (path, token):
-        if shared and _is_seen(client, path, token):
-            moved = [replace(task, store=store) for task in tasks]
-            with closing(over(client, InPlace(str(path), token), moved)) as outcomes:
-                for outcome in outcomes:
-                    if outcome.failure is None:
-                        _arrive(store, outcome.result)
-                    yield outcome
+        if is_kept and _is_seen(client, path, token):
+            function = InPlace(str(path), token, str(store.home))
+            yield from _taken(client, function, tasks, lambda _, keys: _arrive(store, keys))
             return
-    with closing(over(client, Apart(store.frames_files(tasks[0].data)), tasks)) as outcomes:
+
+    def adopt(task: StoredTask, files: Sequence[tuple[str, bytes]]) -> None:
+        for key, content in files:
+            (task.into or store).adopt(key, content)
+
+    yield from _taken(client, Apart(_files(store, tasks)), tasks, adopt)
+
+
+def _taken(
+    client: Client,
+    function: Callable[[StoredTask], tuple[Any, Any]],
+    tasks: Sequence[StoredTask],
+    take: Callable[[StoredTask, Any], None],
+) -> Outcomes:
+    """Do tasks; take what each one stored."""
+    with closing(over(client, function, tasks)) as outcomes:
         for outcome in outcomes:
             if outcome.failure is None:
-                for key, content in outcome.result:
-                    (outcome.task.into or store).adopt(key, content)
-            yield outcome
+                stored, result = outcome.result
+                take(outcome.task, stored)
+                yield replace(outcome, result=result)
+            else:
+                yield outcome
+
+
+def _files(store: Store, tasks: Sequence[StoredTask]) -> dict[str, bytes]:
+    """Return what tasks read, by the names of the files in a store."""
+    files = store.frames_files(tasks[0].data)
+    for task in tasks:
+        for key in task.needs:
+            source = task.into or store
+            files[str(source.path(key).relative_to(source.home))] = source.content(key)
+    return files
+
+
+@dataclass
+class Here:
+    """Does tasks in the store that this process sees."""
+
+    def __call__(self, task: StoredTask) -> Any:
+        """Do a task; return what it has to say beside what it stored."""
+        return task.perform().result
+
+    def forget(self) -> None:
+        """Give back what this process keeps from task to task."""
+        forget()
 
 
 @dataclass
@@ -67,16 +135,18 @@ class InPlace:
 
     path: str
     token: str
+    home: str
 
-    def __call__(self, task: Task) -> list[str]:
-        """Do a task; return the keys that it stored."""
+    def __call__(self, task: StoredTask) -> tuple[Sequence[str], Any]:
+        """Do a task; return the keys that it stored, and what it has to say beside."""
         if _read(self.path) != self.token:
             raise ClusterError(
-                f"worker {worker_address()} does not see the store {task.store.home}, which the "
+                f"worker {worker_address()} does not see the store {self.home}, which the "
                 "others share; finished work is kept: run again when this worker sees the "
                 "store, or without this worker"
             )
-        return perform(task)
+        done = task.moved(Store(Path(self.home))).perform()
+        return done.keys, done.result
 
     def forget(self) -> None:
         """Give back what this worker keeps from task to task."""
@@ -88,16 +158,16 @@ class Apart:
     """Does tasks in a store that only this worker sees."""
 
     files: dict[str, bytes] = field(repr=False)
-    """The ratings, by the name of their file in a store."""
+    """What tasks read, by the names of the files in a store."""
 
-    def __call__(self, task: Task) -> list[tuple[str, bytes]]:
-        """Do a task; return what it stored."""
+    def __call__(self, task: StoredTask) -> tuple[list[tuple[str, bytes]], Any]:
+        """Do a task; return what it stored, and what it has to say beside."""
         store = self._store()
-        keys = perform(replace(task, store=store, into=None))
-        stored = [(key, store.content(key)) for key in keys]
-        for key in keys:
+        done = task.moved(store).perform()
+        stored = [(key, store.content(key)) for key in done.keys]
+        for key in done.keys:
             store.path(key).unlink()
-        return stored
+        return stored, done.result
 
     def forget(self) -> None:
         """Give back what this worker keeps from task to task, its store included."""

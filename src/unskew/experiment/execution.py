@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +19,13 @@ from unskew.data.stored import put_ratings
 from unskew.engine.execute import Executor, executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.notebook_progress import notebook_progress
-from unskew.engine.outcomes import Outcomes
 from unskew.engine.store import Store, digest_of
 from unskew.errors import DataError, SettingError
-from unskew.experiment.cluster import over_plan
+from unskew.experiment.cluster import do_stored
 from unskew.experiment.collection import StoredResults
 from unskew.experiment.plan import Custom, Plan
 from unskew.experiment.results import Results
-from unskew.experiment.task import Place, Task, forget, is_storable, perform, result_key
+from unskew.experiment.task import Place, Task, forget, is_storable, result_key
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -121,11 +119,8 @@ def run_plan_by(
         scratch = None
         if not all(is_storable(plan, system) for system in (None, *plan.systems)):
             scratch = Store.open(stack.enter_context(temporary_folder()))
-        do: Callable[[list[Task]], Outcomes] = partial(executor.do, perform)
-        if executor.client is not None:
-            do = partial(over_plan, executor.client, shared=kept and scratch is None)
-        elif not executor.is_here:
-            _check_picklable(plan)
+        if executor.workers > 1:
+            check_picklable(plan)
         run = _PlanRun(
             ratings=ratings,
             plan=plan,
@@ -134,14 +129,14 @@ def run_plan_by(
             keep_going=keep_going,
             retry_failed=retry_failed and kept,
         )
-        return run.carry_out(do, progress)
+        return run.carry_out(executor, progress)
 
 
-def _check_picklable(plan: Plan) -> None:
+def check_picklable(plan: Plan) -> None:
     """Raise an error for functions that other processes cannot import."""
     remedy = "define it at the top of a module that can be imported, or use one worker"
     functions: dict[str, tuple[object, object]] = {
-        label: (one, one.function if isinstance(one, Custom) else None)
+        label: (one, one.function if isinstance(one, Custom) else type(one))
         for label, one in plan.systems.items()
     }
     for definition in plan.user_metrics:
@@ -151,7 +146,8 @@ def _check_picklable(plan: Plan) -> None:
         home = getattr(function, "__module__", None)
         main = sys.modules["__main__"]
         if home == "__main__" and not getattr(main, "__file__", None):
-            raise SettingError(f"{label}: its function exists only in this session; {remedy}")
+            kind = "class" if isinstance(function, type) else "function"
+            raise SettingError(f"{label}: its {kind} exists only in this session; {remedy}")
         try:
             pickle.dumps(one)
         except Exception as problem:
@@ -180,7 +176,7 @@ class _PlanRun:
 
     def carry_out(
         self,
-        do: Callable[[list[Task]], Outcomes],
+        executor: Executor,
         progress: Callable[[RunProgress], None] | None,
     ) -> Results:
         """Do what is not in the store, and return all results."""
@@ -193,7 +189,7 @@ class _PlanRun:
             )
         done = len(tasks) - len(todo) - len(self.failures)
         try:
-            with closing(do(todo)) as outcomes:
+            with closing(do_stored(executor, todo)) as outcomes:
                 for outcome in outcomes:
                     done += 1
                     task = outcome.task

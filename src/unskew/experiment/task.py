@@ -34,6 +34,16 @@ Place = tuple[int, int, str | None]
 
 
 @dataclass(frozen=True)
+class Done:
+    """What a task did."""
+
+    keys: Sequence[str]
+    """The keys of what it stored."""
+    result: Any = None
+    """What it has to say beside."""
+
+
+@dataclass(frozen=True)
 class Task:
     """One system on one split, judged in every way that is not in the store yet.
 
@@ -63,6 +73,19 @@ class Task:
     def place(self) -> Place:
         """Where it stands in its plan."""
         return self.split, self.fold, self.system
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The keys of results that it reads: none."""
+        return ()
+
+    def moved(self, store: Store) -> Task:
+        """Return the same task with all that it reads and writes in another store."""
+        return replace(self, store=store, into=None)
+
+    def perform(self) -> Done:
+        """Do it."""
+        return Done(perform(self))
 
 
 def protocol_label(plan: Plan, split: int) -> str:
