@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unskew.arrays import F64, I32, Mask, Tile
 from unskew.data.ratings import Ratings
 from unskew.evaluation.scores import Scores, System
-from unskew.recommend.model import Model
+from unskew.recommend.model import Model, SameForAll
 
 FALLBACK = (
     "users without a training rating (cold users): a system that gives all items the same score, "
@@ -47,10 +47,19 @@ class WithFallback:
         return tile
 
 
+def _orders(score: F64) -> bool:
+    """Tell whether scores put some item above another."""
+    known = score[~np.isnan(score)]
+    return bool(known.size) and bool(known.min() < known.max())
+
+
 def with_fallback(model: Model, train: Ratings) -> Model:
-    """Return a model that recommends to cold users too; itself where every user has ratings."""
+    """Return a model that recommends to cold users too.
+
+    The model itself where every user has ratings, or where it orders items alike for all users.
+    """
     cold = np.diff(train.start) == 0
-    if not cold.any():
+    if not cold.any() or (isinstance(model, SameForAll) and _orders(model.item_score)):
         return model
     counts = np.bincount(train.item, minlength=len(train.items))
     return WithFallback(model, cold, counts.astype(np.float64))

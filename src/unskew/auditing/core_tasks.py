@@ -26,9 +26,10 @@ from unskew.evaluation.scores import Scores, system_of
 from unskew.experiment.collection import Stored
 from unskew.experiment.halving import BUDGET, TunedSystem, tune_systems
 from unskew.experiment.plan import STAGES, Plan
-from unskew.experiment.task import is_storable, lists_result, system_result, wanted_metrics
-from unskew.judging.rank import rank, tile_users
-from unskew.recommend.model import Algorithm, ByTable, Model
+from unskew.experiment.task import is_storable, lists_result, system_results, wanted_metrics
+from unskew.judging.rank import tile_users
+from unskew.judging.rank_tiles import RankJob
+from unskew.recommend.model import Algorithm, ByTable, Model, SameForAll
 from unskew.runs import Run
 from unskew.splits.split import Split
 from unskew.targets.designs import AllItems
@@ -39,7 +40,7 @@ DEPTH = 100
 SEEDS = 1 << 31
 """Seeds of repeats are below this."""
 CELLS = 1 << 22
-"""A model with at most so many scores (32 MiB) scores once for all designs."""
+"""A model with at most so many scores (32 MiB) scores once for the designs and for the truth."""
 ROWS = 1 << 22
 """Splits are kept from task to task while they have at most so many ratings together."""
 
@@ -283,15 +284,16 @@ def _judge(task: CoreTask, label: str) -> dict[str, str]:
     if todo.keys() <= {"tuned"}:
         return {}
     model = trained(plan, place.fold, system, train)
-    for design in job.designs_at(place):
-        key = todo.get(f"design {design.name}")
-        if key is not None:
-            wanted = wanted_metrics(plan, design.view)
-            lists = job.lists_at(place, design)
-            table, about = system_result(plan, lists, wanted, model, (plan.users,))
-            store.put(key, table, {**card, **about})
-    if "run" in todo:
-        store.put(todo["run"], _run_table(plan, job.every_item(place), model), card)
+    if "truth" in todo:
+        model = _scored_once(model, train)
+    designs = [one for one in job.designs_at(place) if f"design {one.name}" in todo]
+    asked = [(job.lists_at(place, one), wanted_metrics(plan, one.view)) for one in designs]
+    more = [RankJob(job.every_item(place), DEPTH, judged=False)] if "run" in todo else []
+    results, rankings = system_results(plan, asked, model, (plan.users,), more)
+    for design, (table, about) in zip(designs, results, strict=True):
+        store.put(todo[f"design {design.name}"], table, {**card, **about})
+    for ranking in rankings:
+        store.put(todo["run"], _run_table(ranking.run), card)
     if "truth" in todo and job.truth is not None:
         scores = job.truth.judge({label: model}, train, plan)
         store.put(todo["truth"], _truth_table(scores, label), card)
@@ -332,13 +334,13 @@ def trained(plan: Plan, fold: int, system: Algorithm, train: Ratings) -> Model:
     """Train a system on a split, with the stream of chance that a plan gives it."""
     split_key = digest_of({"split": plan.splits[0].draw_key})
     rng = generator(plan.seed, "fit", split_key, fold, digest_of(system.draw_key))
-    return _scored_once(with_fallback(system.fit(train, rng), train), train)
+    return with_fallback(system.fit(train, rng), train)
 
 
 def _scored_once(model: Model, train: Ratings) -> Model:
     """Return the scores of all users and items where they are few, else the model itself."""
     users, items = len(train.users), len(train.items)
-    if users * items > CELLS:
+    if users * items > CELLS or isinstance(model, SameForAll):
         return model
     step = tile_users(items)  # products of other shapes have other bits
     tiles: list[NDArray[Any]] = []
@@ -353,9 +355,8 @@ def _scored_once(model: Model, train: Ratings) -> Model:
     return ByTable(table)
 
 
-def _run_table(plan: Plan, lists: TargetLists, model: Model) -> pl.DataFrame:
-    run = rank(model, lists, DEPTH, ties=plan.ties, seed=plan.seed)
-    owner = np.repeat(np.arange(len(lists), dtype=np.int32), run.depth)
+def _run_table(run: Run) -> pl.DataFrame:
+    owner = np.repeat(np.arange(len(run), dtype=np.int32), run.depth)
     return pl.DataFrame({"list": owner, "item": run.item, "score": run.score})
 
 

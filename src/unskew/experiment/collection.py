@@ -139,7 +139,7 @@ def scores_of(
     lists
         What all systems share, as `lists_result` gives it.
     systems
-        What `system_result` gave of each.
+        What `system_results` gave of each.
     content
         The card.
     """

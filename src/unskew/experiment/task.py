@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,8 @@ from unskew.evaluation.scores import USERS, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.experiment.plan import STAGES, Plan, PlanView, label_of
 from unskew.judging.judged import Judged
+from unskew.judging.rank import Ranking, rank_designs
+from unskew.judging.rank_tiles import RankJob
 from unskew.metrics.names import Metric, parse
 from unskew.report.text import finite
 from unskew.splits.split import Split
@@ -180,13 +182,19 @@ def perform(task: Task) -> list[str]:
             split_key = digest_of({"split": task.plan.splits[task.split].draw_key})
             rng = generator(task.plan.seed, "fit", split_key, task.fold, digest_of(one.draw_key))
             model = one.fit(split.train, rng)
-        for number, key in task.todo:
-            lists = _lists(task.store, task.data, task.plan, task.split, task.fold, number)
-            wanted = wanted_metrics(task.plan, views[number])
-            if model is None:
-                table, card = lists_result(task.plan, lists, wanted)
-            else:
-                table, card = system_result(task.plan, lists, wanted, model, USERS)
+        designs = (
+            (
+                _lists(task.store, task.data, task.plan, task.split, task.fold, number),
+                wanted_metrics(task.plan, views[number]),
+            )
+            for number, _ in task.todo
+        )
+        results: Iterable[tuple[pl.DataFrame, Card]]
+        if model is None:  # each is kept before the next one is laid, which may not be possible
+            results = (lists_result(task.plan, *design) for design in designs)
+        else:
+            results, _ = system_results(task.plan, list(designs), model, USERS)
+        for (number, key), (table, card) in zip(task.todo, results, strict=True):
             view = views[number]
             card |= card_of(task.plan, task.data, task.split, task.fold, view, task.system)
             (task.into or task.store).put(key, table, {**card, "label": split.label})
@@ -230,31 +238,51 @@ def forget() -> None:
         kept.cache_clear()
 
 
-def system_result(
+def system_results(
     plan: Plan,
-    lists: TargetLists,
-    wanted: Mapping[str, Metric],
+    designs: Sequence[tuple[TargetLists, Mapping[str, Metric]]],
     model: object,
     averaged: Sequence[str],
-) -> tuple[pl.DataFrame, Card]:
-    """Judge a model on target lists: its values list by list, and what is noted of them.
+    more: Sequence[RankJob] = (),
+) -> tuple[list[tuple[pl.DataFrame, Card]], list[Ranking]]:
+    """Judge a model under several designs, for which it scores each user once.
 
     Parameters
     ----------
     plan
         Its ties and seed.
-    lists
-        What is ranked.
-    wanted
-        Metrics by label.
+    designs
+        What is ranked, and metrics by label.
     model
         What was trained.
     averaged
         Of `USERS`: whom means may be taken over; the notes depend on it, no value does.
+    more
+        What else to rank.
+
+    Returns
+    -------
+    tuple
+        By design: values list by list, and what is noted of them. And what else was ranked.
     """
-    system = {"": model}
-    ranked = Judged.of_lists(lists, system, ties=plan.ties, seed=plan.seed)  # type: ignore[arg-type]
-    judged = prepare(ranked, wanted)
+    system: Any = {"": model}
+    several = [
+        prepare(Judged.of_lists(lists, system, ties=plan.ties, seed=plan.seed), wanted)
+        for lists, wanted in designs
+    ]
+    jobs = [judged.job for judged in several]
+    rankings = rank_designs(model, [*jobs, *more], ties=plan.ties, seed=plan.seed)
+    results = [
+        _system_result(judged.ranked_by("", ranking), wanted, averaged)
+        for judged, ranking, (_, wanted) in zip(several, rankings, designs, strict=False)
+    ]
+    return results, rankings[len(jobs) :]
+
+
+def _system_result(
+    judged: Judged, wanted: Mapping[str, Metric], averaged: Sequence[str]
+) -> tuple[pl.DataFrame, Card]:
+    """Return the values of a system list by list, and what is noted of them."""
     scored = score(judged.basis, judged.matched, wanted, threads=resolve(None), budget=MEMORY)[""]
     notes = {
         users: [note.removeprefix(": ") for note in remarks(judged, wanted, users)]

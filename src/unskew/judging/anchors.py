@@ -8,36 +8,51 @@ from typing import Any
 import numpy as np
 
 from unskew.arrays import F64, I64, frozen
-from unskew.judging.rank import Ranks, ranks_of
+from unskew.judging.rank import Ranks, rank_designs
+from unskew.judging.rank_tiles import RankJob
 from unskew.recommend.model import Model
 from unskew.splits.split import Split
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
 
 
-def full_ranks(
-    lists: TargetLists, model: Model, ties: str, seed: int, threads: int | None
-) -> tuple[F64, I64]:
-    """Return where each list's relevant item would stand among all its candidates.
+def full_job(lists: TargetLists) -> RankJob:
+    """Return what a model is asked for, so that `anchors_of` knows the ranks among all candidates.
 
-    Each user is ranked once, with all test items: less those that are in no list together with the
-    relevant one and stand above it, that is its rank. NaN where it could not be scored; beside it,
-    how many candidates of the user (in strata: of the list) could be.
+    Each user is ranked once, with all test items; strata are small, and ranked as they are.
     """
     settings = {key: value for key, value in lists.design.items() if key not in ("seed", "exact")}
-    if lists.strata:  # small lists: ranked as they are
+    if lists.strata:
         source: Any = lists.source
         card = {**settings, "others": "all"}
         size = frozen(lists.free + 1)
-        whole = replace(lists, source=replace(source, n=None), size=size, design=card)
-        everything = ranks_of(model, whole, ties=ties, seed=seed, threads=threads)
-        return anchor_ranks(whole, everything), everything.scored
+        return RankJob(replace(lists, source=replace(source, n=None), size=size, design=card))
     design = Targets(**{**settings, "relevant": "all", "others": "all"})
+    split = Split(lists.train, lists.tests)
+    return RankJob(design.lists(split, lists.relevance, seed=lists.seed))
+
+
+def anchors_of(lists: TargetLists, whole: TargetLists, ranks: Ranks) -> tuple[F64, I64]:
+    """Return where each list's relevant item would stand among all its candidates.
+
+    Less the test items that are in no list together with it and stand above it, that is its rank
+    among all. NaN where it could not be scored; beside it, how many candidates of the user (in
+    strata: of the list) could be.
+
+    Parameters
+    ----------
+    lists
+        One relevant item each.
+    whole
+        The lists of `full_job`.
+    ranks
+        Of the model on these.
+    """
+    if lists.strata:
+        return anchor_ranks(whole, ranks), ranks.scored
     tests = lists.tests
-    once = design.lists(Split(lists.train, tests), lists.relevance, seed=lists.seed)
-    ranks = ranks_of(model, once, ties=ties, seed=seed, threads=threads)
     fixed = np.ones(len(tests), np.bool_)
-    if design.fixed == "liked":
+    if whole.design["fixed"] == "liked":
         fixed = lists.relevance.is_liked(tests.value)
     before: I64 = np.append(0, np.cumsum(fixed[ranks.judgment]))
     above = before[:-1] - np.repeat(before[ranks.start[:-1]], np.diff(ranks.start))
@@ -45,7 +60,16 @@ def full_ranks(
     rank[ranks.judgment] = ranks.rank - above
     many = np.int64(len(tests.items))
     rows = np.searchsorted(tests.user * many + tests.item, lists.user * many + lists.anchor)
-    return rank[rows], ranks.scored[lists.user]
+    return rank[rows], ranks.scored[np.searchsorted(whole.user, lists.user)]
+
+
+def full_ranks(
+    lists: TargetLists, model: Model, ties: str, seed: int, threads: int | None
+) -> tuple[F64, I64]:
+    """Let a model rank, and return what `anchors_of` tells."""
+    job = full_job(lists)
+    ranking = rank_designs(model, [job], ties=ties, seed=seed, threads=threads)[0]
+    return anchors_of(lists, job.lists, ranking.ranks)
 
 
 def anchor_ranks(lists: TargetLists, ranks: Ranks) -> F64:

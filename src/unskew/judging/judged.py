@@ -16,9 +16,10 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import SettingError
-from unskew.judging.anchors import full_ranks
+from unskew.judging.anchors import anchors_of, full_job
 from unskew.judging.numbering import Numbering, judged_part, match_targets
-from unskew.judging.rank import Ranks, rank_both, say_unscored
+from unskew.judging.rank import Ranking, Ranks, rank_designs, say_unscored
+from unskew.judging.rank_tiles import RankJob
 from unskew.judging.reading import lists_of_design, read_runs, read_systems, relevance_for
 from unskew.judging.remarks import Attention, all_remarks, as_notes
 from unskew.judging.shape import (
@@ -119,8 +120,8 @@ class Judged(Result):
     read: ReadingNotes = ReadingNotes()
     need: Need = Need()
     threads: int | None = None
-    _ranked: dict[str, tuple[int, Any]] = field(default_factory=dict)
-    """By model: how many items of its lists are kept, and its ranks."""
+    _ranked: dict[str, Ranking] = field(default_factory=dict)
+    """By model: what it gave, and how deep it was asked."""
 
     @classmethod
     def over(
@@ -292,18 +293,32 @@ class Judged(Result):
             return self._undrawn(name, system, self.targets)
         if isinstance(system, Run):
             return match_targets(name, system, self.targets, self._lists, self.depth, scan)
-        run, ranks = self._rank(name, system, self.targets)
-        ids = self.targets.ids
-        return Ranked.over(ranks, run, self._lists, ids, self.judgments.items, self.depth)
+        ranking, ids = self._rank(name, system), self.targets.ids
+        run = ranking.run if self.job.depth else None
+        return Ranked.over(ranking.ranks, run, self._lists, ids, self.judgments.items, self.depth)
 
-    def _rank(self, name: str, model: Model, lists: TargetLists) -> tuple[Run | None, Ranks]:
+    @cached_property
+    def job(self) -> RankJob:
+        """What a model is asked for on the target lists."""
+        assert self.targets is not None
+        if self.targets.exact:
+            return full_job(self.targets)
+        shown, scan = self.need.shown, self.need.scan
+        if self.depth is not None:
+            shown, scan = min(shown, self.depth), min(self.depth, scan or self.depth)
+        return RankJob(self.targets, shown, limit=scan)
+
+    def ranked_by(self, name: str, ranking: Ranking) -> Judged:
+        """Take what a model gave on these lists: see `rank_designs`."""
+        self._ranked[name] = ranking
+        return self
+
+    def _rank(self, name: str, model: Model) -> Ranking:
         """Let a model rank, once for all that needs no more of its lists."""
-        shown = self.need.shown if self.depth is None else min(self.need.shown, self.depth)
-        if name not in self._ranked or self._ranked[name][0] < shown:
-            ranked = rank_both(model, lists, shown, self.ties or "id", self.seed, self.threads)
-            self._ranked[name] = shown, ranked
-        run, ranks = self._ranked[name][1]
-        return run, ranks
+        if name not in self._ranked or not self._ranked[name].job.covers(self.job):
+            settings: Any = {"ties": self.ties or "id", "seed": self.seed, "threads": self.threads}
+            self.ranked_by(name, rank_designs(model, [self.job], **settings)[0])
+        return self._ranked[name]
 
     def _undrawn(self, name: str, system: Run | Model, lists: TargetLists) -> Undrawn:
         """Rank all candidates of lists whose others are not drawn."""
@@ -312,10 +327,8 @@ class Judged(Result):
                 f"{name}: exact=True needs the number of candidates ranked above the relevant "
                 "item, which a ready-made run does not contain: give a model, or leave exact out"
             )
-        if name not in self._ranked:
-            ranked = full_ranks(lists, system, self.ties or "id", self.seed, self.threads)
-            self._ranked[name] = 0, ranked
-        rank, scored = self._ranked[name][1]
+        ranking = self._rank(name, system)
+        rank, scored = anchors_of(lists, ranking.job.lists, ranking.ranks)
         none = frozen(np.zeros(0, np.int32))
         length = np.where(scored > 0, lists.size, 0)  # nothing scored: no list at all
         ranks = Ranks(frozen(np.zeros(len(lists) + 1, np.int64)), none, none, length, none)

@@ -18,6 +18,10 @@ HIGHEST = np.int64(0x7FFFFFFFFFFFFFFF)
 LOWEST = -1.7976931348623157e308
 FILLED = -1e300
 """Scores from here down stand for what could not be scored and is filled up at random."""
+WORST = -9.999999999999999e299
+"""The next number above: what stands for a score of -inf among these."""
+FEW = 16
+"""Judged items of a list up to which their ranks are counted, not sorted out."""
 
 
 @kernel
@@ -232,7 +236,7 @@ def break_ties(score: F64, name: I32, n: int, state: np.uint64, item_key: I64) -
 @kernel
 def top_of_tile(
     tile: Tile,
-    first_user: int,
+    tile_row: I32,
     user: I32,
     stratum: I32,
     lo: int,
@@ -250,7 +254,10 @@ def top_of_tile(
     score: F64,
     unscored: I64,
 ) -> None:
-    """Rank all candidates but the user's training items: lists lo..hi, k places, -1 = empty."""
+    """Rank all candidates but the user's training items: lists lo..hi, k places, -1 = empty.
+
+    `tile_row` says which row of the tile has the scores of each of these lists.
+    """
     size = 1
     for s in range(cand_start.size - 1):
         size = max(size, cand_start[s + 1] - cand_start[s])
@@ -263,7 +270,7 @@ def top_of_tile(
         u = user[r]
         s = max(stratum[r], 0)
         low, n = cand_start[s], cand_start[s + 1] - cand_start[s]
-        scores = tile[u - first_user]
+        scores = tile[tile_row[r - lo]]
         without = count_unscored(scores, cand, low, n)
         for j in range(train_start[u], train_start[u + 1]):
             i = train_item[j]
@@ -313,9 +320,23 @@ def comes_before(a: float, i: int, b: float, j: int, state: np.uint64, item_key:
 
 
 @kernel
+def count_above(value: F64, n: int, x: float) -> int:
+    """Return how many of the first n entries, which fall, exceed x.
+
+    Halves without a branch: a processor cannot guess on which side a score lies.
+    """
+    low, size = np.uintp(0), np.uintp(n)
+    while size > 1:
+        half = size >> np.uintp(1)
+        low += half * np.uintp(value[low + half - np.uintp(1)] > x)
+        size -= half
+    return int(low) + int(n > 0 and value[low] > x)
+
+
+@kernel
 def ranks_in_tile(
     tile: Tile,
-    first_user: int,
+    tile_row: I32,
     user: I32,
     stratum: I32,
     lo: int,
@@ -353,7 +374,7 @@ def ranks_in_tile(
     for r in range(lo, hi):
         u = user[r]
         s = max(stratum[r], 0)
-        scores = tile[u - first_user]
+        scores = tile[tile_row[r - lo]]
         state = first(tie_key, user_key[u]) if item_key.size else tie_key
         for j in range(train_start[u], train_start[u + 1]):
             known[train_item[j]] = u
@@ -376,14 +397,12 @@ def ranks_in_tile(
             if known[i] == u or np.isnan(x):
                 continue
             total += 1
-            low, high = 0, n
-            while low < high:
-                middle = (low + high) // 2
-                if comes_before(x, i, value[middle], name[middle], state, item_key):
-                    high = middle
-                else:
-                    low = middle + 1
-            above[low] += 1
+            at = count_above(value, n, x)
+            while (
+                at < n and value[at] == x and not comes_before(x, i, x, name[at], state, item_key)
+            ):
+                at += 1
+            above[at] += 1
         better = 0
         for c in range(n):
             better += above[c]
@@ -407,9 +426,68 @@ def order_ties(score: F64, name: I32, row: I32, n: int, state: np.uint64, item_k
 
 
 @kernel
+def filled_up(x: float, state: np.uint64, i: int) -> float:
+    """Put what could not be scored below everything else, at random; -inf is still a score."""
+    if np.isnan(x):
+        return FILLED * (1.0 + np.float64(second(state, i) >> np.uint64(11)) * 2.0**-53)
+    return WORST if x == -np.inf else x
+
+
+@kernel
+def place_of(value: F64, name: I32, n: int, at: int, state: np.uint64, item_key: I64) -> int:
+    """Return the rank of entry `at` among n; numbers ascend."""
+    x = value[at]
+    better, equal = 0, 0
+    for c in range(np.uintp(n)):  # at once, as a rule without ties
+        better += value[c] > x
+        equal += value[c] == x
+    if equal > 1:
+        for c in range(n):
+            if c != at and value[c] == x:
+                better += comes_before(x, name[c], x, name[at], state, item_key)
+    return better + 1
+
+
+@kernel
+def place_few(
+    value: F64,
+    name: I32,
+    n: int,
+    low: int,
+    high: int,
+    judged_item: I32,
+    limit: int,
+    state: np.uint64,
+    item_key: I64,
+    hit: int,
+    rank: I32,
+    judgment: I32,
+) -> int:
+    """Write the ranks of judged items low..high among n targets, in order; return the next place.
+
+    To count what stands above each is quicker than to sort, as long as they are few.
+    """
+    begin = hit
+    for j in range(low, high):
+        at = first_from(name, 0, n, judged_item[j])
+        if at == n or name[at] != judged_item[j]:
+            continue
+        place = place_of(value, name, n, at, state, item_key)
+        if place > limit:
+            continue
+        c = hit
+        while c > begin and rank[c - 1] > place:
+            rank[c], judgment[c] = rank[c - 1], judgment[c - 1]
+            c -= 1
+        rank[c], judgment[c] = place, j
+        hit += 1
+    return hit
+
+
+@kernel
 def rank_lists(
     tile: Tile,
-    first_user: int,
+    tile_row: I32,
     user: I32,
     lo: int,
     hi: int,
@@ -418,6 +496,9 @@ def rank_lists(
     judged_start: I64,
     judged_item: I32,
     k: int,
+    limit: int,
+    fill: bool,
+    fill_key: np.uint64,
     tie_key: np.uint64,
     user_key: I64,
     item_key: I64,
@@ -429,7 +510,11 @@ def rank_lists(
     judgment: I32,
     scored: I64,
 ) -> int:
-    """Rank the given targets of lists lo..hi: k places each, and the ranks of judged items."""
+    """Rank the given targets of lists lo..hi: k places each, and the ranks of judged items.
+
+    Judged items below rank `limit` are left out. With `fill`, what could not be scored follows in
+    random order.
+    """
     size = 0
     for r in range(hi - lo):
         size = max(size, start[r + 1] - start[r])
@@ -439,27 +524,50 @@ def rank_lists(
     hit_start[0] = 0
     for r in range(lo, hi):
         u = user[r]
-        scores = tile[u - first_user]
+        scores = tile[tile_row[r - lo]]
+        state = first(tie_key, user_key[u]) if item_key.size else tie_key
+        fill_state = first(fill_key, u) if fill else fill_key
         n, without = 0, 0
         for t in range(start[r - lo], start[r - lo + 1]):
             x = np.float64(scores[target[t]])
-            without += is_unscored(x)
-            if not np.isnan(x):
-                value[n], name[n] = x, target[t]
-                n += 1
+            if not x > FILLED:
+                if fill:
+                    x = np.float64(filled_up(x, fill_state, target[t]))
+                without += is_unscored(x)
+                if np.isnan(x):
+                    continue
+            value[n], name[n] = x, target[t]
+            n += 1
         scored[r - lo] = n
         unscored[r - lo] = without
+        low, high = judged_start[r], judged_start[r + 1]
+        if k == 0 and high - low <= FEW:
+            hit = place_few(
+                value,
+                name,
+                n,
+                low,
+                high,
+                judged_item,
+                limit,
+                state,
+                item_key,
+                hit,
+                rank,
+                judgment,
+            )
+            hit_start[r - lo + 1] = hit
+            continue
         sort_falling(value, name, n, more, names)
         if item_key.size:
-            break_ties(value, name, n, first(tie_key, user_key[u]), item_key)
+            break_ties(value, name, n, state, item_key)
         at = (r - lo) * k
         for c in range(min(n, k)):
             item[at + c], score[at + c] = name[c], value[c]
         for c in range(min(n, k), k):
             item[at + c], score[at + c] = -1, np.nan
-        low, high = judged_start[r], judged_start[r + 1]
         if low < high:
-            for c in range(n):
+            for c in range(min(n, limit)):
                 j = first_from(judged_item, low, high, name[c])
                 if j < high and judged_item[j] == name[c]:
                     rank[hit], judgment[hit] = c + 1, j

@@ -1,0 +1,481 @@
+"""Ranking of one tile of scores: for every design that is asked of a model, from the same scores.
+
+Designs that rank the same candidates share one selection of the best items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from unskew.arrays import F64, I32, I64, U8, Tile, frozen
+from unskew.engine.rng import draw, key_of
+from unskew.errors import SettingError
+from unskew.targets.lists import TargetLists
+
+NO_LIMIT = (1 << 31) - 1
+"""A rank that no list reaches."""
+Where = tuple[Tile, I32, I32, I32, int, int, I32, I64, I32, I64, I32]
+"""Lists, their scores, candidates and training items as kernels take them."""
+SHARE = 8
+"""Ranks are taken from the best items while these are at most one in so many candidates."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankJob:
+    """What a model is asked for on one set of target lists."""
+
+    lists: TargetLists
+    depth: int = 0
+    """How many items of each list to keep; 0 = none."""
+    judged: bool = True
+    """Whether the ranks of judged items are wanted."""
+    limit: int | None = None
+    """The deepest rank of a judged item that matters; those below it are left out. None = all."""
+
+    def __post_init__(self) -> None:
+        for name in ("depth", "limit"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise SettingError(f"{name} must be at least 0, got {value}")
+
+    @property
+    def judged_start(self) -> I64:
+        """Where the judgments of each list start; there are none where no ranks are wanted."""
+        return self.lists.judgments.start if self.judged else _nothing(len(self.lists) + 1)
+
+    @property
+    def judged_item(self) -> I32:
+        """The judged items."""
+        return self.lists.judgments.item if self.judged else frozen(np.zeros(0, np.int32))
+
+    @cached_property
+    def places(self) -> int:
+        """How many places a list can fill at the most, up to the depth."""
+        return min(self.depth, max(int(self.lists.size.max(initial=1)), 1))
+
+    @property
+    def deepest(self) -> int:
+        """The limit as a number."""
+        return NO_LIMIT if self.limit is None else min(self.limit, NO_LIMIT)
+
+    def covers(self, other: RankJob) -> bool:
+        """Tell whether this one, on the same lists, gives all that another one asks for."""
+        enough = self.judged and self.deepest >= other.deepest
+        return self.depth >= other.depth and (enough or not other.judged)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """What a stretch of lists gave."""
+
+    item: I32
+    """A row per list: its best items, -1 = empty."""
+    score: F64
+    start: I64
+    """Where the ranks of each list start; one more for the end."""
+    rank: I32
+    judgment: I32
+    scored: I64
+    unscored: I64
+
+    @classmethod
+    def of(cls, job: RankJob, lo: int, hi: int) -> Block:
+        """Make room for what lists lo..hi give."""
+        size, k = hi - lo, job.places
+        most = int(job.judged_start[hi] - job.judged_start[lo])
+        return cls(
+            np.full((size, k), -1, np.int32),
+            np.full((size, k), np.nan),
+            np.zeros(size + 1, np.int64),
+            np.empty(most, np.int32),
+            np.empty(most, np.int32),
+            np.zeros(size, np.int64),
+            np.zeros(size, np.int64),
+        )
+
+    def up_to(self, hits: int) -> Block:
+        """Return the block with so many ranks."""
+        return replace(self, rank=self.rank[:hits].copy(), judgment=self.judgment[:hits].copy())
+
+    def within(self, limit: int) -> Block:
+        """Return the block without ranks beyond a limit."""
+        keep = self.rank <= limit
+        start = np.append(0, np.cumsum(keep))[self.start]
+        return replace(self, start=start, rank=self.rank[keep], judgment=self.judgment[keep])
+
+
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """The order of equal scores, as kernels take it: by number where there are no keys."""
+
+    key: int
+    user_key: I64
+    item_key: I64
+
+    @property
+    def arguments(self) -> tuple[np.uint64, I64, I64]:
+        """The key and the numbers that are hashed with it."""
+        return np.uint64(self.key), self.user_key, self.item_key
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredTile:
+    """The scores of some users."""
+
+    users: I32
+    """Their numbers, ascending."""
+    table: Tile
+    """A row per user, or one row for all of them."""
+    with_fill: dict[int, ScoredTile] = field(default_factory=dict)
+    """By seed: the same where what could not be scored is filled up."""
+
+    def rows(self, user: I32) -> I32:
+        """Return the row of each user."""
+        if self.table.shape[0] == 1:
+            return frozen(np.zeros(user.size, np.int32))
+        return frozen(np.searchsorted(self.users, user).astype(np.int32))
+
+    def lists(self, user: I32) -> tuple[int, int]:
+        """Return the first list of these users, and the one after the last."""
+        first = np.searchsorted(user, self.users[0])
+        return int(first), int(np.searchsorted(user, self.users[-1], side="right"))
+
+    def filled(self, seed: int) -> ScoredTile:
+        """Return the tile with what could not be scored below everything else, in random order."""
+        if seed not in self.with_fill:
+            self.with_fill[seed] = self._fill(seed) if is_open(self.table) else self
+        return self.with_fill[seed]
+
+    def _fill(self, seed: int) -> ScoredTile:
+        from unskew.judging import rank_kernels
+
+        tile = self.table.astype(np.float64)
+        if tile.shape[0] < self.users.size:
+            tile = np.repeat(tile, self.users.size, axis=0)
+        row, item = np.nonzero(np.isnan(tile))
+        tile[np.isneginf(tile)] = rank_kernels.WORST  # the worst score is still a score
+        bits = draw(seed, "fill", self.users[row], item) >> np.uint64(11)
+        tile[row, item] = rank_kernels.FILLED * (1.0 + bits.astype(np.float64) * 2.0**-53)
+        return ScoredTile(self.users, tile)
+
+
+def is_open(table: Tile) -> bool:
+    """Tell whether some scores are missing, or -inf."""
+    return not bool((table > -np.inf).all())
+
+
+@dataclass(frozen=True, eq=False)
+class ItemOrder:
+    """Candidates by falling score, for models that score alike for all users."""
+
+    order: I32
+    place: I32
+    """Where each item stands, -1 if it is no candidate or has no score."""
+    missing: U8
+    """Marks the candidates without a score."""
+    score: F64
+
+    @classmethod
+    def of(cls, score: F64, cand: I32) -> ItemOrder:
+        """Sort candidates; equal scores by number."""
+        whole = score + 0.0  # -0 equals 0
+        known = cand[~np.isnan(whole[cand])]
+        order = known[np.argsort(-whole[known], kind="stable")]
+        place = np.full(score.size, -1, np.int32)
+        place[order] = np.arange(order.size, dtype=np.int32)
+        missing = np.zeros(score.size, np.uint8)
+        missing[cand[np.isnan(whole[cand])]] = 1
+        return cls(frozen(order), frozen(place), frozen(missing), frozen(whole))
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnLists:
+    """A job whose lists have targets of their own."""
+
+    number: int
+    job: RankJob
+    ties: Ties
+
+    def blocks(self, tile: ScoredTile) -> Iterator[tuple[int, Block]]:
+        """Rank the lists of a tile; not too many targets are held at a time."""
+        first, last = tile.lists(self.job.lists.user)
+        for lo, hi in self.job.lists.blocks(first, last):
+            yield self.number, self._block(tile, lo, hi)
+
+    def _block(self, tile: ScoredTile, lo: int, hi: int) -> Block:
+        from unskew.judging import rank_kernels
+
+        job, lists = self.job, self.job.lists
+        out = Block.of(job, lo, hi)
+        start, target = lists.block(lo, hi)
+        hits = rank_kernels.rank_lists(
+            tile.table,
+            tile.rows(lists.user[lo:hi]),
+            lists.user,
+            lo,
+            hi,
+            frozen(start),
+            frozen(target),
+            job.judged_start,
+            job.judged_item,
+            job.places,
+            job.deepest,
+            lists.shortfall == "fill",
+            np.uint64(key_of(lists.seed, "fill")),
+            *self.ties.arguments,
+            out.item.reshape(-1),
+            out.score.reshape(-1),
+            out.unscored,
+            out.start,
+            out.rank,
+            out.judgment,
+            out.scored,
+        )
+        if job.judged:
+            out.unscored[:] = lists.size[lo:hi] - out.scored
+        return out.up_to(hits)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeLists:
+    """Jobs whose lists hold all of the same candidates but the user's training items."""
+
+    members: list[tuple[int, RankJob]]
+    """With the number of each job."""
+    user: I32
+    """Whose the lists are: those of all jobs together."""
+    stratum: I32
+    ties: Ties
+    common: ItemOrder | None = None
+    """The order of a model that scores alike for all users."""
+
+    @classmethod
+    def of(cls, members: list[tuple[int, RankJob]], ties: Ties, common: F64 | None) -> WholeLists:
+        """Bring jobs together; `common` are the scores of a model that scores alike for all."""
+        lists = [job.lists for _, job in members]
+        user, stratum = lists[0].user, lists[0].stratum
+        if any(not np.array_equal(one.user, user) for one in lists[1:]):
+            user = frozen(np.unique(np.concatenate([one.user for one in lists])))
+            stratum = frozen(np.full(user.size, -1, np.int32))
+        order, pool = None, lists[0].pool
+        as_given = lists[0].shortfall != "fill" or common is None or not is_open(common)
+        alike = as_given and not ties.item_key.size and pool.cand_start.size == 2
+        if common is not None and alike:
+            order = ItemOrder.of(common, pool.cand)
+        return cls(members, user, stratum, ties, order)
+
+    @property
+    def lists(self) -> TargetLists:
+        """Lists that have the candidates, and the training items."""
+        return self.members[0][1].lists
+
+    @cached_property
+    def shallow(self) -> frozenset[int]:
+        """Numbers of the jobs of which the best items show all ranks that matter."""
+        most = int(np.diff(self.lists.pool.cand_start).max(initial=0))
+        return frozenset(
+            number
+            for number, job in self.members
+            if job.judged and self.common is None and SHARE * job.deepest <= most
+        )
+
+    @cached_property
+    def depth(self) -> int:
+        """How many of the best items are selected."""
+        return max(
+            max(job.places, max(job.deepest, 1) if number in self.shallow else 0)
+            for number, job in self.members
+        )
+
+    def blocks(self, tile: ScoredTile) -> Iterator[tuple[int, Block]]:
+        """Rank the lists of a tile, for one job after the other."""
+        first, last = tile.lists(self.user)
+        if first == last:
+            return
+        if self.lists.shortfall == "fill":
+            tile = tile.filled(self.lists.seed)
+        best = self._best(tile, first, last)
+        for number, job in self.members:
+            lo, hi = tile.lists(job.lists.user)
+            if lo < hi:
+                yield number, self._block(tile, number, lo, hi, best)
+
+    def _best(self, tile: ScoredTile, first: int, last: int) -> Best:
+        """Select the best items of each user."""
+        from unskew.judging import order_kernels, rank_kernels
+
+        size, k, train = last - first, self.depth, self.lists.train
+        best = Best(
+            first,
+            np.full((size, k), -1, np.int32),
+            np.full((size, k), np.nan),
+            np.zeros(size, np.int64),
+        )
+        whose = self.user, first, last, train.start, train.item
+        item = best.item.reshape(-1)
+        if self.common is not None:
+            order_kernels.count_missing(self.common.missing, *whose, best.unscored)
+            items = self.common.place.size
+            order_kernels.top_of_order(self.common.order, items, *whose, k, item)
+            best.score[:] = np.where(best.item >= 0, self.common.score[best.item], np.nan)
+        elif k:
+            rank_kernels.top_of_tile(
+                *self._where(tile, self.user, self.stratum, first, last),
+                k,
+                *self.ties.arguments,
+                item,
+                best.score.reshape(-1),
+                best.unscored,
+            )
+        return best
+
+    def _where(self, tile: ScoredTile, user: I32, stratum: I32, lo: int, hi: int) -> Where:
+        """Return lists, their scores, candidates and training items as kernels take them."""
+        pool, train, rows = self.lists.pool, self.lists.train, tile.rows(user[lo:hi])
+        candidates = pool.cand, pool.cand_start, pool.home
+        return tile.table, rows, user, stratum, lo, hi, *candidates, train.start, train.item
+
+    def _block(self, tile: ScoredTile, number: int, lo: int, hi: int, best: Best) -> Block:
+        """Return what one job asks for."""
+        job = dict(self.members)[number]
+        row: slice | I64 = slice(lo - best.first, hi - best.first)
+        if job.lists.user.size != self.user.size:
+            row = np.searchsorted(self.user, job.lists.user[lo:hi]) - best.first
+        out = replace(
+            Block.of(job, lo, hi),
+            item=best.item[row, : job.places],
+            score=best.score[row, : job.places],
+            unscored=best.unscored[row].copy(),
+        )
+        if not job.judged:
+            return out
+        if number in self.shallow:
+            out = self._meet(job, lo, hi, best.item[row, : job.deepest], out)
+        elif self.common is not None:
+            out = self._ranks_in_order(job, self.common, lo, hi, out)
+        else:
+            return self._ranks_in_tile(tile, job, lo, hi, out)
+        if job.lists.shortfall == "fill":
+            out.unscored[:] = 0
+        out.scored[:] = job.lists.size[lo:hi] - out.unscored
+        return out
+
+    def _meet(self, job: RankJob, lo: int, hi: int, item: I32, out: Block) -> Block:
+        """Look for judged items among the best."""
+        from unskew.judging import kernels
+
+        size, k, items = hi - lo, item.shape[1], len(job.lists.tests.items)
+        ends = np.arange(size + 1, dtype=np.int64) * k
+        hits = kernels.meet(
+            frozen(np.arange(lo, hi, dtype=np.int32)),
+            frozen(ends[:-1]),
+            frozen(ends[1:]),
+            frozen(item.reshape(-1)),
+            job.judged_start,
+            job.judged_item,
+            frozen(np.arange(items, dtype=np.int32)),
+            0,
+            size,
+            np.empty(items + 1, np.int32),
+            out.start,
+            out.rank,
+            out.judgment,
+        )
+        return out.up_to(hits)
+
+    def _ranks_in_order(
+        self, job: RankJob, common: ItemOrder, lo: int, hi: int, out: Block
+    ) -> Block:
+        """Take the ranks of judged items from the order that all users share."""
+        from unskew.judging import order_kernels
+
+        train = job.lists.train
+        hits = order_kernels.ranks_in_order(
+            common.place,
+            job.lists.user,
+            lo,
+            hi,
+            train.start,
+            train.item,
+            job.judged_start,
+            job.judged_item,
+            job.deepest,
+            out.start,
+            out.rank,
+            out.judgment,
+        )
+        return out.up_to(hits)
+
+    def _ranks_in_tile(self, tile: ScoredTile, job: RankJob, lo: int, hi: int, out: Block) -> Block:
+        """Rank the judged items among all candidates."""
+        from unskew.judging import rank_kernels
+
+        hits = rank_kernels.ranks_in_tile(
+            *self._where(tile, job.lists.user, job.lists.stratum, lo, hi),
+            job.judged_start,
+            job.judged_item,
+            *self.ties.arguments,
+            out.start,
+            out.rank,
+            out.judgment,
+            out.scored,
+        )
+        out.unscored[:] = job.lists.size[lo:hi] - out.scored
+        return out.up_to(hits).within(job.deepest)
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The best items of some users."""
+
+    first: int
+    """The number of the first one, among all that have lists."""
+    item: I32
+    score: F64
+    unscored: I64
+
+
+def group(jobs: Sequence[RankJob], ties: Ties, common: F64 | None) -> list[WholeLists | DrawnLists]:
+    """Bring jobs together that rank the same candidates.
+
+    Parameters
+    ----------
+    jobs
+        What is asked for, all on the same training ratings.
+    ties
+        The order of equal scores.
+    common
+        The scores of a model that scores alike for all users.
+    """
+    drawn: list[WholeLists | DrawnLists] = []
+    whole: list[list[tuple[int, RankJob]]] = []
+    for number, job in enumerate(jobs):
+        if not job.lists.whole:
+            drawn.append(DrawnLists(number, job, ties))
+            continue
+        for members in whole:
+            if _is_alike(members[0][1].lists, job.lists):
+                members.append((number, job))
+                break
+        else:
+            whole.append([(number, job)])
+    return [*(WholeLists.of(members, ties, common) for members in whole), *drawn]
+
+
+def _is_alike(one: TargetLists, other: TargetLists) -> bool:
+    """Tell whether a user is asked to be given the same ranking."""
+    return (
+        one.strata == other.strata == 0
+        and one.train is other.train
+        and (one.shortfall == "fill") == (other.shortfall == "fill")
+        and (one.shortfall != "fill" or one.seed == other.seed)
+        and np.array_equal(one.pool.home, other.pool.home)
+    )
+
+
+def _nothing(size: int) -> I64:
+    return frozen(np.zeros(size, np.int64))
