@@ -225,6 +225,7 @@ def calls():
             "metric": "P@5",
             "budget": 2,
         },
+        "auditing.estimate_audit": {"data": ratings, "level": "quick", "liked": 4},
         "experiment.outline": {"plan": plan, "ratings": ratings, "estimate": False},
         "stats.paired": {"scores": scores},
         "stats.paper_table": {"scores": scores, "permutations": 10},

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import inputs, outputs
+from unskew.cli.audit_estimate import estimate_of, lines_before
 from unskew.cli.audit_self_test import SelfTestOptions, check_unused, run_self_test
 from unskew.cli.bundles import argument, bundle, option
 from unskew.cli.console import output as screen_of_results
@@ -15,6 +16,7 @@ from unskew.cli.options import (
     INPUT,
     MEASURE,
     OUTPUT,
+    RUNNING,
     TEST,
     Judgments,
     NamedFileOptions,
@@ -25,7 +27,7 @@ from unskew.cli.options import (
     StoredOptions,
     Train,
 )
-from unskew.cli.progress import stages_progress
+from unskew.cli.progress import AUDIT, stages_progress, weighted
 from unskew.cli.sources import header_of, split_source
 from unskew.errors import SettingError
 
@@ -76,6 +78,15 @@ class AuditOptions:
             MEASURE,
             "Designs, separated by commas, the most common one first: all-items, test-items, "
             "1r, u1r, p1r, test-targets, skew, wtd-h, temporal.",
+        ),
+    ]
+    dry_run: Annotated[
+        bool,
+        option(
+            RUNNING,
+            "Print what the audit will take, by stage and system, and run nothing.",
+            "--dry-run",
+            default=False,
         ),
     ]
     tune: Annotated[
@@ -170,7 +181,8 @@ def command(
 
     Systems are tuned on the training part of each split, unless --no-tune is given.
 
-    With --store, a stopped audit continues where it was.
+    With --store, a stopped audit continues where it was. --dry-run prints what an audit will take
+    and which systems are left out because they cost too much on data of this size.
 
     [bold]Self-test[/bold]
 
@@ -203,7 +215,15 @@ def command(
         settings |= _lists(ratings, sources, options, stored)
     else:
         settings |= _ratings(ratings, sources, options, stored)
-    with compiling_ahead(), stages_progress(output.quiet) as move:
+    estimate = estimate_of(level, settings) if "data" in settings else None
+    if options.dry_run:
+        outputs.say(str(estimate))
+        return
+    if estimate is not None and not output.quiet:
+        for line in lines_before(level, settings, estimate):
+            outputs.note(line)
+    stages = AUDIT if estimate is None else weighted(AUDIT, estimate.by_stage)
+    with compiling_ahead(), stages_progress(output.quiet, stages) as move:
         result = audit(plan=level, progress=move, **settings)
     result = _with_files(result, ratings, sources)
     if paper is not None:
@@ -227,6 +247,7 @@ def _lists(
         data_dir=sources.files.data_dir,
         workers=None if stored.workers == 1 else stored.workers,
         no_tune=None if options.tune else True,
+        dry_run=True if options.dry_run else None,
     )
     for name in refused:
         raise SettingError(

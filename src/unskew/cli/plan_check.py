@@ -18,7 +18,7 @@ def command(
     ],
     estimate: Annotated[
         bool,
-        option(RUNNING, "Train every system on a few users to estimate the time.", default=True),
+        option(RUNNING, "Estimate time and memory.", default=True),
     ],
 ) -> None:
     """Explain what a plan will do: splits, designs, systems, tasks, time and memory.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
 
 from unskew.checks import checked
 from unskew.data.ratings import Ratings
@@ -16,11 +14,17 @@ from unskew.engine.store import Store
 from unskew.engine.threads import available
 from unskew.experiment.execution import tasks_of
 from unskew.experiment.plan import Plan, PlanView
-from unskew.judging.rank import rank, tile_users
+from unskew.judging.rank import tile_users
+from unskew.recommend.costs import (
+    Cost,
+    DataShape,
+    cost_by_trial,
+    cost_of,
+    on_clock,
+    seconds_of,
+    this_machine,
+)
 from unskew.report.text import counted
-
-SAMPLE = 300
-"""Users on whom systems are tried to estimate their time."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,11 @@ class Outline:
         splits = self.tasks // (len(self.systems) + 1)
         if self.seconds:
             total = splits * sum(self.seconds.values())
-            lines.append(f"about {total:,.0f} s in one process (extrapolated from {SAMPLE} users)")
-        lines.append(f"about {self.bytes / 2**20:,.0f} MiB in each process, without models")
+            lines.append(
+                f"about {total:,.0f} s in one process on {counted(available(), 'processor')}"
+            )
+        models = "" if self.seconds else ", without models"
+        lines.append(f"about {self.bytes / 2**20:,.0f} MiB in each process{models}")
         return "\n".join(lines)
 
 
@@ -86,8 +93,8 @@ def outline(
     store
         Count what is there already.
     estimate
-        Train every system on a few users; its time is scaled by the number of ratings, which is
-        rough: some grow faster.
+        Count the operations of every system, at the speed of this machine; a system whose cost has
+        no formula is trained on 300 users, and its time scaled by the number of ratings.
     """
     counts = [splitter.count(ratings, plan.seed) for splitter in plan.splits]
     splits = [f"{one!r}: {count}" for one, count in zip(plan.splits, counts, strict=True)]
@@ -99,6 +106,8 @@ def outline(
     cells = tile_users(len(ratings.items)) * len(ratings.items)
     size = 40 * len(ratings) + 16 * cells * available()
     size += 16 * len(ratings.users) * len(plan.metrics)
+    costs = _costs(plan, ratings) if estimate else {}
+    size += round(max((one.bytes for one in costs.values()), default=0.0))
     return Outline(
         ratings=repr(ratings),
         splits=tuple(splits),
@@ -109,7 +118,7 @@ def outline(
         done=done,
         results=len(views) * tasks,
         bytes=size,
-        seconds=_times(plan, ratings) if estimate else {},
+        seconds=_times(plan, ratings, costs),
     )
 
 
@@ -122,19 +131,24 @@ def _design(view: PlanView) -> str:
     return ", ".join(parts)
 
 
-def _times(plan: Plan, ratings: Ratings) -> dict[str, float]:
-    """Return how long each system takes on one split, from a few users."""
-    from unskew.splits.split import Split
-    from unskew.targets.designs import AllItems
+def _costs(plan: Plan, ratings: Ratings) -> dict[str, Cost]:
+    """Return what each system costs on the training part of a split, by formula or by trial."""
+    machine, shape = this_machine(), DataShape.of(ratings)
+    costs = {label: cost_of(one, shape, machine) for label, one in plan.systems.items()}
+    return {
+        label: one if one.is_known else cost_by_trial(plan.systems[label], ratings, machine=machine)
+        for label, one in costs.items()
+    }
 
-    some = np.linspace(0, len(ratings.users) - 1, min(SAMPLE, len(ratings.users))).astype(int)
-    few = ratings.take(np.isin(ratings.user, some))
-    scale = len(ratings) / max(len(few), 1)
-    lists = AllItems().lists(Split(few, few.take(few.user < 0)), plan.relevance)
-    seconds = {}
-    for label, system in plan.systems.items():
-        system.fit(few, 0)  # kernels are compiled here
-        begun = time.perf_counter()
-        rank(system.fit(few, 0), lists, 10)
-        seconds[label] = (time.perf_counter() - begun) * scale
-    return seconds
+
+def _times(plan: Plan, ratings: Ratings, costs: Mapping[str, Cost]) -> dict[str, float]:
+    """Return how long each system takes on one split: to train it, to score and to rank."""
+    users = len(ratings.users)
+    if plan.judged_users is not None:
+        users = min(users, plan.judged_users)
+    cells = {"rank cell": len(plan.views()) * users * len(ratings.items)}
+    rank = seconds_of(cells, this_machine())
+    return {
+        label: on_clock(one.seconds + users * one.score_seconds + rank, available())
+        for label, one in costs.items()
+    }

@@ -18,7 +18,7 @@ import numpy as np
 
 from unskew.arrays import I64
 from unskew.data.ratings import Ratings
-from unskew.recommend.cost_constants import NANOSECONDS
+from unskew.recommend.cost_constants import NANOSECONDS, PARALLEL
 from unskew.recommend.model import Algorithm
 
 NUMBER = 8
@@ -178,7 +178,7 @@ KINDS = {
     "sgd step": "sparse",
 }
 """By operation: what of a machine it depends on; `scan` unless stated."""
-MEASURED = Machine(dense=5.0e-3, sparse=3.0e-3, scan=1.0e-3)
+MEASURED = Machine(dense=5.2e-3, sparse=1.7e-3, scan=0.5e-3)
 """Seconds of the three trials of `this_machine` on the reference machine."""
 
 
@@ -222,6 +222,18 @@ def seconds_of(operations: Mapping[str, float], machine: Machine = REFERENCE) ->
         if name != "seconds":
             total += 1e-9 * NANOSECONDS[name] * count * getattr(machine, KINDS.get(name, "scan"))
     return total
+
+
+def on_clock(seconds: float, processors: int) -> float:
+    """Return how long work takes on several processors without other work.
+
+    Examples
+    --------
+    >>> from unskew.recommend.costs import on_clock
+    >>> on_clock(100.0, 1)
+    100.0
+    """
+    return seconds * (1 - PARALLEL + PARALLEL / processors)
 
 
 def work_of(algorithm: Algorithm, shape: DataShape) -> Work | None:
@@ -288,25 +300,29 @@ def cost_by_trial(
 
 
 def work_of_several(settings: Sequence[Algorithm], shape: DataShape) -> Work | None:
-    """Return what fits of one algorithm with several settings on the same ratings do.
+    """Return what fits of one algorithm with several settings on the same ratings do together.
 
-    What settings share (`Work.shared`) is done once, for the setting that needs most of it. Scores
-    and bytes are those of the most costly setting.
+    What settings share (`Work.shared`) is done once, for the setting that needs most of it; the
+    operations that score a user are added up. Bytes are those of the largest.
     """
     several = [work_of(one, shape) for one in settings]
     known = [one for one in several if one is not None]
     if not known or len(known) < len(several):
         return None
-    kinds = dict.fromkeys(kind for one in known for kind in one.fit)
     shared = frozenset.intersection(*(one.shared for one in known))
-    fit = {
-        kind: (max if kind in shared else sum)([one.fit.get(kind, 0.0) for one in known])
-        for kind in kinds
-    }
+
+    def together(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        kinds = dict.fromkeys(kind for part in parts for kind in part)
+        return {
+            kind: (max if kind in shared else sum)([part.get(kind, 0.0) for part in parts])
+            for kind in kinds
+        }
+
+    scores = [{f"/{kind}": count for kind, count in one.score.items()} for one in known]
     return Work(
-        fit=fit,
+        fit=together([one.fit for one in known]),
         shared=shared,
-        score=max((one.score for one in known), key=seconds_of),
+        score={kind[1:]: count for kind, count in together(scores).items()},
         model=max(one.model for one in known),
         largest_part=max(one.largest_part for one in known),
         fit_bytes=max(one.fit_bytes for one in known),
@@ -343,7 +359,7 @@ def _user_knn(algorithm: Any, shape: DataShape) -> Work:
         each = shape.item_pairs / max(shape.users, 1)
         return Work(
             fit={"pass": 4 * shape.ratings},
-            score={"knn product": each, "vote row": shape.ratings, "score cell": 3 * shape.items},
+            score={"knn product": each, "vote row": shape.ratings, "vote cell": shape.items},
             model=4 * ENTRY * shape.ratings,
             fit_bytes=ENTRY * shape.ratings,
         )
@@ -355,7 +371,7 @@ def _user_knn(algorithm: Any, shape: DataShape) -> Work:
             "knn candidate": shape.users * met,
         },
         shared=frozenset(("pass", "knn product", "knn candidate")),
-        score={"vote": kept * vote, "score cell": 3 * shape.items},
+        score={"vote": kept * vote, "vote cell": shape.items},
         model=ENTRY * (shape.users * kept + shape.ratings),
         largest_part=ENTRY * shape.users * kept,
         fit_bytes=ENTRY * shape.users * kept + 2 * ENTRY * shape.ratings,
@@ -374,7 +390,7 @@ def _item_knn(algorithm: Any, shape: DataShape) -> Work:
             "knn candidate": shape.items * met,
         },
         shared=frozenset(("pass", "knn product", "knn candidate")),
-        score={"vote": mean * kept, "score cell": 3 * shape.items},
+        score={"vote": mean * kept, "vote cell": shape.items},
         model=ENTRY * (shape.items * kept + shape.ratings),
         largest_part=ENTRY * shape.items * kept,
         fit_bytes=ENTRY * shape.items * kept + 2 * ENTRY * shape.ratings,
@@ -393,7 +409,7 @@ def _puresvd(algorithm: Any, shape: DataShape) -> Work:
             "svd flop": 4 * shape.items * basis**2 + 4 * SVD_STEPS * shape.items * width**2,
         },
         shared=frozenset(("pass", "sparse flop", "svd flop")),
-        score={"factor flop": 2 * wanted * shape.items, "score cell": 3 * shape.items},
+        score={"factor flop": 2 * wanted * shape.items, "factor cell": shape.items},
         model=_factors_bytes(shape, wanted),
         largest_part=NUMBER * max(shape.items * basis, shape.users * width),
         fit_bytes=NUMBER * (shape.items * 2 * basis + shape.users * width) + ENTRY * shape.ratings,
@@ -412,7 +428,7 @@ def _ease(_: Algorithm, shape: DataShape) -> Work:
         shared=frozenset(("pass", "gram product")),
         score={
             "vote row": shape.ratings / max(shape.users, 1) * shape.items,
-            "score cell": shape.items,
+            "vote cell": shape.items,
         },
         model=NUMBER * square + ENTRY * shape.ratings,
         largest_part=NUMBER * square,
@@ -433,7 +449,7 @@ def _slim(_: Algorithm, shape: DataShape) -> Work:
         shared=frozenset(("pass", "gram product")),
         score={
             "vote": shape.ratings / max(shape.users, 1) * kept,
-            "score cell": 3 * shape.items,
+            "vote cell": shape.items,
         },
         model=ENTRY * (shape.items * kept + shape.ratings),
         largest_part=NUMBER * square,
@@ -450,7 +466,7 @@ def _wrmf(algorithm: Any, shape: DataShape) -> Work:
         flops = 4 * (4 * 2 * shape.ratings * f + 2 * rows * f**2)
     return Work(
         fit={"pass": 8 * shape.ratings, "solve flop": algorithm.iterations * flops},
-        score={"factor flop": 2 * f * shape.items, "score cell": 3 * shape.items},
+        score={"factor flop": 2 * f * shape.items, "factor cell": shape.items},
         model=_factors_bytes(shape, f),
         largest_part=NUMBER * f * max(shape.users, shape.items),
         fit_bytes=_factors_bytes(shape, f) + 2 * (ENTRY + NUMBER) * shape.ratings,
@@ -462,7 +478,7 @@ def _bpr(algorithm: Any, shape: DataShape) -> Work:
     f = algorithm.factors
     return Work(
         fit={"sgd step": algorithm.epochs * shape.ratings * (f + 40)},
-        score={"factor flop": f * shape.items, "score cell": 2 * shape.items},
+        score={"factor flop": f * shape.items, "factor cell": shape.items},
         model=_factors_bytes(shape, f, 4),
         largest_part=4 * f * max(shape.users, shape.items),
         fit_bytes=2 * _factors_bytes(shape, f, 4),
@@ -474,7 +490,7 @@ def _topics(algorithm: Any, shape: DataShape) -> Work:
     f = algorithm.topics
     return Work(
         fit={"pass": 4 * shape.ratings, "topic": 2 * algorithm.iterations * shape.ratings * f},
-        score={"factor flop": 2 * f * shape.items, "score cell": 3 * shape.items},
+        score={"factor flop": 2 * f * shape.items, "factor cell": shape.items},
         model=_factors_bytes(shape, f),
         largest_part=NUMBER * f * max(shape.users, shape.items),
         fit_bytes=2 * _factors_bytes(shape, f) + 2 * ENTRY * shape.ratings,
