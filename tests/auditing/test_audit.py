@@ -97,18 +97,43 @@ def test_slower_levels_do_no_less():
     for less, more in ((quick, default), (default, thorough)):
         assert more.algorithms[: len(less.algorithms)] == less.algorithms
         assert more != less
-        for field in ("splits", "repeats", "permutations", "bootstrap", "samples"):
+        for field in ("splits", "repeats", "most_repeats", "permutations", "bootstrap", "samples"):
             assert getattr(more, field) >= getattr(less, field), field
+        assert more.precision < less.precision
 
 
 def test_the_page_names_what_an_audit_runs():
     page = (ROOT / "docs" / "audit.md").read_text()
     rows = re.findall(r"^\| `([a-z0-9][a-z0-9-]*)` \|.*\| (\w+)[^|]*\|$", page, flags=re.MULTILINE)
     assert dict(rows) == designs.SOURCES
-    for option, level in (("`--quick`", "quick"), ("(default)", "default")):
+    for option, name in (("`--quick`", "quick"), ("(default)", "default")):
         row = next(line for line in page.splitlines() if line.startswith(f"| {option} |"))
-        assert f"| {designs.LEVELS[level].repeats} |" in row
-        assert f"| {designs.LEVELS[level].permutations:,} |" in row
+        level = designs.LEVELS[name]
+        assert f"| {level.repeats} to {level.most_repeats} | {level.precision:g} |" in row
+        assert f"| {level.permutations:,} |" in row
+
+
+def test_the_null_experiment_has_the_values_of_the_first_split():
+    """The data as they are are not run again: what they give is what a run of the plan gives."""
+    shop = us.world("shop", users=80, items=60, seed=3, density=0.3)
+    made = audit(
+        shop,
+        "quick",
+        algorithms=["popularity", "user-knn"],
+        designs=["all-items", "u1r"],
+        repeats=2,
+    )
+    assert not made.core.has_cold  # a plan recommends nothing popular to cold users
+    real = made.null.rows.filter(data="real")
+    assert set(real["design"]) == {"all-items", "u1r"}
+    for plan, design in zip(made.plans, ("all-items", "u1r"), strict=True):
+        again = us.run_plan(shop.ratings, plan).table()
+        mine = real.filter(design=design).sort("system", "metric")
+        again = again.sort("system", "metric")
+        assert mine["value"].to_list() == again["mean"].to_list()
+        assert mine["random"].to_list() == again["random"].to_list()
+    assert made.card["null"]["repeats"] == made.null.repeats == 2
+    assert "repeats=2" in made.command or "--repeats 2" in made.command
 
 
 def test_the_table_is_what_the_designs_gave(found, shop):

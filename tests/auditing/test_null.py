@@ -24,6 +24,7 @@ from unskew.auditing.null_designs import (
 from unskew.auditing.operating import Planted, differences, operating_characteristics
 from unskew.engine.rng import draw, key_of
 from unskew.stats.distributions import mean_interval as interval
+from unskew.stats.distributions import values_needed
 from unskew.worlds.nulls import NULLS, co_clusters, forced_judgments, redraw, uniform
 from unskew.worlds.worlds import World, world
 
@@ -265,6 +266,142 @@ def test_every_number_is_that_of_a_run():
             assert row["null_share"] is None
 
 
+def test_known_scores_of_the_real_data_are_taken_as_they_are():
+    ratings = some_ratings(60, 30)
+    plans = published_designs(designs=["random", "test-targets", "flat"], metrics=["P@3"])
+    whole = null_experiment(ratings, plans, repeats=2)
+    real = {name: us.run_plan(ratings, plan).scores() for name, plan in plans.items()}
+    assert null_experiment(ratings, plans, repeats=2, real=real).rows.equals(whole.rows)
+    with pytest.raises(us.SettingError, match="real has no scores of flat"):
+        null_experiment(ratings, plans, repeats=2, real={**real, "flat": []})
+
+
+def test_a_random_order_has_its_expected_value_on_null_data():
+    ratings = some_ratings(60, 30)
+    systems = {"chance": us.recommend.Random(), "popular": us.recommend.Popularity()}
+    plan = us.Plan(algorithms=systems, metrics=["P@3"], users="all")
+    found = null_experiment(ratings, plan, repeats=40)
+    row = found.table().filter(system="chance").row(0, named=True)
+    assert row["null_value"] == row["null_random"]
+    assert (row["ratio"], row["ratio_low"], row["ratio_high"]) == (1.0, 1.0, 1.0)
+    assert row["null_share"] is None
+    assert "the value of chance is the expected one of a random order" in str(found)
+    assert row["real"] != row["real_random"]  # an order that was drawn
+    # What it stands for: the mean of many random orders.
+    many = {str(n): us.recommend.Random() for n in range(40)}
+    values = []
+    for repeat in range(40):
+        seed = key_of(0, "null", "iid", repeat) % (1 << 31)
+        split = us.splits.Random().split(redraw(ratings, "iid", seed), seed)[0]
+        lists = us.targets.AllItems().lists(split, liked=4)
+        models = {
+            name: one.fit(split.train, np.random.default_rng(int(name)))
+            for name, one in many.items()
+        }
+        values += us.evaluate(lists, models, "P@3", users="all").mean("P@3").values()
+    error = np.std(values) / math.sqrt(len(values))
+    assert abs(np.mean(values) - row["null_random"]) < 4.5 * error
+    # Metrics of a whole run have no such value: there a random order is ranked as any system.
+    whole = null_experiment(ratings, replace(plan, metrics=["P@3", "Coverage@3"]), repeats=2)
+    assert whole.table().filter(system="chance", metric="P@3")["ratio"][0] != 1.0
+
+
+def test_workers_change_no_number(tmp_path):
+    ratings = some_ratings(60, 30)
+    plans = published_designs(designs=["random", "flat"], metrics=["P@3"])
+    settings = {"precision": 0.02, "most": 4}
+    here = null_experiment(ratings, plans, **settings)
+    assert here.budget.repeats == 4
+    assert null_experiment(ratings, plans, workers=2, **settings).rows.equals(here.rows)
+
+
+# The number of repeats
+
+
+def test_the_number_of_repeats_follows_from_the_spread_of_the_first():
+    ratings = some_ratings(60, 30)
+    plan = us.Plan(
+        algorithms=[us.recommend.Popularity(), us.recommend.AverageRating()],
+        metrics=["P@3", "P@1"],
+        users="all",
+    )
+    least, most, wanted = 4, 30, 0.12
+    found = null_experiment(ratings, plan, repeats=least, precision=wanted, most=most)
+    fixed = null_experiment(ratings, plan, repeats=found.repeats)
+    assert found.rows.equals(fixed.rows)  # the same draws, more or fewer of them
+    rows = found.rows.filter(metric="P@3").with_columns(above=pl.col("value") - pl.col("random"))
+    t = 3.182446305284263  # of 3 degrees of freedom
+    real, null = rows.filter(data="real"), rows.filter(data="iid")
+    scale = max(real["above"].abs().max(), null["random"].mean())
+    needed, widths = [least], []
+    for system in ("popularity", "average-rating"):
+        first = null.filter(pl.col("repeat") < least, system=system)["above"].to_numpy()
+        needed.append(math.ceil((t * first.std(ddof=1) / (wanted * scale)) ** 2))
+        widths.append(t * first.std(ddof=1) / math.sqrt(found.repeats) / scale)
+    assert found.repeats == min(max(needed), most)
+    assert least < found.repeats < most
+    assert found.budget.width == pytest.approx(max(widths))
+    assert found.budget.width <= wanted
+    assert f"{found.repeats} repeats (at least 4, at most 30) give the precision" in str(found)
+    for row in found.table().filter(metric="P@3").iter_rows(named=True):
+        part = null.filter(system=row["system"])
+        values = part["value"].to_numpy()
+        half = t * values[:least].std(ddof=1) / math.sqrt(found.repeats)
+        assert row["null_value"] == pytest.approx(values.mean())
+        assert row["high"] - row["null_value"] == pytest.approx(half)
+    assert found.to_dict()["budget"]["least"] == 4
+
+
+def test_the_largest_number_of_repeats_is_a_bound_and_is_reported():
+    ratings = some_ratings(60, 30)
+    plan = us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@3"])
+    found = null_experiment(ratings, plan, precision=1e-4, most=5)
+    assert found.repeats == 5
+    assert found.budget.width > 1e-4
+    assert "5 repeats are the most allowed" in str(found)
+    coarse = null_experiment(ratings, plan, precision=50.0)
+    assert coarse.repeats == 3
+
+
+@pytest.mark.parametrize("shape", ["normal", "skewed"])
+@pytest.mark.parametrize("half", [2.0, 1.0, 0.6])
+def test_intervals_hold_where_the_spread_chooses_their_number(shape, half):
+    """Simulated experiments of two correlated systems, the wider of which decides."""
+    rng, trials, least, most = np.random.default_rng(11), 4_000, 3, 12
+    held, fixed = [], []
+    for _ in range(trials):
+        shared = rng.normal(size=(most, 1)) * 0.7
+        values = shared + rng.normal(size=(most, 2)) * 0.7
+        if shape == "skewed":
+            values = np.exp(0.8 * values)
+        needed = [values_needed(values[:least, one], half) for one in range(2)]
+        count = int(min(max(needed), most))
+        truth = float(np.exp(0.8**2 * 0.98 / 2)) if shape == "skewed" else 0.0
+        for one in range(2):
+            _, low, high = interval(values[:count, one].tolist(), 0.95, least)
+            held.append(low <= truth <= high)
+            _, low, high = interval(values[:least, one].tolist(), 0.95)
+            fixed.append(low <= truth <= high)
+    error = math.sqrt(0.95 * 0.05 / trials)  # pairs are correlated: at most as for one of them
+    if shape == "normal":
+        assert abs(np.mean(held) - 0.95) < 4.5 * error
+    else:  # no worse than intervals of as few values, by more than noise
+        assert np.mean(held) > np.mean(fixed) - 0.02
+
+
+def test_an_interval_looked_at_after_every_value_would_not_hold():
+    """Why the number is chosen in two stages: else small spreads end an experiment early."""
+    rng, trials, held = np.random.default_rng(5), 3_000, 0
+    for _ in range(trials):
+        values = rng.normal(size=10).tolist()
+        for count in range(3, 11):
+            mean, low, high = interval(values[:count], 0.95)
+            if high - mean <= 0.7 or count == 10:
+                held += low <= 0 <= high
+                break
+    assert held / trials < 0.95 - 4.5 * math.sqrt(0.95 * 0.05 / trials)
+
+
 def test_plans_that_share_a_split_are_run_as_one():
     ratings = some_ratings(60, 30)
     both = published_designs(designs=["random", "test-targets", "flat"], metrics=["P@3"])
@@ -303,7 +440,8 @@ def test_designs_for_null_data_only_have_no_real_value():
     assert table["real"].null_count() == table.height
     assert set(table["null"]) == {"iid"}
     assert "forced: for the null iid only" in str(found)
-    assert moved[-1][0] <= moved[-1][1] == 5
+    assert [done for done, _ in moved] == sorted(done for done, _ in moved)
+    assert moved[-1][0] == moved[-1][1]
 
 
 def test_result_shows_itself():
@@ -368,6 +506,11 @@ def test_liked_is_the_threshold_of_every_plan():
         ({"nulls": ()}, "at least one null"),
         ({"nulls": "idd"}, "iid"),
         ({"repeats": 0}, "repeats"),
+        ({"precision": 0}, "precision must be above 0"),
+        ({"precision": 0.1, "repeats": 1}, "at least 2"),
+        ({"precision": 0.1, "repeats": 5, "most": 4}, "most must lie between"),
+        ({"precision": 0.1, "metric": "P@7"}, "P@7"),
+        ({"most": 9}, "for precision"),
         ({"level": 1.0}, "level"),
         ({"nulls": "clusters", "share": 0.5}, "share"),
         ({"plan": {}}, "plans by name"),

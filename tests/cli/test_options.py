@@ -19,6 +19,7 @@ from unskew.cli.options import INPUT, INTERVALS, MEASURE, OUTPUT, RUNNING, TEST,
 from unskew.worlds.saved import save_world
 
 OTHER_MEANING = {
+    "--repeats": ("bias null",),
     "--algorithm": {"recommend"},
     "--alpha": {"intervene"},
     "--by": {"split", "strata"},

@@ -328,13 +328,27 @@ CAPTIONS = {
     "unusable": "Not usable here, and not shown: the estimates of {metric} of {names}.",
     "null trained": (
         "Who rated what is kept, opinions are re-drawn at random, and the systems are trained "
-        "again on the result: {repeats}. This tests the protocol; it does not say what a score on "
-        "the real opinions is made of."
+        "again on the result, with the settings that they have on the first split of the design: "
+        "{repeats}. This tests the protocol; it does not say what a score on the real opinions is "
+        "made of."
     ),
     "null lists": (
         "Who judged what is kept and opinions are re-drawn at random: {repeats}. The lists stay "
         "as they are. This tests the protocol; it does not say what a score on the real opinions "
         "is made of."
+    ),
+    "null enough": (
+        "{repeats} (at least {least}, at most {most}) give the precision that is asked: the widest "
+        "interval of {metric} is {width}, at most {wanted} is asked, as a share of the largest "
+        "lead over chance in its design (of chance, where that is larger)."
+    ),
+    "null most": (
+        "{repeats} are the most allowed: the widest interval of {metric} is {width}, {wanted} is "
+        "asked, as a share of the largest lead over chance in its design (of chance, where that is "
+        "larger)."
+    ),
+    "null expected": (
+        "On re-drawn opinions, the value of {names} is the expected one of a random order: chance."
     ),
     "null note": (
         "real: on the ratings as they are; null value: on re-drawn opinions, the mean over "

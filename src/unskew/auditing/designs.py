@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from unskew.auditing.null_repeats import RepeatRule
 from unskew.checks import choose
 from unskew.data.relevance import Relevance
 from unskew.engine.store import digest_of
@@ -41,7 +42,7 @@ OTHERS = 100
 """Items that are not liked in each list of the 1R designs (bellogin2017)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Level:
     """How much an audit does."""
 
@@ -50,18 +51,66 @@ class Level:
     splits: int
     """Random hold-outs of a fifth of the ratings, each drawn anew."""
     repeats: int
-    """Of the null experiment."""
+    """Of the null experiment: at least."""
+    most_repeats: int
+    """Of the null experiment: at most."""
+    precision: float
+    """Where the null experiment ends: half-widths of its intervals, as a share of the largest lead
+    over chance."""
     permutations: int
     bootstrap: int
     """Draws of users for intervals."""
     samples: int
     """Smaller test sets per share, for the robustness of metrics."""
 
+    @property
+    def given_repeats(self) -> int | None:
+        """The number of repeats, where it is fixed; None = precision decides."""
+        return self.repeats if self.repeats == self.most_repeats else None
+
+    def repeat_rule(self, metric: str) -> RepeatRule:
+        """Return how many repeats the null experiment has, by the intervals of a metric."""
+        if self.given_repeats is not None:
+            return RepeatRule.fixed(self.given_repeats)
+        return RepeatRule(
+            least=self.repeats, most=self.most_repeats, precision=self.precision, metric=metric
+        )
+
 
 LEVELS = {
-    "quick": Level("quick", FEW, 3, 3, 10_000, 500, 10),
-    "default": Level("default", (*FEW, *MORE), 5, 5, 100_000, 1_000, 25),
-    "thorough": Level("thorough", (*FEW, *MORE), 10, 5, 100_000, 1_000, 50),
+    "quick": Level(
+        name="quick",
+        algorithms=FEW,
+        splits=3,
+        repeats=3,
+        most_repeats=6,
+        precision=0.1,
+        permutations=10_000,
+        bootstrap=500,
+        samples=10,
+    ),
+    "default": Level(
+        name="default",
+        algorithms=(*FEW, *MORE),
+        splits=5,
+        repeats=3,
+        most_repeats=10,
+        precision=0.05,
+        permutations=100_000,
+        bootstrap=1_000,
+        samples=25,
+    ),
+    "thorough": Level(
+        name="thorough",
+        algorithms=(*FEW, *MORE),
+        splits=10,
+        repeats=5,
+        most_repeats=20,
+        precision=0.02,
+        permutations=100_000,
+        bootstrap=1_000,
+        samples=50,
+    ),
 }
 
 DESIGNS = {

@@ -180,6 +180,8 @@ def _null(audit: Measurements, null: NullExperiment) -> list[Block]:
     table = null.table().filter(pl.col("metric") == audit.metric)
     case = "null lists" if audit.evidence.is_given else "null trained"
     content: list[Block] = [Words(caption(case, repeats=counted(null.repeats, "repeat")))]
+    why = "" if null.budget is None else null.budget.sentence()
+    content += [Words(text) for text in (why, *null.notes) if text]
     common = table.filter(pl.col("design") == audit.common)
     if common.height:
         content.append(

@@ -33,7 +33,8 @@ from unskew.auditing.list_inputs import (
     with_common_numbers,
 )
 from unskew.auditing.measurements import AuditFacts
-from unskew.auditing.null import REAL, NullExperiment
+from unskew.auditing.null import NullExperiment, null_card
+from unskew.auditing.null_repeats import NULL_SCHEMA, REAL
 from unskew.auditing.reference_systems import ReferenceLists, References
 from unskew.auditing.reproduction import Choices, ListSources, lists_command
 from unskew.auditing.reproduction_code import is_usual, lists_audit_code
@@ -228,7 +229,7 @@ class ListsAudit:
             skipped=dict(attempts.failures),
             assumed=self.assumed,
             notes=self._all_notes(rejudged),
-            card=self._card(rejudged.scores),
+            card=self._card(rejudged.scores, null),
             command=self._command(rejudged.scores),
         )
 
@@ -304,7 +305,7 @@ class ListsAudit:
 
     def _null(self, rejudged: Rejudged) -> NullExperiment:
         """Judge the same lists by judgments whose values are drawn anew."""
-        tests, repeats = self.judged.tests, self.request.level.repeats
+        tests, rule = self.judged.tests, self.request.level.repeat_rule(self.metric)
         if self.implicit or len(np.unique(tests.value)) < 2:
             raise SettingError(
                 "all judgments have the same value, so redrawing them changes nothing"
@@ -312,15 +313,24 @@ class ListsAudit:
         design = next(iter(rejudged.scores))
         if design != AS_GIVEN:
             raise SettingError(f"is for the design {AS_GIVEN}")
-        rows = _means(rejudged.scores[design][0], REAL, 0, design)
-        for repeat in range(repeats):
+
+        def drawn_rows(repeat: int) -> list[dict[str, object]]:
             drawn = redraw(tests, "iid", seed_of(self.seed, "null", "iid", repeat) % (1 << 31))
             anew = self.judged.with_ratings(drawn, self.judged.train)
-            rows += _means(self._designs.scores_of(design, anew), "iid", repeat, design)
-        table = pl.DataFrame(rows, schema=NULL_SCHEMA)
-        return NullExperiment(table, ("iid",), repeats, LEVEL, retrained=False)
+            return _means(self._designs.scores_of(design, anew), "iid", repeat, design)
 
-    def _card(self, designs: Iterable[str]) -> dict[str, object]:
+        rows = _means(rejudged.scores[design][0], REAL, 0, design)
+        for repeat in range(rule.least):
+            rows += drawn_rows(repeat)
+        budget = rule.budget(pl.DataFrame(rows, schema=NULL_SCHEMA), LEVEL)
+        for repeat in range(rule.least, budget.repeats):
+            rows += drawn_rows(repeat)
+        table = pl.DataFrame(rows, schema=NULL_SCHEMA)
+        return NullExperiment(
+            table, ("iid",), budget.repeats, LEVEL, retrained=False, budget=budget
+        )
+
+    def _card(self, designs: Iterable[str], null: NullExperiment | None) -> dict[str, object]:
         judged, level = self.judged, self.request.level
         tests, train = judged.tests, judged.train
         return {
@@ -340,7 +350,7 @@ class ListsAudit:
             "margin": self.request.stated.margin,
             "smallest": self.request.stated.smallest,
             "seed": self.seed,
-            "null": {"null": "iid", "repeats": level.repeats},
+            "null": null_card(null),
             "permutations": level.permutations,
             "bootstrap": level.bootstrap,
             "versions": versions(),
@@ -354,6 +364,7 @@ class ListsAudit:
             relevance=self.judged.relevance,
             seed=self.seed,
             stated=self.request.stated,
+            repeats=self.request.level.given_repeats,
         )
         sources = ListSources(
             systems=self.given,
@@ -421,16 +432,6 @@ def tuning_note(name: str, tuned: TunedSystem) -> str:
 
 
 # The null experiment
-
-NULL_SCHEMA = {
-    "data": pl.String,
-    "repeat": pl.Int64,
-    "design": pl.String,
-    "system": pl.String,
-    "metric": pl.String,
-    "value": pl.Float64,
-    "random": pl.Float64,
-}
 
 
 def _means(scores: Scores, kind: str, repeat: int, design: str) -> list[dict[str, object]]:

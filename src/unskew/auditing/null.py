@@ -5,35 +5,38 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import stdev
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from unskew.checks import as_count, checked, choose
+from unskew.auditing.null_repeats import LEAST, MOST, REAL, RepeatBudget, RepeatRule
+from unskew.auditing.null_runs import NullRun, plan_groups
+from unskew.auditing.null_tasks import NullJob
+from unskew.checks import checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
+from unskew.data.stored import data_key
 from unskew.engine.execute import Executor, executor
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
-from unskew.engine.rng import key_of as seed_of
-from unskew.engine.store import digest_of
+from unskew.engine.store import Store
 from unskew.errors import SettingError
-from unskew.experiment.execution import run_plan_by
+from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
-from unskew.experiment.results import Results
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.stats.distributions import mean_interval
-from unskew.worlds.nulls import DIRECTIONS, NULLS, redraw
+from unskew.worlds.nulls import DIRECTIONS, NULLS
 
 if TYPE_CHECKING:
     from distributed import Client
 
-REAL = "real"
 LEVEL = 0.95
+REPEATS = 5
+"""Repeats, unless given, where precision does not decide."""
 CLEAR = 3.0
 """How many standard deviations (of a null value over repeats) above chance a system must be on the
 data as they are for a null share to have a meaning: else it is noise over noise."""
@@ -72,6 +75,13 @@ class NullExperiment(Result):
     notes: tuple[str, ...] = ()
     retrained: bool = True
     """Whether systems are trained on each draw; else their lists stay as they are."""
+    budget: RepeatBudget | None = None
+    """How many repeats there are, and why; None = their number was given."""
+
+    @property
+    def first(self) -> int:
+        """How many repeats intervals take their spread from: the first ones."""
+        return self.repeats if self.budget is None else self.budget.least
 
     def table(self, null: str | None = None) -> pl.DataFrame:
         """Return a row per null, design, system and metric.
@@ -101,7 +111,7 @@ class NullExperiment(Result):
                     {
                         "null": kind,
                         **dict(zip(KEYS, key, strict=True)),
-                        **_one(part, real.get(key), self.level),
+                        **_one(part, real.get(key), self.level, self.first),
                     }
                 )
         schema = dict.fromkeys(("null", *KEYS), pl.String) | dict.fromkeys(NUMBERS, pl.Float64)
@@ -173,12 +183,14 @@ class NullExperiment(Result):
             "over repeats; ratio = null value / chance; null share = the part of a system's "
             "score above chance that it also has on null data"
         )
-        return lines
+        why = "" if self.budget is None else self.budget.sentence()
+        return [*lines, *([why] if why else [])]
 
     def _content(self) -> dict[str, object]:
         return {
             "nulls": self.nulls,
             "repeats": self.repeats,
+            "budget": None if self.budget is None else self.budget.card(),
             "level": self.level,
             "rows": self.table(),
             "notes": self.notes,
@@ -207,18 +219,30 @@ class NullExperiment(Result):
         )
 
 
+def null_card(null: NullExperiment | None) -> dict[str, object] | None:
+    """Return as plain values how opinions were redrawn, and how often; None = they were not."""
+    if null is None:
+        return None
+    budget = {"repeats": null.repeats} if null.budget is None else null.budget.card()
+    return {"null": ", ".join(null.nulls), **budget}
+
+
 @notebook_progress("null experiment")
 @checked
 def null_experiment(
     ratings: object,
     plan: Plan | Mapping[str, Plan],
     nulls: str | Sequence[str] = ("iid",),
-    repeats: int = 5,
+    repeats: int | None = None,
     *,
+    precision: float | None = None,
+    most: int | None = None,
+    metric: str | None = None,
     liked: float | None = None,
     share: float | None = None,
     directions: int = DIRECTIONS,
     level: float = LEVEL,
+    real: Mapping[str, Sequence[Scores]] | None = None,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
     cluster: str | Client | None = None,
@@ -228,7 +252,8 @@ def null_experiment(
 
     Who rated what stays as it is; what they thought of it is redrawn (`redraw`), every system is
     trained on that, and every design judges. Under `iid` all systems are equally good, so whatever
-    a design shows beyond chance is made by the design (castells2018 section 7).
+    a design shows beyond chance is made by the design (castells2018 section 7). A random order
+    (`us.recommend.Random`) is not drawn on null data: its value is the expected one, chance.
 
     Parameters
     ----------
@@ -239,7 +264,17 @@ def null_experiment(
     nulls
         `iid`, `within-user`, `within-item`, `clusters`; see `redraw`.
     repeats
-        How often relevance is redrawn. Each repeat has splits of its own.
+        How often relevance is redrawn: 5 unless given. Each repeat has splits of its own. With
+        `precision`, this is the smallest number, 3 unless given.
+    precision
+        Choose the number of repeats instead: as many as bring the half-width of every interval to
+        this share of the largest lead over chance that a system of the design has on the data as
+        they are (of chance, where that is larger), such as 0.05. The spread of the first `repeats`
+        values alone decides, and intervals take their spread from these (Stein 1945).
+    most
+        With `precision`: never more repeats than this; 20 unless given.
+    metric
+        With `precision`: the metric that is looked at, the plans' first unless given.
     liked
         The smallest rating that is liked, in all plans, instead of what their `relevance` says
         (gain and loss stay as they are there). Algorithms and splits with a threshold of their own
@@ -250,10 +285,13 @@ def null_experiment(
         For `clusters`.
     level
         Of the intervals over repeats.
+    real
+        The scores of the plans on the data as they are, where they are known: by the name of the
+        plan, those of each split. Without them plans are run on these data, too.
     store, workers, cluster
         As in `run_plan`: with a store, what was finished is not done again.
     progress
-        Called with (done, total) after each run of a plan.
+        Called with (done, total) after each task.
 
     Examples
     --------
@@ -268,17 +306,29 @@ def null_experiment(
     True
     """
     data = ratings if isinstance(ratings, Ratings) else read_ratings(ratings)
+    if precision is None:
+        if most is not None or metric is not None:
+            raise SettingError("most and metric are for precision=…")
+        rule = RepeatRule.fixed(REPEATS if repeats is None else repeats)
+    else:
+        rule = RepeatRule(
+            least=LEAST if repeats is None else repeats,
+            most=MOST if most is None else most,
+            precision=precision,
+            metric=metric,
+        )
     with executor(workers, cluster) as one:
         return null_experiment_by(
             one,
             data,
             plan,
             nulls,
-            repeats,
+            rule,
             liked=liked,
             share=share,
             directions=directions,
             level=level,
+            real=real,
             store=store,
             progress=progress,
         )
@@ -289,146 +339,64 @@ def null_experiment_by(
     data: Ratings,
     plan: Plan | Mapping[str, Plan],
     nulls: str | Sequence[str],
-    repeats: int,
+    rule: RepeatRule,
     *,
     liked: float | None = None,
     share: float | None = None,
     directions: int = DIRECTIONS,
     level: float = LEVEL,
+    real: Mapping[str, Sequence[Scores]] | None = None,
+    fallback: bool = False,
     store: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> NullExperiment:
-    """Run plans on redrawn data, as `null_experiment` does, by an executor that may do more."""
+    """Run plans on redrawn data, as `null_experiment` does, by an executor that may do more.
+
+    With `fallback`, cold users are recommended popular items, as in an audit.
+    """
     kinds = (nulls,) if isinstance(nulls, str) else tuple(dict.fromkeys(nulls))
     for kind in kinds:
         choose("null", kind, NULLS)
     if not kinds:
         raise SettingError(f"name at least one null: {', '.join(NULLS)}")
-    as_count("repeats", repeats)
     if not 0 < level < 1:
         raise SettingError(f"level must lie between 0 and 1, got {level!r}")
+    groups = plan_groups(plan, liked)
+    if rule.metric is not None:
+        choose("metric", rule.metric, [str(one) for one in groups[0].plan.metrics])
     if share is not None and "iid" not in kinds:
         raise SettingError("share is for the null iid")
-    groups = _together(plan, liked)
-    total, done = len(groups) * (1 + len(kinds) * repeats), 0
-    rows: list[dict[str, Any]] = []
-    notes: list[str] = []
-    for number in range(-1, len(kinds) * repeats):
-        kind, repeat = (REAL, 0) if number < 0 else (kinds[number // repeats], number % repeats)
-        for group in groups:
-            seed = group.plan.seed
-            wanted = group.plan
-            if group.null_only and kind != "iid":
-                notes.append(f"{', '.join(group.names.values())}: for the null iid only")
-                done += 1
-                continue
-            if kind == REAL:
-                drawn = data
-            else:
-                seed = seed_of(seed, "null", kind, repeat) % (1 << 31)
-                wanted = replace(wanted, seed=seed)
-                drawn = _redrawn(data, kind, seed, share, directions, group.plan)
-            results = run_plan_by(executor, drawn, wanted, store=store)
-            rows += _rows(results, group, kind, repeat)
-            done += 1
-            if progress is not None:
-                progress(done, total)
-    return NullExperiment(
-        pl.DataFrame(rows, infer_schema_length=None),
-        kinds,
-        repeats,
-        level,
-        tuple(dict.fromkeys(notes)),
+    if share is not None and any(one.plan.relevance.liked is None for one in groups):
+        raise SettingError("share needs liked=…, or a plan with relevance=us.Relevance(liked=…)")
+    kept = None if store is None else Store.open(store)
+    job = NullJob(
+        ratings=data,
+        plans=tuple(group.plan for group in groups),
+        share=share,
+        directions=directions,
+        fallback=fallback,
+        store=kept,
+        data="" if kept is None else data_key(data),
     )
-
-
-def _redrawn(
-    data: Ratings, kind: str, seed: int, share: float | None, directions: int, plan: Plan
-) -> Ratings:
-    if kind == "clusters":
-        return redraw(data, kind, seed, directions=directions)
-    if kind == "iid" and share is not None:
-        if plan.relevance.liked is None:
-            raise SettingError(
-                "share needs liked=…, or a plan with relevance=us.Relevance(liked=…)"
-            )
-        return redraw(data, kind, seed, liked=plan.relevance.liked, share=share)
-    return redraw(data, kind, seed)
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Plans that share everything but their targets, as one: systems are trained once."""
-
-    plan: Plan
-    names: Mapping[tuple[str, str], str]
-    """From target designs as they print, and the name of the plan they came from, to labels."""
-    null_only: bool
-
-
-def _together(plan: Plan | Mapping[str, Plan], liked: float | None) -> list[_Group]:
-    """Bring plans with one split and like systems together."""
-    if isinstance(plan, Plan):
-        plan = {"": plan}
-    if not isinstance(plan, Mapping) or not plan:
-        raise SettingError(f"give a plan, or plans by name; got {plan!r}")
-    groups: dict[str, dict[str, Plan]] = {}
-    for name, one in plan.items():
-        if not isinstance(one, Plan):
-            raise SettingError(f"{name}: a plan is us.Plan(…), got {one!r}")
-        member = one
-        if liked is not None:
-            member = replace(one, relevance=replace(one.relevance, liked=liked, above=None))
-        told = {key: value for key, value in member.describe().items() if key != "targets"}
-        groups.setdefault(digest_of(told), {})[str(name)] = member
-    made = []
-    for members in groups.values():
-        first = next(iter(members.values()))
-        targets = {repr(one): one for member in members.values() for one in member.designs}
-        names = {
-            (repr(one), name): name if len(member.designs) == 1 else f"{name} {one!r}".strip()
-            for name, member in members.items()
-            for one in member.designs
-        }
-        only = [one.null_only for one in first.splits]
-        if any(only) and not all(only):
-            raise SettingError("splits that make sense only on null data need a separate plan")
-        made.append(_Group(replace(first, targets=tuple(targets.values())), names, all(only)))
-    return made
-
-
-def _rows(results: Results, group: _Group, kind: str, repeat: int) -> list[dict[str, Any]]:
-    """Return the means over the splits of each design."""
-    apart = ["split", "judgments", "intervention"]
-    long = results.table()
-    shown = [key for key in apart if long[key].n_unique() > 1]
-    means = long.group_by(["targets", *apart, "system", "metric"], maintain_order=True).agg(
-        pl.col("mean").mean(), pl.col("random").mean()
+    run = NullRun(
+        job=job,
+        groups=groups,
+        kinds=kinds,
+        level=level,
+        rule=rule,
+        executor=executor,
+        progress=progress or (lambda _done, _total: None),
     )
-    rows = []
-    for row in means.iter_rows(named=True):
-        more = " ".join(row[key] for key in shown)
-        for (targets, _), name in group.names.items():
-            if targets == row["targets"]:
-                own = " ".join(filter(None, [name, more])) or targets
-                rows.append(
-                    {
-                        "data": kind,
-                        "repeat": repeat,
-                        "design": own,
-                        "system": row["system"],
-                        "metric": row["metric"],
-                        "value": row["mean"],
-                        "random": row["random"],
-                    }
-                )
-    return rows
+    rows, budget = run.carry_out(real)
+    return NullExperiment(rows, kinds, budget.repeats, level, run.notes(), budget=budget)
 
 
-def _one(part: pl.DataFrame, real: Mapping[str, Any] | None, level: float) -> dict[str, Any]:
+def _one(
+    part: pl.DataFrame, real: Mapping[str, Any] | None, level: float, first: int
+) -> dict[str, Any]:
     """Return the numbers of one design, system and metric."""
     value, random = part["value"].to_list(), part["random"].to_list()
-    mean, low, high = mean_interval(value, level)
+    mean, low, high = mean_interval(value, level, first)
     known = [one for one in random if one is not None]
     chance = math.fsum(known) / len(known) if len(known) == len(random) else None
     row: dict[str, Any] = dict.fromkeys(NUMBERS)
@@ -436,7 +404,11 @@ def _one(part: pl.DataFrame, real: Mapping[str, Any] | None, level: float) -> di
     if chance:
         ratios = [v / r for v, r in zip(value, random, strict=True) if r]
         row |= dict(
-            zip(("ratio", "ratio_low", "ratio_high"), mean_interval(ratios, level), strict=True)
+            zip(
+                ("ratio", "ratio_low", "ratio_high"),
+                mean_interval(ratios, level, first),
+                strict=True,
+            )
         )
     if real is None:
         return row
@@ -446,10 +418,10 @@ def _one(part: pl.DataFrame, real: Mapping[str, Any] | None, level: float) -> di
     above = real["value"] - real["random"]
     excess = [v - r for v, r in zip(value, random, strict=True)]
     noise = stdev(excess) if len(excess) > 1 else 0.0
-    if abs(above) > CLEAR * noise:
+    if any(excess) and abs(above) > CLEAR * noise:  # none = chance itself
         shares = [one / above for one in excess]
         names = ("null_share", "share_low", "share_high")
-        row |= dict(zip(names, mean_interval(shares, level), strict=True))
+        row |= dict(zip(names, mean_interval(shares, level, first), strict=True))
     return row
 
 

@@ -94,6 +94,8 @@ class Choices:
     seed: int
     tune: bool = True
     stated: Stated = field(default_factory=Stated)
+    repeats: int | None = None
+    """Of the null experiment, where the user gave their number."""
 
     def words(self, inputs: Iterable[str], systems: Iterable[str] = ()) -> str:
         """Return the command: what it reads, how thorough it is, the systems, and the rest."""
@@ -112,6 +114,8 @@ class Choices:
             words += ["--margin", f"{self.stated.margin:g}"]
         if self.stated.smallest != Stated().smallest:
             words += ["--smallest", f"{self.stated.smallest:g}"]
+        if self.repeats is not None:
+            words += ["--repeats", str(self.repeats)]
         words += ["--seed", str(self.seed), "-o", "report.html"]
         return shlex.join(words)
 

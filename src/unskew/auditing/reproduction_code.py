@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unskew.auditing.designs import LEVELS, Level
 from unskew.auditing.reproduction import RATINGS, Choices, plan_toml, shown_path
@@ -94,8 +94,9 @@ class GivenData:
 
 
 def is_usual(level: Level) -> bool:
-    """Tell whether a level is as it is named: a command has no repeats and permutations."""
-    return level == LEVELS[level.name]
+    """Tell whether a level is as it is named, repeats aside: a command has no permutations."""
+    usual = LEVELS[level.name]
+    return replace(level, repeats=usual.repeats, most_repeats=usual.most_repeats) == usual
 
 
 def plan_code(given: GivenData, plan: Plan, ratings: Ratings, choices: Choices) -> str:
@@ -184,12 +185,10 @@ def _stated(stated: Stated) -> Arguments:
 
 def _of_level(level: Level) -> Arguments:
     """Return what differs from the level of that name."""
-    usual = LEVELS[level.name]
-    return {
-        key: str(getattr(level, key))
-        for key in ("repeats", "permutations")
-        if getattr(level, key) != getattr(usual, key)
-    }
+    arguments = {} if level.given_repeats is None else {"repeats": str(level.given_repeats)}
+    if level.permutations != LEVELS[level.name].permutations:
+        arguments["permutations"] = str(level.permutations)
+    return arguments
 
 
 def _read(source: object, path: str) -> str:

@@ -32,7 +32,7 @@ from unskew.auditing.designs import (
 from unskew.auditing.evidence import Evidence, evidence_of
 from unskew.auditing.given_lists import audit_lists
 from unskew.auditing.measurements import AuditFacts
-from unskew.auditing.null import NullExperiment, null_experiment_by
+from unskew.auditing.null import NullExperiment, null_card, null_experiment_by
 from unskew.auditing.reproduction import Choices, ratings_command
 from unskew.auditing.reproduction_code import GivenData, plan_code, ratings_audit_code
 from unskew.auditing.request import (
@@ -142,8 +142,11 @@ def audit(
         judgments would find it.
     seed
         Everything random follows from it; 0, or the plan's own, unless given.
-    repeats, permutations
-        Of the null experiment and of the significance tests, instead of the level's.
+    repeats
+        Of the null experiment; unless given, the level states a smallest and a largest number, and
+        the precision of the first repeats decides.
+    permutations
+        Of the significance tests, instead of the level's.
     tune
         Whether settings are chosen on a validation part of the training part of each split, never
         on the test part: of systems given by name or by the level, and of objects of your own
@@ -169,7 +172,7 @@ def audit(
     """
     level = LEVELS["default" if isinstance(plan, Plan) else choose("level", plan, LEVELS)]
     if repeats is not None:
-        level = replace(level, repeats=repeats)
+        level = replace(level, repeats=repeats, most_repeats=repeats)
     if permutations is not None:
         level = replace(level, permutations=permutations)
     request = Request(
@@ -333,7 +336,7 @@ class RatingsAudit:
             skipped=self._skipped(core),
             assumed=(*self.assumed, *core_notes(core)),
             notes=tuple(dict.fromkeys(self.ratings.notes)),
-            card=self._card(core),
+            card=self._card(core, null),
             command=self._command(designs),
             plans=tuple(self._plans(designs, core)),
         )
@@ -419,11 +422,10 @@ class RatingsAudit:
         if not designs:
             self.attempts.failures["null experiment"] = "no design without an intervention"
             return None
-        systems = core.first_systems(self.plan.systems, core.common)
         plans = {
             one.name: replace(
                 self.plan,
-                algorithms=systems,
+                algorithms=core.first_systems(self.plan.systems, one.name),
                 split=one.split,
                 targets=one.view.targets,
                 judgments=one.view.judgments,
@@ -431,6 +433,8 @@ class RatingsAudit:
             )
             for one in designs
         }
+        parts = {one.name: core.scores[one.name] for one in designs}
+        real = {one.name: parts[one.name][: len(parts[one.name]) // one.repeats] for one in designs}
 
         def run(plans: Mapping[str, Plan]) -> NullExperiment:
             return null_experiment_by(
@@ -438,7 +442,9 @@ class RatingsAudit:
                 self.ratings,
                 plans,
                 ("iid",),
-                self.level.repeats,
+                self.level.repeat_rule(self.metric),
+                real=real,
+                fallback=True,
                 store=self.store.home,
                 progress=lambda done, total: self.progress("null experiment", done, total),
             )
@@ -494,7 +500,7 @@ class RatingsAudit:
 
     # What is written down
 
-    def _card(self, core: Core) -> dict[str, object]:
+    def _card(self, core: Core, null: NullExperiment | None) -> dict[str, object]:
         return {
             "data": {
                 "name": self.source.name,
@@ -522,7 +528,7 @@ class RatingsAudit:
             "seed": self.plan.seed,
             "split_seeds": list(core.seeds),
             "tuned": tuning_card(core),
-            "null": {"null": "iid", "repeats": self.level.repeats},
+            "null": null_card(null),
             "permutations": self.level.permutations,
             "bootstrap": self.level.bootstrap,
             "users": self.plan.users,
@@ -547,6 +553,7 @@ class RatingsAudit:
             seed=self.plan.seed,
             tune=self.tune,
             stated=self.stated,
+            repeats=self.level.given_repeats,
         )
         systems, ratings, given = self.plan.systems, self.source.ratings, self.given
         if self.is_user_plan:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from unskew.checks import MOST_REPEATS
 from unskew.cli import inputs, outputs
 from unskew.cli.audit_estimate import estimate_of, lines_before
 from unskew.cli.audit_self_test import SelfTestOptions, check_unused, run_self_test
@@ -117,6 +118,16 @@ class AuditOptions:
             default=0.05,
         ),
     ]
+    repeats: Annotated[
+        int | None,
+        option(
+            MEASURE,
+            "Number of times that the null experiment redraws opinions. Default: as many as its "
+            "precision needs, within the bounds of the level.",
+            min=1,
+            max=MOST_REPEATS,
+        ),
+    ]
 
 
 def check_paper(folder: Path | None) -> Path | None:
@@ -175,9 +186,9 @@ def command(
 
     [bold]Levels[/bold]
 
-      --quick     six systems, 3 splits, 3 null repeats, 10,000 permutations
-      (default)   eleven systems, 5 splits, 5 null repeats, 100,000 permutations
-      --thorough  eleven systems, 10 splits
+      --quick     six systems, 3 splits, 3 to 6 null repeats, 10,000 permutations
+      (default)   eleven systems, 5 splits, 3 to 10 null repeats, 100,000 permutations
+      --thorough  eleven systems, 10 splits, 5 to 20 null repeats
 
     Systems are tuned on the training part of each split, unless --no-tune is given.
 
@@ -208,6 +219,7 @@ def command(
         "metric": options.metric,
         "margin": options.margin,
         "smallest": options.smallest,
+        "repeats": options.repeats,
         "seed": stored.seed,
         **inputs.relevance_settings(options.relevance),
     }

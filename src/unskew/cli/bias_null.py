@@ -35,12 +35,29 @@ class NullOptions:
         ),
     ]
     repeats: Annotated[
-        int,
+        int | None,
         option(
             MEASURE,
-            "Number of times that relevance is redrawn.",
-            default=5,
+            "Number of times that relevance is redrawn; with --precision, the smallest number. "
+            "Default: 5; with --precision: 3.",
             min=1,
+            max=MOST_REPEATS,
+        ),
+    ]
+    precision: Annotated[
+        float | None,
+        option(
+            MEASURE,
+            "Redraw until every interval of the first metric has at most this half-width, as a "
+            "share of the largest lead over chance, such as 0.05. Default: a fixed number.",
+        ),
+    ]
+    most: Annotated[
+        int | None,
+        option(
+            MEASURE,
+            "With --precision: the largest number of repeats. Default: 20.",
+            min=2,
             max=MOST_REPEATS,
         ),
     ]
@@ -81,6 +98,8 @@ def command(
 
       unskew bias null ratings.csv --null iid --null within-item --repeats 10 --format json
 
+      unskew bias null ratings.csv --precision 0.05 --most 10
+
     [bold]Nulls[/bold]
 
       iid: all values drawn independently; within-user, within-item: values shuffled there;
@@ -117,6 +136,8 @@ def command(
             plans,
             tuple(options.null or ["iid"]),
             options.repeats,
+            precision=options.precision,
+            most=options.most,
             share=options.share,
             store=stored.store,
             workers=stored.workers,

@@ -67,5 +67,5 @@ def data_key(ratings: Ratings) -> str:
     for name in sorted(ratings.tags):
         column = ratings.tags[name]
         digest.update(f"\x1f{name}\x1f{column.dtype}".encode())
-        digest.update("\x1f".join(column.cast(pl.String).fill_null("\x00")).encode())
+        digest.update(column.cast(pl.String).fill_null("\x00").str.join("\x1f").item().encode())
     return digest.hexdigest()

@@ -90,17 +90,67 @@ def half_widths(df: F64, level: float) -> F64:
     )
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    """Return the mean and its interval by Student's t; without one for a single value."""
+def mean_interval(
+    values: Sequence[float], level: float = 0.95, first: int | None = None
+) -> Interval:
+    """Return the mean and its interval by Student's t; without one for a single value.
+
+    Parameters
+    ----------
+    values
+        In the order in which they were measured.
+    level
+        How often the interval holds the expectation, if values are normal.
+    first
+        Where the number of values was chosen by the spread of the first ones (`values_needed`):
+        how many these were. The interval takes its spread from them alone, and so holds as often
+        as it says (Stein, Annals of Mathematical Statistics 16, 1945).
+    """
     if not values:
         return None, None, None
     n = len(values)
     mean = math.fsum(values) / n
-    if n == 1:
+    known = values[: n if first is None else min(first, n)]
+    if len(known) == 1:
         return mean, None, None
-    spread = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (n - 1) / n)
-    half = student_t_quantile((1 + level) / 2, n - 1) * spread
+    half = _quantile(known, level) * math.sqrt(_variance(known) / n)
     return mean, mean - half, mean + half
+
+
+def values_needed(first: Sequence[float], half: float, level: float = 0.95) -> float:
+    """Return how many values a mean needs for an interval of this half-width (Stein 1945).
+
+    Parameters
+    ----------
+    first
+        At least two values, whose spread decides; they count among those needed.
+    half
+        The half-width that is wanted.
+    level
+        Of the interval, as `mean_interval(values, level, len(first))` gives it.
+
+    Examples
+    --------
+    >>> from unskew.stats.distributions import mean_interval, values_needed
+    >>> values_needed([1.0, 2.0, 3.0], 1.5)
+    9.0
+    >>> values_needed([1.0, 2.0, 3.0], 10.0)
+    3.0
+    """
+    if half <= 0:
+        return math.inf if max(first) > min(first) else float(len(first))
+    needed = _quantile(first, level) ** 2 * _variance(first) / half**2
+    return float(max(math.ceil(needed), len(first)))
+
+
+def _quantile(values: Sequence[float], level: float) -> float:
+    return student_t_quantile((1 + level) / 2, len(values) - 1)
+
+
+def _variance(values: Sequence[float]) -> float:
+    n = len(values)
+    mean = math.fsum(values) / n
+    return math.fsum((one - mean) ** 2 for one in values) / (n - 1)
 
 
 def row_intervals(values: F64, level: float) -> tuple[F64, F64, F64]:

@@ -1,0 +1,291 @@
+"""The tasks of a null experiment: one system on one split of one draw, and what it scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from unskew.auditing.cold_users import with_fallback
+from unskew.data.ratings import Ratings
+from unskew.engine.rng import generator
+from unskew.engine.rng import key_of as seed_of
+from unskew.engine.store import Store, digest_of
+from unskew.engine.versions import versions
+from unskew.errors import SettingError, quietly
+from unskew.evaluation.scores import Scores, system_of
+from unskew.evaluation.scoring import list_columns
+from unskew.experiment.plan import STAGES, Plan
+from unskew.experiment.task import (
+    is_storable,
+    lists_result,
+    system_result,
+    task_label,
+    wanted_metrics,
+)
+from unskew.judging.judged import Judged
+from unskew.metrics.names import parse
+from unskew.recommend.simple import Random
+from unskew.splits.split import Split
+from unskew.targets.lists import TargetLists
+from unskew.worlds.nulls import DIRECTIONS, redraw
+
+SEEDS = 1 << 31
+"""Seeds of repeats are below this."""
+
+
+@dataclass(frozen=True)
+class NullTask:
+    """One system on one split of one draw, under all designs of a plan.
+
+    Without a system: what chance scores there.
+    """
+
+    kind: str
+    """The null."""
+    repeat: int
+    plan: int
+    """Its number in the job."""
+    split: int
+    fold: int
+    system: str | None
+
+
+@dataclass(frozen=True)
+class NullMean:
+    """What a system, or chance, scores under one design of one split."""
+
+    view: int
+    """Number of the way to judge."""
+    metric: str
+    value: float
+
+
+@dataclass
+class _Drawn:
+    """A draw, and what was worked out on it so far."""
+
+    key: tuple[object, ...] = ()
+    ratings: Ratings | None = None
+    split_key: tuple[object, ...] = ()
+    split: Split | None = None
+    lists: dict[int, TargetLists] = field(default_factory=dict)
+    known: dict[int, pl.DataFrame] = field(default_factory=dict)
+    """By view: what is known of its lists, which means are taken by."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NullJob:
+    """What all tasks share; called with a task it does it.
+
+    A draw and its splits are kept from task to task: who rated what is the same in all of them, and
+    tasks of one draw follow one another.
+    """
+
+    ratings: Ratings
+    plans: tuple[Plan, ...]
+    share: float | None = None
+    """For `iid`: the share of liked ratings; that of the data unless given."""
+    directions: int = DIRECTIONS
+    """For `clusters`."""
+    fallback: bool = False
+    """Whether cold users are recommended popular items, as an audit does."""
+    store: Store | None = None
+    """Keeps the means of finished tasks."""
+    data: str = ""
+    """The key of the ratings in the store."""
+    drawn: _Drawn = field(default_factory=_Drawn, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "drawn": _Drawn()}
+
+    def forget(self) -> None:
+        """Give back what this process keeps from task to task."""
+        self.drawn.__dict__.update(_Drawn().__dict__)
+
+    def tasks(self, kinds: Sequence[str], repeats: range) -> list[NullTask]:
+        """Return the tasks of some repeats; those of one draw follow one another."""
+        return [
+            NullTask(kind, repeat, number, split, fold, system)
+            for kind in kinds
+            for repeat in repeats
+            for number, plan in enumerate(self.plans)
+            if kind == "iid" or not is_null_only(plan)
+            for split, fold in self._folds(number, kind, repeat)
+            for system in (None, *(name for name in plan.systems if not is_chance(plan, name)))
+        ]
+
+    def _folds(self, number: int, kind: str, repeat: int) -> list[tuple[int, int]]:
+        known = [one.known_count() for one in self.plans[number].splits]
+        if None in known:  # the number of splits depends on the data
+            task = NullTask(kind, repeat, number, 0, 0, None)
+            return self._plan(task).folds(self._ratings(task))
+        return [(n, fold) for n, count in enumerate(known) for fold in range(count or 0)]
+
+    def label(self, task: NullTask) -> str:
+        """Return in words what a task is."""
+        of_plan = task_label(self.plans[task.plan], task.split, task.fold, task.system)
+        return f"{of_plan}, {task.kind} repeat {task.repeat + 1}"
+
+    def seed(self, task: NullTask) -> int:
+        """Return the seed of a draw, of its splits and of what is trained on it."""
+        return seed_of(self.plans[task.plan].seed, "null", task.kind, task.repeat) % SEEDS
+
+    def kept(self, task: NullTask) -> list[NullMean] | None:
+        """Return what the store has of a task; None = nothing."""
+        key = self._key(task)
+        if self.store is None or key is None or not self.store.has(key):
+            return None
+        table, _ = self.store.get(key)
+        return [NullMean(*row) for row in table.iter_rows()]
+
+    def keep(self, task: NullTask, means: Sequence[NullMean]) -> None:
+        """Put what a task gave into the store; whoever did the task need not reach the store."""
+        key = self._key(task)
+        if self.store is None or key is None:
+            return
+        rows = [(one.view, one.metric, one.value) for one in means]
+        schema = {"view": pl.Int64, "metric": pl.String, "value": pl.Float64}
+        card = {"label": self.label(task), "seed": self.seed(task), "versions": versions()}
+        self.store.put(key, pl.DataFrame(rows, schema=schema, orient="row"), card)
+
+    def __call__(self, task: NullTask) -> list[NullMean]:
+        """Draw, split, train, rank and judge, as far as it is not done yet."""
+        with quietly():
+            return self._chance(task) if task.system is None else self._system(task, task.system)
+
+    def _chance(self, task: NullTask) -> list[NullMean]:
+        plan, means = self._plan(task), []
+        for number, view in enumerate(plan.views()):
+            wanted = wanted_metrics(plan, view)
+            table, card = lists_result(plan, self._lists(task, number), wanted)
+            means += self._means(task, number, table, card["aggregates"])
+        return means
+
+    def _system(self, task: NullTask, name: str) -> list[NullMean]:
+        plan, split, means = self._plan(task), self._split(task), []
+        one = plan.systems[name]
+        split_key = digest_of({"split": plan.splits[task.split].draw_key})
+        rng = generator(plan.seed, "fit", split_key, task.fold, digest_of(one.draw_key))
+        model = one.fit(split.train, rng)
+        if self.fallback:
+            model = with_fallback(model, split.train)
+        for number, view in enumerate(plan.views()):
+            wanted = wanted_metrics(plan, view)
+            lists = self._lists(task, number)
+            table, card = system_result(plan, lists, wanted, model, (plan.users,))
+            means += self._means(task, number, table, card["aggregates"])
+        return means
+
+    def _means(
+        self, task: NullTask, number: int, table: pl.DataFrame, aggregates: Mapping[str, float]
+    ) -> list[NullMean]:
+        """Average the values of lists as the plan says."""
+        plan = self._plan(task)
+        wanted = wanted_metrics(plan, plan.views()[number])
+        labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
+        lists = self._lists(task, number)
+        if number not in self.drawn.known:
+            self.drawn.known[number] = list_columns(Judged.of_lists(lists, {}))
+        scores = Scores(
+            labels=labels,
+            systems={"": system_of(table, labels, aggregates)},
+            user_ids=lists.tests.users,
+            lists=self.drawn.known[number],
+            users=plan.users,
+            undefined=plan.undefined,
+            order=tuple(wanted),
+            over="strata" if lists.strata else "lists",
+        )
+        return [
+            NullMean(number, label, mean.value) for label, mean in scores.averages()[""].items()
+        ]
+
+    def _plan(self, task: NullTask) -> Plan:
+        return replace(self.plans[task.plan], seed=self.seed(task))
+
+    def _ratings(self, task: NullTask) -> Ratings:
+        plan, seed = self.plans[task.plan], self.seed(task)
+        key = (task.kind, seed, None if self.share is None else plan.relevance.liked)
+        held = self.drawn
+        if held.ratings is None or held.key != key:
+            self.forget()
+            held.key, held.ratings = key, self._redrawn(task.kind, seed, plan)
+        return held.ratings
+
+    def _redrawn(self, kind: str, seed: int, plan: Plan) -> Ratings:
+        if kind == "clusters":
+            return redraw(self.ratings, kind, seed, directions=self.directions)
+        if kind == "iid" and self.share is not None:
+            liked = plan.relevance.liked
+            return redraw(self.ratings, kind, seed, liked=liked, share=self.share)
+        return redraw(self.ratings, kind, seed)
+
+    def _split(self, task: NullTask) -> Split:
+        ratings, held = self._ratings(task), self.drawn
+        key = (task.plan, task.split, task.fold)
+        if held.split is None or held.split_key != key:
+            plan = self._plan(task)
+            splits = plan.splits[task.split].each(ratings, plan.seed)
+            split = next((one for number, one in enumerate(splits) if number == task.fold), None)
+            if split is None:
+                raise SettingError(
+                    f"{plan.splits[task.split]!r} does not make a split number {task.fold + 1}"
+                )
+            # The users who are judged are those of the plan, whatever the draw.
+            split = replace(split, judged=self.plans[task.plan].judged(self.ratings))
+            held.split_key, held.split = key, split
+            held.lists, held.known = {}, {}
+        return held.split
+
+    def _lists(self, task: NullTask, number: int) -> TargetLists:
+        split, plan = self._split(task), self._plan(task)
+        if number not in self.drawn.lists:
+            view = plan.views()[number]
+            judged = view.apply(split, plan.seed)
+            lists = view.targets.lists(judged, plan.relevance, seed=plan.seed)
+            self.drawn.lists[number] = lists
+        return self.drawn.lists[number]
+
+    def _key(self, task: NullTask) -> str | None:
+        """Return the key of a result in a store; None where it depends on code of the user."""
+        plan = self._plan(task)
+        if self.store is None or not is_storable(plan, task.system):
+            return None
+        parts: dict[str, Any] = {
+            "stages": STAGES,
+            "what": "null",
+            "data": self.data,
+            "null": [task.kind, self.share, self.directions],
+            "split": plan.splits[task.split].describe(),
+            "fold": task.fold,
+            "seed": plan.seed,
+            "views": [view.describe() for view in plan.views()],
+            "relevance": plan.relevance.describe(),
+            "metrics": {name: str(parse(name)) for name in plan.metrics},
+            "users": [plan.users, plan.undefined],
+            "judged": [plan.judged_users, self.plans[task.plan].seed],
+            "versions": versions(),
+        }
+        if task.system is None:
+            parts["draws"] = plan.draws
+        else:
+            parts["system"] = plan.systems[task.system].describe()
+            parts |= {"ties": plan.ties, "fallback": self.fallback}
+        return digest_of(parts)
+
+
+def is_null_only(plan: Plan) -> bool:
+    """Tell whether the splits of a plan make sense on null data only."""
+    return all(one.null_only for one in plan.splits)
+
+
+def is_chance(plan: Plan, name: str) -> bool:
+    """Tell whether a system is a random order whose expected value is known: what chance scores.
+
+    Metrics of a whole run are left out: what is known of them is simulated by few random orders.
+    """
+    whole = any(parse(metric).definition.of == "run" for metric in plan.metrics)
+    return type(plan.systems[name]) is Random and not whole
