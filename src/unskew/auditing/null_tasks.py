@@ -21,7 +21,7 @@ from unskew.experiment.plan import STAGES, Plan
 from unskew.experiment.task import (
     is_storable,
     lists_result,
-    system_result,
+    system_results,
     task_label,
     wanted_metrics,
 )
@@ -172,10 +172,12 @@ class NullJob:
         model = one.fit(split.train, rng)
         if self.fallback:
             model = with_fallback(model, split.train)
-        for number, view in enumerate(plan.views()):
-            wanted = wanted_metrics(plan, view)
-            lists = self._lists(task, number)
-            table, card = system_result(plan, lists, wanted, model, (plan.users,))
+        designs = [
+            (self._lists(task, number), wanted_metrics(plan, view))
+            for number, view in enumerate(plan.views())
+        ]
+        results, _ = system_results(plan, designs, model, (plan.users,))
+        for number, (table, card) in enumerate(results):
             means += self._means(task, number, table, card["aggregates"])
         return means
 
