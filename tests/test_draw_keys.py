@@ -53,7 +53,7 @@ FROZEN = {
     "algorithm slim": "932ff2889dc3217e",
     "algorithm ease": "8e2c3fd02d305a27",
     "algorithm puresvd": "93546d4f2bc5ee3b",
-    "algorithm wrmf": "ac91d205da630c64",
+    "algorithm wrmf": "b4ac6373804f37a6",
     "algorithm bprmf": "fa0e5e1a27752fa6",
     "algorithm svd": "3b8b9769ca4896c9",
     "algorithm biased-mf": "67c1dd43da748b16",

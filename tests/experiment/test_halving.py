@@ -163,32 +163,74 @@ def test_a_metric_without_values_of_users_is_refused():
 # Rounds
 
 
-def test_halving_goes_on_with_the_better_half_and_ends_with_all_users(monkeypatch):
-    monkeypatch.setattr(halving, "MANY_USERS", 30)
+def test_the_best_third_of_the_settings_goes_on_to_all_users(monkeypatch):
+    monkeypatch.setattr(halving, "MANY_USERS", 300)
     train, calls = clusters(users=400, ratings=6000), []
     systems = {"svd": us.recommend.PureSVD(), "blend": Blend()}
     result = tuned(systems, train, seed=1, progress=lambda *done: calls.append(done))
     trials = result["svd"].trials
     rounds = {number: part for (number,), part in trials.group_by(["round"], maintain_order=True)}
-    assert [part.height for part in rounds.values()] == [6, 3, 2]
+    assert [part.height for part in rounds.values()] == [6, 2]
     users = [part["users"].unique().item() for part in rounds.values()]
-    assert users[2] > 380
-    assert users[1] == pytest.approx(400 / 3, abs=8)
-    assert users[0] == pytest.approx(400 / 9, abs=5)
-    for number in (1, 2):
-        order = rounds[number].sort("value", descending=True, maintain_order=True)["settings"]
-        assert set(rounds[number + 1]["settings"]) == set(order[: rounds[number + 1].height])
-    last = rounds[3].sort("value", descending=True, maintain_order=True)
+    assert users[1] > 380
+    assert users[0] == pytest.approx(400 / 3, abs=8)
+    order = rounds[1].sort("value", descending=True, maintain_order=True)["settings"]
+    assert set(rounds[2]["settings"]) == set(order[:2])
+    last = rounds[2].sort("value", descending=True, maintain_order=True)
     assert (result["svd"].text, result["svd"].value) == (last["settings"][0], last["value"][0])
-    assert calls[-1] == (6 + 3 + 2 + 3 + 2 + 1, 6 + 3 + 2 + 3 + 2 + 1)
+    assert calls[-1] == (6 + 2 + 3 + 2, 6 + 2 + 3 + 2)
+
+
+def test_of_very_many_users_a_random_part_stands_for_all(monkeypatch):
+    train = clusters(users=400, ratings=6000)
+    monkeypatch.setattr(halving, "MOST_USERS", 150)
+    result = tuned({"knn": us.recommend.UserKNN(k=5)}, train, seed=1)["knn"]
+    assert result.trials["users"].unique().item() == pytest.approx(150, abs=8)
+    # The same as if there were no others: users keep what they rated, items nobody rated go.
+    chosen = halving._drawn_users(400, 150, 1)
+    part = train.take(chosen[train.user])
+    part = us.read_ratings(part.to_polars().rename({"value": "rating"}, strict=False))
+    monkeypatch.setattr(halving, "MOST_USERS", 10_000)
+    alone = tuned({"knn": us.recommend.UserKNN(k=5)}, part, seed=1)["knn"]
+    assert alone.trials.equals(result.trials)
+    assert alone.settings == result.settings
 
 
 def test_rounds_follow_from_the_number_of_users():
     assert halving._sizes(1) == [1]
     assert halving._sizes(2_000) == [2_000]
     assert halving._sizes(6_040) == [2_014, 6_040]
-    assert halving._sizes(20_000) == [6_667, 20_000]
-    assert halving._sizes(90_000) == [10_000, 30_000, 90_000]
+    assert halving._sizes(10_000) == [3_334, 10_000]
+    assert halving._sizes(1_000_000) == [3_334, 10_000]
+    assert [halving._going_on(n) for n in (1, 2, 3, 6, 7, 12)] == [1, 2, 2, 2, 3, 4]
+
+
+@pytest.mark.parametrize("metric", ["P@5", "nDCG@7", "anti-Recall@3", "AP(per=min)@4", "RR@2"])
+def test_the_top_of_lists_gives_the_values_that_whole_rankings_give(metric, monkeypatch):
+    train = clusters()
+    system = us.recommend.ItemKNN(k=3)  # leaves many items without a score
+    result = tuned({"x": system}, train, metric, seed=1)["x"]
+    monkeypatch.setattr(halving, "rank", lambda model, *_, **__: model)
+    assert tuned({"x": system}, train, metric, seed=1)["x"].trials.equals(result.trials)
+
+
+def test_rounds_are_laid_once_for_systems_that_are_tuned_one_by_one(monkeypatch):
+    train, calls = clusters(), []
+    lay = halving._rounds
+
+    def counted(*given):
+        calls.append(given)
+        return lay(*given)
+
+    monkeypatch.setattr(halving, "_rounds", counted)
+    knn, svd = us.recommend.UserKNN(), us.recommend.PureSVD()
+    first = tuned({"knn": knn}, train, seed=1)
+    tuned({"svd": svd}, train, seed=1)
+    assert len(calls) == 1
+    tuned({"knn": knn}, train, seed=2)
+    again = tuned({"knn": knn}, train, seed=1)
+    assert len(calls) == 3
+    assert again["knn"].trials.equals(first["knn"].trials)
 
 
 def test_users_of_an_earlier_round_are_in_the_later_one():

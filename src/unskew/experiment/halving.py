@@ -1,17 +1,20 @@
 """`tune_systems`: choose the settings of several systems on a part of their training ratings.
 
 Every system is given the same number of settings, its present ones among them, and is judged by
-the same validation ratings. Where there are many users, successive halving: all settings are tried
-on some users, the better half on more, and those that are left on all (Jamieson and Talwalkar,
-Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
+the same validation ratings. Where there are many users, in two rounds: all settings are tried on a
+third of the users, the best third of the settings on all (successive halving: Jamieson and
+Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
+Of very many users a random part takes part, so that the cost does not grow with them.
 """
 
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -23,14 +26,16 @@ from unskew.data.relevance import Relevance
 from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import draw, generator
 from unskew.engine.store import digest_of
-from unskew.engine.threads import resolve
+from unskew.engine.threads import new_lock, resolve
 from unskew.errors import DataError, SettingError, quietly
 from unskew.evaluation.evaluate import MEMORY
 from unskew.evaluation.scoring import prepare, score
 from unskew.judging.judged import Judged
+from unskew.judging.rank import rank
 from unskew.metrics.names import Metric, parse
 from unskew.recommend.grids import Candidate, candidates, edges
-from unskew.recommend.model import Algorithm
+from unskew.recommend.model import Algorithm, Model
+from unskew.runs import Run
 from unskew.splits import draws
 from unskew.splits.split import Split
 from unskew.targets.designs import AllItems
@@ -41,7 +46,13 @@ BUDGET = 6
 VALIDATION = Fraction(1, 5)
 """The share of the training ratings by which settings are judged."""
 MANY_USERS = 2_000
-"""With more users than this, a third of them decides which half of the settings goes on."""
+"""With more users than this, a third of them decides which settings go on."""
+MOST_USERS = 10_000
+"""With more users than this, so many drawn at random stand for all."""
+SHARE = 3
+"""One in so many settings goes on to the last round, but at least `FINALISTS`; and one in so many
+users takes part in the first one."""
+FINALISTS = 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -93,8 +104,9 @@ def tune_systems(
 
     Each system tries the settings that it has and others of its grid (`Algorithm.tuning`), equally
     many as all others unless its grid is smaller. Every item but what the user rated in the other
-    four fifths is ranked; users with a rating in both parts count. A system without a grid is not
-    in the result.
+    four fifths is ranked; users with a rating in both parts count. With more than 2,000 users, all
+    settings are tried on a third of them and the best two on all; of more than 10,000 users, so
+    many drawn at random stand for all. A system without a grid is not in the result.
 
     Parameters
     ----------
@@ -133,7 +145,7 @@ def tune_systems(
         )
     grids = {name: candidates(one, budget) for name, one in systems.items() if one.tuning}
     with quietly():
-        rounds = _rounds(train, relevance, seed)
+        rounds = _laid.of(train, relevance, seed)
         if isinstance(rounds, str):
             return {name: _kept(systems[name], grid, rounds) for name, grid in grids.items()}
         steps = Steps(sum(_trials(len(grid), len(rounds)) for grid in grids.values()), progress)
@@ -159,10 +171,47 @@ class _Round:
     def users(self) -> int:
         return int(np.count_nonzero(self.counted))
 
+    @cached_property
+    def judged(self) -> Judged:
+        """The lists without any system, laid over the judgments once for all trials."""
+        return Judged.of_lists(self.lists, {})
+
+
+class _LastRounds:
+    """The rounds that were laid last: systems are tuned one after the other on the same split."""
+
+    def __init__(self) -> None:
+        self.lock = new_lock()
+        self.key: tuple[Relevance, int, tuple[int, ...]] | None = None
+        self.train: weakref.ref[Ratings] | None = None
+        self.rounds: list[_Round] | str = ""
+
+    def of(self, train: Ratings, relevance: Relevance, seed: int) -> list[_Round] | str:
+        """Return the rounds, laid anew only where anything differs."""
+        key = relevance, seed, (MANY_USERS, MOST_USERS)
+        with self.lock:
+            if self.train is None or self.train() is not train or self.key != key:
+                self.rounds = _rounds(train, relevance, seed)
+                self.key, self.train = key, weakref.ref(train, self._forget)
+            return self.rounds
+
+    def _forget(self, gone: weakref.ref[Ratings]) -> None:
+        """Let go of rounds whose ratings nobody has any more."""
+        if self.train is gone:
+            self.key, self.train, self.rounds = None, None, ""
+
+
+_laid = _LastRounds()
+
 
 def _rounds(train: Ratings, relevance: Relevance, seed: int) -> list[_Round] | str:
-    """Return the data of every round, the last one with all users; or why there is none."""
+    """Return the data of every round, the largest one last; or why there is none."""
     data = _renumbered(train, _rated(train.user, train.users), _rated(train.item, train.items))
+    sizes = _sizes(len(data.users))
+    if sizes[-1] < len(data.users):
+        chosen = _drawn_users(len(data.users), sizes[-1], seed)
+        data = data.take(chosen[data.user])
+        data = _renumbered(data, chosen, _rated(data.item, data.items))
     held = draws.coin(data, VALIDATION, seed, "tune/validation")
     warm = _rated(data.user[~held], data.users)
     held_warm = held & warm[data.user]
@@ -172,7 +221,7 @@ def _rounds(train: Ratings, relevance: Relevance, seed: int) -> list[_Round] | s
         return "no validation rating is liked"
     rounds = []
     every_item = np.ones(len(data.items), np.bool_)
-    for number, users in enumerate(_sizes(len(data.users)), start=1):
+    for number, users in enumerate(sizes, start=1):
         chosen = _drawn_users(len(data.users), users, seed)
         rows = chosen[data.user]
         fit, valid = (
@@ -185,9 +234,9 @@ def _rounds(train: Ratings, relevance: Relevance, seed: int) -> list[_Round] | s
 
 
 def _sizes(users: int) -> list[int]:
-    """Return how many users each round has: all in the last, a third of the next in each before."""
-    earlier = max(0, math.ceil(math.log10(users / MANY_USERS)))
-    return [-(-users // 3**step) for step in range(earlier, -1, -1)]
+    """Return how many users each round has: one round of all, or of a third and of all."""
+    last = min(users, MOST_USERS)
+    return [last] if last <= MANY_USERS else [-(-last // SHARE), last]
 
 
 def _drawn_users(users: int, size: int, seed: int) -> Mask:
@@ -225,9 +274,17 @@ def _subset(ids: Ids, code: I32, kept: Mask) -> tuple[Ids, I32]:
 # The search
 
 
+def _going_on(settings: int) -> int:
+    """Return how many settings go on to the next round."""
+    return min(settings, max(FINALISTS, -(-settings // SHARE)))
+
+
 def _trials(settings: int, rounds: int) -> int:
-    """Return how many trials there are: half as many settings in each round."""
-    return sum(-(-settings // 2**number) for number in range(rounds))
+    """Return how many trials there are."""
+    total = 0
+    for _ in range(rounds):
+        total, settings = total + settings, _going_on(settings)
+    return total
 
 
 @dataclass(frozen=True)
@@ -260,12 +317,12 @@ class _Search:
     steps: Steps
 
     def result(self, name: str, rounds: Sequence[_Round]) -> TunedSystem:
-        """Try all settings, then the better half, and so on; return the best."""
+        """Try all settings, then the best of them on more users; return the best."""
         trials: list[_Trial] = []
         left = list(range(len(self.grid)))
         values: dict[int, float] = {}
         for each in rounds:
-            done = [self._trial(number, each) for number in left]
+            done = self._round(left, each)
             trials += done
             values = {
                 number: one.value
@@ -277,8 +334,8 @@ class _Search:
                     f"{name}: none of {len(done)} settings can be trained; the first: "
                     f"{done[0].reason}"
                 )
-            half = -(-len(left) // 2)
-            left = sorted(sorted(values, key=lambda number: self._place(number, values))[:half])
+            order = sorted(values, key=lambda number: self._place(number, values))
+            left = sorted(order[: _going_on(len(left))])
         missing = _trials(len(self.grid), len(rounds)) - len(trials)
         if missing:  # some could not be trained, so that fewer were left to try
             self.steps.advance(missing)
@@ -299,23 +356,40 @@ class _Search:
         sign = 1.0 if self.metric.better == "lower" else -1.0
         return sign * values[number], number
 
-    def _trial(self, number: int, each: _Round) -> _Trial:
-        settings = self.grid[number]
-        value, reason = None, ""
-        try:
-            value = self._value(replace(self.system, **settings), each)
-        except (DataError, SettingError) as problem:
-            reason = str(problem)
-        self.steps.advance()
-        return _Trial(settings_text(settings), each.number, each.users, value, reason)
+    def _round(self, left: Sequence[int], each: _Round) -> list[_Trial]:
+        """Try some settings on the users of a round; what their training shares is done once."""
+        built: dict[int, Algorithm] = {}
+        reasons: dict[int, str] = {}
+        for number in left:
+            try:
+                built[number] = replace(self.system, **self.grid[number])
+            except (DataError, SettingError) as problem:
+                reasons[number] = str(problem)
+        several = list(built.values())
+        rngs = [generator(self.seed, "tune", digest_of(one.draw_key)) for one in several]
+        models = type(self.system).fit_several(several, each.lists.train, rngs)
+        trials = []
+        for number in left:
+            value = None
+            if number in built:
+                try:
+                    value = self._value(next(models), each)
+                except (DataError, SettingError) as problem:
+                    reasons[number] = str(problem)
+            self.steps.advance()
+            text, reason = settings_text(self.grid[number]), reasons.get(number, "")
+            trials.append(_Trial(text, each.number, each.users, value, reason))
+        return trials
 
-    def _value(self, system: Algorithm, each: _Round) -> float:
-        """Train, rank and judge; return the mean over users, undefined values counting as 0."""
-        rng = generator(self.seed, "tune", digest_of(system.draw_key))
-        model = system.fit(each.lists.train, rng)
+    def _value(self, model: Model, each: _Round) -> float:
+        """Rank and judge; return the mean over users, undefined values counting as 0."""
         label = str(self.metric)
         wanted = {label: self.metric}
-        judged = prepare(Judged.of_lists(each.lists, {"": model}, seed=self.seed), wanted)
+        system: Run | Model = model
+        if self.metric.cutoff is not None and not self.metric.condensed:
+            # Nothing below the cutoff matters: no need to know where every judged item stands.
+            system = rank(model, each.lists, self.metric.cutoff, seed=self.seed)
+        judged = prepare(each.judged.with_models({"": system}), wanted)
         result = score(judged.basis, judged.matched, wanted, threads=resolve(None), budget=MEMORY)[
             ""
         ]

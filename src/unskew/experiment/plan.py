@@ -32,7 +32,7 @@ from unskew.splits.random import Random
 from unskew.splits.split import Split, Splitter
 from unskew.targets.designs import AllItems, Targets
 
-STAGES = {"split": 1, "intervene": 1, "targets": 1, "fit": 2, "rank": 2, "metrics": 1, "chance": 1}
+STAGES = {"split": 1, "intervene": 1, "targets": 1, "fit": 3, "rank": 2, "metrics": 1, "chance": 1}
 """The version of each stage: a change of what it computes needs a new number here, so that no
 stored result of the old code is taken for one of the new."""
 

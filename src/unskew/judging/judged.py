@@ -191,6 +191,11 @@ class Judged(Result):
         """Return the same data, ready for what is needed; ranks of models are kept."""
         return replace(self, need=need, threads=threads)
 
+    def with_models(self, systems: Mapping[str, Run | Model]) -> Judged:
+        """Return the same target lists with other systems, whose judgments are not laid again."""
+        assert self.targets is not None
+        return replace(self, systems=systems, _ranked={})
+
     def with_ratings(self, tests: Ratings, train: Ratings | None) -> Judged:
         """Return the same lists, judged by other test ratings."""
         assert self.targets is None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, frozen
+from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.gram import ROWS, inverse, item_gram
 from unskew.recommend.model import Algorithm, Grid, Model
-from unskew.recommend.products import DenseWeights, Votes
+from unskew.recommend.products import DenseWeights, UserWeights, Votes
 from unskew.recommend.sparse import Rows, rated_items, user_rows
 from unskew.settings import choice, number
 
@@ -113,8 +114,27 @@ class EASE(Algorithm):
     tuning: ClassVar[Grid] = {"l2": (1e3, 3e3, 1e4, 3e4, 1e5, 1e6)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
-        R = _matrix(train, self.values)
-        B = item_gram(R, self.name)
+        return self._of_gram(train, _matrix(train, self.values), None)
+
+    @classmethod
+    def share_work(cls, settings: Sequence[EASE], train: Ratings) -> dict[str, _Products]:
+        """Return the products of R with itself, for each of its values."""
+        return {
+            values: _Products(_matrix(train, values))
+            for values in dict.fromkeys(one.values for one in settings)
+        }
+
+    def learn_shared(
+        self, shared: dict[str, _Products], train: Ratings, rng: np.random.Generator
+    ) -> Model:
+        """Invert what is smaller: users x users, or items x items."""
+        products = shared[self.values]
+        if products.by_users(self.l2):
+            return products.dual(self.l2, rated_items(train))
+        return self._of_gram(train, products.R, products.items())
+
+    def _of_gram(self, train: Ratings, R: Rows, gram: F64 | None) -> Model:
+        B = item_gram(R, self.name) if gram is None else gram.copy()
         diagonal = np.arange(R.columns)
         B[diagonal, diagonal] += self.l2
         inverse(B)
@@ -122,6 +142,50 @@ class EASE(Algorithm):
         B[diagonal, diagonal] = 0.0
         B[:, ~rated_items(train)] = np.nan
         return DenseWeights(R, frozen(B))
+
+
+WELL_POSED = 1e-7
+"""The least l2, as a share of Σ r², with which the inverse over users keeps eight digits."""
+
+
+@dataclass(eq=False)
+class _Products:
+    """RᵀR and RRᵀ, made at their first use, for several weights of ‖B‖²."""
+
+    R: Rows
+    known: dict[str, F64] = field(default_factory=dict)
+
+    def items(self) -> F64:
+        """Return RᵀR."""
+        if "items" not in self.known:
+            self.known["items"] = frozen(item_gram(self.R, EASE.name))
+        return self.known["items"]
+
+    def by_users(self, l2: float) -> bool:
+        """Tell whether there are fewer users than items, and nothing is lost by their inverse."""
+        fewer = 10 * len(self.R) < 9 * self.R.columns
+        return fewer and l2 >= WELL_POSED * float(np.square(self.R.value).sum())
+
+    def dual(self, l2: float, rated: Mask) -> Model:
+        """Solve over users: R(RᵀR + λI)⁻¹ = (RRᵀ + λI)⁻¹R."""
+        from unskew.recommend import linear_kernels
+
+        columns = self.R.transposed()
+        if "users" not in self.known:
+            self.known["users"] = frozen(item_gram(columns, EASE.name))
+        M = self.known["users"].copy()
+        diagonal = np.arange(len(self.R))
+        M[diagonal, diagonal] += l2
+        inverse(M)
+        lever = np.empty(len(columns))
+        weights = frozen(M)
+
+        def fill(low: int) -> None:
+            part = lever[low : low + ROWS]
+            linear_kernels.quadratic_forms(*columns.arrays, weights, low, part)
+
+        map_blocks(fill, range(0, len(columns), ROWS), size=self.R.value.size * len(self.R))
+        return UserWeights(self.R, weights, frozen(np.where(rated, (1.0 - lever) / l2, np.nan)))
 
 
 def _matrix(train: Ratings, values: str) -> Rows:

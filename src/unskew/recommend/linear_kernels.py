@@ -33,6 +33,21 @@ def gram_rows(
 
 
 @kernel
+def quadratic_forms(start: I64, row: I32, value: F64, M: F64, low: int, out: F64) -> None:
+    """Fill `out` with rᵀMr for the columns r number low, low+1, … of a sparse matrix."""
+    for at in range(out.size):
+        first, last = start[low + at], start[low + at + 1]
+        total = 0.0
+        for a in range(first, last):
+            line = M[row[a]]
+            part = 0.0
+            for b in range(first, last):
+                part += value[b] * line[row[b]]
+            total += value[a] * part
+        out[at] = total
+
+
+@kernel
 def gap_of(weight: float, correlation: float, l1: float, l2: float) -> float:
     """Return one weight's share of the duality gap; all shares are 0 at the solution only."""
     pull = correlation - l1

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeGuard, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from unskew.checks import as_count
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import DrawKeyed, generator
 from unskew.engine.threads import one_blas_thread
-from unskew.errors import DataError
+from unskew.errors import DataError, SettingError
 
 Axes = Mapping[str, tuple[str, ...]]
 """What the axes of a model's arrays are, by the name of the array: see `model_checks`."""
@@ -78,13 +78,77 @@ class Algorithm(DrawKeyed, ABC):
             A seed, or the generator from which everything random is drawn: same seed, same bits,
             whatever the number of threads.
         """
-        if not len(train):
-            raise DataError(f"{self.name}: there are no training ratings")
-        source = rng
-        if not isinstance(source, np.random.Generator):
-            source = generator(as_count("rng", source, 0), "fit", self.draw_name_of())
+        source = self._source(train, rng)
         with one_blas_thread():
             return as_model(self.learn(train, source), train)
+
+    @classmethod
+    def fit_several(
+        cls,
+        settings: Sequence[Self],
+        train: Ratings,
+        rngs: Sequence[int | np.random.Generator],
+    ) -> Iterator[Model]:
+        """Learn the models of several settings from the same ratings, with what they share.
+
+        Models come one after the other, so that only one need be held. Each is that of `fit`, to
+        rounding errors. A setting that cannot be trained raises its error when its turn comes, and
+        the next call goes on with the next setting.
+
+        Parameters
+        ----------
+        settings
+            Algorithms of this class.
+        train
+            Never changed.
+        rngs
+            A seed or a generator for each setting, as in `fit`.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> train = us.read_ratings({"user": [1, 1, 2, 2, 3], "item": [7, 8, 7, 9, 9]})
+        >>> few, more = us.recommend.PureSVD(factors=1), us.recommend.PureSVD(factors=2)
+        >>> models = us.recommend.PureSVD.fit_several([few, more], train, [0, 0])
+        >>> [model.item_factors.shape for model in models]
+        [(3, 1), (3, 2)]
+        """
+        if len(settings) != len(rngs):
+            raise SettingError(f"rngs: {len(rngs)} were given for {len(settings)} settings")
+        return _Fits(cls, tuple(settings), train, tuple(rngs))
+
+    def _source(self, train: Ratings, rng: int | np.random.Generator) -> np.random.Generator:
+        """Return the generator to draw from; refuse training ratings that there are none of."""
+        if not len(train):
+            raise DataError(f"{self.name}: there are no training ratings")
+        if isinstance(rng, np.random.Generator):
+            return rng
+        return generator(as_count("rng", rng, 0), "fit", self.draw_name_of())
+
+    @classmethod
+    def share_work(cls, settings: Sequence[Self], train: Ratings) -> Any:  # noqa: ARG003
+        """Return what `learn_shared` takes of the work that several settings have in common.
+
+        Parameters
+        ----------
+        settings
+            Algorithms of this class.
+        train
+            Training ratings; never empty.
+        """
+        return None
+
+    def learn_shared(self, shared: Any, train: Ratings, rng: np.random.Generator) -> Any:
+        """Do what `learn` does, with what `share_work` returned.
+
+        Parameters
+        ----------
+        shared
+            What settings have in common; it may be filled as it is needed.
+        train, rng
+            As in `learn`.
+        """
+        return self.learn(train, rng)
 
     def _repr_html_(self) -> str:
         from unskew.report.notebook_view import settings_card
@@ -102,6 +166,47 @@ class Algorithm(DrawKeyed, ABC):
         rng
             The generator from which everything random must be drawn.
         """
+
+
+class _Fits:
+    """The models of several settings, each learned when it is asked for."""
+
+    def __init__(
+        self,
+        kind: type[Algorithm],
+        settings: tuple[Algorithm, ...],
+        train: Ratings,
+        rngs: tuple[int | np.random.Generator, ...],
+    ) -> None:
+        self.kind, self.settings, self.train = kind, settings, train
+        self.left = iter(zip(settings, rngs, strict=True))
+        self.shared: Any = None
+        self.is_shared = len(settings) > 1 and _shares(kind)
+        self.is_begun = False
+
+    def __iter__(self) -> Iterator[Model]:
+        return self
+
+    def __next__(self) -> Model:
+        one, rng = next(self.left)
+        if not self.is_shared:
+            return one.fit(self.train, rng)
+        source = one._source(self.train, rng)
+        with one_blas_thread():
+            if not self.is_begun:
+                self.shared = self.kind.share_work(self.settings, self.train)
+                self.is_begun = True
+            return as_model(one.learn_shared(self.shared, self.train, source), self.train)
+
+
+def _shares(kind: type[Algorithm]) -> bool:
+    """Tell whether a class shares work: not where a class below it learns in another way."""
+    for one in kind.__mro__:
+        if "learn_shared" in vars(one):
+            return one is not Algorithm
+        if "learn" in vars(one):
+            return False
+    return False
 
 
 # What becomes a model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ from unskew.data.ratings import Ratings
 from unskew.errors import DataError
 from unskew.recommend.model import Algorithm, Axes, Grid, Model
 from unskew.recommend.products import Votes, sums
-from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours
+from unskew.recommend.similarity import Cosines, Nearest, item_neighbours, user_neighbours
 from unskew.recommend.sparse import Rows, rated_users, user_rows
 from unskew.settings import choice, count, finite, flag, number
 
@@ -72,6 +73,15 @@ class AllVotes:
         return score
 
 
+def _most_neighbours(settings: Sequence[UserKNN] | Sequence[ItemKNN]) -> dict[float, int]:
+    """Return the largest k of each asymmetry; all neighbours are a matter of their own."""
+    largest: dict[float, int] = {}
+    for one in settings:
+        if one.k is not None:
+            largest[one.asymmetry] = max(one.k, largest.get(one.asymmetry, 0))
+    return largest
+
+
 @dataclass(frozen=True)
 class UserKNN(Algorithm):
     """User-based nearest neighbours: the votes of similar users, weighted by similarity.
@@ -125,13 +135,23 @@ class UserKNN(Algorithm):
     )
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
+        return self.learn_shared(self.share_work([self], train), train, rng)
+
+    @classmethod
+    def share_work(cls, settings: Sequence[UserKNN], train: Ratings) -> Nearest:
+        """Return the neighbours of the largest k, of which the first are those of smaller ones."""
+        rows = user_rows(train)
+        return Nearest(rows, rows.transposed(), _most_neighbours(settings))
+
+    def learn_shared(self, shared: Nearest, train: Ratings, rng: np.random.Generator) -> Model:
+        """Take the first neighbours."""
         votes = train.value
         if self.votes == "truncated":
             votes = frozen(np.maximum(votes - self.threshold + 1, 0.0))
-        cosines = Cosines.of(user_rows(train), asymmetry=self.asymmetry)
+        cosines = shared.cosines(self.asymmetry)
         if self.k is None:
             return AllVotes(cosines, votes, self.power, self.normalised, self.min_support)
-        near = cosines.nearest(self.k)
+        near = shared.first(self.k, self.asymmetry)
         return Votes(
             near.with_values(powered(near.value, self.power)),
             cosines.rows.with_values(votes),
@@ -190,7 +210,17 @@ class ItemKNN(Algorithm):
     )
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
-        near = item_neighbours(train, self.k, asymmetry=self.asymmetry)
+        return self.learn_shared(self.share_work([self], train), train, rng)
+
+    @classmethod
+    def share_work(cls, settings: Sequence[ItemKNN], train: Ratings) -> Nearest:
+        """Return the neighbours of the largest k, of which the first are those of smaller ones."""
+        rows = user_rows(train)
+        return Nearest(rows.transposed(), rows, _most_neighbours(settings))
+
+    def learn_shared(self, shared: Nearest, train: Ratings, rng: np.random.Generator) -> Model:
+        """Take the first neighbours."""
+        near = shared.first(self.k, self.asymmetry)
         weights = near.with_values(powered(near.value, self.power))
         return Votes(
             user_rows(train),

@@ -134,6 +134,7 @@ def _mena2021() -> dict[str, Chosen]:
                 alpha=1.0,
                 confidence="log",
                 epsilon=1e-4,
+                solver="exact",
             ),
             "published",
         ),
@@ -183,7 +184,14 @@ def _castells2018() -> dict[str, Chosen]:
         "average rating": Chosen(SmoothedAverage(mu="mean"), "published"),
         "kNN": Chosen(UserKNN(k=50), "published"),
         "iMF": Chosen(
-            WRMF(factors=50, regularisation=0.1, iterations=20, alpha=1.0, target="rating"),
+            WRMF(
+                factors=50,
+                regularisation=0.1,
+                iterations=20,
+                alpha=1.0,
+                target="rating",
+                solver="exact",
+            ),
             "published",
         ),
     }

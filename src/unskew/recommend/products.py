@@ -18,6 +18,8 @@ BLOCK = 256
 """Rows per task, and users that are multiplied together."""
 CELLS = 1 << 25
 """Products held at a time; with more items than fit, fewer users are multiplied together."""
+USERS_AT_ONCE = 64
+"""Users whose sums over all others stay near the processor."""
 
 
 def in_blocks(users: I32, fill: Callable[[I32, slice], None], size: int, step: int = BLOCK) -> None:
@@ -135,6 +137,46 @@ class DenseWeights:
         """Return ratings times weights; NaN for users and items without ratings."""
         tile = np.full((users.size, self.weights.shape[1]), np.nan)
         _multiply(users, self.ratings, self.weights, tile)
+        return tile
+
+
+@dataclass(frozen=True, eq=False)
+class UserWeights:
+    """EASE by a weight from every user to every other: the same scores as by those of items.
+
+    With M = (RRᵀ + λI)⁻¹ and the diagonal p of (RᵀR + λI)⁻¹ they are R_u - M_u R / p.
+    """
+
+    ratings: Rows
+    weights: F64
+    """M."""
+    diagonal: F64
+    """p; NaN for items without ratings."""
+    axes: ClassVar[Axes] = {
+        "ratings": ("users", "items"),
+        "weights": ("users", "users"),
+        "diagonal": ("items",),
+    }
+
+    def score(self, users: I32) -> F64:
+        """Return the scores of a few users at a time; NaN for users without ratings."""
+        from unskew.recommend import neighbour_kernels as kernels
+
+        R = self.ratings
+        tile = np.empty((users.size, R.columns))
+
+        def fill(some: I32, rows: slice) -> None:
+            total = np.zeros((R.columns, some.size))
+            weight = frozen(self.weights[:, some])
+            kernels.all_votes(weight, *R.arrays, False, total)
+            total /= -self.diagonal[:, np.newaxis]
+            tile[rows] = total.T
+
+        in_blocks(users, fill, R.value.size * users.size, USERS_AT_ONCE)
+        for at, user in enumerate(users):
+            some = slice(R.start[user], R.start[user + 1])
+            tile[at, R.column[some]] += R.value[some]
+        tile[np.diff(R.start)[users] == 0] = np.nan
         return tile
 
 

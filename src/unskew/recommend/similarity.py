@@ -6,7 +6,7 @@ the neighbours kept and never with the square of the rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -152,6 +152,49 @@ class Cosines:
             other_length=self.other_length,
             shrink=self.shrink,
         )
+
+
+@dataclass(eq=False)
+class Nearest:
+    """The nearest rows for several k: one pass for the largest holds those of the others."""
+
+    rows: Rows
+    inverted: Rows
+    most: dict[float, int]
+    """By asymmetry: the largest k that is wanted."""
+    known: dict[float, Cosines] = field(default_factory=dict)
+    passes: dict[tuple[float, int | None], Rows] = field(default_factory=dict)
+
+    def cosines(self, asymmetry: float) -> Cosines:
+        """Return the similarities, prepared at their first use."""
+        if asymmetry not in self.known:
+            prepared = Cosines.of(self.rows, self.inverted, asymmetry=asymmetry)
+            self.known[asymmetry] = prepared
+        return self.known[asymmetry]
+
+    def first(self, k: int | None, asymmetry: float) -> Rows:
+        """Return the k nearest rows of each row, the same bits as by a pass for this k alone."""
+        largest = None if k is None else self.most[asymmetry]
+        if (asymmetry, largest) not in self.passes:
+            near = self.cosines(asymmetry).nearest(largest)
+            self.passes[asymmetry, largest] = near
+        near = self.passes[asymmetry, largest]
+        n = len(self.rows)
+        if k is None or k == largest:
+            return near
+        if k >= n - 1:  # all of them, by number
+            return self.cosines(asymmetry).nearest(k)
+        if largest is not None and largest >= n - 1:  # they stand by number: not the nearest first
+            return self.cosines(asymmetry).nearest(k)
+        return first_of_each(near, k)
+
+
+def first_of_each(rows: Rows, most: int) -> Rows:
+    """Return the first entries of each row."""
+    count = np.minimum(np.diff(rows.start), most)
+    start = np.append(0, np.cumsum(count))
+    place = np.arange(start[-1]) + np.repeat(rows.start[:-1] - start[:-1], count)
+    return Rows(frozen(start), frozen(rows.column[place]), frozen(rows.value[place]), rows.columns)
 
 
 def user_neighbours(train: Ratings, k: int | None, shrink: float = 0.0) -> Rows:
