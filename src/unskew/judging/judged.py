@@ -193,7 +193,6 @@ class Judged(Result):
 
     def with_models(self, systems: Mapping[str, Run | Model]) -> Judged:
         """Return the same target lists with other systems, whose judgments are not laid again."""
-        assert self.targets is not None
         return replace(self, systems=systems, _ranked={})
 
     def with_ratings(self, tests: Ratings, train: Ratings | None) -> Judged:
