@@ -205,6 +205,7 @@ KINDS = {
     "liking-open": "liking not known",
     "predicts-use": "predicts use",
     "target": "what intervals are about",
+    "sampled": "who is judged",
     "tuned": "tuned",
     "tuned-edge": "settings on the edge",
     "untuned": "not tuned",

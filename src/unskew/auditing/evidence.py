@@ -18,7 +18,7 @@ from unskew.bias.rungs import ladder_part
 from unskew.bias.steps import Ladder, Step
 from unskew.data.ratings import Ratings
 from unskew.stats.design_contrasts import Contrast, Contrasts, contrasts
-from unskew.unbiased.liking import LikedDifference, LikedShares, liked_part
+from unskew.unbiased.liking import LikedDifference, LikedShare, LikedShares, liked_part
 from unskew.unbiased.planned_data import judgments_for
 from unskew.unbiased.random_slice import RandomDifference, RandomSlice, random_part
 from unskew.unbiased.rating_habits import unrated_liking
@@ -131,7 +131,9 @@ class Evidence:
         """
         if self.liked is None:
             return None
-        share = self.liked.share(system)
+        if system not in self._liked_shares:
+            self._liked_shares[system] = self.liked.share(system)
+        share = self._liked_shares[system]
         if share.value is None:
             return None
         places, trained = self._places[system], self._train_share
@@ -146,7 +148,7 @@ class Evidence:
             for system in self.core.systems
         }
 
-    @property
+    @cached_property
     def _train_share(self) -> float:
         trained = sum(len(one.split.train) for one in self.core.lists)
         return trained / (trained + sum(len(one.split.test) for one in self.core.lists))
@@ -192,6 +194,10 @@ class Evidence:
 
     @cached_property
     def _liked_pairs(self) -> dict[tuple[str, str, bool], LikedDifference]:
+        return {}
+
+    @cached_property
+    def _liked_shares(self) -> dict[str, LikedShare]:
         return {}
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Literal
 
+from unskew.arrays import Mask
 from unskew.auditing.evidence import Evidence
 from unskew.auditing.statement import Kind, Statement, Subjects
 from unskew.auditing.wording import names
@@ -55,7 +56,7 @@ def _word_edge(evidence: Evidence, subjects: Subjects) -> Statement:
 
 
 def _word_untuned(evidence: Evidence, subjects: Subjects) -> Statement:
-    text = "The systems were not tuned: with other settings the order may be another."
+    text = "The systems were not tuned: other settings may change their order."
     return _statement("untuned", text)
 
 
@@ -146,6 +147,21 @@ def _word_target(evidence: Evidence, subjects: Subjects) -> Statement:
     return _statement("target", text)
 
 
+def _sample(evidence: Evidence) -> Mask | None:
+    """Return which users are judged, where a sample of them is."""
+    return evidence.core.lists[0].split.judged if evidence.core.lists else None
+
+
+def _word_sampled(evidence: Evidence, subjects: Subjects) -> Statement:
+    sample = _sample(evidence)
+    assert sample is not None
+    text = (
+        f"{int(sample.sum()):,} of {sample.size:,} users are judged, drawn at random; systems are "
+        "trained on the ratings of all. Numbers of users count those who are judged."
+    )
+    return _statement("sampled", text)
+
+
 def _word_implicit(evidence: Evidence, subjects: Subjects) -> Statement:
     text = (
         "No rating here says that somebody disliked an item: every recorded event counts as "
@@ -170,6 +186,14 @@ PROCEDURE_KINDS = (
         subjects=_once,
         holds=lambda evidence, subjects: True,
         word=_word_target,
+    ),
+    Kind(
+        name="sampled",
+        rule="a random sample of the users is judged",
+        claims=_COUNTED,
+        subjects=_once,
+        holds=lambda evidence, subjects: _sample(evidence) is not None,
+        word=_word_sampled,
     ),
     Kind(
         name="tuned",
@@ -221,7 +245,7 @@ PROCEDURE_KINDS = (
     ),
     Kind(
         name="degenerate-design",
-        rule="most lists have fewer targets than the cutoff, or chance scores as much as all",
+        rule="most lists have fewer targets than the cutoff, or all systems score what chance does",
         claims=_COUNTED,
         subjects=_left_out("degenerate"),
         holds=lambda evidence, subjects: True,

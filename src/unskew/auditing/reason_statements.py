@@ -211,12 +211,14 @@ def _word_system_opinion(evidence: Evidence, subjects: Subjects) -> Statement:
     )
 
 
+_CLEAR = "exceeds what chance and the variation over users give"
+
 REASON_KINDS = (
     Kind(
         name="popular",
         rule=(
             "a is ahead of b; the step from averages to observed is at most a fifth of the lead, "
-            "its upper end at most half of it, and it is not beyond its null"
+            "its upper end at most half of it, and it is within what chance gives"
         ),
         claims="less than half of the expected lead is a match of users and items",
         subjects=_led_pairs,
@@ -226,7 +228,7 @@ REASON_KINDS = (
     ),
     Kind(
         name="match",
-        rule="a is ahead of b; the step from averages to observed is beyond its null and users",
+        rule=f"a is ahead of b; the step from averages to observed {_CLEAR}",
         claims="the expected match of a is above that of b",
         subjects=_led_pairs,
         holds=lambda evidence, pair: (
@@ -237,7 +239,7 @@ REASON_KINDS = (
     ),
     Kind(
         name="opinion",
-        rule="as match; the step from choice to observed is beyond its null and users, too",
+        rule=f"as match; the step from choice to observed {_CLEAR}, too",
         claims="the expected match and the expected opinion of a are above those of b",
         subjects=_led_pairs,
         holds=predicts_opinion,
@@ -248,7 +250,7 @@ REASON_KINDS = (
     ),
     Kind(
         name="reason-open",
-        rule="a is ahead of b; neither popular nor match can be said",
+        rule="a is ahead of b; neither the rule of popular nor that of match holds",
         claims="nothing",
         subjects=_led_pairs,
         holds=_open,
@@ -256,7 +258,7 @@ REASON_KINDS = (
     ),
     Kind(
         name="system-match",
-        rule="the step from averages to observed of a system is beyond its null and users",
+        rule=f"the step from averages to observed of a system {_CLEAR}",
         claims="the expected match of the system is above 0",
         subjects=_systems,
         holds=matches,
@@ -265,7 +267,7 @@ REASON_KINDS = (
     ),
     Kind(
         name="system-opinion",
-        rule="as system-match; the step from choice to observed is beyond its null and users, too",
+        rule=f"as system-match; the step from choice to observed {_CLEAR}, too",
         claims="the expected opinion of the system is above 0",
         subjects=_systems,
         holds=predicts_opinion,

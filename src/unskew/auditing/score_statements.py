@@ -418,7 +418,7 @@ SCORE_KINDS = (
     Kind(
         name="depends",
         rule="a is ahead of b under one design, b ahead of a under another, corrected for all",
-        claims="the expected order of the two turns between these designs",
+        claims="the expected order of the two is reversed between these designs",
         subjects=_ordered_pairs,
         holds=_depends,
         word=_word_depends,
@@ -486,7 +486,7 @@ SCORE_KINDS = (
     Kind(
         name="more-users",
         rule="as undecided",
-        claims="four times the users halve the difference that is found: arithmetic",
+        claims="four times the users halve the smallest difference that is detected: arithmetic",
         subjects=_leader_and_second,
         holds=lambda evidence, subjects: (
             _undecided(evidence, subjects) and bool(evidence.contrast(*subjects).detectable)

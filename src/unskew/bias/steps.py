@@ -264,7 +264,7 @@ class Ladder(Result):
             f"{counted(len(self.parts), 'split')}; lists are fixed, training pairs are not "
             "candidates",
             "each rung is the expected score of these lists if the test part were drawn again; "
-            "kept of it is",
+            "this of it stays as it is:",
         ]
         lines += [f"- {rung}: {kept}" for rung, kept in zip(RUNGS, KEPT, strict=True)]
         return [
