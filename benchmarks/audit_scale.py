@@ -13,6 +13,7 @@ time, and how time grows with the number of ratings.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
@@ -154,7 +155,7 @@ def run(names: list[str], folder: Path, more: list[str]) -> bool:
         code, wall, cpu, memory = measured([sys.executable, *words], log)
         print(f"{name}: {wall:,.0f} s, {cpu:,.0f} s of processors, {memory:.2f} GiB, exit {code}")
         times[name], good = cpu, good and code == 0
-    for small, large in zip(names, names[1:], strict=False):
+    for small, large in itertools.pairwise(names):
         ratio = SIZES[large][0] / SIZES[small][0]
         print(f"{large} / {small}: {ratio:g} x ratings, {times[large] / times[small]:.1f} x time")
     return good

@@ -12,6 +12,7 @@ from unskew.auditing.analyses import Attempts
 from unskew.auditing.designs import (
     METRICS,
     AuditDesign,
+    Level,
     designs_of_level,
     designs_of_plan,
     plan_of_level,
@@ -39,8 +40,13 @@ def _affordable(
     plan: Plan, ratings: Ratings, request: Request, training: TrainingRequest, attempts: Attempts
 ) -> tuple[Plan, list[str]]:
     """Leave out systems that cost too much on data of this size; return what stands in for them."""
+    level, _ = request.large.level(request.level, ratings)
     kept, left_out = affordable(
-        plan.systems, DataShape.of(ratings), request.level, tune=training.tune
+        plan.systems,
+        DataShape.of(ratings),
+        level,
+        memory=request.large.memory,
+        tune=training.tune,
     )
     attempts.failures.update({f"system {name}": why for name, why in left_out.items()})
     new = [name for name in kept if name not in plan.systems]
@@ -74,6 +80,8 @@ class Chosen:
     is_user_plan: bool
     tunable: frozenset[str]
     """Systems whose settings the user did not state."""
+    level: Level
+    """With the number of splits for data of this size."""
 
 
 def chosen_of(
@@ -87,18 +95,31 @@ def chosen_of(
     ratings, rules, seed = source.ratings, training.rules, request.seed
     algorithms = training.algorithms
     if isinstance(plan, Plan):
-        absent = {"algorithms": algorithms, "designs": request.designs}
+        absent = {
+            "algorithms": algorithms,
+            "designs": request.designs,
+            "splits": request.large.splits,
+        }
         check_absent(absent, "is in the plan already")
         rule = plan.relevance
         assumed: list[str] = []
         if rules.stated:
             rule, assumed = rules.of(ratings, source.liked)
         plan = replace(plan, relevance=rule, seed=plan.seed if seed is None else seed)
+        plan, assumed = _judging(plan, ratings, request, assumed)
         tunable = tunable_systems(plan.systems, tuple(plan.systems.values()))
-        return Chosen(plan, designs_of_plan(plan), assumed, True, tunable)
+        return Chosen(
+            plan=plan,
+            designs=designs_of_plan(plan),
+            assumed=assumed,
+            is_user_plan=True,
+            tunable=tunable,
+            level=request.level,
+        )
+    level, fewer = request.large.level(request.level, ratings)
     rule, assumed = rules.of(ratings, source.liked)
     check_worth(ratings, rule)
-    plan = plan_of_level(request.level, rule, algorithms, 0 if seed is None else seed)
+    plan = plan_of_level(level, rule, algorithms, 0 if seed is None else seed)
     if rule.is_liked(ratings.value).all():
         plan = replace(plan, metrics=without_dislikes(METRICS))
     if algorithms is None:
@@ -106,4 +127,24 @@ def chosen_of(
         plan, assumed = _trainable(plan, ratings, attempts), [*assumed, *stand_ins]
     tunable = tunable_systems(plan.systems, algorithms)
     names = None if request.designs is None else list(request.designs)
-    return Chosen(plan, designs_of_level(request.level, names), assumed, False, tunable)
+    plan, assumed = _judging(plan, ratings, request, [*assumed, *fewer])
+    return Chosen(
+        plan=plan,
+        designs=designs_of_level(level, names),
+        assumed=assumed,
+        is_user_plan=False,
+        tunable=tunable,
+        level=level,
+    )
+
+
+def _judging(
+    plan: Plan, ratings: Ratings, request: Request, assumed: list[str]
+) -> tuple[Plan, list[str]]:
+    """Draw users where there are many; a plan may state how many itself."""
+    asked = request.large
+    if plan.judged_users is not None:
+        check_absent({"users": asked.users}, "is in the plan already, as judged_users")
+        asked = replace(asked, users=plan.judged_users)
+    judged, notes = asked.judged_users(ratings)
+    return replace(plan, judged_users=judged), [*assumed, *notes]

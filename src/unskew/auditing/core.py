@@ -25,6 +25,7 @@ from unskew.auditing.core_workers import core_outcomes
 from unskew.auditing.design_checks import LeftOut, left_out_designs
 from unskew.auditing.designs import AuditDesign
 from unskew.auditing.request import Progress
+from unskew.auditing.split_sources import HeldSplit, RemadeSplit
 from unskew.auditing.truth_sources import Source
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
@@ -51,9 +52,28 @@ USUAL_CUTOFF = 10
 class SplitLists:
     """One split of the common design, and the lists of every system on it."""
 
-    split: Split
+    make_split: HeldSplit | RemadeSplit
     runs: Mapping[str, Run]
     """By system: its best items among all that are no training items of the user."""
+    train_size: int
+    test_size: int
+
+    @classmethod
+    def of(
+        cls, split: Split, runs: Mapping[str, Run], again: RemadeSplit | None = None
+    ) -> SplitLists:
+        """Hold a split, or note how to make it again."""
+        return cls(
+            make_split=HeldSplit(split) if again is None else again,
+            runs=runs,
+            train_size=len(split.train),
+            test_size=len(split.test),
+        )
+
+    @property
+    def split(self) -> Split:
+        """The split, which may be made anew: ask once."""
+        return self.make_split()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -354,7 +374,7 @@ class _CoreRun:
         runs = {
             name: run_of(_stored(job, place, name, "run")[0], lists) for name in job.plan.systems
         }
-        return SplitLists(split=job.split_at(place).split, runs=runs)
+        return SplitLists.of(job.split_at(place).split, runs, job.remade(place))
 
     def _tuned(
         self, job: CoreJob, places: Sequence[Place]

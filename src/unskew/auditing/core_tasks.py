@@ -16,12 +16,13 @@ from unskew.arrays import Mask, frozen
 from unskew.auditing import truth_sources
 from unskew.auditing.cold_users import with_fallback
 from unskew.auditing.designs import AuditDesign
+from unskew.auditing.split_sources import RemadeSplit
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import generator, key_of
 from unskew.engine.store import Store, digest_of
 from unskew.engine.threads import one_blas_thread
 from unskew.engine.versions import versions
-from unskew.errors import SettingError, UnskewError, quietly
+from unskew.errors import UnskewError, quietly
 from unskew.evaluation.scores import Scores, system_of
 from unskew.experiment.collection import Stored
 from unskew.experiment.halving import BUDGET, TunedSystem, tune_systems
@@ -136,18 +137,24 @@ class CoreJob:
     def split_at(self, place: Place) -> PlacedSplit:
         """Return a split, made at its first use; few are held at a time."""
         if place not in self.placed:
-            plan = self.plan_at(place)
-            splits = plan.splits[0].each(self.ratings, plan.seed)
-            split = next((one for number, one in enumerate(splits) if number == place.fold), None)
-            if split is None:
-                raise SettingError(
-                    f"{plan.splits[0]!r} does not make a split number {place.fold + 1}"
-                )
-            split = replace(split, judged=self.judged)
             while self.placed and (len(self.placed) + 1) * len(self.ratings) > ROWS:
                 self.placed.pop(next(iter(self.placed)))
-            self.placed[place] = PlacedSplit(split)
+            self.placed[place] = PlacedSplit(self._source(place)())
         return self.placed[place]
+
+    def remade(self, place: Place) -> RemadeSplit | None:
+        """Return how to make a split again; None where all splits can be held."""
+        return None if len(self.ratings) <= ROWS else self._source(place)
+
+    def _source(self, place: Place) -> RemadeSplit:
+        plan = self.plan_at(place)
+        return RemadeSplit(
+            ratings=self.ratings,
+            splitter=plan.splits[0],
+            seed=plan.seed,
+            fold=place.fold,
+            judged=self.judged,
+        )
 
     def lists_at(self, place: Place, design: AuditDesign) -> TargetLists:
         """Return what systems rank under a design."""

@@ -12,13 +12,19 @@ from typing import TypeVar
 import numpy as np
 
 from unskew.auditing.analyses import Attempts
-from unskew.auditing.core import Core
+from unskew.auditing.core import Core, SplitLists
 from unskew.auditing.thresholds import THRESHOLDS, Thresholds
-from unskew.bias.rungs import ladder_part
+from unskew.bias.rungs import LadderPart, ladder_part
 from unskew.bias.steps import Ladder, Step
 from unskew.data.ratings import Ratings
 from unskew.stats.design_contrasts import Contrast, Contrasts, contrasts
-from unskew.unbiased.liking import LikedDifference, LikedShare, LikedShares, liked_part
+from unskew.unbiased.liking import (
+    LikedDifference,
+    LikedPart,
+    LikedShare,
+    LikedShares,
+    liked_part,
+)
 from unskew.unbiased.planned_data import judgments_for
 from unskew.unbiased.random_slice import RandomDifference, RandomSlice, random_part
 from unskew.unbiased.rating_habits import unrated_liking
@@ -150,8 +156,8 @@ class Evidence:
 
     @cached_property
     def _train_share(self) -> float:
-        trained = sum(len(one.split.train) for one in self.core.lists)
-        return trained / (trained + sum(len(one.split.test) for one in self.core.lists))
+        trained = sum(one.train_size for one in self.core.lists)
+        return trained / (trained + sum(one.test_size for one in self.core.lists))
 
     def shown_pair(self, a: str, b: str) -> RandomDifference | None:
         """Return by how much more randomly shown items in a's lists are liked than in b's."""
@@ -281,23 +287,23 @@ def _ladder(core: Core) -> Ladder | None:
     """Return what the scores of the common design are made of; None without training ratings."""
     if not core.lists:
         return None
-    return Ladder(
-        tuple(
-            ladder_part(part.split.train, part.split.judged_test, part.runs, core.relevance, core.k)
-            for part in core.lists
-        )
-    )
+    return Ladder(tuple(_rungs(core, part) for part in core.lists))
+
+
+def _rungs(core: Core, part: SplitLists) -> LadderPart:
+    split = part.split
+    return ladder_part(split.train, split.judged_test, part.runs, core.relevance, core.k)
 
 
 def _liked(core: Core) -> LikedShares | None:
     if not core.lists or core.implicit:
         return None
-    return LikedShares(
-        parts=tuple(
-            liked_part(part.split.train, part.split.test, part.runs, core.relevance, core.k)
-            for part in core.lists
-        )
-    )
+    return LikedShares(parts=tuple(_liked_on(core, part) for part in core.lists))
+
+
+def _liked_on(core: Core, part: SplitLists) -> LikedPart:
+    split = part.split
+    return liked_part(split.train, split.test, part.runs, core.relevance, core.k)
 
 
 def _shown(core: Core, random: Ratings | None) -> RandomSlice | None:

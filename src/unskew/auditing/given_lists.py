@@ -257,7 +257,7 @@ class ListsAudit:
                 for name, run in judged.systems.items()
                 if isinstance(run, Run)
             }
-            lists = (SplitLists(split=split, runs=runs),)
+            lists = (SplitLists.of(split, runs),)
         return Core(
             metric=self.metric,
             k=parse(self.metric).cutoff or min(USUAL_CUTOFF, self.depth),

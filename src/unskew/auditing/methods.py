@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -181,6 +181,13 @@ def _split(audit: Measurements) -> list[str]:
     else:
         splits = counted(len(audit.scores[common]), "split")
         lines.append(f"Main design ({common}, {splits}): {about}{_cite(common)}.")
+    judged = audit.card.get("judged_users")
+    if isinstance(judged, Mapping):
+        lines.append(
+            f"Of {judged['with_ratings']:,} users, {judged['judged']:,} were judged, drawn at "
+            "random and the same ones on every split; systems were trained on the training ratings "
+            "of all users."
+        )
     first = next(iter(audit.splits.values()), None)
     if first is not None:
         where = "The test part" if audit.evidence.is_given else "On its first split, the test part"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unskew.auditing.large_data import LargeRequest
 from unskew.auditing.request import Stated
 from unskew.data.relevance import Relevance
 from unskew.experiment.plan import Plan
@@ -30,8 +31,8 @@ def plan_toml(plan: Plan) -> str:
     True
     """
     facts = plan.describe()
-    plain = ("seed", "metrics", "users", "undefined", "ties", "draws", "judgments")
-    lines = [f"{key} = {_value(facts[key])}" for key in plain]
+    plain = ("seed", "metrics", "users", "undefined", "ties", "draws", "judgments", "judged_users")
+    lines = [f"{key} = {_value(facts[key])}" for key in plain if key in facts]
     lines += ["", "[relevance]", *_table(facts["relevance"])]
     for one in facts["split"]:
         lines += ["", "[[split]]", *_table(one)]
@@ -96,6 +97,7 @@ class Choices:
     stated: Stated = field(default_factory=Stated)
     repeats: int | None = None
     """Of the null experiment, where the user gave their number."""
+    large: LargeRequest = field(default_factory=LargeRequest)
 
     def words(self, inputs: Iterable[str], systems: Iterable[str] = ()) -> str:
         """Return the command: what it reads, how thorough it is, the systems, and the rest."""
@@ -116,6 +118,7 @@ class Choices:
             words += ["--smallest", f"{self.stated.smallest:g}"]
         if self.repeats is not None:
             words += ["--repeats", str(self.repeats)]
+        words += self.large.words()
         words += ["--seed", str(self.seed), "-o", "report.html"]
         return shlex.join(words)
 

@@ -94,9 +94,10 @@ class GivenData:
 
 
 def is_usual(level: Level) -> bool:
-    """Tell whether a level is as it is named, repeats aside: a command has no permutations."""
+    """Tell whether a level is as it is named, but for what a command has: no permutations."""
     usual = LEVELS[level.name]
-    return replace(level, repeats=usual.repeats, most_repeats=usual.most_repeats) == usual
+    same = {name: getattr(usual, name) for name in ("repeats", "most_repeats", "splits")}
+    return replace(level, **same) == usual
 
 
 def plan_code(given: GivenData, plan: Plan, ratings: Ratings, choices: Choices) -> str:
@@ -120,6 +121,8 @@ def plan_code(given: GivenData, plan: Plan, ratings: Ratings, choices: Choices) 
     ]
     rest = {"metric": repr(choices.metric), **_stated(choices.stated), **_of_level(given.level)}
     rest |= {} if choices.tune else {"tune": "False"}
+    large = replace(choices.large, users=None) if plan.judged_users else choices.large
+    rest |= large.arguments()
     return "\n".join([*lines, *_call(["data", "plan"], {**more, **rest})])
 
 
@@ -137,6 +140,7 @@ def ratings_audit_code(
     ]
     arguments = {"algorithms": _systems_code(given.algorithms, systems)}
     arguments |= {**more, **_of_choices(choices), **_of_level(given.level)}
+    arguments |= choices.large.arguments()
     arguments |= {} if choices.tune else {"tune": "False"}
     return "\n".join([*lines, *_call(["data", f'"{choices.level}"'], arguments)])
 

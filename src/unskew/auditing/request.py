@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unskew.auditing.designs import Level
+from unskew.auditing.large_data import LargeRequest
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.execute import Executor
@@ -128,6 +129,7 @@ class Request:
     seed: int | None
     progress: Progress
     stated: Stated = field(default_factory=Stated)
+    large: LargeRequest = field(default_factory=LargeRequest)
 
 
 @dataclass(frozen=True, kw_only=True)

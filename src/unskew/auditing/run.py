@@ -31,6 +31,7 @@ from unskew.auditing.designs import (
 )
 from unskew.auditing.evidence import Evidence, evidence_of
 from unskew.auditing.given_lists import audit_lists
+from unskew.auditing.large_data import LargeRequest, judged_card
 from unskew.auditing.measurements import AuditFacts
 from unskew.auditing.null import NullExperiment, null_card, null_experiment_by
 from unskew.auditing.reproduction import Choices, ratings_command
@@ -100,6 +101,9 @@ def audit(
     seed: int | None = None,
     repeats: int | None = None,
     permutations: int | None = None,
+    splits: int | None = None,
+    users: int | str | None = None,
+    memory: int | str | None = None,
     tune: bool = True,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
@@ -147,6 +151,15 @@ def audit(
         the precision of the first repeats decides.
     permutations
         Of the significance tests, instead of the level's.
+    splits
+        How many random splits are made, instead of the level's; by default fewer from 5,000,000
+        ratings on.
+    users
+        How many users are judged, drawn at random, or `all`; systems are trained on the ratings of
+        all. By default all users, but 20,000 where more than 50,000 have ratings.
+    memory
+        Bytes, or text such as `6GiB`, that the audit may use; 8 GiB by default, whatever the
+        machine has, so that the same systems are run everywhere. What does not fit is refused.
     tune
         Whether settings are chosen on a validation part of the training part of each split, never
         on the test part: of systems given by name or by the level, and of objects of your own
@@ -182,12 +195,14 @@ def audit(
         seed=seed,
         progress=progress or (lambda _stage, _done, _total: None),
         stated=Stated(margin=margin, smallest=smallest),
+        large=LargeRequest.of(users, splits, memory),
     )
     with quietly(), ExitStack() as stack:
         if isinstance(data, Judged):
             judgments, data = data, None
         if runs is not None or judgments is not None:
-            absent = {"data": data, "algorithms": algorithms, "store": store}
+            sizes = {"users": users, "splits": splits, "memory": memory}
+            absent = {"data": data, "algorithms": algorithms, "store": store, **sizes}
             check_absent(absent, "is for ratings: leave it out with judgments and runs")
             if workers != 1 or cluster is not None:
                 name = "workers" if cluster is None else "cluster"
@@ -247,6 +262,8 @@ class RatingsAudit:
     assumed: tuple[str, ...]
     is_user_plan: bool
     stated: Stated
+    large: LargeRequest
+    """With what was done in the place of what was not stated."""
     tune: bool
     given: GivenData
     tuned: frozenset[str]
@@ -262,6 +279,7 @@ class RatingsAudit:
         ratings = source.ratings
         if not len(ratings):
             raise SettingError("there are no ratings to audit")
+        request.large.check_memory(ratings, training.executor.workers)
         attempts = Attempts()
         chosen = chosen_of(source, plan, request, training, attempts)
         shared = chosen.plan
@@ -283,7 +301,7 @@ class RatingsAudit:
             plan=shared,
             designs=tuple(chosen.designs),
             metric=metric,
-            level=request.level,
+            level=chosen.level,
             store=training.store,
             executor=training.executor,
             progress=request.progress,
@@ -291,12 +309,13 @@ class RatingsAudit:
             assumed=tuple(chosen.assumed),
             is_user_plan=chosen.is_user_plan,
             stated=request.stated,
+            large=request.large.settled(ratings, shared.judged_users, chosen.level),
             tune=training.tune,
             given=GivenData(
                 data=data,
                 algorithms=training.algorithms,
                 random=training.random,
-                level=request.level,
+                level=chosen.level,
             ),
             tuned=chosen.tunable & shared.systems.keys() if training.tune else frozenset(),
         )
@@ -468,7 +487,8 @@ class RatingsAudit:
 
         Of users with training ratings, where there are any: these are compared.
         """
-        split, tests = first.split, first.split.judged_test
+        split = first.split
+        tests = split.judged_test
         warm = np.diff(split.train.start)[tests.user] > 0
         return judge(
             tests.take(warm) if warm.any() else tests,
@@ -532,6 +552,7 @@ class RatingsAudit:
             "permutations": self.level.permutations,
             "bootstrap": self.level.bootstrap,
             "users": self.plan.users,
+            "judged_users": judged_card(self.plan.judged_users, self.ratings),
             "undefined": self.plan.undefined,
             "ties": self.plan.ties,
             "versions": versions(),
@@ -554,6 +575,7 @@ class RatingsAudit:
             tune=self.tune,
             stated=self.stated,
             repeats=self.level.given_repeats,
+            large=self.large,
         )
         systems, ratings, given = self.plan.systems, self.source.ratings, self.given
         if self.is_user_plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -104,6 +104,10 @@ def _data(audit: Measurements) -> Section:
     content: list[Block] = facts(
         audit.statements, "implicit", "references", "tuned", "untuned", "tuned-edge", "cold"
     )
+    judged = audit.card.get("judged_users")
+    if isinstance(judged, Mapping):
+        numbers = {key: f"{count:,}" for key, count in judged.items()}
+        content.append(Words(caption("judged users", **numbers), "plain"))
     if audit.data is not None:
         content.append(blocks.facts_table("data", audit.data.table(), PARTS))
         content.append(blocks.picture(audit.data.figure))

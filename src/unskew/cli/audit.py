@@ -103,6 +103,28 @@ class AuditOptions:
         str | None,
         option(MEASURE, "The metric that orders the systems. Default: P@10.", "--metric", "-m"),
     ]
+    users: Annotated[
+        str | None,
+        option(
+            MEASURE,
+            "How many users are judged, drawn at random, or all; systems are trained on all "
+            "ratings. Default: all, or 20000 where more than 50,000 users have ratings.",
+        ),
+    ]
+    splits: Annotated[
+        int | None,
+        option(
+            MEASURE,
+            "How many random splits are made. Default: that of the level, fewer from 5,000,000 "
+            "ratings on.",
+        ),
+    ]
+    memory: Annotated[
+        str | None,
+        option(
+            MEASURE, "What the audit may use, such as 6GiB; larger data are refused. Default: 8GiB."
+        ),
+    ]
     margin: Annotated[
         float | None,
         option(
@@ -255,6 +277,9 @@ def _lists(
         raise SettingError("give both --judgments and --run")
     refused = inputs.given(
         algorithms=options.algorithms,
+        users=options.users,
+        splits=options.splits,
+        memory=options.memory,
         store=stored.store,
         data_dir=sources.files.data_dir,
         workers=None if stored.workers == 1 else stored.workers,
@@ -291,9 +316,18 @@ def _ratings(
         "data": data,
         "algorithms": inputs.between_commas(options.algorithms),
         "tune": options.tune,
+        "users": number_or_all(options.users),
+        "splits": options.splits,
+        "memory": options.memory,
         "store": stored.store,
         "workers": stored.workers,
     }
+
+
+def number_or_all(users: str | None) -> int | str | None:
+    """Return a number of users as such; other words are checked where they are used."""
+    plain = None if users is None else users.replace(",", "").replace("_", "")
+    return int(plain) if plain is not None and plain.isascii() and plain.isdigit() else users
 
 
 def check_no_lists(source: str, sources: SourceOptions, data: Dataset) -> None:

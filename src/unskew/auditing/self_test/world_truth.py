@@ -122,7 +122,8 @@ def split_truth(data: KnownData, part: SplitLists, k: int) -> SplitTruth:
     has not been rated and then drawn for training: the chance of that is 1 - (1 - s) p(rated),
     and every chance below is divided by it.
     """
-    train, test = part.split.train, part.split.test
+    split = part.split
+    train, test = split.train, split.test
     world, like = data.world, data.like
     rated, recorded = data.by_id(world.chance_rated), data.by_id(world.chance_recorded_liked)
     if_liked = data.by_id(world.rated_if_liked)

@@ -1,0 +1,176 @@
+"""Large data: how many users are judged, how many splits are made, and what is held in memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unskew.auditing.designs import LEVELS, Level
+from unskew.auditing.estimate import MEMORY, in_bytes
+from unskew.checks import as_count
+from unskew.errors import SettingError, Spelling
+from unskew.evaluation.evaluate import memory_bytes
+from unskew.report.text import counted
+
+if TYPE_CHECKING:
+    from unskew.data.ratings import Ratings
+
+EVERYONE = "all"
+"""What asks for all users."""
+MOST_USERS = 50_000
+"""Up to so many users with ratings, all are judged unless stated."""
+SAMPLE = 20_000
+"""Of more users, so many are judged unless stated."""
+SPREAD = 0.1
+"""A usual standard deviation over users of the difference of two systems' P@10."""
+MANY_RATINGS = 5_000_000
+"""From so many ratings on, fewer splits are made unless stated."""
+FEWER_SPLITS = {"quick": 2, "default": 3, "thorough": 5}
+"""By level: how many splits of many ratings are made; at least 2, so that the spread between them
+is measured."""
+WORKING = 1 << 30
+"""Bytes beside ratings and splits: code, tiles of scores, results."""
+
+
+def half_width(users: int, spread: float = SPREAD) -> float:
+    """Return the half-width of a 95 % interval of a mean difference over so many users.
+
+    Examples
+    --------
+    >>> from unskew.auditing.large_data import half_width
+    >>> round(half_width(20_000), 4)
+    0.0014
+    """
+    return 1.96 * spread / math.sqrt(users)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeRequest:
+    """What a user asks for large data."""
+
+    users: int | str | None = None
+    """How many users are judged; `all`; None: by the number of users."""
+    splits: int | None = None
+    """None: those of the level, fewer where there are many ratings."""
+    memory: int | None = None
+    """Bytes that the audit may use; None: 8 GiB."""
+
+    @classmethod
+    def of(
+        cls, users: int | str | None, splits: int | None, memory: int | str | None
+    ) -> LargeRequest:
+        """Check what the user gives."""
+        if isinstance(users, str) and users != EVERYONE:
+            raise SettingError(f"users must be a number such as 20000, or {EVERYONE!r}: {users!r}")
+        if isinstance(users, int):
+            as_count("users", users)
+        if splits is not None:
+            as_count("splits", splits, 1, 1_000)
+        return cls(
+            users=users,
+            splits=splits,
+            memory=None if memory is None else memory_bytes(memory),
+        )
+
+    def judged_users(self, ratings: Ratings) -> tuple[int | None, list[str]]:
+        """Return how many users are judged, None for all, and what a reader should know of it."""
+        active, asked = active_users(ratings), self.users
+        if asked is None:
+            asked = SAMPLE if active > MOST_USERS else EVERYONE
+        if isinstance(asked, str):
+            return None, []
+        if asked >= active:
+            return None, [
+                f"{asked:,} users were asked for and {active:,} have ratings: all were judged"
+            ]
+        return asked, [sample_sentence(asked, active, self.users is None)]
+
+    def level(self, level: Level, ratings: Ratings) -> tuple[Level, list[str]]:
+        """Return the level with the number of splits for data of this size, and why."""
+        if self.splits is not None:
+            return replace(level, splits=self.splits), []
+        fewer = min(FEWER_SPLITS.get(level.name, level.splits), level.splits)
+        if len(ratings) < MANY_RATINGS or fewer == level.splits:
+            return level, []
+        return replace(level, splits=fewer), [
+            f"{fewer} random splits were made instead of {level.splits}, because there are more "
+            f"than {MANY_RATINGS:,} ratings: with that many, means hardly differ between splits"
+        ]
+
+    def settled(self, ratings: Ratings, judged: int | None, level: Level) -> LargeRequest:
+        """Return what makes the audit again: what differs from what is usual for small data."""
+        users: int | str | None = judged
+        if judged is None and active_users(ratings) > MOST_USERS:
+            users = EVERYONE
+        splits = None if level.splits == LEVELS[level.name].splits else level.splits
+        return replace(self, users=users, splits=splits)
+
+    def words(self) -> list[str]:
+        """Return the options of the command line."""
+        return [
+            word for name, value in self._stated().items() for word in (f"--{name}", str(value))
+        ]
+
+    def arguments(self) -> dict[str, str]:
+        """Return the arguments in Python."""
+        return {name: repr(value) for name, value in self._stated().items()}
+
+    def _stated(self) -> dict[str, int | str]:
+        values = {"users": self.users, "splits": self.splits, "memory": self.memory}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def check_memory(self, ratings: Ratings, workers: int) -> None:
+        """Refuse data that do not fit into the memory that may be used."""
+        room = MEMORY if self.memory is None else self.memory
+        each = needed_bytes(ratings)
+        total = each * max(workers, 1) + WORKING
+        if total <= room:
+            return
+        alone = each + WORKING <= room
+        remedy = (
+            f"take {counted(max(int((room - WORKING) // each), 1), 'worker')}"
+            if alone
+            else "keep fewer ratings, such as those of a random part of the users"
+        )
+        given = "memory is" if self.memory is not None else "an audit may use, unless stated,"
+        raise SettingError(
+            f"{counted(len(ratings), 'rating')} and one split of them take about "
+            f"{in_bytes(each)} in each process, {in_bytes(total)} in all, and {given} "
+            f"{in_bytes(room)}: give ",
+            Spelling(f"memory={_rounded(total)!r}", f"--memory {_rounded(total)}"),
+            f" if there is so much, or {remedy}",
+        )
+
+
+def active_users(ratings: Ratings) -> int:
+    """Count the users who have a rating."""
+    return int(np.count_nonzero(np.diff(ratings.start)))
+
+
+def judged_card(judged: int | None, ratings: Ratings) -> dict[str, int] | None:
+    """Return how many users were judged, of how many; None where all were."""
+    return None if judged is None else {"judged": judged, "with_ratings": active_users(ratings)}
+
+
+def sample_sentence(judged: int, active: int, by_rule: bool) -> str:
+    """Say who was judged, and how precise that is."""
+    width = half_width(judged)
+    rule = f", as of any data with more than {MOST_USERS:,} users" if by_rule else ""
+    return (
+        f"{judged:,} of {active:,} users were judged, drawn at random{rule}; systems were trained "
+        f"on the ratings of all users. A difference of P@10 with a standard deviation of "
+        f"{SPREAD:g} over users then has a 95 % interval of ±{width:.4f}"
+    )
+
+
+def needed_bytes(ratings: Ratings) -> int:
+    """Return what ratings and one split of them take: its parts, and the numbers of their rows."""
+    row = 4 + 4 + 8 + (8 if ratings.time is not None else 0)
+    return 2 * len(ratings) * row + 8 * len(ratings)
+
+
+def _rounded(size: int) -> str:
+    return f"{math.ceil(size / (1 << 30))}GiB"

@@ -1,0 +1,43 @@
+"""Splits of an audit that are held, or made again when they are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from unskew.errors import SettingError
+
+if TYPE_CHECKING:
+    from unskew.arrays import Mask
+    from unskew.data.ratings import Ratings
+    from unskew.splits.split import Split, Splitter
+
+
+@dataclass(frozen=True, eq=False)
+class HeldSplit:
+    """A split that is held."""
+
+    split: Split
+
+    def __call__(self) -> Split:
+        """Return it."""
+        return self.split
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RemadeSplit:
+    """A split that is made whenever it is asked for: of large data, several do not fit."""
+
+    ratings: Ratings
+    splitter: Splitter
+    seed: int
+    fold: int
+    judged: Mask | None
+
+    def __call__(self) -> Split:
+        """Make it."""
+        splits = self.splitter.each(self.ratings, self.seed)
+        for number, split in enumerate(splits):
+            if number == self.fold:
+                return replace(split, judged=self.judged)
+        raise SettingError(f"{self.splitter!r} does not make a split number {self.fold + 1}")
