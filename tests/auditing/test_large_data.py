@@ -37,7 +37,7 @@ def many(users, each=1, items=10, times=False):
     ],
 )
 def test_how_many_users_are_judged(asked, users, judged):
-    count, notes = LargeRequest.of(asked, None, None).judged_users(many(users))
+    count, notes = LargeRequest.of(asked, None, None).judged_users(users)
     assert count == judged
     if judged is not None:
         assert f"{judged:,} of {users:,} users were judged, drawn at random" in notes[0]
@@ -68,11 +68,7 @@ def test_the_width_of_an_interval_is_that_of_a_mean_over_users():
     ],
 )
 def test_how_many_splits_are_made(level, asked, ratings, splits):
-    class Sized:
-        def __len__(self):
-            return ratings
-
-    chosen, notes = LargeRequest.of(None, asked, None).level(LEVELS[level], Sized())
+    chosen, notes = LargeRequest.of(None, asked, None).level(LEVELS[level], ratings)
     assert chosen == replace(LEVELS[level], splits=splits)
     assert bool(notes) == (asked is None and ratings == 5_000_000)
     if notes:

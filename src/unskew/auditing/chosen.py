@@ -19,6 +19,7 @@ from unskew.auditing.designs import (
     tunable_systems,
 )
 from unskew.auditing.estimate import affordable
+from unskew.auditing.large_data import active_users
 from unskew.auditing.request import (
     Request,
     TrainingRequest,
@@ -40,7 +41,7 @@ def _affordable(
     plan: Plan, ratings: Ratings, request: Request, training: TrainingRequest, attempts: Attempts
 ) -> tuple[Plan, list[str]]:
     """Leave out systems that cost too much on data of this size; return what stands in for them."""
-    level, _ = request.large.level(request.level, ratings)
+    level, _ = request.large.level(request.level, len(ratings))
     kept, left_out = affordable(
         plan.systems,
         DataShape.of(ratings),
@@ -116,7 +117,7 @@ def chosen_of(
             tunable=tunable,
             level=request.level,
         )
-    level, fewer = request.large.level(request.level, ratings)
+    level, fewer = request.large.level(request.level, len(ratings))
     rule, assumed = rules.of(ratings, source.liked)
     check_worth(ratings, rule)
     plan = plan_of_level(level, rule, algorithms, 0 if seed is None else seed)
@@ -146,5 +147,5 @@ def _judging(
     if plan.judged_users is not None:
         check_absent({"users": asked.users}, "is in the plan already, as judged_users")
         asked = replace(asked, users=plan.judged_users)
-    judged, notes = asked.judged_users(ratings)
+    judged, notes = asked.judged_users(active_users(ratings))
     return replace(plan, judged_users=judged), [*assumed, *notes]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from unskew.auditing.audit_work import LIKED, AuditWork, together
 from unskew.auditing.designs import LEVELS, AuditDesign, Level, designs_of_level, named_systems
+from unskew.auditing.large_data import MEMORY, LargeRequest, in_bytes
 from unskew.auditing.request import Rules
 from unskew.checks import as_count, checked, choose
 from unskew.data.catalog import load
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 MOST_SECONDS = {"quick": 600.0, "default": 3_600.0, "thorough": 10_800.0}
 """By level: what it may take to train and tune a system, in seconds of one processor of the machine
 on which the constants were measured."""
-MEMORY = 8 << 30
-"""Bytes that an audit may use, unless stated."""
 SHARE_OF_MEMORY = 0.5
 """What one fit may take of it."""
 STAND_INS = {"user-knn": "item-knn", "ease": "item-knn", "slim": "item-knn", "wrmf": "puresvd"}
@@ -277,9 +276,10 @@ def estimate_audit(
     *,
     algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None = None,
     designs: Sequence[str] | None = None,
-    users: int | None = None,
+    users: int | str | None = None,
+    splits: int | None = None,
     tune: bool = True,
-    memory: int | None = None,
+    memory: int | str | None = None,
     liked: float | None = None,
     above: float | None = None,
     relevance: Relevance | str | None = None,
@@ -298,7 +298,7 @@ def estimate_audit(
         Ratings, a file, the name of a data set; or a `DataShape`, for data that you do not have.
     level
         `quick`, `default` or `thorough`.
-    algorithms, designs, users, tune, memory, liked, above, relevance
+    algorithms, designs, users, splits, tune, memory, liked, above, relevance
         As in `audit`.
     processors
         Of the machine; those that this process may use unless given.
@@ -316,12 +316,14 @@ def estimate_audit(
     >>> 1 < large.seconds / small.seconds < 100
     True
     """
-    stage = LEVELS[choose("level", level, LEVELS)]
     shape, source = _shape_of(data)
+    large = LargeRequest.of(users, splits, memory)
+    stage, _ = large.level(LEVELS[choose("level", level, LEVELS)], shape.ratings)
+    judged, _ = large.judged_users(shape.users)
     systems = _by_name(named_systems(algorithms, stage, 4.0))
     left_out: dict[str, str] = {}
     if algorithms is None:
-        systems, left_out = affordable(systems, shape, stage, memory=memory, tune=tune)
+        systems, left_out = affordable(systems, shape, stage, memory=large.memory, tune=tune)
     speed = this_machine() if machine is None else machine
     share = LIKED
     if source is not None:
@@ -334,7 +336,7 @@ def estimate_audit(
             designs=_possible(designs_of_level(stage, designs), source),
             level=stage,
             tuned=frozenset(systems) if tune else frozenset(),
-            judged=shape.users if users is None else min(as_count("users", users), shape.users),
+            judged=shape.users if judged is None else judged,
             liked=share,
             has_null=share < 1,
             trials=_trials(systems, shape, None if source is None else source.ratings),
@@ -381,20 +383,6 @@ def _trials(
 
 
 # Words
-
-
-def in_bytes(size: float) -> str:
-    """Return a size for people.
-
-    Examples
-    --------
-    >>> from unskew.auditing.estimate import in_bytes
-    >>> in_bytes(3e8), in_bytes(2**31), in_bytes(1.5e10)
-    ('286 MiB', '2.0 GiB', '14 GiB')
-    """
-    if size < 2**30:
-        return f"{max(size / 2**20, 1):,.0f} MiB"
-    return f"{size / 2**30:,.1f} GiB" if size < 10 * 2**30 else f"{size / 2**30:,.0f} GiB"
 
 
 def in_time(seconds: float) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unskew.auditing.designs import LEVELS, Level
-from unskew.auditing.estimate import MEMORY, in_bytes
 from unskew.checks import as_count
 from unskew.errors import SettingError, Spelling
 from unskew.evaluation.evaluate import memory_bytes
@@ -31,6 +30,8 @@ MANY_RATINGS = 5_000_000
 FEWER_SPLITS = {"quick": 2, "default": 3, "thorough": 5}
 """By level: how many splits of many ratings are made; at least 2, so that the spread between them
 is measured."""
+MEMORY = 8 << 30
+"""Bytes that an audit may use, unless stated."""
 WORKING = 1 << 30
 """Bytes beside ratings and splits: code, tiles of scores, results."""
 
@@ -75,9 +76,15 @@ class LargeRequest:
             memory=None if memory is None else memory_bytes(memory),
         )
 
-    def judged_users(self, ratings: Ratings) -> tuple[int | None, list[str]]:
-        """Return how many users are judged, None for all, and what a reader should know of it."""
-        active, asked = active_users(ratings), self.users
+    def judged_users(self, active: int) -> tuple[int | None, list[str]]:
+        """Return how many users are judged, None for all, and what a reader should know of it.
+
+        Parameters
+        ----------
+        active
+            How many users have ratings.
+        """
+        asked = self.users
         if asked is None:
             asked = SAMPLE if active > MOST_USERS else EVERYONE
         if isinstance(asked, str):
@@ -88,12 +95,12 @@ class LargeRequest:
             ]
         return asked, [sample_sentence(asked, active, self.users is None)]
 
-    def level(self, level: Level, ratings: Ratings) -> tuple[Level, list[str]]:
-        """Return the level with the number of splits for data of this size, and why."""
+    def level(self, level: Level, ratings: int) -> tuple[Level, list[str]]:
+        """Return the level with the number of splits for so many ratings, and why."""
         if self.splits is not None:
             return replace(level, splits=self.splits), []
         fewer = min(FEWER_SPLITS.get(level.name, level.splits), level.splits)
-        if len(ratings) < MANY_RATINGS or fewer == level.splits:
+        if ratings < MANY_RATINGS or fewer == level.splits:
             return level, []
         return replace(level, splits=fewer), [
             f"{fewer} random splits were made instead of {level.splits}, because there are more "
@@ -174,3 +181,17 @@ def needed_bytes(ratings: Ratings) -> int:
 
 def _rounded(size: int) -> str:
     return f"{math.ceil(size / (1 << 30))}GiB"
+
+
+def in_bytes(size: float) -> str:
+    """Return a size for people.
+
+    Examples
+    --------
+    >>> from unskew.auditing.large_data import in_bytes
+    >>> in_bytes(3e8), in_bytes(2**31), in_bytes(1.5e10)
+    ('286 MiB', '2.0 GiB', '14 GiB')
+    """
+    if size < 2**30:
+        return f"{max(size / 2**20, 1):,.0f} MiB"
+    return f"{size / 2**30:,.1f} GiB" if size < 10 * 2**30 else f"{size / 2**30:,.0f} GiB"

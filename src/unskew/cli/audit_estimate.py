@@ -14,7 +14,17 @@ WORTH_A_LINE = 20.0
 """Seconds from which on the estimate is printed before an audit."""
 WORTH_LESS = 60.0
 """Seconds from which on a faster level is offered."""
-TAKEN = ("algorithms", "designs", "users", "tune", "memory", "liked", "above", "relevance")
+TAKEN = (
+    "algorithms",
+    "designs",
+    "users",
+    "splits",
+    "tune",
+    "memory",
+    "liked",
+    "above",
+    "relevance",
+)
 """The arguments of an audit that its estimate takes."""
 
 
