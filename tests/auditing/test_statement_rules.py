@@ -172,4 +172,4 @@ def test_a_sample_of_users_is_stated():
         texts.append([one for one in statements_of(evidence_of(core)) if one.kind == "sampled"])
     assert texts[0] == []
     assert len(texts[1]) == 1
-    assert re.match(r"50 of 90 users are judged, drawn at random; ", texts[1][0].text)
+    assert re.match(r"50 of 59 users are judged, drawn at random; ", texts[1][0].text)

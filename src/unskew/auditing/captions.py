@@ -263,10 +263,6 @@ CAPTIONS = {
         "{share} of the test ratings of the {name} split are older than the newest training rating."
     ),
     "in both parts": "{pairs} in both parts of the {name} split.",
-    "judged users": (
-        "{judged} of {with_ratings} users were judged, drawn at random; systems were trained on "
-        "the ratings of all users."
-    ),
     "cold users": "{count} of {users} test users of the {name} split have no training rating.",
     "rows cut": "the first {shown} of {count} rows",
     "scores note": (

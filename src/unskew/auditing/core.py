@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from unskew.arrays import Mask
@@ -57,6 +58,10 @@ class SplitLists:
     """By system: its best items among all that are no training items of the user."""
     train_size: int
     test_size: int
+    users: int
+    """Users with a rating in either part."""
+    judged: int | None
+    """How many of them are judged, drawn at random; None = all."""
 
     @classmethod
     def of(
@@ -68,6 +73,8 @@ class SplitLists:
             runs=runs,
             train_size=len(split.train),
             test_size=len(split.test),
+            users=int(np.count_nonzero(np.diff(split.train.start) + np.diff(split.test.start))),
+            judged=None if split.judged is None else int(np.count_nonzero(split.judged)),
         )
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from unskew.arrays import Mask
 from unskew.auditing.evidence import Evidence
 from unskew.auditing.statement import Kind, Statement, Subjects
 from unskew.auditing.wording import names
@@ -147,17 +146,17 @@ def _word_target(evidence: Evidence, subjects: Subjects) -> Statement:
     return _statement("target", text)
 
 
-def _sample(evidence: Evidence) -> Mask | None:
-    """Return which users are judged, where a sample of them is."""
-    return evidence.core.lists[0].split.judged if evidence.core.lists else None
+def _sample(evidence: Evidence) -> int | None:
+    """Return how many users are judged, where a sample of them is."""
+    return evidence.core.lists[0].judged if evidence.core.lists else None
 
 
 def _word_sampled(evidence: Evidence, subjects: Subjects) -> Statement:
     sample = _sample(evidence)
     assert sample is not None
     text = (
-        f"{int(sample.sum()):,} of {sample.size:,} users are judged, drawn at random; systems are "
-        "trained on the ratings of all. Numbers of users count those who are judged."
+        f"{sample:,} of {evidence.core.lists[0].users:,} users are judged, drawn at random; "
+        "systems are trained on the ratings of all. Numbers of users count those who are judged."
     )
     return _statement("sampled", text)
 

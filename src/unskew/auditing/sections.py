@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -102,12 +102,15 @@ def _answer(audit: Measurements) -> Section:
 def _data(audit: Measurements) -> Section:
     core = audit.core
     content: list[Block] = facts(
-        audit.statements, "implicit", "references", "tuned", "untuned", "tuned-edge", "cold"
+        audit.statements,
+        "sampled",
+        "implicit",
+        "references",
+        "tuned",
+        "untuned",
+        "tuned-edge",
+        "cold",
     )
-    judged = audit.card.get("judged_users")
-    if isinstance(judged, Mapping):
-        numbers = {key: f"{count:,}" for key, count in judged.items()}
-        content.append(Words(caption("judged users", **numbers), "plain"))
     if audit.data is not None:
         content.append(blocks.facts_table("data", audit.data.table(), PARTS))
         content.append(blocks.picture(audit.data.figure))
