@@ -42,7 +42,7 @@ SEEDS = 1 << 31
 """Seeds of repeats are below this."""
 CELLS = 1 << 22
 """A model with at most so many scores (32 MiB) scores once for the designs and for the truth."""
-ROWS = 1 << 22
+ROWS = 1 << 23
 """Splits are kept from task to task while they have at most so many ratings together."""
 
 

@@ -261,7 +261,7 @@ def _scores(model: Model, users: I32, items: int) -> ScoredTile:
         )
     if table.dtype not in (np.float32, np.float64):
         table = table.astype(np.float64)
-    return ScoredTile(users, np.ascontiguousarray(table))
+    return ScoredTile(users, frozen(table))
 
 
 def _ties(lists: TargetLists, ties: str, seed: int) -> Ties:

@@ -160,7 +160,7 @@ class ScoredTile:
         tile[np.isneginf(tile)] = rank_kernels.WORST  # the worst score is still a score
         bits = draw(seed, "fill", self.users[row], item) >> np.uint64(11)
         tile[row, item] = rank_kernels.FILLED * (1.0 + bits.astype(np.float64) * 2.0**-53)
-        return ScoredTile(self.users, tile)
+        return ScoredTile(self.users, frozen(tile))
 
 
 def is_open(table: Tile) -> bool:
@@ -278,9 +278,7 @@ class WholeLists:
         """Numbers of the jobs of which the best items show all ranks that matter."""
         most = int(np.diff(self.lists.pool.cand_start).max(initial=0))
         return frozenset(
-            number
-            for number, job in self.members
-            if job.judged and self.common is None and SHARE * job.deepest <= most
+            number for number, job in self.members if job.judged and SHARE * job.deepest <= most
         )
 
     @cached_property

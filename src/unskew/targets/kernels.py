@@ -15,6 +15,8 @@ from unskew.engine.rng_kernels import first, second
 from unskew.engine.sort import first_beyond, first_from, sort_by, sort_rising
 
 _11, _32 = np.uint64(11), np.uint64(32)
+HEADS = 128
+"""Groups by which drawn items are put nearly in order before they are sorted."""
 
 
 @kernel
@@ -217,6 +219,7 @@ def draw_lists(
     others = np.empty(cand.size, np.int32)
     clock = np.empty(cand.size if cumulative.size else 0, np.float64)
     loose = np.zeros(cand_start.size - 1, np.int64)
+    heads = np.zeros(HEADS + 1, np.int64)
     last = -1
     for row in range(lo, hi):
         u = user[row]
@@ -276,10 +279,38 @@ def draw_lists(
                 ):
                     item[end] = i
                     end += 1
-        if asked == free[row] and cumulative.size == 0:  # the others ascend already
+        if ascend(item, at, at + count):
             merge_tail(item, at, at + count, end, others)
         else:
+            spread(item, at, end, items, others, heads)
             sort_rising(item, at, end)
+
+
+@kernel
+def ascend(item: I32, low: int, high: int) -> bool:
+    """Tell whether item[low:high] ascends."""
+    c = low + 1
+    while c < high and item[c - 1] <= item[c]:
+        c += 1
+    return c >= high
+
+
+@kernel
+def spread(item: I32, low: int, high: int, items: int, space: I32, heads: I64) -> None:
+    """Bring item[low:high] nearly in order, by the leading bits of the numbers below `items`."""
+    shift = 0
+    while (items - 1) >> shift >= HEADS:
+        shift += 1
+    heads[:] = 0
+    for c in range(low, high):
+        space[c - low] = item[c]
+        heads[(item[c] >> shift) + 1] += 1
+    for h in range(HEADS):
+        heads[h + 1] += heads[h]
+    for c in range(high - low):
+        h = space[c] >> shift
+        item[low + heads[h]] = space[c]
+        heads[h] += 1
 
 
 @kernel

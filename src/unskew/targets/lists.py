@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.arrays import I32, I64, U8, Mask, frozen
+from unskew.arrays import I32, I64, U8, U16, Mask, frozen
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import map_blocks
@@ -19,6 +19,8 @@ from unskew.report.text import counted
 
 BLOCK_ITEMS = 1 << 22
 """Target items that are held at a time."""
+KEPT_ITEMS = 1 << 24
+"""Up to so many target items are drawn once and kept, for every system that ranks them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +138,40 @@ class TargetLists:
                 "with exact=True no others are drawn, so there are no lists to look at or to rank: "
                 "leave exact out, or evaluate(lists, models)"
             )
-        start = np.append(0, np.cumsum(self.size[lo:hi]))
+        start = self._start[lo : hi + 1] - self._start[lo]
+        kept = self.__dict__.get("kept")  # what is asked for once is not worth to be kept
+        if kept is not None:
+            return start, kept[self._start[lo] : self._start[hi]].astype(np.int32)
         return start, self.source.items(self, lo, hi, start)
+
+    @cached_property
+    def _start(self) -> I64:
+        """Where the targets of each list start, among those of all lists; one more for the end."""
+        return frozen(np.append(0, np.cumsum(self.size)))
+
+    @cached_property
+    def kept(self) -> I32 | U16 | None:
+        """All targets, in few bytes, from now on for every system; None where they are too many.
+
+        These are drawn anew by everyone who asks for them.
+        """
+        count = int(self._start[-1])
+        if self.given or self.whole or self.exact or count > KEPT_ITEMS:
+            return None
+        kind = np.uint16 if len(self.tests.items) <= 1 << 16 else np.int32
+        item = np.empty(count, kind)
+
+        def draw(bounds: tuple[int, int]) -> None:
+            lo, hi = bounds
+            item[self._start[lo] : self._start[hi]] = self.block(lo, hi)[1]
+
+        map_blocks(draw, self.blocks(), size=count)
+        return frozen(item)
 
     def blocks(self, lo: int = 0, hi: int | None = None) -> Iterator[tuple[int, int]]:
         """Cut lists lo..hi into blocks of a bounded number of items."""
         end = len(self) if hi is None else hi
-        before = np.append(0, np.cumsum(self.size[lo:end]))  # targets before each list
+        before = self._start[lo : end + 1] - self._start[lo]  # targets before each list
         at = 0
         while lo + at < end:
             room = np.searchsorted(before, before[at] + BLOCK_ITEMS, side="right")
@@ -317,7 +346,7 @@ def _judgments(lists: TargetLists) -> Ratings:
     """Collect the judgments among each list's targets, block by block."""
     from unskew.targets import kernels
 
-    tests = lists.tests
+    tests, _ = lists.tests, lists.kept  # drawn once for judgments and ranks
     missed = np.zeros(0, np.uint8)
     if isinstance(lists.source, Drawn) and not lists.one_relevant and not lists.strata:
         missed = lists.source.fixed
