@@ -17,6 +17,7 @@ from unskew.checks import checked, choose
 from unskew.data import tables
 from unskew.data.ratings import Ids, write_trec
 from unskew.engine.files import write_table
+from unskew.engine.remote import address_name, is_address
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.report.text import counted
@@ -537,4 +538,5 @@ def _from_lists(source: Mapping[Any, Any]) -> tables.Table:
 
 def system_name(path: str | os.PathLike[str]) -> str:
     """Return the name a system gets from its file: the stem, without `.gz`."""
-    return Path(Path(path).name.removesuffix(".gz")).stem
+    name = address_name(path) if is_address(path) else Path(path).name
+    return Path(name.removesuffix(".gz")).stem

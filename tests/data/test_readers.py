@@ -561,7 +561,7 @@ def test_damaged_gzip_of_colons_is_refused_however_late(tmp_path):
 def test_paths_that_are_no_files(tmp_path):
     with pytest.raises(us.DataError, match=r"nowhere\.csv: no such file"):
         us.read_ratings(tmp_path / "nowhere.csv")
-    with pytest.raises(us.DataError, match="is a folder; give a file"):
+    with pytest.raises(us.DataError, match="no Parquet file here"):
         us.read_ratings(str(tmp_path))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from unskew.auditing.large_data import LargeRequest
 from unskew.auditing.request import Stated
 from unskew.data.relevance import Relevance
+from unskew.engine.remote import is_address, shown_address
 from unskew.experiment.plan import Plan
 
 
@@ -124,14 +125,18 @@ class Choices:
 
 
 def shown_path(path: str | os.PathLike[str]) -> str:
-    """Return a path as a report shows it: as given, but never with the folders of a machine.
+    """Return a path as a report shows it: without folders of a machine, without credentials.
 
     Examples
     --------
     >>> from unskew.auditing.reproduction import shown_path
     >>> shown_path("data/ratings.csv"), shown_path("/home/me/ratings.csv")
     ('data/ratings.csv', 'ratings.csv')
+    >>> shown_path("https://me:secret@host/ratings.csv")
+    'https://host/ratings.csv'
     """
+    if is_address(path):
+        return shown_address(path)
     given = Path(path)
     return given.name if given.is_absolute() else os.fspath(path)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from unskew.checks import MOST_DEPTH
@@ -16,7 +15,7 @@ from unskew.errors import SettingError
 def command(
     options: BiasOptions,
     run: Annotated[
-        list[Path] | None,
+        list[str] | None,
         option(
             INPUT, "Give it twice to use only the items that two systems recommend.", "--run", "-r"
         ),

@@ -13,6 +13,7 @@ from typing import Any
 
 from unskew.cli.progress import finished_work
 from unskew.engine.files import output_error, reason
+from unskew.engine.remote import without_credentials
 from unskew.errors import SettingError, UnskewError, address_limit
 from unskew.report.text import visible
 
@@ -71,7 +72,7 @@ def explained(
         return _stopped(values), STOPPED
     if isinstance(problem, UnskewError):
         code = REFUSED if isinstance(problem, SettingError) else FAILED
-        return f"error: {problem.on_command_line(options)}", code
+        return f"error: {without_credentials(problem.on_command_line(options))}", code
     if isinstance(problem, BrokenPipeError):
         return "", NO_READER
     text = _text(problem)

@@ -15,6 +15,7 @@ from unskew.cli.boundary import boundary
 from unskew.cli.bundles import with_options
 from unskew.cli.console import speak_of
 from unskew.cli.progress import forget_progress
+from unskew.engine.remote import check_local
 from unskew.errors import SettingError
 
 PANELS = {
@@ -65,6 +66,8 @@ class Command(TyperCommand):
                 values = ctx.params.get(parameter.name or "")
                 for value in values if isinstance(values, list | tuple) else (values,):
                     check_value(_shown_name(parameter), value)
+                    if parameter.type.name == "path" and value is not None:
+                        check_local(_shown_name(parameter), value)
             return rest
 
     def _parsed(self, ctx: Any, args: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from unskew.checks import choose
+from unskew.engine.remote import check_local
 from unskew.errors import SettingError
 
 TABLES = {
@@ -36,6 +37,7 @@ def check_file(path: Path | None, endings: Iterable[str], option: str = "--outpu
     """Return the path of a file to write if its ending is a format and no folder is there."""
     if path is None or str(path) == STANDARD_OUTPUT:
         return path
+    check_local(option, path)
     allowed = ", ".join(endings)
     if path.suffix.lower() not in endings:
         raise SettingError(f"{option} {path}: the ending selects the format: use one of {allowed}")
@@ -77,6 +79,8 @@ def check_values_file(path: Path | None) -> Path | None:
 
 def check_folder_name(path: Path | None) -> Path | None:
     """Check `--output` of a command that writes a folder."""
+    if path is not None:
+        check_local("--output", path)
     endings = {*TABLES, *REPORTS, *LISTS}
     if path is not None and path.suffix.lower() in endings and not path.is_dir():
         raise SettingError(

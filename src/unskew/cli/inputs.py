@@ -23,6 +23,7 @@ from unskew.cli.sources import (
     file_columns,
     split_named_source,
 )
+from unskew.engine.remote import is_address
 from unskew.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -159,7 +160,8 @@ def load_data(
     if named is None:
         path, columns = file_columns(source, files.columns, RATING_COLUMNS, other_columns)
         _check_name(str(path))
-        return load(Path(path), data_dir=data_dir, **settings, **columns)
+        file = path if is_address(path) else Path(path)
+        return load(file, data_dir=data_dir, **settings, **columns)
     takes_duplicates = files.duplicates == "error" or "duplicates" in named[0].options
     if files.columns is not None or not takes_duplicates:
         name = "--columns" if files.columns is not None else "--duplicates"
@@ -207,7 +209,7 @@ def read_random_file(
     return data.ratings if data.random is None else data.random
 
 
-def read_item_file(source: Path | None) -> Any:
+def read_item_file(source: str | None) -> Any:
     """Read a list of items from FILE or FILE:item=sku; None where there is none."""
     from unskew.data.readers import read_items
 
@@ -243,9 +245,9 @@ def read_run_file(source: str | Path, columns: str | None, **settings: Any) -> R
 
 
 def read_judged(
-    judgments: Path | None,
+    judgments: str | None,
     runs: Sequence[str] | None,
-    train: Path | None,
+    train: str | None,
     files: FileOptions,
     **run_settings: Any,
 ) -> dict[str, Any]:
@@ -267,7 +269,7 @@ def judge_files(
     options: JudgedOptions,
     seed: int,
     *,
-    items: Path | None = None,
+    items: str | None = None,
     targets: str | None = None,
     **run_settings: Any,
 ) -> Judged:
@@ -346,7 +348,7 @@ def scores_of(
 # Plans and stores
 
 
-def read_plan_and_data(plan: Path, data: Path | None) -> tuple[Any, Any]:
+def read_plan_and_data(plan: Path, data: str | None) -> tuple[Any, Any]:
     """Read a plan and its ratings, or the ratings given instead."""
     from unskew.data.readers import read_ratings
     from unskew.experiment.execution import data_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from unskew.checks import choose
@@ -40,9 +39,9 @@ class InterventionOptions:
 
 
 def command(
-    test: Annotated[Path, argument("Held-out ratings: a file, or a named data set.", "RATINGS")],
+    test: Annotated[str, argument("Held-out ratings: a file, or a named data set.", "RATINGS")],
     train: Train,
-    mar: Annotated[Path | None, option(INPUT, "Ratings of randomly chosen items: for wtd.")],
+    mar: Annotated[str | None, option(INPUT, "Ratings of randomly chosen items: for wtd.")],
     files: NamedFileOptions,
     kind: Annotated[
         str,

@@ -28,7 +28,7 @@ RatingsArgument = Annotated[
     str, argument("Ratings: a file, or a named data set such as ml-1m.", "RATINGS")
 ]
 Judgments = Annotated[
-    Path | None,
+    str | None,
     option(
         INPUT,
         "Judgments to evaluate the lists with: test ratings, or TREC qrels.",
@@ -50,18 +50,18 @@ Saved = Annotated[
     ),
 ]
 Train = Annotated[
-    Path | None,
+    str | None,
     option(
         INPUT,
         "Training ratings: for the popularity of items, and for the items that users already know.",
     ),
 ]
 RandomFile = Annotated[
-    Path | None,
+    str | None,
     option(INPUT, "Ratings of randomly chosen items: a fair sample of what users like."),
 ]
 ItemsFile = Annotated[
-    Path | None,
+    str | None,
     option(INPUT, "The catalogue: all items, one per row. Default: the items of the other files."),
 ]
 DataDir = Annotated[
@@ -85,7 +85,7 @@ Duplicates = Annotated[
     ),
 ]
 PlanData = Annotated[
-    Path | None, option(INPUT, "Ratings to use instead: a file, or a named data set.", "--data")
+    str | None, option(INPUT, "Ratings to use instead: a file, or a named data set.", "--data")
 ]
 PlanArgument = Annotated[Path, argument("Plan: a TOML file.", "PLAN")]
 StoreArgument = Annotated[Path, argument("Folder of the store.", "FOLDER")]

@@ -58,14 +58,14 @@ class PartOptions:
     """The ratings and users that lists are made for."""
 
     train: Annotated[
-        Path,
+        str,
         option(INPUT, "Training ratings: a file, or a named data set.", default=REQUIRED),
     ]
     test: Annotated[
-        Path | None, option(INPUT, "Test ratings: for the targets test-items and test-targets.")
+        str | None, option(INPUT, "Test ratings: for the targets test-items and test-targets.")
     ]
     users: Annotated[
-        Path | None,
+        str | None,
         option(
             INPUT,
             "Also make lists for these users, with or without training ratings: a file with a "
@@ -209,7 +209,7 @@ def _without_ratings(users: pl.Series, train: Ratings) -> Ratings:
     return some.take(some.user < 0)
 
 
-def _notes(run: Run, train: Ratings, users: pl.Series | None, source: Path | None) -> list[str]:
+def _notes(run: Run, train: Ratings, users: pl.Series | None, source: str | None) -> list[str]:
     """Return what to know about the lists: users without ratings, users without a list."""
     lines = []
     if users is not None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from unskew.checks import choose
-from unskew.errors import SettingError
+from unskew.engine.remote import RemoteFile, is_address, open_address
+from unskew.errors import DataError, SettingError
 
 RATING_COLUMNS = ("user", "item", "rating", "time")
 """The columns of ratings that can be named."""
@@ -49,10 +51,10 @@ def column_names(
 def split_source(text: str) -> tuple[str, str]:
     """Split FILE:user=uid,item=0 into the file and what stands behind the colon.
 
-    A file that exists is taken as it is, colons and all.
+    A file that exists is taken as it is, colons and all; what is at an address is not looked at.
     """
     marks = [mark.start() for mark in re.finditer(r":(?=\s*\w+\s*=)", text)]
-    for at in (len(text), *marks):
+    for at in () if is_address(text) else (len(text), *marks):
         if exists(text[:at]):
             return text[:at], text[at + 1 :]
     roles = "|".join(ALL_COLUMNS)
@@ -64,11 +66,11 @@ def split_source(text: str) -> tuple[str, str]:
 def split_named_source(text: str) -> tuple[str, str, str]:
     """Split NAME=FILE:user=uid,item=0 into the name (which may be missing), the file, the rest."""
     path, rest = split_source(text)
-    if exists(path):
+    if is_address(text) or exists(path):
         return "", path, rest
     name, _, named = text.partition("=")
     inner, more = split_source(named)
-    if named and exists(inner):
+    if named and (is_address(named) or exists(inner)):
         return name, inner, more
     name, equals, named = path.partition("=")
     return (name, named, rest) if equals else ("", path, rest)
@@ -106,13 +108,22 @@ def file_columns(
 
 def header_of(path: str | Path) -> list[str]:
     """Return the column names in the first line of a file; nothing where it has no plain text."""
-    if str(path).lower().endswith(".parquet"):
-        import polars as pl
+    import polars as pl
 
-        return list(pl.read_parquet_schema(path))
+    from unskew.data.parquet_files import find_parquet, is_several
+
     try:
-        with Path(path).open("rb") as file:
-            line = file.readline(10_000).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):  # errors are for those who read the whole file
+        file = find_parquet(path)[0] if is_several(path) else path
+        file = open_address(file) if is_address(file) else file
+        if isinstance(file, RemoteFile):
+            if file.name.lower().endswith(".parquet"):
+                return list(pl.read_parquet_schema(io.BytesIO(file.footer())))
+            line = file.part(0, 10_000).partition(b"\n")[0].decode("utf-8-sig")
+        elif str(file).lower().endswith(".parquet"):
+            return list(pl.read_parquet_schema(file))
+        else:
+            with Path(file).open("rb") as opened:
+                line = opened.readline(10_000).decode("utf-8-sig")
+    except (OSError, DataError, UnicodeDecodeError):  # errors are for those who read it all
         return []
     return [name.strip().strip('"').strip().lower() for name in re.split(r"[,;\t|]", line)]

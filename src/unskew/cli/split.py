@@ -18,6 +18,7 @@ from unskew.cli.options import (
     Seed,
 )
 from unskew.cli.sources import RATING_COLUMNS, file_columns
+from unskew.engine.remote import address_name, is_address
 from unskew.errors import SettingError
 
 # Settings of protocols that are named otherwise on the command line.
@@ -164,7 +165,7 @@ def command(
     ],
     options: ProtocolOptions,
     liked: Liked,
-    test_ratings: Annotated[Path | None, option(GIVEN, "forced, given: file of the test ratings.")],
+    test_ratings: Annotated[str | None, option(GIVEN, "forced, given: file of the test ratings.")],
     seed: Seed,
     output: FolderOptions,
 ) -> None:
@@ -241,7 +242,7 @@ def command(
         seed,
         liked=liked,
         force=output.force,
-        more={"file": Path(reading.path).name, "reading": reading.described()},
+        more={"file": _file_name(reading.path), "reading": reading.described()},
     )
     if not output.quiet:
         _show(written)
@@ -250,10 +251,14 @@ def command(
             outputs.note(line)
 
 
+def _file_name(path: str) -> str:
+    return address_name(path) if is_address(path) else Path(path).name
+
+
 class _Reading:
     """How the ratings, and the test ratings where they are a file of their own, are read."""
 
-    def __init__(self, ratings: str, test: Path | None, files: NamedFileOptions) -> None:
+    def __init__(self, ratings: str, test: str | None, files: NamedFileOptions) -> None:
         self._source, self._test, self._files = ratings, test, files
         self._duplicates = files.duplicates
         self.path, self._columns = ratings, dict[str, Any]()

@@ -24,6 +24,7 @@ from unskew.cli.options import (
 )
 from unskew.cli.progress import named_progress
 from unskew.cli.sources import split_source
+from unskew.engine.remote import is_address
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ def read_data(source: str, files: NamedFileOptions) -> str | Dataset:
             raise SettingError("--columns and --duplicates are for files, not named data sets")
         entry, options = named
         return inputs.load_data(source, files) if options else entry.name
-    if files.data_dir is not None and not Path(split_source(source)[0]).is_file():
+    path = split_source(source)[0]
+    if files.data_dir is not None and not (is_address(path) or Path(path).is_file()):
         raise SettingError(f"--data {source}: no such file, and no data set of that name")
     return inputs.load_data(source, replace(files, data_dir=None))
 

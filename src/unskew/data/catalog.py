@@ -20,6 +20,7 @@ from unskew.data.readers import read_ratings
 from unskew.data.tables import read_table
 from unskew.engine.files import temporary_folder
 from unskew.engine.progress import Progress
+from unskew.engine.remote import address_name, is_address, without_credentials
 from unskew.errors import DataError, SettingError, Spelling, UnknownName, unknown_name
 from unskew.report.text import counted
 
@@ -153,11 +154,13 @@ def _own(source: object, data_dir: object, options: dict[str, Any]) -> Dataset:
     if data_dir is not None:
         raise SettingError(
             Spelling("data_dir", "--data-dir"),
-            f" is for named data sets, but {source!r} is not one",
+            f" is for named data sets, but {without_credentials(repr(source))} is not one",
         )
     _check_options("a file", options, keywords(read_ratings))
     ratings = read_ratings(source, **options)
-    name = Path(str(source)).name if isinstance(source, str | os.PathLike) else "ratings"
+    name = "ratings"
+    if isinstance(source, str | os.PathLike):
+        name = address_name(source) if is_address(source) else Path(source).name
     return Dataset(name, ratings, notes=ratings.notes)
 
 

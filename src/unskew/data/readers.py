@@ -45,9 +45,11 @@ def read_ratings(
     Parameters
     ----------
     source
-        A path (CSV, TSV, `::`-separated, whitespace-separated TREC qrels, each also gzipped, or
-        Parquet; pipes too), a polars, pandas, pyarrow or duckdb table, or a mapping of column
-        names to arrays. `Ratings`, and those of a `Dataset` or a `World`, are returned as they are.
+        A path or an address such as `s3://bucket/ratings.csv` (CSV, TSV, `::`-separated,
+        whitespace-separated TREC qrels, each also gzipped, or Parquet, also a folder or a pattern
+        of Parquet files; pipes too), a polars, pandas, pyarrow or duckdb table, or a mapping of
+        column names to arrays. `Ratings`, and those of a `Dataset` or a `World`, are
+        returned as they are.
     user, item, rating, time
         Names (or numbers, from 0) of the columns; guessed from common names unless given, and
         `Ratings.notes` says what was assumed. Without a header line the columns are user, item

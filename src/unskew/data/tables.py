@@ -17,8 +17,10 @@ import numpy as np
 import polars as pl
 
 from unskew.checks import choose
+from unskew.data.parquet_files import find_parquet, is_several
 from unskew.data.ratings import CANONICAL_INTEGER
 from unskew.engine.files import InputFile, reading
+from unskew.engine.remote import address_name, is_address, shown_address
 from unskew.engine.threads import check_fork
 from unskew.errors import DataError, Spelling
 from unskew.report.text import counted
@@ -195,7 +197,7 @@ def read_table(source: object, *, format: str | None = None) -> Table:  # noqa: 
     if format is not None:
         choose("format", format, FORMATS)
     if isinstance(source, str | os.PathLike):
-        return _read_file(Path(source), format)
+        return _read_files(source, format)
     if isinstance(source, pl.LazyFrame):
         return Table(source.collect(), "frame")
     if isinstance(source, pl.DataFrame):
@@ -262,13 +264,45 @@ def _from_pandas_column(name: str, column: Any) -> pl.Series:
     return as_column(name, cells if text else cells.tolist(), text=text)
 
 
-def _read_file(path: Path, kind: str | None) -> Table:
-    file = InputFile.of(path)
-    with reading(path):
-        name = path.name.removesuffix(".gz")
+def _read_files(source: str | os.PathLike[str], kind: str | None) -> Table:
+    """Read a file, or the Parquet files of a folder or a pattern as one table."""
+    place = source if isinstance(source, str) else Path(source)
+    if kind not in (None, "parquet") or not is_several(place):
+        return _read_file(InputFile.of(source), kind)
+    files = find_parquet(place)
+    if len(files) == 1:
+        return _read_file(InputFile.of(files[0]), kind)
+    tables = [_read_file(InputFile.of(file), "parquet") for file in files]
+    name = Path(place).name
+    notes: tuple[str, ...] = ()
+    if is_address(place):
+        name = address_name(place)
+        notes = (f"{name}: read into memory from {shown_address(place)}",)
+    for table in tables[1:]:
+        if set(table.frame.columns) != set(tables[0].frame.columns):
+            raise DataError(
+                f"{name}: {table.source} has columns {', '.join(table.frame.columns)}, but "
+                f"{tables[0].source} has {', '.join(tables[0].frame.columns)}"
+            )
+    with reading(name):
+        columns = tables[0].frame.columns
+        frames = [table.frame.select(columns) for table in tables]
+        frame = pl.concat(frames, how="vertical_relaxed", rechunk=True)
+    label = f"parquet in {counted(len(tables), 'file')}"
+    return Table(frame, name, format=label, notes=notes)
+
+
+def _read_file(file: InputFile, kind: str | None) -> Table:
+    with reading(file):
+        name = file.path.name.removesuffix(".gz")
         if kind == "parquet" or (kind is None and _is_parquet(file, name)):
-            return Table(_read_parquet(file), path.name, format="parquet")
-        return _read_text(file, name, kind)
+            table = Table(_read_parquet(file), file.path.name, format="parquet")
+        else:
+            table = _read_text(file, name, kind)
+    if not file.address:
+        return table
+    note = f"{table.source}: read into memory from {file.address}"
+    return replace(table, notes=(*table.notes, note))
 
 
 def _is_parquet(file: InputFile, name: str) -> bool:
@@ -287,13 +321,13 @@ def _read_parquet(file: InputFile) -> pl.DataFrame:
         source = file.path if file.content is None else io.BytesIO(file.content)
         return pl.read_parquet(source, glob=False, hive_partitioning=False)
     except (pl.exceptions.PolarsError, OSError) as problem:
-        raise DataError(f"{file.path}: not a readable Parquet file ({problem})") from None
+        raise DataError(f"{file}: not a readable Parquet file ({problem})") from None
 
 
 def _read_text(file: InputFile, name: str, kind: str | None) -> Table:
     lines = _first_lines(file)
     if not lines:
-        raise DataError(f"{file.path}: the file is empty")
+        raise DataError(f"{file}: the file is empty")
     if kind is None:
         kind = _guess_format(name, lines)
     source = file.path.name
@@ -304,17 +338,17 @@ def _read_text(file: InputFile, name: str, kind: str | None) -> Table:
         fields = lines[0].split("::")
         data: Any = _rewrite(file, lambda block: block.replace(b"::", b"\x1f"))
     else:
-        fields = _fields(file.path, lines[0], separator)
+        fields = _fields(file, lines[0], separator)
         data = file.whole()
     header = not any(_is_number(field) for field in fields)
-    frame = _parse(data, file.path, separator, header, quote=kind != "::")
+    frame = _parse(data, file, separator, header, quote=kind != "::")
     label = {"csv": "comma-separated", "tsv": "tab-separated", "::": "::-separated"}[kind]
     if kind == "csv" and separator != ",":
         label = f"{separator!r}-separated"
     return _without_empty_end(Table(frame, source, header, label))
 
 
-def _fields(path: Path, line: str, separator: str) -> list[str]:
+def _fields(path: InputFile, line: str, separator: str) -> list[str]:
     try:
         return next(csv.reader([line], delimiter=separator, strict=True))
     except csv.Error as problem:
@@ -343,9 +377,7 @@ def _first_lines(file: InputFile) -> list[str]:
     with file.open() as opened:
         text = opened.read(1 << 16)
     if b"\x00" in text:
-        raise DataError(
-            f"{file.path}: this is not a text file, and not a whole Parquet file either"
-        )
+        raise DataError(f"{file}: this is not a text file, and not a whole Parquet file either")
     lines = text.decode("utf-8-sig", errors="replace").splitlines()
     return [line for line in lines if line.strip()][:100]
 
@@ -396,10 +428,10 @@ def _read_spaced(file: InputFile) -> pl.DataFrame:
         lines = re.sub(rb"(?m)^[ \t]+", b"", lines)
         return re.sub(rb"[ \t]+", b"\t", lines)
 
-    return _parse(_rewrite(file, squeeze), file.path, "\t", header=False, quote=False)
+    return _parse(_rewrite(file, squeeze), file, "\t", header=False, quote=False)
 
 
-def _parse(source: Any, path: Path, separator: str, header: bool, quote: bool) -> pl.DataFrame:
+def _parse(source: Any, path: InputFile, separator: str, header: bool, quote: bool) -> pl.DataFrame:
     """Read all columns as text, then make numbers of those that are numbers throughout.
 
     Ids become integers only when each is a canonical decimal: `007` stays text.

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from unskew.engine.remote import RemoteFile, check_local, is_address, open_address, restored
 from unskew.engine.threads import check_fork
 from unskew.errors import DataError, OutputError, UnskewError, address_limit
 
@@ -50,7 +51,7 @@ _NAME = 200
 
 
 @contextmanager
-def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+def reading(path: str | os.PathLike[str] | InputFile) -> Iterator[None]:
     """Turn whatever goes wrong while a file is read into a `DataError` that names the file."""
     import polars as pl
 
@@ -59,7 +60,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     except UnskewError:  # OutputError is an OSError too
         raise
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file{_alike(Path(path))}") from None
+        raise DataError(f"{path}: no such file{_alike(Path(str(path)))}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; give a file") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
@@ -91,16 +92,25 @@ def _alike(path: Path) -> str:
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file to read. A pipe, which can be read only once, is read into memory."""
+    """A file to read. What should be read only once is read into memory: pipes, remote files."""
 
     path: Path
     content: bytes | None = None
-    """All bytes of a pipe; None for a file that can be opened again."""
+    """All bytes of a pipe or a remote file; None for a file that can be opened again."""
+    address: str = ""
+    """Of a remote file, without credentials; its path holds the name only."""
+
+    def __str__(self) -> str:
+        return self.address or str(self.path)
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str]) -> InputFile:
-        """Look at a file, and read it if it is a pipe."""
-        place = Path(path)
+    def of(cls, path: str | os.PathLike[str] | RemoteFile) -> InputFile:
+        """Look at a file, and read it if it is a pipe or remote."""
+        if is_address(path):
+            path = open_address(path)
+        if isinstance(path, RemoteFile):
+            return cls(Path(path.name), path.read(), path.shown)
+        place = Path(path if isinstance(path, str) else restored(path))
         with reading(place):
             mode = place.stat().st_mode
             if stat.S_ISDIR(mode):
@@ -141,6 +151,7 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
     to as it is, as nothing can take its place. Without `sync` the disk is not waited for: what was
     written may not survive a power cut.
     """
+    check_local("output", path)
     with _explained(path):
         if _is_stream(path):
             yield Path(path)
@@ -164,6 +175,7 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Files of the same names are replaced, others stay. On failure nothing of it is left.
     """
+    check_local("output", path)
     final = Path(os.path.realpath(path))
     with _explained(path):
         final.parent.mkdir(parents=True, exist_ok=True)

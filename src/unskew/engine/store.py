@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 
 from unskew.engine.files import digest, digest_of_file, is_abandoned, read_sealed, replacing, sealed
+from unskew.engine.remote import check_local
 from unskew.errors import DataError, UnskewError
 
 FORMAT = 2
@@ -58,6 +59,7 @@ class Store:
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Store:
         """Open a store, or make one in a new or empty folder."""
+        check_local("store", folder)
         home = Path(folder)
         mark = home / MARK
         if mark.exists():

@@ -19,6 +19,7 @@ from unskew.data.stored import put_ratings
 from unskew.engine.execute import Executor, executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.notebook_progress import notebook_progress
+from unskew.engine.remote import is_address
 from unskew.engine.store import Store, digest_of
 from unskew.errors import DataError, SettingError
 from unskew.experiment.cluster import do_stored
@@ -272,11 +273,13 @@ def tasks_of(
 
 
 def data_of(settings: Mapping[str, Any], folder: Path) -> Ratings:
-    """Read the data that a plan names: a file, relative to the plan's, or a named data set."""
+    """Read the data that a plan names: a file, relative to the plan's, an address, or a name."""
     if "file" not in settings:
         raise SettingError('the plan names no data: write [data] and file = "ratings.parquet"')
     more = {key: value for key, value in settings.items() if key != "file"}
     file = str(settings["file"])
+    if is_address(file):
+        return read_ratings(file, **more)
     if not (folder / file).exists() and read_name(file) is not None:
         return load(file, **more).ratings
     return read_ratings(folder / file, **more)

@@ -26,6 +26,7 @@ from unskew.checks import checked, choose, is_number
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
+from unskew.engine.remote import is_address
 from unskew.errors import DataError, SettingError
 from unskew.judging.reading import relevance_for
 from unskew.report.charts import BLUE, GREY, Figure, as_figure
@@ -272,7 +273,7 @@ def _method_name(method: object) -> str:
     """Return one of `METHODS`, or `given` for propensities in any other form."""
     if not isinstance(method, str):
         return GIVEN
-    if method not in METHODS and Path(method).exists():
+    if method not in METHODS and (is_address(method) or Path(method).exists()):
         return GIVEN
     return choose("method", method, METHODS)  # says what is nearest
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -19,9 +20,11 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.engine.files import read_sealed, write_sealed
 from unskew.engine.progress import Progress
+from unskew.engine.remote import check_local
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError, SettingError, UnskewError
 from unskew.evaluation.evaluate import labelled
+from unskew.evaluation.on_disk import copies
 from unskew.evaluation.on_disk.parquet import Source, scan
 from unskew.evaluation.on_disk.parts import (
     USERS,
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
 
 
 FORMAT = 2
+JOB = "job.json"
+"""The file that says what a folder holds an evaluation of."""
 # How many times its size in a file's columns a row takes while it is worked on: measured.
 _PER_PART = 5.0
 _PER_CHUNK = 5.0
@@ -204,7 +209,7 @@ class Work:
         """Begin in an empty folder, or go on in one that holds the same evaluation."""
         home = Path(job.output)
         facts = _facts(job, by_user)
-        plan = hands.sign = home / "job.json"
+        plan = hands.sign = home / JOB
         if plan.exists():
             held = _held(plan)
             if held["facts"] != facts:
@@ -219,8 +224,7 @@ class Work:
                 layout["boot"] = _boot()
                 write_sealed(plan, {"facts": facts, "layout": layout})
         else:
-            if home.exists() and any(home.iterdir()):
-                raise SettingError(f"{home} is not empty: give a new folder as output")
+            check_folder(home)
             layout = _layout(job, by_user, hands)
             write_sealed(plan, {"facts": facts, "layout": layout})
         chunks: list[list[Chunk]] = []
@@ -319,6 +323,16 @@ class Work:
             shutil.rmtree(self.home / name, ignore_errors=True)
         for left in (self.home / USERS).glob(".*.part"):  # by a run that was killed
             left.unlink(missing_ok=True)
+
+
+def check_folder(output: str | os.PathLike[str]) -> None:
+    """Refuse a folder that holds something which is no evaluation."""
+    check_local("output", output)
+    home = Path(output)
+    if (home / JOB).exists() or not home.exists():
+        return
+    if any(inside.name != copies.FOLDER for inside in home.iterdir()):
+        raise SettingError(f"{home} is not empty: give a new folder as output")
 
 
 def _held(plan: Path) -> dict[str, Any]:

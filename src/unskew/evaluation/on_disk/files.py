@@ -22,7 +22,8 @@ from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError, Spelling, unknown_name
 from unskew.evaluation.evaluate import METRICS, labelled, memory_bytes
 from unskew.evaluation.on_disk import parquet
-from unskew.evaluation.on_disk._job import FORMAT, Work, Workers
+from unskew.evaluation.on_disk._job import FORMAT, Work, Workers, check_folder
+from unskew.evaluation.on_disk.copies import with_copies
 from unskew.evaluation.on_disk.parquet import Reading, Source, common_kind, scan
 from unskew.evaluation.on_disk.parts import UNIT, Job
 from unskew.evaluation.on_disk.remarks import file_notes, meet, remarks
@@ -332,9 +333,10 @@ def evaluate_files(
     names = _column_names(columns)
     labels = _supported(metrics)
     reading = Reading(duplicates, repeated, nan, by, ties, seed)
-    tests = parquet.judgments_source(judgments, names, reading)
+    check_folder(output)
+    tests = parquet.judgments_source(with_copies("judgments", judgments, output), names, reading)
     systems = tuple(
-        parquet.run_source(name, given, names, reading)
+        parquet.run_source(name, with_copies(f"run-{name}", given, output), names, reading)
         for name, given in parquet.named(runs).items()
     )
     rule, notes = _relevance(tests, liked, above, gain, loss, relevance)

@@ -16,13 +16,13 @@ import polars as pl
 from unskew.arrays import frozen
 from unskew.checks import choose
 from unskew.data import readers, tables
+from unskew.data.parquet_files import find_parquet
 from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings
-from unskew.engine.files import reading
+from unskew.engine.remote import RemoteFile, is_address, shown_address
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.on_disk.footer import largest_row_group
 from unskew.runs import Run, are_ranks, read_run, system_name
 
-ENDINGS = (".parquet", ".pq")
 _SAMPLE = 10_000
 KIND = {"integer": pl.Int64, "text": pl.String}
 
@@ -182,32 +182,11 @@ def find_files(what: str, given: object) -> tuple[str, ...]:
                 f"{what}: expected Parquet files, folders or patterns, got {type(one).__name__}; "
                 f"evaluate() takes tables"
             )
-        with reading(one):
-            result = _found(Path(one))
-        if not result:
-            raise DataError(f"{one}: no Parquet file here (names end in {' or '.join(ENDINGS)})")
-        files += (str(path.resolve()) for path in result)
+        places = find_parquet(one if isinstance(one, str) else Path(one))
+        files += (str(path.resolve()) for path in places if not isinstance(path, RemoteFile))
     if len(set(files)) < len(files):
         raise DataError(f"{what}: the same file is meant twice")
     return tuple(files)
-
-
-def _found(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    if path.exists() and not path.is_dir():
-        raise DataError(f"{path}: a pipe can be read only once; write it to a Parquet file first")
-    if path.is_dir():
-        inside = (p for p in path.rglob("*") if p.suffix in ENDINGS and p.is_file())
-        shown = (p for p in inside if not _is_hidden(p.relative_to(path)))
-        return sorted(shown)
-    # Not Path.glob, which takes no absolute pattern.
-    return sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207
-
-
-def _is_hidden(path: Path) -> bool:
-    """Tell temporary files and what writers leave beside the data."""
-    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def named(runs: object) -> dict[str, object]:
@@ -230,10 +209,16 @@ def source_name(source: object) -> str:
     """Return the name a system gets from its file or folder; of a pattern, the fixed part."""
     if not isinstance(source, str | os.PathLike):
         raise SettingError(f"expected a file, a folder or a pattern, got {type(source).__name__}")
-    fixed = Path(source)
+    fixed = Path(_without_host(source) if is_address(source) else source)
     while glob.has_magic(fixed.name) and fixed.parent != fixed:
         fixed = fixed.parent
     return system_name(fixed) or "run"
+
+
+def _without_host(address: str) -> str:
+    """Return the path of an address, without what may be a signature."""
+    plain = shown_address(address).removesuffix("?…")
+    return plain.partition("://")[2]
 
 
 def judgments_source(given: object, names: Mapping[str, str | int], reading: Reading) -> Source:

@@ -1,0 +1,368 @@
+"""Files on object stores and web servers, by their addresses, such as `s3://bucket/ratings.csv`.
+
+fsspec reads all of them, with a package for each kind of store, which takes credentials from the
+environment. An address is shown, and kept, without the credentials that stand in it.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO, TypeGuard
+
+from unskew.errors import DataError, SettingError
+
+_EXTRA = "'unskew[remote]'"
+_AMAZON = (
+    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; for a public bucket "
+    "FSSPEC_S3_ANON=true"
+)
+_GOOGLE = "GOOGLE_APPLICATION_CREDENTIALS; for a public bucket FSSPEC_GS_TOKEN=anon"
+_AZURE = "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or _SAS_TOKEN"
+
+
+@dataclass(frozen=True)
+class _Store:
+    """A kind of object store: what reads it, and where that looks for credentials."""
+
+    package: str
+    variables: str
+
+
+_STORES = {
+    **dict.fromkeys(("s3", "s3a"), _Store(_EXTRA, _AMAZON)),
+    **dict.fromkeys(("gs", "gcs"), _Store("gcsfs", _GOOGLE)),
+    **dict.fromkeys(("az", "abfs", "abfss"), _Store("adlfs", _AZURE)),
+}
+_WEB = ("http", "https")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_IN_TEXT = re.compile(r"[a-z][a-z0-9+.-]+://[^\s'\"<>]*[^\s'\"<>:;,.)]", re.IGNORECASE)
+# What pathlib makes of an address: of several slashes it keeps one.
+_FLAT = re.compile(r"([a-z][a-z0-9+.-]+):/+", re.IGNORECASE)
+_BLOCK = 1 << 25
+_FOOTER = 1 << 16
+
+# Errors of the packages, by their names: none of these packages need be installed.
+_NO_CREDENTIALS = {
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "CredentialRetrievalError",
+    "ProfileNotFound",
+    "DefaultCredentialsError",
+    "RefreshError",
+    "ClientAuthenticationError",
+}
+_NOT_REACHED = {
+    "EndpointConnectionError",
+    "ConnectTimeoutError",
+    "ClientConnectorError",
+    "ServiceRequestError",
+    "ConnectionRefusedError",
+    "gaierror",
+}
+_BROKEN_OFF = {
+    "ClientPayloadError",
+    "ClientOSError",
+    "ServerDisconnectedError",
+    "ResponseStreamingError",
+    "ReadTimeoutError",
+    "ConnectionClosedError",
+    "ConnectionError",
+    "TimeoutError",
+    "IncompleteRead",
+    "IncompleteReadError",
+    "ServiceResponseError",
+}
+
+
+# Addresses
+
+
+def is_address(source: object) -> TypeGuard[str]:
+    """Tell whether text is an address, such as `s3://…`, and not a path."""
+    return isinstance(source, str) and _ADDRESS.match(source) is not None
+
+
+def scheme_of(address: str) -> str:
+    """Return what an address begins with: `s3`, `https`."""
+    return address.partition("://")[0].lower()
+
+
+def shown_address(address: str) -> str:
+    """Return an address without credentials: no user and password, no signature of a web address.
+
+    Examples
+    --------
+    >>> from unskew.engine.remote import shown_address
+    >>> shown_address("https://me:secret@host/ratings.csv?signature=12ab")
+    'https://host/ratings.csv?…'
+    """
+    scheme, rest = scheme_of(address), address.partition("://")[2]
+    # Keys of Amazon hold slashes, which not everybody escapes. Of Azure a container stands before
+    # an @, without a colon.
+    secret = r"^[^/@]*:.*@" if scheme in _STORES else r"^[^/]*@"
+    rest = re.sub(secret, "", rest)
+    if scheme in _WEB:
+        rest = re.sub(r"[?#].*?(?=:\w+=|$)", "?…", rest)
+    return f"{scheme}://{rest}"
+
+
+def without_credentials(text: str) -> str:
+    """Return a message in which no address holds credentials."""
+    return _IN_TEXT.sub(lambda one: shown_address(one[0]), text)
+
+
+def address_name(address: str) -> str:
+    """Return the last part of an address: the name of the file."""
+    plain = shown_address(address).removesuffix("?…").partition("://")[2].rstrip("/")
+    return PurePosixPath(plain).name
+
+
+def check_local(what: str, path: str | os.PathLike[str]) -> None:
+    """Reject an address where a file or folder of a file system is needed.
+
+    Parameters
+    ----------
+    what
+        The argument or option.
+    path
+        What was given, text or a path.
+    """
+    address = _unflattened(path)
+    if address:
+        raise SettingError(
+            f"{what} {address}: this needs a file system; from addresses only ratings, judgments "
+            f"and lists are read. Name a file or folder of this machine, of a shared disk or of a "
+            f"bucket that is mounted"
+        )
+
+
+def _unflattened(path: str | os.PathLike[str]) -> str:
+    """Return the address that text or a path was, without credentials; '' if it was none."""
+    text = os.fspath(path)
+    flat = _FLAT.match(text)
+    if flat is None or os.path.lexists(f"{flat[1]}:"):  # a folder may be named so
+        return ""
+    return shown_address(f"{flat[1]}://{text[flat.end() :]}")
+
+
+def restored(path: os.PathLike[str]) -> str:
+    """Return a path as text; reject a path that was an address before pathlib changed it."""
+    address = _unflattened(path)
+    if address:
+        raise DataError(f"{address}: give an address as text: a Path keeps only one of its slashes")
+    return os.fspath(path)
+
+
+# Files
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file at an address."""
+
+    system: Any
+    """The file system of fsspec that reads it."""
+    path: str
+    """As that file system names it."""
+    shown: str
+    """The address, without credentials."""
+    size: int | None
+    """Bytes; None where the server does not say."""
+    version: str = ""
+    """What differs when the file is another one."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return address_name(self.shown)
+
+    def read(self) -> bytes:
+        """Read all of it into memory."""
+        out = io.BytesIO()
+        self.copy_to(out)
+        return out.getvalue()
+
+    def copy_to(self, out: BinaryIO) -> None:
+        """Write all of it to an open file, block by block; a part of it is an error."""
+        count = 0
+        with reaching(self.shown):
+            settings = {"block_size": 0} if self.shown.startswith("http") else {}
+            with self.system.open(self.path, "rb", cache_type="none", **settings) as source:
+                while block := source.read(_BLOCK):
+                    out.write(block)
+                    count += len(block)
+        if self.size is not None and count != self.size:
+            raise DataError(
+                f"{self.shown}: the connection broke off: {count:,} of {self.size:,} bytes came. "
+                f"Run again"
+            )
+
+    def part(self, start: int | None = None, end: int | None = None) -> bytes:
+        """Read some bytes only; a negative start counts from the end."""
+        with reaching(self.shown):
+            return bytes(self.system.cat_file(self.path, start=start, end=end))
+
+    def footer(self) -> bytes:
+        """Read the end of a Parquet file, with all that tells its columns."""
+        end = self.part(start=-_FOOTER)
+        needed = int.from_bytes(end[-8:-4], "little") + 8
+        return end if needed <= len(end) else self.part(start=-needed)
+
+
+def open_address(address: str) -> RemoteFile:
+    """Look at the file of an address."""
+    shown = shown_address(address)
+    with reaching(shown):
+        system, path = _system(address)
+        facts = system.info(path)
+        if facts.get("type") == "directory":
+            raise IsADirectoryError
+        return _file(system, path, shown, facts)
+
+
+def find_files(address: str, is_meant: Callable[[str], bool]) -> list[RemoteFile]:
+    """Return the file of an address, or those in its folder or of its pattern, by their names.
+
+    Parameters
+    ----------
+    address
+        Of a file, a folder, or a pattern such as `s3://bucket/day-*.parquet`.
+    is_meant
+        Tells by its path which file of a folder is meant.
+    """
+    shown = shown_address(address)
+    with reaching(shown):
+        system, path = _system(address)
+        if is_web(address):
+            return [_file(system, path, shown, system.info(path))]
+        system.invalidate_cache()
+        if is_pattern(address):
+            every = system.glob(path, detail=True)
+            return [_of(system, name, one) for name, one in sorted(every.items()) if _is_file(one)]
+        facts = system.info(path)
+        if _is_file(facts):
+            return [_file(system, path, shown, facts)]
+        inside = system.find(path, detail=True)
+        return [
+            _of(system, name, one)
+            for name, one in sorted(inside.items())
+            if _is_file(one) and is_meant(name.removeprefix(path).lstrip("/"))
+        ]
+
+
+def is_pattern(address: str) -> bool:
+    """Tell whether an address stands for several files; a web address never does."""
+    return not is_web(address) and glob.has_magic(address)
+
+
+def is_web(address: str) -> bool:
+    """Tell whether an address is one of the web, which has files but no folders and patterns."""
+    return scheme_of(address) in _WEB
+
+
+def _is_file(facts: dict[str, Any]) -> bool:
+    return facts.get("type") == "file"
+
+
+def _of(system: Any, path: str, facts: dict[str, Any]) -> RemoteFile:
+    return _file(system, path, shown_address(system.unstrip_protocol(path)), facts)
+
+
+def _file(system: Any, path: str, shown: str, facts: dict[str, Any]) -> RemoteFile:
+    times = ("ETag", "etag", "md5Hash", "LastModified", "last_modified", "updated", "mtime")
+    version = [str(facts[key]) for key in (*times, "created") if facts.get(key)]
+    return RemoteFile(system, path, shown, facts.get("size"), " ".join(version))
+
+
+def _system(address: str) -> tuple[Any, str]:
+    """Return what reads an address, and the path that it knows it by."""
+    scheme = scheme_of(address)
+    shown = shown_address(address)
+    if scheme in _STORES and shown.partition("://")[2] != address.partition("://")[2]:
+        raise DataError(
+            f"{shown}: credentials do not belong into an address: put them into the environment "
+            f"({_STORES[scheme].variables})"
+        )
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise DataError(f"{shown}: to read it, pip install {_EXTRA}") from None
+    try:
+        system, path = url_to_fs(f"{scheme}://{address.partition('://')[2]}")
+    except ImportError as problem:
+        package = _EXTRA if scheme in _WEB else getattr(_STORES.get(scheme), "package", None)
+        remedy = f"pip install {package}" if package else str(problem).partition("\n")[0]
+        raise DataError(f"{shown}: to read it, {remedy}") from None
+    except ValueError as problem:
+        if "Protocol not known" not in str(problem):
+            raise
+        known = ", ".join(f"{name}://" for name in ("s3", "gs", "az", "https", "hdfs"))
+        raise DataError(
+            f"{shown}: nothing is known that reads {scheme}:// addresses; there are {known} and "
+            f"others of fsspec"
+        ) from None
+    return system, str(path)
+
+
+# What can go wrong
+
+
+@contextmanager
+def reaching(shown: str) -> Iterator[None]:
+    """Turn whatever goes wrong at an address into a `DataError` with a remedy.
+
+    Parameters
+    ----------
+    shown
+        The address without credentials.
+    """
+    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)  # it prints what it raises as well
+    try:
+        yield
+    except DataError:
+        raise
+    except IsADirectoryError:
+        raise DataError(
+            f"{shown}: is a folder; give a file, or a pattern such as {shown.rstrip('/')}/*.parquet"
+        ) from None
+    except Exception as problem:
+        raise DataError(f"{shown}: {_explained(problem, scheme_of(shown))}") from None
+
+
+def _explained(problem: BaseException, scheme: str) -> str:
+    chain = _with_causes(problem)
+    names = {one.__name__ for each in chain for one in type(each).__mro__}
+    status = {vars(each).get("status", vars(each).get("code")) for each in chain}
+    text = without_credentials(str(problem).partition("\n")[0])
+    store = _STORES.get(scheme)
+    variables = "" if store is None else f" ({store.variables})"
+    if names & _NO_CREDENTIALS:
+        return f"there are no credentials for it: put them into the environment{variables}"
+    if names & {"PermissionError"} or status & {401, 403}:
+        return f"access is denied: check the credentials{variables}"
+    if names & _NOT_REACHED:
+        return "the server cannot be reached: check the network, and the host or endpoint in use"
+    if names & {"FileNotFoundError"} or 404 in status:
+        if "bucket does not exist" in text:
+            return "there is no such bucket: check its name, and the region and endpoint in use"
+        return "no such file: check the address"
+    if names & _BROKEN_OFF:
+        return f"the connection broke off ({type(problem).__name__}): run again"
+    return f"cannot be read ({type(problem).__name__}: {text})"
+
+
+def _with_causes(problem: BaseException | None) -> list[BaseException]:
+    """Return an error, and those that it came from."""
+    chain = []
+    while problem is not None:
+        chain.append(problem)
+        problem = problem.__cause__
+    return chain
