@@ -79,7 +79,7 @@ def block_of(
     first: int, count: np.ndarray, market: Market, rng: np.random.Generator
 ) -> pl.DataFrame:
     """Return the ratings of some users."""
-    users, tries = count.size, (count * 1.6).astype(np.int64) + 4
+    users, tries = count.size, (count * 1.8).astype(np.int64) + 4
     owner = np.repeat(np.arange(users), tries)
     likes = rng.integers(0, GENRES, (users, 3))
     taste = likes[owner, rng.integers(0, 3, owner.size)]
