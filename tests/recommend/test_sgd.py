@@ -12,7 +12,8 @@ from shared.ratings import numbered_ratings, random_cells
 from unskew import Ratings
 from unskew.arrays import frozen
 from unskew.errors import DataError, SettingError
-from unskew.recommend.bpr import BPRMF
+from unskew.recommend import bpr
+from unskew.recommend.bpr import BPRMF, rated_marks
 from unskew.recommend.sgd import SVD, BiasedMF
 
 ALL = [SVD, BiasedMF, BPRMF]
@@ -157,14 +158,25 @@ def test_a_triple_is_one_step_against_the_gradient():
     h = 1e-6
     gradient = np.array([(loss(x + h * e) - loss(x - h * e)) / (2 * h) for e in np.eye(26)])
     both = frozen(np.array([0, 1], np.int32))
-    f = np.float32
+    f, marks = np.float32, rated_marks(train)
     for draw in range(1000):
-        pairwise_draws(np.uint64(9), draw, draw + 1, False, train.start, train.user, train.item,
-                       both, both, P, Q, c, True, f(0.125), f(0.1), f(0.2), f(0.3))  # fmt: skip
+        given = np.uint64(9), draw, draw + 1, False, train.start, train.user, train.item, marks
+        pairwise_draws(*given, both, both, P, Q, c, True, f(0.125), f(0.1), f(0.2), f(0.3))
         after = np.concatenate([P[0], Q[0], Q[1], c])
         if (after != x).any():
             break
     np.testing.assert_allclose((x - after) / 0.125, gradient, atol=1e-5)
+
+
+def test_the_same_bits_with_and_without_marks_of_what_is_rated(monkeypatch):
+    train, _, rated = communities()
+    marks = np.unpackbits(rated_marks(train), axis=1, bitorder="little")
+    np.testing.assert_array_equal(marks[:, : rated.shape[1]], rated)
+    with_marks = BPRMF(5, epochs=3).fit(train)
+    monkeypatch.setattr(bpr, "MOST_MARKS", 0)
+    assert rated_marks(train).size == 0
+    without = BPRMF(5, epochs=3).fit(train)
+    np.testing.assert_array_equal(everyone(with_marks, train), everyone(without, train))
 
 
 def test_communities_find_their_items():

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.arrays import frozen
+from unskew.arrays import U8, frozen
 from unskew.data.ratings import Ratings
 from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.sgd import learned, padded
@@ -15,6 +15,20 @@ from unskew.recommend.sparse import rated_items, rated_users
 from unskew.settings import choice, count, flag, number
 
 DRAWS = ("triples", "users")
+MOST_MARKS = 1 << 26
+"""Bytes that a bit per user and item may take; with more, a user's items are searched."""
+
+
+def rated_marks(train: Ratings) -> U8:
+    """Return a bit per user and item that tells what is rated; nothing where that is too large."""
+    from unskew.recommend import sgd_kernels
+
+    width = -(-len(train.items) // 8)
+    if len(train.users) * width > MOST_MARKS:
+        return frozen(np.zeros((0, 0), np.uint8))
+    marks = np.zeros((len(train.users), width), np.uint8)
+    sgd_kernels.mark_rated(train.start, train.item, marks)
+    return frozen(marks)
 
 
 @dataclass(frozen=True)
@@ -36,8 +50,8 @@ class BPRMF(Algorithm):
     are ratings. (The paper prints the penalty's sign in its update the other way round.) Factors
     start normal with deviation 0.1, biases at 0. Single precision, one thread.
 
-    The defaults reach 98 % of the P@10 that valcarce2018 published. With half as many factors and
-    epochs, and a learning rate of 0.02, training takes about a third of the time and reaches 95 %.
+    On MovieLens 1M the defaults reach 97 % of the P@10 that 200 factors and 120 epochs at a rate of
+    0.015 reach (the preset of valcarce2018), in about a sixth of the time.
 
     References
     ----------
@@ -45,12 +59,12 @@ class BPRMF(Algorithm):
     implicit feedback, sections 4.2 and 4.3.1.
     """
 
-    factors: int = count(200, "Number of factors.")
-    learning_rate: float = number(0.015, "η.", above=0)
+    factors: int = count(100, "Number of factors.")
+    learning_rate: float = number(0.02, "η.", above=0)
     regularisation: float = number(0.03, "λ_u, of users.")
     regularisation_liked: float = number(0.003, "λ_i, of the rated item.")
     regularisation_other: float = number(0.003, "λ_j, of the unrated item.")
-    epochs: int = count(120, "Number of epochs of |ratings| draws each.")
+    epochs: int = count(40, "Number of epochs of |ratings| draws each.")
     bias: bool = flag(True, "Whether to learn a bias per item.")
     draw: str = choice(
         "users",
@@ -61,12 +75,12 @@ class BPRMF(Algorithm):
     name: ClassVar[str] = "bprmf"
     draw_name: ClassVar[str] = "bprmf"
     tuning: ClassVar[Grid] = (
-        {"factors": 200, "regularisation": 0.03, "epochs": 120},
+        {"factors": 100, "regularisation": 0.03, "epochs": 40},
         {"factors": 50, "regularisation": 0.2, "epochs": 10},
-        {"factors": 200, "regularisation": 0.2, "epochs": 120},
-        {"factors": 50, "regularisation": 0.01, "epochs": 200},
+        {"factors": 100, "regularisation": 0.2, "epochs": 40},
+        {"factors": 100, "regularisation": 0.01, "epochs": 20},
         {"factors": 10, "regularisation": 0.03, "epochs": 40},
-        {"factors": 256, "regularisation": 0.03, "epochs": 40},
+        {"factors": 32, "regularisation": 0.06, "epochs": 20},
     )
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
@@ -88,6 +102,7 @@ class BPRMF(Algorithm):
             start=train.start,
             user=train.user,
             item=train.item,
+            marks=rated_marks(train),
             active=active,
             known=known,
             P=P,

@@ -68,7 +68,7 @@ class PNMF(Algorithm):
         by_user, by_item = np.empty((len(train.users), W.shape[1])), np.empty_like(W)
         for _ in range(self.iterations):
             P = times(X, W)
-            shares.count(P, W, by_user, by_item)
+            shares.count(P, W, by_user, by_item, wants_likelihood=False)
             # Counts are W times the first part of N, and P times what X adds up in the second.
             pull = np.divide(by_user, P, out=np.zeros_like(P), where=P > 0)
             up = by_item + W * times(Xt, pull)

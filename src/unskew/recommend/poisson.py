@@ -80,7 +80,7 @@ class HPF(Algorithm):
         by_user, by_item = np.empty_like(users.shape), np.empty_like(items.shape)
         for _ in range(self.iterations):
             theta, beta = users.expected_logs(shares.size), items.expected_logs(shares.size)
-            shares.count(theta, beta, by_user, by_item)
+            shares.count(theta, beta, by_user, by_item, wants_likelihood=False)
             users.update(by_user, items)
             items.update(by_item, users)
         return factor_model(train, users.mean(), items.mean())

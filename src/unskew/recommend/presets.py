@@ -70,7 +70,7 @@ def _valcarce2018() -> dict[str, Chosen]:
     (21, Chosen(algorithm=PureSVD(factors=30), settings='recovered'))
     """
     return {
-        "SLIM": Chosen(SLIM(l1=10.0, l2=1000.0), "recovered"),
+        "SLIM": Chosen(SLIM(l1=10.0, l2=1000.0, tolerance=1e-6), "recovered"),
         "BPRMF": Chosen(
             BPRMF(
                 factors=200,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.arrays import F32, F64, I32, I64
+from unskew.arrays import F32, F64, I32, I64, U8
 from unskew.engine.compiled import kernel, training_kernel
 from unskew.engine.rng_kernels import second
 
@@ -93,6 +93,14 @@ def holds(sorted_items: I32, low: int, high: int, one: int) -> bool:
 
 
 @kernel
+def mark_rated(start: I64, item: I32, marks: U8) -> None:
+    """Set the bit of every rated item in its user's row."""
+    for u in range(marks.shape[0]):
+        for at in range(start[u], start[u + 1]):
+            marks[u, item[at] >> 3] |= np.uint8(1 << (item[at] & 7))
+
+
+@kernel
 def draw_triples(
     seed: np.uint64,
     first: int,
@@ -101,13 +109,15 @@ def draw_triples(
     start: I64,
     user: I32,
     item: I32,
+    marks: U8,
     active: I32,
     known: I32,
     triples: I32,
 ) -> int:
     """Fill triples (u, i, j) from the draws first, …, last - 1; return how many there are.
 
-    A draw whose j is rated is thrown away: what is left is equally likely.
+    A draw whose j is rated is thrown away: what is left is equally likely. Without `marks` the
+    user's items are searched, which takes several look-ups in a row.
     """
     count = 0
     for draw in range(first, last):
@@ -120,7 +130,10 @@ def draw_triples(
             row = below(bits >> _HALF, user.size)
         u, j = user[row], known[below(bits & _LOW, known.size)]
         triples[count, 0], triples[count, 1], triples[count, 2] = u, item[row], j
-        count += int(not holds(item, start[u], start[u + 1], j))
+        if marks.size:
+            count += 1 - ((marks[u, j >> 3] >> (j & 7)) & 1)
+        else:
+            count += int(not holds(item, start[u], start[u + 1], j))
     return count
 
 
@@ -133,6 +146,7 @@ def pairwise_draws(
     start: I64,
     user: I32,
     item: I32,
+    marks: U8,
     active: I32,
     known: I32,
     P: F32,
@@ -151,7 +165,9 @@ def pairwise_draws(
     triples = np.empty((BATCH, 3), np.int32)
     for batch in range(first, last, BATCH):
         until = min(batch + BATCH, last)
-        count = draw_triples(seed, batch, until, by_user, start, user, item, active, known, triples)
+        count = draw_triples(
+            seed, batch, until, by_user, start, user, item, marks, active, known, triples
+        )
         for t in range(count):
             u, i, j = int(triples[t, 0]), int(triples[t, 1]), int(triples[t, 2])
             x = b[i] - b[j] + dot_difference(P, u, Q, i, j)

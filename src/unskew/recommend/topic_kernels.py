@@ -29,12 +29,13 @@ def count_by_user(
     phi: F64,
     ratio: F64,
     counts: F64,
+    wants_likelihood: bool,
     likelihood: F64,
 ) -> None:
     """Share the ratings of users out among topics, in proportion to θ_uz φ_iz.
 
     Fills counts[u, z] = θ_uz Σ_i ratio_ui φ_iz with ratio_ui = r_ui / Σ_z θ_uz φ_iz, and
-    likelihood[u] = Σ_i r_ui ln Σ_z θ_uz φ_iz.
+    likelihood[u] = Σ_i r_ui ln Σ_z θ_uz φ_iz where it is wanted, else 0.
     """
     topics = theta.shape[1]
     for u in range(first, last):
@@ -45,7 +46,8 @@ def count_by_user(
             part = 0.0
             if value[row] > 0.0:
                 chance = dot(theta, u, phi, i)
-                total += value[row] * np.log(chance)
+                if wants_likelihood:
+                    total += value[row] * np.log(chance)
                 part = value[row] / chance
                 for z in range(topics):
                     counts[u, z] += part * phi[i, z]

@@ -45,8 +45,13 @@ class Shares:
         self.ratio = np.empty(self.size)
         self.likelihood = np.empty(len(train.users))
 
-    def count(self, theta: F64, phi: F64, by_user: F64, by_item: F64) -> float:
-        """Fill the expected counts by user and by item, return Σ r_ui ln Σ_z θ_uz φ_iz."""
+    def count(
+        self, theta: F64, phi: F64, by_user: F64, by_item: F64, wants_likelihood: bool = True
+    ) -> float:
+        """Fill the expected counts by user and by item, return Σ r_ui ln Σ_z θ_uz φ_iz if wanted.
+
+        Logarithms take a good part of the time.
+        """
         from unskew.recommend import topic_kernels
 
         train = self.train
@@ -63,6 +68,7 @@ class Shares:
                 phi=phi,
                 ratio=self.ratio,
                 counts=by_user,
+                wants_likelihood=wants_likelihood,
                 likelihood=self.likelihood,
             )
 
@@ -129,9 +135,9 @@ class PLSA(Algorithm):
         enough = self.tolerance * float(train.value.sum())
         before = -np.inf
         for _ in range(self.iterations):
-            likelihood = shares.count(theta, phi, by_user, by_item)
+            likelihood = shares.count(theta, phi, by_user, by_item, self.tolerance > 0)
             theta, phi = normalised(by_user, axis=1), normalised(by_item, axis=0)
-            if likelihood - before < enough:
+            if self.tolerance > 0 and likelihood - before < enough:
                 break
             before = likelihood
         # Ratings of 0 leave a user without topics.
@@ -178,7 +184,7 @@ class LDA(Algorithm):
         for _ in range(self.iterations):
             self._expected_logs(shares, gamma, np.ones(K), theta)
             self._expected_logs(shares, lamda, lamda.sum(axis=0), phi)
-            shares.count(theta, phi, gamma, lamda)
+            shares.count(theta, phi, gamma, lamda, wants_likelihood=False)
             gamma[:, :K] += self.alpha
             lamda[:, :K] += self.beta * known
         theta, phi = normalised(gamma[:, :K], axis=1), normalised(lamda[:, :K], axis=0)
