@@ -14,6 +14,8 @@ from unskew.auditing.designs import CROSSED, Level
 from unskew.auditing.request import Progress
 from unskew.bias.decomposition import Margins, margins
 from unskew.data.ratings import Ratings
+from unskew.engine.outcomes import WorkersError
+from unskew.engine.store import StoreError
 from unskew.errors import UnskewError
 from unskew.evaluation.scores import Scores, System
 from unskew.judging.judged import Judged
@@ -51,6 +53,8 @@ class Attempts:
         """Return what a function gives; where the data do not allow it, None, and note why."""
         try:
             return function()
+        except (StoreError, WorkersError):  # the data are not to blame
+            raise
         except UnskewError as problem:
             # The report of a failed task ends with what went wrong, after the name of the error.
             last = [line for line in str(problem).splitlines() if line.strip()][-1]

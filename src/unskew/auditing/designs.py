@@ -191,7 +191,7 @@ def designs_of_level(level: Level, designs: Sequence[str] | None = None) -> list
 
 def designs_of_plan(plan: Plan) -> list[AuditDesign]:
     """Return the designs of a plan, under the names by which a study of the truth calls them."""
-    from unskew.auditing.true_scores import design_name
+    from unskew.auditing.truth_tasks import design_name
 
     return [
         AuditDesign(design_name(plan, number, view), f"{split!r}, {view.targets!r}", split, view)

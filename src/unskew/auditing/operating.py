@@ -13,7 +13,7 @@ import polars as pl
 
 from unskew.arrays import F64, I32
 from unskew.auditing import truth_sources
-from unskew.auditing.true_scores import applied, design_name
+from unskew.auditing.truth_tasks import applied, design_name
 from unskew.checks import as_count, checked
 from unskew.data.relevance import Relevance
 from unskew.engine.notebook_progress import notebook_progress

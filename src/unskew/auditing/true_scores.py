@@ -11,24 +11,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from unskew.auditing import truth_sources
+from unskew.auditing.truth_tasks import TruthJob, judged_splits
 from unskew.checks import checked, choose
+from unskew.engine.execute import Executor, executor
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.evaluation.scores import UNDEFINED, Mean, Scores
-from unskew.experiment.plan import Plan, PlanView
+from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.report.charts import MOST_ROWS, Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
-from unskew.splits.split import Split
 from unskew.stats.order_agreement import BOOTSTRAP, agreement
 from unskew.targets.designs import Targets
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 LEVEL = 0.95
 TAUS = ("tau", "p", "low", "high", "without_low", "without_high")
@@ -333,6 +337,8 @@ def truth(
     overlap: str = "to-training",
     bootstrap: int = BOOTSTRAP,
     level: float = LEVEL,
+    workers: int = 1,
+    cluster: str | Client | None = None,
     progress: Progress | None = None,
 ) -> Truth:
     """Carry a plan out and set what it observes beside what is true.
@@ -363,6 +369,8 @@ def truth(
         count as missed (`keep`).
     bootstrap, level
         Of the interval of τ: draws of users, and its level.
+    workers, cluster
+        Processes side by side, or a Dask cluster, as in `run_plan`; never changes a number.
     progress
         Called with (done, total) after each split.
 
@@ -377,24 +385,46 @@ def truth(
     >>> found.table().columns[:6]
     ['design', 'system', 'metric', 'observed', 'true', 'error']
     """
+    with executor(workers, cluster) as one:
+        return truth_by(
+            one,
+            data,
+            plan,
+            random=random,
+            weights=weights,
+            targets=targets,
+            overlap=overlap,
+            bootstrap=bootstrap,
+            level=level,
+            progress=progress,
+        )
+
+
+def truth_by(
+    executor: Executor,
+    data: object,
+    plan: Plan,
+    *,
+    random: object = None,
+    weights: float | None = None,
+    targets: Targets | None = None,
+    overlap: str = "to-training",
+    bootstrap: int = BOOTSTRAP,
+    level: float = LEVEL,
+    progress: Progress | None = None,
+) -> Truth:
+    """Set what a plan observes beside what is true, as `truth` does, by a given executor."""
     source = truth_sources.source_of(data, random, weights, targets, overlap, plan)
-    views = plan.views()
     observed: dict[str, list[Scores]] = {}
     true: dict[str, list[Scores]] = {}
-    facts: dict[str, dict[str, Any]] = {}
-    for done, (number, fold, split) in enumerate(truth_sources.each_split(plan, source.ratings), 1):
-        key = plan.splits[number].draw_key, fold
-        models = truth_sources.fit_all(plan.systems, split.train, plan.seed, *key)
-        true_scores = source.judge(models, split.train, plan)
-        for view in views:
-            name = design_name(plan, number, view)
-            judged = applied(view, split, source, plan.seed)
-            lists = view.targets.lists(judged, plan.relevance, seed=plan.seed)
-            observed.setdefault(name, []).append(truth_sources.scores_on(lists, models, plan))
-            true.setdefault(name, []).append(true_scores)
-            facts.setdefault(name, {"train": len(split.train), "test": len(judged.test)})
+    facts: dict[str, Mapping[str, Any]] = {}
+    total = len(plan.folds(source.ratings))
+    for done, part in enumerate(judged_splits(executor, TruthJob(source, plan)), 1):
+        for name, scores in part.observed.items():
+            observed.setdefault(name, []).append(scores)
+            true.setdefault(name, []).append(part.true)
+            facts.setdefault(name, part.facts[name])
         if progress is not None:
-            total = len(plan.folds(source.ratings))
             progress(done, total)
     return Truth(
         source.name,
@@ -405,30 +435,3 @@ def truth(
         plan.seed,
         facts,
     )
-
-
-def applied(view: PlanView, split: Split, source: truth_sources.Source, seed: int) -> Split:
-    """Return the split as a view judges it; an intervention may learn from random ratings."""
-    if view.intervention is None:
-        return view.apply(split, seed)
-    plain = replace(view, intervention=None).apply(split, seed)
-    drawn = view.intervention.sample(plain.test, split.train, source.weights, seed=seed)
-    return replace(plain, test=drawn.ratings)
-
-
-def design_name(plan: Plan, split: int, view: PlanView) -> str:
-    """Name a design by what tells it from the others of its plan."""
-    parts = []
-    if len(plan.splits) > 1:
-        names = [one.name for one in plan.splits]
-        one = plan.splits[split]
-        parts.append(one.name if names.count(one.name) == 1 else repr(one))
-    if len(plan.designs) > 1:
-        parts.append(repr(view.targets))
-    if len(plan.judgments) > 1:
-        parts.append(view.judgments)
-    change = view.intervention
-    if change is not None:
-        kinds = [one.kind for one in plan.interventions]
-        parts.append(change.kind if kinds.count(change.kind) == 1 else repr(change))
-    return " ".join(parts) or f"{plan.splits[split].name} {view.targets!r}"

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unskew.engine.files import temporary_folder
-from unskew.engine.outcomes import Outcome, Outcomes, attempt
+from unskew.engine.outcomes import Outcome, Outcomes, WorkersError, attempt
 from unskew.engine.threads import limit, safe_path, usual_path
 from unskew.engine.versions import versions
 from unskew.errors import DataWarning, SettingError, UnskewError
@@ -41,7 +41,7 @@ CONNECT = 30
 """Seconds in which a scheduler must answer."""
 
 
-class ClusterError(UnskewError):
+class ClusterError(WorkersError):
     """A cluster that cannot be used, or that was lost."""
 
 

@@ -13,6 +13,10 @@ from unskew.errors import UnskewError
 T = TypeVar("T")
 
 
+class WorkersError(UnskewError):
+    """Workers that cannot be used, or that were lost: no task is to blame."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of a task: its result, or the report of its failure."""

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from unskew.engine.files import temporary_folder
-from unskew.engine.outcomes import Outcome, Outcomes, attempt
+from unskew.engine.outcomes import Outcome, Outcomes, WorkersError, attempt
 from unskew.engine.store import StoreError
 from unskew.engine.threads import (
     BrokenPool,
@@ -34,6 +34,10 @@ T = TypeVar("T")
 
 RESTARTS = 3
 """How often processes are started anew after one of them was killed, for one set of tasks."""
+
+
+class KilledError(WorkersError, DataError):
+    """Processes that were killed again and again."""
 
 
 @dataclass(eq=False)
@@ -120,7 +124,7 @@ class ProcessPool:
     def _note_break(self, last: bool, lost: int) -> None:
         """Say that a process was killed; raise where that will not get better."""
         if last or not self._began:
-            raise DataError(
+            raise KilledError(
                 "a worker process was killed, perhaps because memory ran out; finished work is "
                 "kept: run again with fewer workers. (A script must start its run under if "
                 "__name__ == '__main__':, because every worker imports it.)" + address_limit()

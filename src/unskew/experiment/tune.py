@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -27,6 +27,9 @@ from unskew.splits.given import Given
 from unskew.splits.split import Splitter
 from unskew.splits.user import PerUser
 from unskew.targets.designs import Targets, TestItems
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +84,7 @@ def tune(
     seed: int = 0,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
+    cluster: str | Client | None = None,
     progress: Callable[[RunProgress], None] | None = None,
 ) -> Tuned:
     """Search an algorithm's settings: all combinations, or some drawn at random.
@@ -107,7 +111,7 @@ def tune(
         Try this many combinations, drawn at random, instead of all.
     users
         Which users are averaged.
-    seed, store, workers, progress
+    seed, store, workers, cluster, progress
         As in `run_plan`; every trial is kept in the store.
 
     Examples
@@ -129,7 +133,9 @@ def tune(
         split = validation or PerUser(test=0.2)
     systems = {f"trial {number}": one for number, (_, one) in enumerate(tried)}
     plan = Plan(split, targets or TestItems(), systems, relevance, [metric], users=users, seed=seed)
-    results = run_plan(train, plan, store=store, workers=workers, progress=progress)
+    results = run_plan(
+        train, plan, store=store, workers=workers, cluster=cluster, progress=progress
+    )
     means = (
         results.table()
         .group_by("system", maintain_order=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from unskew.arrays import F64, frozen
 from unskew.checks import as_count, as_share, checked, choose, portion
+from unskew.engine.execute import executor
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
@@ -22,16 +23,20 @@ from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes
 from unskew.evaluation.scores import UNDEFINED, USERS
 from unskew.evaluation.scoring import prepare
-from unskew.judging.judged import Judged, as_judged, second_argument
+from unskew.judging.judged import as_judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.metrics.names import Metric
 from unskew.splits.subsample import PER
 from unskew.stats.correlation import rounded
 from unskew.stats.pairing import Source, paired
 from unskew.stats.robustness_result import Robustness
-from unskew.stats.smaller_tests import FullTest, SmallerTest, SparseTest, UnpopularTest
+from unskew.stats.robustness_tasks import SmallerTests
+from unskew.stats.smaller_tests import FullTest
 from unskew.stats.sums_over_hits import Averaging, means_of_tests
 from unskew.stats.user_draws import check_two_systems, chosen_metrics, reweighted
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 TO = ("sparsity", "popularity")
 METRICS = ("P@10", "Recall@10", "AP@10", "nDCG@10", "RR@10", "bpref", "infAP(pool=all)")
@@ -61,6 +66,8 @@ def robustness(
     seed: int = 0,
     threads: int | None = None,
     memory: int | str = MEMORY,
+    workers: int = 1,
+    cluster: str | Client | None = None,
     progress: Progress | None = None,
     **data: Unpack[DataOptions],
 ) -> Robustness:
@@ -95,7 +102,9 @@ def robustness(
     seed
         Of the first sample.
     threads, memory
-        Never change a result.
+        Of each process; never change a result.
+    workers, cluster
+        Processes side by side, or a Dask cluster, as in `run_plan`; never change a result.
     progress
         Called with (done, total) as work goes on.
     data
@@ -131,36 +140,38 @@ def robustness(
         raise SettingError("users='with-train' needs the training ratings: give train=…")
     check_two_systems(list(judged.systems))
     judged = prepare(judged, wanted)
-    settings = Averaging(users, undefined, resolve(threads), memory_bytes(memory))
     count = as_count("samples", samples) if to == "sparsity" else 1
-    draws = _draws(judged, to, levels, count, seed, per)
+    settings = Averaging(users, undefined, resolve(threads), memory_bytes(memory))
     full, everything = means_of_tests(judged, wanted, settings, [FullTest()], (1, 1))
-    means, tally = means_of_tests(judged, wanted, settings, draws, (len(levels), count), progress)
+    tests = SmallerTests(
+        judged=judged,
+        wanted=wanted,
+        to=to,
+        shares=tuple(levels),
+        samples=count,
+        seed=seed,
+        per=per,
+        users=users,
+        undefined=undefined,
+        threads=threads,
+        memory=settings.budget,
+    )
+    with executor(workers, cluster) as one:
+        result = tests.all_by(one, progress)
     return Robustness(
         to=to,
         systems=tuple(judged.systems),
         metrics=tuple(wanted),
         shares=tuple(float(part) for part in levels),
-        tau=_taus(means, full[0, 0]),
-        judgments=tally.judgments,
-        users=tally.users,
+        tau=_taus(result.means, full[0, 0]),
+        judgments=result.judgments,
+        users=result.users,
         full={"judgments": len(judged.tests), "users": int(everything.users[0, 0])},
-        means=_by_metric(means),
+        means=_by_metric(result.means),
         full_means=full[0, 0],
         seed=seed,
         notes=tuple(dict.fromkeys([*judged.read.tests, *judged.read.relevance])),
     )
-
-
-def _draws(
-    judged: Judged, to: str, levels: list[Fraction], count: int, seed: int, per: str
-) -> list[SmallerTest]:
-    """Return what draws the smaller test sets."""
-    if to == "popularity":
-        return [UnpopularTest(at, part, judged.basis) for at, part in enumerate(levels)]
-    # Draws go by the numbers of the test set as given, whatever ids the runs bring along.
-    user, item = judged.numbering.own_numbers
-    return [SparseTest(levels, seed + n, per, user, item, n) for n in range(count)]
 
 
 def _levels(shares: Sequence[float]) -> list[Fraction]:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -17,12 +17,16 @@ from unskew.data import released
 from unskew.data.catalog import data_folder, is_there, load
 from unskew.data.dataset import Dataset
 from unskew.data.entries import DATASETS
+from unskew.engine.execute import Executor, executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.store import Store, digest_of
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name
-from unskew.experiment.execution import run_plan
+from unskew.experiment.execution import run_plan_by
 from unskew.experiment.plan import STAGES, Plan
 from unskew.experiment.results import Results
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 SIZE_TOLERANCE = 0.02
 """The difference in size that a file may have from the paper's data: copies of a data set differ by
@@ -97,7 +101,7 @@ class Lab:
     amounts: Mapping[str, int]
     quick: bool
     seed: int
-    workers: int
+    executor: Executor
     store: Store
     progress: Progress
     """Called with a line about the step that begins."""
@@ -259,7 +263,7 @@ class Lab:
         """
         self.progress(f"running {len(plan.algorithms)} systems ({dataset_name})")
         data = self.data(dataset_name).ratings
-        results = run_plan(data, plan, store=self.store.home, workers=self.workers, keep_going=True)
+        results = run_plan_by(self.executor, data, plan, store=self.store.home, keep_going=True)
         for label, report in results.failures.items():
             self.failures[dataset_name, label] = last_line(report)
         return results
@@ -344,6 +348,7 @@ def open_lab(
     quick: bool,
     seed: int = 0,
     workers: int = 1,
+    cluster: str | Client | None = None,
     store: str | os.PathLike[str] | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     liked: float | None = None,
@@ -351,23 +356,24 @@ def open_lab(
     rejected: Mapping[str, str] | None = None,
 ) -> Lab:
     """Open a lab; without a store its tables are gone when it is closed."""
-    stack = ExitStack()
-    if store is None:
-        store = stack.enter_context(temporary_folder())
-    return Lab(
-        datasets=datasets,
-        is_other_data=is_other_data,
-        folder=data_folder(data_dir),
-        amounts=amounts,
-        quick=quick,
-        seed=seed,
-        workers=workers,
-        store=Store.open(store),
-        progress=progress or (lambda _step: None),
-        liked=liked,
-        rejected=rejected or {},
-        _stack=stack,
-    )
+    with ExitStack() as stack:
+        one = stack.enter_context(executor(workers, cluster))
+        if store is None:
+            store = stack.enter_context(temporary_folder())
+        return Lab(
+            datasets=datasets,
+            is_other_data=is_other_data,
+            folder=data_folder(data_dir),
+            amounts=amounts,
+            quick=quick,
+            seed=seed,
+            executor=one,
+            store=Store.open(store),
+            progress=progress or (lambda _step: None),
+            liked=liked,
+            rejected=rejected or {},
+            _stack=stack.pop_all(),
+        )
 
 
 def last_line(report: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ from unskew.data.entries import DATASETS
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.engine.notebook_progress import notebook_progress
+from unskew.engine.outcomes import WorkersError
 from unskew.engine.versions import versions
 from unskew.errors import SettingError, UnskewError, unknown_name
 from unskew.studies.lab import (
@@ -36,6 +37,9 @@ from unskew.studies.lab import (
 from unskew.studies.paper import EVIDENCE_KINDS, STAND_IN, Check, Claim, Evidence, Exhibit, Study
 from unskew.studies.result import FAILED, NO_DATA, NOT_CHECKABLE, StudyResult, Verdict, judge
 from unskew.studies.rules import Rule
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 STUDIES = ("bellogin2017", "valcarce2018", "carraro2020", "mena2021", "castells2018")
 Progress = Callable[[str, int, int], None]
@@ -66,6 +70,7 @@ def study(
     seed: int = 0,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
+    cluster: str | Client | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
     """Run a paper's experiments again and say of each of its claims whether it holds.
@@ -101,8 +106,8 @@ def study(
         The seed of everything random.
     store
         A folder that keeps finished tables: a study that was stopped goes on where it was.
-    workers
-        Number of processes; it never changes a number.
+    workers, cluster
+        Processes side by side, or a Dask cluster, as in `run_plan`; never changes a number.
     progress
         Called with the step that begins, the number of finished claims and exhibits, and of all.
 
@@ -127,6 +132,7 @@ def study(
         quick=fast,
         seed=seed,
         workers=workers,
+        cluster=cluster,
         store=store,
         data_dir=data_dir,
         liked=liked,
@@ -150,6 +156,8 @@ def study(
             try:
                 blocks = tuple(exhibit.draw(lab, dataset_name))
                 pictures.append((exhibit, dataset_name or exhibit.source, blocks))
+            except WorkersError:
+                raise
             except Exception as problem:
                 title = f"{exhibit.place}: {exhibit.title}"
                 left_out[f"{title} ({dataset_name})" if dataset_name else title] = _reason(problem)
@@ -272,6 +280,8 @@ def _verdict(
     data = dataset_name or evidence.source
     try:
         return judge(claim, evidence, rule, data, check(lab, dataset_name))
+    except WorkersError:  # no claim is to blame for it
+        raise
     except MissingDataError as problem:
         verdict, why = NO_DATA, _reason(problem)
     except (UndefinedError, SettingError) as problem:  # as where the threshold is missing

@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64, frozen
-from unskew.auditing.null import null_experiment
+from unskew.auditing.null import null_experiment_by
 from unskew.auditing.null_designs import published_designs, simple_systems
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError
 from unskew.evaluation.chance import fairness
 from unskew.evaluation.scores import Scores
-from unskew.experiment.execution import run_plan
+from unskew.experiment.execution import run_plan_by
 from unskew.experiment.plan import Plan
 from unskew.recommend.factors import WRMF
 from unskew.recommend.model import Algorithm
@@ -120,13 +120,14 @@ def _null(lab: Lab, dataset_name: str, plans: Mapping[str, Plan], splits: int) -
     `lists` is how many lists are behind each value on null data.
     """
     ratings, repeats = _ratings(lab, dataset_name), lab.amount("repeats")
-    result = null_experiment(
+    result = null_experiment_by(
+        lab.executor,
         ratings,
         plans,
-        repeats=repeats,
+        ("iid",),
+        repeats,
         share=None if lab.is_other_data else SHARE,
         store=lab.store.home,
-        workers=lab.workers,
         progress=lambda done, total: lab.progress(
             f"{', '.join(plans)} ({dataset_name}): {done} of {total}"
         ),
@@ -164,7 +165,8 @@ def average_lead(lab: Lab, dataset_name: str) -> pl.DataFrame:
     full = _random_plan(lab, dataset_name)
     # As the null experiment runs them, together: so that nothing is trained again.
     plan = replace(full, targets=(*full.designs, TestTargets("fill")))
-    results = run_plan(_ratings(lab, dataset_name), plan, store=lab.store.home, workers=lab.workers)
+    ratings = _ratings(lab, dataset_name)
+    results = run_plan_by(lab.executor, ratings, plan, store=lab.store.home)
     folds = results.scores(repr(plan.designs[-1]))
     mean = {
         name: np.mean(

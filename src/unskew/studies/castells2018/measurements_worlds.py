@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from unskew.auditing.null import null_experiment
+from unskew.auditing.null import null_experiment_by
 from unskew.auditing.null_designs import published_designs, simple_systems
-from unskew.auditing.true_scores import truth
+from unskew.auditing.true_scores import truth_by
 from unskew.data.relevance import Relevance
 from unskew.evaluation.chance import fairness
 from unskew.evaluation.evaluate import evaluate
@@ -129,12 +129,13 @@ def splits_with_test_targets(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     )
     one = replace(plan["random"], targets=TestTargets("fill"))
     repeats = lab.amount("repeats")
-    result = null_experiment(
+    result = null_experiment_by(
+        lab.executor,
         simulated.ratings,
         {name: replace(one, split=splitter) for name, splitter in splitters.items()},
-        repeats=repeats,
+        ("iid",),
+        repeats,
         store=lab.store.home,
-        workers=lab.workers,
     )
     lists = len(simulated.users) * repeats
     return result.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
@@ -197,7 +198,7 @@ def clustered(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     splitter = RandomSplit(test=0.2)
     rule = Relevance(liked=simulated.liked)
     plan = Plan(splitter, AllItems(), algorithms, rule, ("P@10",), users="all", seed=lab.seed)
-    table = truth(simulated, plan, bootstrap=0).table()
+    table = truth_by(lab.executor, simulated, plan, bootstrap=0).table()
     spread = fairness(
         splitter.split(simulated.ratings, lab.seed)[0], propensity=simulated.observation
     )
@@ -226,7 +227,7 @@ def targets_and_truth(lab: Lab, _dataset_name: str) -> pl.DataFrame:
             users="all",
             seed=lab.seed,
         )
-        agreement = truth(simulated, plan, bootstrap=200).agreement()
+        agreement = truth_by(lab.executor, simulated, plan, bootstrap=200).agreement()
         for row, targets in zip(agreement.iter_rows(named=True), ("full", "test"), strict=True):
             picked = {key: row[key] for key in ("tau", "low", "high", "swaps")}
             rows.append({"world": name, "targets": targets, **picked})

@@ -12,14 +12,14 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
-from unskew.auditing.true_scores import Truth, truth
+from unskew.auditing.true_scores import Truth, truth_by
 from unskew.bias.describe import BiasReport, describe_bias, pearson
 from unskew.bias.steepness import dense_ranks
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, levels
 from unskew.engine.store import digest_of
 from unskew.evaluation.scores import Scores
-from unskew.experiment.execution import run_plan
+from unskew.experiment.execution import run_plan_by
 from unskew.experiment.plan import Custom, Plan
 from unskew.experiment.results import Results
 from unskew.recommend.model import Algorithm, Model
@@ -351,7 +351,13 @@ def scores(lab: Lab, dataset_name: str) -> pl.DataFrame:
                 f"running {len(experiment.systems)} systems, judged twice ({dataset_name})"
             )
             long = _of_truth(
-                truth(lab.data(dataset_name), experiment, targets=TrainItems(), bootstrap=0)
+                truth_by(
+                    lab.executor,
+                    lab.data(dataset_name),
+                    experiment,
+                    targets=TrainItems(),
+                    bootstrap=0,
+                )
             )
         parts.append(long.select(pl.lit(rule).alias("rule"), pl.all()))
     return pl.concat(parts)
@@ -507,7 +513,7 @@ def inverted_popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
         experiment = plan(
             RandomSplit(folds=lab.amount("folds")), upside.liked, metrics=FULL, seed=lab.seed
         )
-        long = _of_truth(truth(upside, experiment, bootstrap=0))
+        long = _of_truth(truth_by(lab.executor, upside, experiment, bootstrap=0))
     else:
         if not is_survey(lab, dataset_name):
             raise MissingDataError(
@@ -529,5 +535,5 @@ def inverted_popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
         lab.progress(
             f"running {len(experiment.systems)} systems, familiarity reassigned ({dataset_name})"
         )
-        long = _of_results(run_plan(data, experiment, store=lab.store.home, workers=lab.workers))
+        long = _of_results(run_plan_by(lab.executor, data, experiment, store=lab.store.home))
     return long.select(pl.lit(PUBLISHED).alias("rule"), pl.all())

@@ -306,6 +306,7 @@ def sparsity(lab: Lab, dataset_name: str) -> pl.DataFrame:
             samples=lab.amount("samples"),
             relevance=relevance(lab, dataset_name),
             seed=lab.seed,
+            cluster=lab.executor.client,
         )
     return result.table()
 
@@ -322,6 +323,7 @@ def popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
             to="popularity",
             train=split.train,
             relevance=relevance(lab, dataset_name),
+            cluster=lab.executor.client,
         )
     return result.table().select("metric", "share", "tau", "judgments", "users")
 
