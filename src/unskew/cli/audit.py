@@ -206,6 +206,8 @@ def command(
 
       unskew audit ratings.csv --quick --paper paper/
 
+      unskew audit ratings.parquet --store audit/ --cluster tcp://host:8786
+
     [bold]Levels[/bold]
 
       --quick     six systems, 3 splits, 3 to 6 null repeats, 10,000 permutations
@@ -282,7 +284,8 @@ def _lists(
         memory=options.memory,
         store=stored.store,
         data_dir=sources.files.data_dir,
-        workers=None if stored.workers == 1 else stored.workers,
+        workers=None if stored.executor.workers == 1 else stored.executor.workers,
+        cluster=stored.executor.cluster,
         no_tune=None if options.tune else True,
         dry_run=True if options.dry_run else None,
     )
@@ -320,7 +323,7 @@ def _ratings(
         "splits": options.splits,
         "memory": options.memory,
         "store": stored.store,
-        "workers": stored.workers,
+        **stored.executor.arguments(),
     }
 
 

@@ -84,9 +84,9 @@ def run_self_test(
         result = reliability(
             **number,
             kinds=between_commas(options.kinds),
-            workers=stored.workers,
             store=stored.store,
             progress=move,
+            **stored.executor.arguments(),
         )
     if str(target) == STANDARD_OUTPUT:
         print(outputs.Printout.of_text(result).text("json"))

@@ -140,8 +140,8 @@ def command(
             most=options.most,
             share=options.share,
             store=stored.store,
-            workers=stored.workers,
             progress=move,
+            **stored.executor.arguments(),
         )
     outputs.draw(figures, lambda _: result.figure())
     outputs.deliver(outputs.Printout.of_text(result), output)

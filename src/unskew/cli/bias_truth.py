@@ -14,6 +14,7 @@ from unskew.cli.options import (
     USERS,
     Algorithms,
     Bootstrap,
+    ExecutorOptions,
     Liked,
     Metrics,
     NamedFileOptions,
@@ -132,6 +133,7 @@ def command(
     designs: DesignOptions,
     bootstrap: Bootstrap,
     seed: Seed,
+    executor: ExecutorOptions,
     output: TextOptions,
 ) -> None:
     """Compare observed and true scores, in a simulated world or with ratings of random items.
@@ -157,7 +159,13 @@ def command(
     plan = designs.plan(inputs.threshold(designs.liked, data), seed)
     with progress("observed and true", output.quiet) as move:
         result = truth(
-            data, plan, random=sample, overlap=overlap, bootstrap=bootstrap, progress=move
+            data,
+            plan,
+            random=sample,
+            overlap=overlap,
+            bootstrap=bootstrap,
+            progress=move,
+            **executor.arguments(),
         )
     outputs.draw(figures, lambda _: result.figure())
     outputs.deliver(outputs.Printout.of_text(result), output)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from unskew.checks import MOST_DEPTH, MOST_DIGITS, MOST_DRAWS, MOST_PROCESSES, MOST_SEED
 from unskew.cli import formats
 from unskew.cli.bundles import REQUIRED, argument, bundle, option
+from unskew.errors import SettingError
 
 INPUT = "Input"
 MEASURE = "What is measured"
@@ -209,6 +210,15 @@ Workers = Annotated[
         max=MOST_PROCESSES,
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    option(
+        RUNNING,
+        "Use a Dask cluster instead of --workers: tcp://HOST:PORT of its scheduler, or local:N; it "
+        "does not change the results.",
+        metavar="ADDRESS",
+    ),
+]
 StoreDir = Annotated[
     Path | None,
     option(
@@ -368,12 +378,26 @@ class ComputeOptions:
 
 
 @bundle
+class ExecutorOptions:
+    """Who does the work."""
+
+    workers: Workers
+    cluster: Cluster
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments by which functions take them."""
+        if self.cluster is not None and self.workers != 1:
+            raise SettingError("give --workers or --cluster, not both")
+        return vars(self)
+
+
+@bundle
 class StoredOptions:
     """How a command runs that keeps what is finished."""
 
     seed: Seed
     store: StoreDir
-    workers: Workers
+    executor: ExecutorOptions
 
 
 @bundle

@@ -11,6 +11,7 @@ from unskew.cli.options import (
     AverageOptions,
     ComputeOptions,
     Digits,
+    ExecutorOptions,
     FigureTableOptions,
     JudgedOptions,
     Saved,
@@ -60,6 +61,7 @@ def command(
         ),
     ],
     compute: ComputeOptions,
+    executor: ExecutorOptions,
     output: TauOptions,
 ) -> None:
     """Report how the order of systems changes when the test set shrinks (Kendall's tau).
@@ -87,6 +89,11 @@ def command(
     goal = choose("to", goal or ("users" if saved else "sparsity"), SHARES)
     if saved and goal != "users":
         raise SettingError(f"--to {goal} needs --judgments and --run: scores hold no judgments")
+    if goal == "users" and executor != ExecutorOptions(workers=1, cluster=None):
+        raise SettingError(
+            "--workers and --cluster are for --to sparsity and --to popularity; samples of users "
+            "take little"
+        )
     kept = inputs.shares(share)
     names = inputs.metric_names(judged.metric)
     if goal == "users":
@@ -108,6 +115,7 @@ def command(
                 progress=move,
                 **vars(average),
                 **vars(compute),
+                **executor.arguments(),
             )
     outputs.draw(figures, lambda _: result.figure())
     printout = outputs.Printout.of_result(result, output.digits)

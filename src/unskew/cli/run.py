@@ -12,14 +12,13 @@ from unskew.cli.bundles import bundle, option
 from unskew.cli.console import messages
 from unskew.cli.options import (
     RUNNING,
+    ExecutorOptions,
     PlanArgument,
     PlanData,
     PrintOptions,
     StoreDir,
-    Workers,
 )
 from unskew.cli.progress import tasks_progress
-from unskew.errors import SettingError
 
 
 @bundle
@@ -27,11 +26,7 @@ class RunOptions:
     """How tasks run."""
 
     store: StoreDir
-    workers: Workers
-    cluster: Annotated[
-        str | None,
-        option(RUNNING, "Use a Dask cluster: tcp://HOST:PORT of its scheduler, or local:N."),
-    ]
+    executor: ExecutorOptions
     keep_going: Annotated[
         bool, option(RUNNING, "Continue when a task fails.", "--keep-going", default=False)
     ]
@@ -80,19 +75,23 @@ def command(plan: PlanArgument, data: PlanData, options: RunOptions, output: Pri
       name = "user-knn"
       k = \[20, 50, 100]
     """
-    from unskew.engine.cluster import connect, workers_of
-    from unskew.experiment.execution import run_plan
+    from unskew.engine.execute import executor
+    from unskew.experiment.execution import run_plan_by
 
-    if options.cluster is not None and options.workers != 1:
-        raise SettingError("give --workers or --cluster, not both")
+    arguments = options.executor.arguments()
     wanted, ratings = inputs.read_plan_and_data(plan, data)
     with ExitStack() as stack:
-        client, running = None, options.workers
-        if options.cluster is not None:
-            client = stack.enter_context(connect(options.cluster))
-            running = workers_of(client)
-        move = stack.enter_context(tasks_progress(output.quiet, running))
-        results = run_plan(ratings, wanted, progress=move, **{**vars(options), "cluster": client})
+        one = stack.enter_context(executor(**arguments))
+        move = stack.enter_context(tasks_progress(output.quiet, one.count))
+        results = run_plan_by(
+            one,
+            ratings,
+            wanted,
+            store=options.store,
+            keep_going=options.keep_going,
+            retry_failed=options.retry_failed,
+            progress=move,
+        )
     outputs.deliver(outputs.Printout.of_result(results), output)
     for label, report in results.failures.items():
         messages().print(f"failed: {label}\n{report}", markup=False)

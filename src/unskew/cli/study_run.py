@@ -126,7 +126,9 @@ def command(
             evidence=inputs.between_commas(options.evidence),
             liked=options.liked,
             progress=move,
-            **vars(stored),
+            seed=stored.seed,
+            store=stored.store,
+            **stored.executor.arguments(),
         )
     outputs.write_report(result, output, name, lambda: show(result, output.quiet))
     if csv is not None:

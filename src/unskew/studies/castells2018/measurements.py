@@ -13,6 +13,7 @@ import polars as pl
 from unskew.arrays import F64, I64, frozen
 from unskew.auditing.null import null_experiment_by
 from unskew.auditing.null_designs import published_designs, simple_systems
+from unskew.auditing.null_repeats import RepeatRule
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError
@@ -125,7 +126,7 @@ def _null(lab: Lab, dataset_name: str, plans: Mapping[str, Plan], splits: int) -
         ratings,
         plans,
         ("iid",),
-        repeats,
+        RepeatRule.fixed(repeats),
         share=None if lab.is_other_data else SHARE,
         store=lab.store.home,
         progress=lambda done, total: lab.progress(

@@ -11,6 +11,7 @@ import polars as pl
 
 from unskew.auditing.null import null_experiment_by
 from unskew.auditing.null_designs import published_designs, simple_systems
+from unskew.auditing.null_repeats import RepeatRule
 from unskew.auditing.true_scores import truth_by
 from unskew.data.relevance import Relevance
 from unskew.evaluation.chance import fairness
@@ -134,7 +135,7 @@ def splits_with_test_targets(lab: Lab, _dataset_name: str) -> pl.DataFrame:
         simulated.ratings,
         {name: replace(one, split=splitter) for name, splitter in splitters.items()},
         ("iid",),
-        repeats,
+        RepeatRule.fixed(repeats),
         store=lab.store.home,
     )
     lists = len(simulated.users) * repeats

@@ -1,0 +1,501 @@
+"""One executor everywhere: serial, processes and a Dask cluster give the same bytes.
+
+One cluster of two worker processes serves all tests of this file.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import unskew as us
+from shared import ROOT
+from shared.plans import contents, results
+from unskew.auditing.core_workers import SharedJob, _longest_first
+from unskew.auditing.run import audit
+from unskew.auditing.truth_tasks import TruthJob, TruthTask
+from unskew.engine.cluster import ClusterError, connect
+from unskew.engine.execute import Executor, executor
+from unskew.engine.outcomes import WorkersError
+from unskew.engine.process_pool import ProcessPool
+from unskew.errors import DataError, DataWarning, SettingError
+from unskew.experiment import cluster as stored_tasks
+
+pytest.importorskip("distributed", reason="needs distributed: pip install 'unskew[cluster]'")
+
+SHOP = us.world("shop", users=80, items=40, seed=3)
+AUDIT = {
+    "plan": "quick",
+    "algorithms": ["random", "popularity", "item-knn"],
+    "designs": ["all-items", "1r", "skew"],
+    "repeats": 2,
+    "permutations": 200,
+    "seed": 2,
+}
+PLAN = us.Plan(
+    us.splits.Random(folds=2),
+    us.targets.AllItems(),
+    [us.recommend.Random(), us.recommend.Popularity(), us.recommend.UserKNN(k=5)],
+    us.Relevance(liked=4),
+    ["P@5", "anti-P@5", "nDCG@5"],
+    seed=4,
+)
+ONE_SPLIT = us.Plan(
+    us.splits.Random(test=0.3),
+    us.targets.AllItems(),
+    [us.recommend.Popularity(), us.recommend.Random(), us.recommend.UserKNN(k=5)],
+    us.Relevance(liked=4),
+    ["P@5", "Recall@5"],
+    interventions=[us.splits.Full(), us.splits.Wtd()],
+    seed=4,
+)
+BOTH = {"workers": 2, "cluster": "local:2"}
+
+
+@pytest.fixture(scope="module")
+def client():
+    # Workers import the functions of this file and of tests/shared.
+    folders = [str(Path(__file__).parent), str(ROOT / "tests"), os.environ.get("PYTHONPATH")]
+    before, path = os.environ.get("PYTHONPATH"), os.pathsep.join(filter(None, folders))
+    os.environ["PYTHONPATH"] = path
+    with ExitStack() as stack:
+        stack.callback(_restore, before)
+        yield stack.enter_context(connect("local:2"))
+
+
+def _restore(before):
+    if before is None:
+        os.environ.pop("PYTHONPATH")
+    else:
+        os.environ["PYTHONPATH"] = before
+
+
+def document(result, folder):
+    """Return everything that an audit says, as bytes: its content and its report."""
+    path = folder / "report.html"
+    us.report.save_report(result, path)
+    return json.dumps(result.to_dict()).encode() + path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory):
+    """Return the audit as one process makes it, and the files of its store."""
+    folder = tmp_path_factory.mktemp("serial")
+    result = audit(SHOP, store=folder / "s", **AUDIT)
+    return document(result, folder), contents(folder / "s")
+
+
+# The audit
+
+
+def test_an_audit_by_processes(serial, tmp_path):
+    result = audit(SHOP, store=tmp_path / "s", workers=2, **AUDIT)
+    assert document(result, tmp_path) == serial[0]
+    assert contents(tmp_path / "s") == serial[1]
+
+
+def test_an_audit_on_a_cluster_that_sees_the_store(serial, client, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_tasks, "Apart", None)
+    steps = []
+
+    def note(stage, done, total):
+        steps.append((stage, done, total))
+
+    result = audit(SHOP, store=tmp_path / "s", cluster=client, progress=note, **AUDIT)
+    assert document(result, tmp_path) == serial[0]
+    assert contents(tmp_path / "s") == serial[1]
+    done = [step for step in steps if step[0] == "designs"]
+    assert [step[1] for step in done] == list(range(done[0][2] + 1))  # one by one, to the end
+
+
+def test_an_audit_on_a_cluster_that_sees_no_store(serial, client, tmp_path, monkeypatch):
+    """Results come back; what an earlier run finished is sent where it is needed, not redone."""
+    monkeypatch.setattr(stored_tasks, "InPlace", None)
+    monkeypatch.setattr(stored_tasks, "_is_seen", lambda *_: False)
+    audit(SHOP, store=tmp_path / "s", **AUDIT)
+    kept = {}
+    for path in results(tmp_path / "s"):  # settings that were chosen stay, what follows is gone
+        if b'"edges"' in path.read_bytes():
+            kept[path] = path.stat().st_mtime_ns
+        else:
+            path.unlink()
+    assert kept
+    result = audit(SHOP, store=tmp_path / "s", cluster=client, **AUDIT)
+    assert document(result, tmp_path) == serial[0]
+    assert contents(tmp_path / "s") == serial[1]
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_an_audit_on_a_cluster_that_keeps_nothing(serial, client, tmp_path):
+    assert document(audit(SHOP, cluster=client, **AUDIT), tmp_path) == serial[0]
+
+
+def test_a_worker_killed_amid_an_audit_costs_its_task_alone(serial, client, tmp_path):
+    before = {}
+
+    def kill(stage, done, _total):
+        if (stage, done) == ("designs", 3):
+            pids = list(client.run(os.getpid).values())
+            before.update({path: path.stat().st_mtime_ns for path in results(tmp_path / "s")})
+            os.kill(pids[0], signal.SIGKILL)
+
+    result = audit(SHOP, store=tmp_path / "s", cluster=client, progress=kill, **AUDIT)
+    assert before
+    assert {path: path.stat().st_mtime_ns for path in before} == before  # nothing was done again
+    assert document(result, tmp_path) == serial[0]
+    assert contents(tmp_path / "s") == serial[1]
+    client.wait_for_workers(2, timeout=60)
+
+
+def test_a_lost_scheduler_ends_an_audit_that_goes_on_later(serial, tmp_path):
+    """Also amid the null experiment, which data alone may make impossible."""
+    from distributed import Client, LocalCluster
+
+    for stage in ("designs", "null experiment"):
+        store = tmp_path / stage.replace(" ", "-")
+        with LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address=None,
+            worker_dashboard_address=None,
+        ) as started:
+            client = Client(started, set_as_default=False)
+
+            def lose(at, done, _total, stage=stage, client=client):
+                if at == stage and done == 1:
+                    client.close()
+
+            with pytest.raises(ClusterError, match=r"the scheduler .* was lost; finished work"):
+                audit(SHOP, store=store, cluster=client, progress=lose, **AUDIT)
+        kept = contents(store)
+        assert kept
+        assert kept.items() <= serial[1].items()
+        result = audit(SHOP, store=store, **AUDIT)
+        assert document(result, tmp_path) == serial[0]
+        assert contents(store) == serial[1]
+
+
+SCRIPT = """
+import json, sys
+import numpy as np
+import unskew as us
+
+class Mine(us.recommend.Algorithm):
+    name = "mine"
+    def learn(self, train, rng):
+        return rng.random((len(train.users), len(train.items)))
+
+if __name__ == "__main__":
+    shop = us.world("shop", users=60, items=40, seed=3)
+    systems = {"mine": Mine(), "popularity": us.recommend.Popularity()}
+    for settings in ({}, {"workers": 2}, {"cluster": "local:2"}):
+        made = us.audit(shop, "quick", algorithms=systems, designs=["all-items", "1r"], repeats=2,
+                        permutations=200, tune=False, **settings)
+        print(json.dumps(made.to_dict(), sort_keys=True))
+"""
+
+
+@pytest.mark.slow
+def test_an_algorithm_of_a_script(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    assert len(set(lines)) == 1
+
+
+def test_algorithms_that_cannot_travel(client):
+    class Local(us.recommend.Algorithm):
+        name = "local"
+
+        def learn(self, train, rng):
+            return us.recommend.Popularity().fit(train, rng)
+
+    settings = {**AUDIT, "algorithms": {"mine": Local(), "random": us.recommend.Random()}}
+    with pytest.raises(SettingError, match=r"mine: several workers cannot share.*one worker"):
+        audit(SHOP, workers=2, **settings)
+    assert audit(SHOP, cluster=client, **settings).to_dict() == audit(SHOP, **settings).to_dict()
+
+
+# The other commands
+
+
+def same(function, client, *, rows=lambda result: json.dumps(result.to_dict())):
+    """Check that processes and a cluster give what one process gives; return that."""
+    alone = function()
+    assert rows(function(workers=2)) == rows(alone)
+    assert rows(function(cluster=client)) == rows(alone)
+    return alone
+
+
+def test_null_experiment(client, tmp_path):
+    def run(**settings):
+        return us.auditing.null_experiment(SHOP.ratings, PLAN, repeats=2, **settings)
+
+    alone = same(run, client)
+    assert alone.table().height
+    stored = run(store=tmp_path / "s", cluster=client)
+    assert json.dumps(stored.to_dict()) == json.dumps(alone.to_dict())
+    assert results(tmp_path / "s")
+
+
+@pytest.mark.parametrize("plan", [PLAN, ONE_SPLIT], ids=["two splits", "one split"])
+def test_truth(client, plan):
+    def run(**settings):
+        return us.auditing.truth(SHOP, plan, bootstrap=50, **settings)
+
+    alone = same(run, client)
+    there = run(cluster=client)
+    assert there.systems == alone.systems
+    assert there.designs == alone.designs
+    for design, parts in alone.observed.items():
+        for mine, theirs in zip(parts, there.observed[design], strict=True):
+            assert mine.card == theirs.card
+            assert mine.table().equals(theirs.table())
+
+
+def test_splits_of_the_truth_are_drawn_in_any_order():
+    from unskew.auditing.truth_sources import source_of
+
+    job = TruthJob(source_of(SHOP, None, None, None, "to-training", PLAN), PLAN)
+    tasks = [TruthTask(0, fold, ("popularity",)) for fold in (0, 1, 0)]
+    first, second, again = (job(task).true.means() for task in tasks)
+    assert first == again != second
+
+
+def test_robustness(client):
+    split = us.splits.Random(test=0.4).split(SHOP.ratings, 1)[0]
+    lists = us.targets.AllItems().lists(split, liked=4)
+    runs = {
+        one.name: us.rank(one.fit(split.train, 1), lists, 10)
+        for one in (us.recommend.Popularity(), us.recommend.Random(), us.recommend.ItemKNN(k=5))
+    }
+    for more in ({"to": "sparsity", "samples": 7}, {"to": "popularity", "train": split.train}):
+
+        def run(more=more, **settings):
+            metrics = ["P@5", "nDCG@5", "condensed-P@5"]
+            return us.stats.robustness(split.test, runs, metrics, liked=4, **more, **settings)
+
+        alone = same(run, client)
+        assert alone.tau.shape[1] > 5
+        steps = []
+        run(cluster=client, progress=lambda done, total, steps=steps: steps.append((done, total)))
+        assert steps[-1][0] == steps[-1][1]
+        assert len(steps) > 2
+
+
+def test_tuning(client):
+    def run(**settings):
+        grid = {"k": [2, 5, 9]}
+        rule = us.Relevance(liked=4)
+        one = us.recommend.UserKNN()
+        return us.tune(one, grid, SHOP.ratings, "nDCG@5", relevance=rule, **settings)
+
+    same(run, client)
+
+
+@pytest.mark.slow
+def test_self_test(client):
+    def run(**settings):
+        kinds = ["equal-systems"]
+        return us.auditing.reliability(2, kinds=kinds, least=0, seed=1, **settings)
+
+    same(run, client)
+
+
+def test_a_study(client):
+    def run(**settings):
+        claims = ["3-40"]
+        return us.study("mena2021", stand_in=True, claims=claims, **settings)
+
+    assert same(run, client).counts()["holds"] == 1
+
+
+def test_a_study_does_not_blame_claims_for_a_lost_cluster(monkeypatch):
+    from unskew.studies.lab import Lab
+
+    def lost(*_):
+        raise ClusterError("the scheduler was lost")
+
+    monkeypatch.setattr(Lab, "table", lost)
+    with pytest.raises(WorkersError, match="the scheduler was lost"):
+        us.study("mena2021", stand_in=True, claims=["3-40"])
+
+
+# Processes
+
+
+def dies_once(train, rng):
+    """Train as popularity does; the first process that tries is killed."""
+    mark = Path(os.environ["UNSKEW_TEST_MARK"])
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return us.recommend.Popularity().fit(train)
+
+
+def test_what_a_killed_process_took_with_it_is_done_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNSKEW_TEST_MARK", str(tmp_path / "mark"))
+    systems = [us.recommend.Random(), us.experiment.Custom("mine", dies_once, 1)]
+    plan = us.Plan(us.splits.Random(folds=3), algorithms=systems, metrics=["P@5"], seed=1)
+    with pytest.warns(DataWarning, match=r"a worker process was killed.* are done again"):
+        there = us.run_plan(SHOP.ratings, plan, store=tmp_path / "s", workers=2)
+    assert there.table().equals(us.run_plan(SHOP.ratings, plan).table())
+
+
+def test_processes_stay_from_one_set_of_tasks_to_the_next():
+    with executor(2) as two:
+        first = {one.result for one in two.do(process_of, range(20))}
+        again = {one.result for one in two.do(process_of, range(20))}
+        assert again <= first
+        assert os.getpid() not in first
+        two.rest()
+        assert not {one.result for one in two.do(process_of, range(20))} & first
+    with executor() as here:
+        assert here == Executor()
+        assert {one.result for one in here.do(process_of, range(3))} == {os.getpid()}
+
+
+def process_of(_):
+    return os.getpid()
+
+
+def test_a_set_that_is_given_up_leaves_processes_free():
+    with ProcessPool(2) as pool:
+        outcomes = pool.do(process_of, range(50))
+        next(outcomes)
+        outcomes.close()
+        assert len(list(pool.do(process_of, range(5)))) == 5
+
+
+# Order
+
+
+def test_long_tasks_go_first():
+    from unskew.auditing.core import CoreTask
+    from unskew.auditing.core_tasks import CoreJob, MemoryStore, Place
+    from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
+
+    names = ["popularity", "user-knn", "item-knn"]
+    plan = plan_of_level(LEVELS["quick"], us.Relevance(liked=4), names)
+    designs = designs_of_level(LEVELS["quick"], ["all-items"])
+    job = CoreJob(
+        ratings=SHOP.ratings,
+        data="",
+        plan=plan,
+        designs=tuple(designs),
+        listed=designs[0].split_key,
+        truth=None,
+        metric="P@10",
+        tuned=frozenset(),
+        store=MemoryStore(),
+        scratch=MemoryStore(),
+    )
+    places = [Place(designs[0].split_key, repeat, 0) for repeat in range(2)]
+    tasks = [CoreTask(job, place, name) for place in places for name in names]
+    order = _longest_first(tasks)
+    assert sorted(number for number, _ in order) == list(range(6))
+    assert [task.system for _, task in order][-2:] == ["popularity", "popularity"]
+    assert SharedJob(job).__getstate__()["whole"] is None
+
+
+# Arguments
+
+
+def test_workers_or_a_cluster():
+    rule = us.Relevance(liked=4)
+    calls = {
+        "audit": lambda: audit(SHOP, **AUDIT, **BOTH),
+        "null": lambda: us.auditing.null_experiment(SHOP.ratings, PLAN, **BOTH),
+        "truth": lambda: us.auditing.truth(SHOP, PLAN, **BOTH),
+        "reliability": lambda: us.auditing.reliability(1, **BOTH),
+        "study": lambda: us.study("mena2021", stand_in=True, claims=["3-40"], **BOTH),
+        "tune": lambda: us.tune(
+            us.recommend.UserKNN(), {"k": [2]}, SHOP.ratings, "P@5", relevance=rule, **BOTH
+        ),
+        "robustness": lambda: us.stats.robustness(
+            {"user": [1, 2], "item": [1, 1], "rating": [5, 4]},
+            {"a": {1: [1]}, "b": {2: [1]}},
+            "P@1",
+            liked=4,
+            **BOTH,
+        ),
+    }
+    for name, call in calls.items():
+        with pytest.raises(SettingError, match="workers or a cluster, not both; got workers=2"):
+            print(name, call())
+    with pytest.raises(SettingError, match="workers must be at least 1, got 0"):
+        audit(SHOP, workers=0, **AUDIT)
+
+
+def test_audits_of_lists_take_neither():
+    lists = {"judgments": {"user": [1], "item": [2], "rating": [4]}, "runs": {"a": {1: [2]}}}
+    for name, value in (("workers", 2), ("cluster", "local:2")):
+        with pytest.raises(SettingError, match=f"{name} is for ratings"):
+            audit(liked=4, **lists, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("audit", "shop.csv", "--quick"),
+        ("audit", "--self-test", "--worlds", "1"),
+        ("bias", "null", "shop.csv"),
+        ("bias", "truth", "--world", "shop"),
+        ("study", "run", "mena2021", "--stand-in"),
+    ],
+    ids=" ".join,
+)
+def test_commands_take_one_of_both(command, call, tmp_path, monkeypatch):
+    SHOP.ratings.to_polars().write_csv(tmp_path / "shop.csv")
+    monkeypatch.chdir(tmp_path)
+    code, _, error = call(*command, "--workers", 2, "--cluster", "local:2")
+    assert code == 2
+    assert "give --workers or --cluster, not both" in error
+    code, _, error = call(*command, "--cluster", "local:none")
+    assert code == 2
+    assert "give the number of workers, such as local:4" in error
+
+
+def test_robustness_of_users_takes_neither(call, files):
+    given = ["-j", files / "test.csv", "-r", files / "mine.csv", "-r", files / "theirs.trec"]
+    code, _, error = call("robustness", *given, "--liked", 4, "--to", "users", "--workers", 2)
+    assert code == 2
+    assert "--workers and --cluster are for --to sparsity" in error
+
+
+def test_workers_need_folders():
+    from unskew.auditing.core_workers import core_outcomes
+
+    with pytest.raises(TypeError, match="stores in folders"):
+        list(core_outcomes(Executor(2), [*_memory_tasks()]))
+
+
+def _memory_tasks():
+    from unskew.auditing.core_tasks import CoreTask, MemoryStore
+
+    class Job:
+        plan = PLAN
+        store = scratch = MemoryStore()
+
+    return [CoreTask(Job(), None, None)]
+
+
+def test_a_failure_of_the_truth_names_its_task():
+    systems = {"broken": us.experiment.Custom("broken", fails, 1), "random": us.recommend.Random()}
+    plan = us.Plan(us.splits.Random(folds=2), algorithms=systems, metrics=["P@5"], seed=1)
+    with pytest.raises(DataError, match=r"on random, split \d failed, with seed 1: .*never works"):
+        us.auditing.truth(SHOP, plan, workers=2)
+
+
+def fails(train, rng):
+    raise SettingError("this one never works")
