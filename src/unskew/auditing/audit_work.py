@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from unskew.auditing.designs import METRICS, AuditDesign, Level
-from unskew.experiment.halving import BUDGET
+from unskew.experiment.halving import BUDGET, FINALISTS, MANY_USERS, MOST_USERS, SHARE
 from unskew.recommend.cost_constants import BYTES
 from unskew.recommend.costs import Cost, DataShape, Work, work_of, work_of_several
 from unskew.recommend.grids import candidates
@@ -23,8 +23,9 @@ TRAINING = 0.8
 settings are tried on."""
 LIKED = 0.55
 """The share of ratings that are liked, unless stated."""
-MANY_USERS = 2_000
-"""With more users than this, settings are first tried on some of them."""
+REPEATED_USERS = 1_000, 20_000
+"""With so few users the null experiment is usually repeated as often as its level allows; with so
+many as rarely."""
 HELD_ROWS = 1 << 22
 """Splits are kept from task to task while they have at most so many ratings together."""
 
@@ -93,6 +94,14 @@ class AuditWork:
             for one in self.designs
             if one.view.intervention is None and one.split.name != "temporal"
         ]
+
+    @property
+    def repeats(self) -> float:
+        """How often the null experiment will draw: more for fewer users, whose spread is larger."""
+        least, most = self.level.repeats, self.level.most_repeats
+        few, many = (math.log(bound) for bound in REPEATED_USERS)
+        share = (many - math.log(max(self.judged, 1))) / (many - few)
+        return least + (most - least) * min(max(share, 0.0), 1.0)
 
     def lists_of(self, design: AuditDesign) -> float:
         """Return how many lists a design has on one split."""
@@ -196,7 +205,7 @@ class AuditWork:
             looked_at = [one for one in several if one in self.null_designs]
             if looked_at:
                 null = together(null, self.fits[name].fit, self.judging_of(name, looked_at))
-        return {"designs": designs, "null experiment": times(self.level.repeats, null)}
+        return {"designs": designs, "null experiment": times(self.repeats, null)}
 
     # What all systems share
 
@@ -217,7 +226,7 @@ class AuditWork:
         return {
             "reading": {"start": 1, "read rating": ratings},
             "splits": splits,
-            "null experiment": times(self.level.repeats, null),
+            "null experiment": times(self.repeats, null),
             "conclusions": {
                 "conclusion": 1,
                 "concluded value": values * systems,
@@ -265,8 +274,11 @@ def tuning_rounds(users: int, settings: int) -> Iterator[tuple[int, int]]:
     --------
     >>> from unskew.auditing.audit_work import tuning_rounds
     >>> list(tuning_rounds(6_040, 6))
-    [(2014, 6), (6040, 3)]
+    [(2014, 6), (6040, 2)]
     """
-    earlier = max(0, math.ceil(math.log10(max(users, 1) / MANY_USERS)))
-    for number in range(earlier + 1):
-        yield -(-users // 3 ** (earlier - number)), -(-settings // 2**number)
+    last = min(users, MOST_USERS)
+    if last <= MANY_USERS:
+        yield last, settings
+        return
+    yield -(-last // SHARE), settings
+    yield last, min(settings, max(FINALISTS, -(-settings // SHARE)))

@@ -27,6 +27,8 @@ ENTRY = 12
 """Bytes of an entry of a sparse matrix: its column and its value."""
 SVD_STEPS = 14
 """Blocks of vectors that block Lanczos iteration adds before PureSVD is exact, as measured."""
+SVD_BASIS = 1 << 26
+"""Numbers that the basis of PureSVD may hold, unless three blocks need more."""
 
 
 @dataclass(frozen=True)
@@ -305,7 +307,7 @@ def work_of_several(settings: Sequence[Algorithm], shape: DataShape) -> Work | N
     What settings share (`Work.shared`) is done once, for the setting that needs most of it; the
     operations that score a user are added up. Bytes are those of the largest.
     """
-    several = [work_of(one, shape) for one in settings]
+    several = [_work_among_several(one, shape) for one in settings]
     known = [one for one in several if one is not None]
     if not known or len(known) < len(several):
         return None
@@ -327,6 +329,11 @@ def work_of_several(settings: Sequence[Algorithm], shape: DataShape) -> Work | N
         largest_part=max(one.largest_part for one in known),
         fit_bytes=max(one.fit_bytes for one in known),
     )
+
+
+def _work_among_several(algorithm: Algorithm, shape: DataShape) -> Work | None:
+    formula = SHARED_FORMULAS.get(algorithm.name)
+    return work_of(algorithm, shape) if formula is None else formula(algorithm, shape)
 
 
 # The formulas
@@ -401,12 +408,12 @@ def _puresvd(algorithm: Any, shape: DataShape) -> Work:
     """Block Lanczos: products of the ratings with a block, and a basis kept orthogonal."""
     wanted = min(algorithm.factors, shape.items)
     width = min(wanted + 8, shape.items)
-    basis = SVD_STEPS * width
+    basis = min(SVD_STEPS * width, max(3 * width, min(10 * width, SVD_BASIS // shape.items)))
     return Work(
         fit={
             "pass": 2 * shape.ratings,
             "sparse flop": 2 * SVD_STEPS * 2 * width * shape.ratings,
-            "svd flop": 4 * shape.items * basis**2 + 4 * SVD_STEPS * shape.items * width**2,
+            "svd flop": 4 * SVD_STEPS * shape.items * width * (basis + width),
         },
         shared=frozenset(("pass", "sparse flop", "svd flop")),
         score={"factor flop": 2 * wanted * shape.items, "factor cell": shape.items},
@@ -433,6 +440,26 @@ def _ease(_: Algorithm, shape: DataShape) -> Work:
         model=NUMBER * square + ENTRY * shape.ratings,
         largest_part=NUMBER * square,
         fit_bytes=NUMBER * square / 4,
+    )
+
+
+def _ease_of_several(algorithm: Algorithm, shape: DataShape) -> Work:
+    """Over users where there are fewer of them; see `EASE.learn_shared`."""
+    if 10 * shape.users >= 9 * shape.items:
+        return _ease(algorithm, shape)
+    square = float(shape.users) ** 2
+    return Work(
+        fit={
+            "pass": 2 * shape.ratings,
+            "gram product": shape.item_pairs / 2,
+            "ease flop": square * shape.users,
+            "knn product": shape.item_pairs,
+        },
+        shared=frozenset(("pass", "gram product")),
+        score={"vote row": shape.ratings, "vote cell": 2 * shape.items},
+        model=NUMBER * square + ENTRY * shape.ratings,
+        largest_part=NUMBER * square,
+        fit_bytes=NUMBER * square,
     )
 
 
@@ -517,3 +544,5 @@ FORMULAS: dict[str, Callable[[Any, DataShape], Work]] = {
     "plsa": _topics,
 }
 """By name: what the algorithms do. Others are measured by a trial, or state their `work`."""
+SHARED_FORMULAS: dict[str, Callable[[Any, DataShape], Work]] = {"ease": _ease_of_several}
+"""The same for one of several settings that are trained on the same ratings, where it differs."""
