@@ -289,3 +289,18 @@ def test_a_plan_scores_each_user_once_in_each_split():
     SCORED.clear()
     us.run_plan(shop.ratings, plan)
     assert len(SCORED) == 2 * len(shop.ratings.users)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("items", [37, 1001, 3706])
+def test_scores_of_factors_do_not_depend_on_who_is_scored_beside(items, kind):
+    from unskew.recommend.products import Factors
+
+    rng = np.random.default_rng(items)
+    P, Q = rng.normal(size=(600, 50)).astype(kind), rng.normal(size=(items, 50)).astype(kind)
+    model = Factors(P, Q, np.zeros(600, kind), np.zeros(items, kind))
+    whole = model.score(np.arange(600, dtype=np.int32))
+    np.testing.assert_allclose(whole, P @ Q.T, rtol=1e-3, atol=1e-4)
+    for few in (3, 90, 300):
+        some = np.sort(rng.choice(600, few, replace=False)).astype(np.int32)
+        np.testing.assert_array_equal(model.score(some), whole[some], strict=True)

@@ -122,6 +122,11 @@ class CoreJob:
         """The users who are judged, the same ones on every split; None = all."""
         return self.plan.judged(self.ratings)
 
+    @cached_property
+    def known_keys(self) -> dict[tuple[Place, str | None], dict[str, str]]:
+        """Keys of results by split and system: many ask for them, and to hash takes a while."""
+        return {}
+
     def plan_at(self, place: Place) -> Plan:
         """Return the plan of a split."""
         if place not in self.plans:
@@ -196,9 +201,16 @@ class CoreTask:
         number = self.place.repeat + self.place.fold + 1
         return f"{self.system or 'lists'} on {design.split.title}, split {number}"
 
-    @cached_property
+    @property
     def keys(self) -> dict[str, str]:
-        """Return the keys of all results: by design, and `run` and `truth`."""
+        """The keys of all results: by design, and `run` and `truth`."""
+        known, at = self.job.known_keys, (self.place, self.system)
+        if at not in known:
+            known[at] = self._keys()
+        return known[at]
+
+    def _keys(self) -> dict[str, str]:
+        """Work the keys out."""
         job, place = self.job, self.place
         plan = job.plan_at(place)
         shared: dict[str, Any] = {

@@ -33,9 +33,14 @@ WHOLE = 1 << 62
 """The cutoff of a metric without one: the whole list."""
 
 
-@lru_cache(maxsize=8)
 def log_discount(longest: int, kind: str = "log") -> F64:
     """1 / log2(rank + 1), or 1 / log2(rank) from rank 2 on, indexed by rank: one table for all."""
+    return frozen(_discount_table(1 << max(longest, 1).bit_length(), kind)[: longest + 1])
+
+
+@lru_cache(maxsize=8)
+def _discount_table(longest: int, kind: str) -> F64:
+    """Make the table for ranks far enough down: lengths of lists differ, few tables serve all."""
     ranks = range(1, longest + 1)
     if kind == "original":
         tail = (1.0 / math.log2(max(rank, 2)) for rank in ranks)

@@ -18,6 +18,8 @@ BLOCK = 256
 """Rows per task, and users that are multiplied together."""
 CELLS = 1 << 25
 """Products held at a time; with more items than fit, fewer users are multiplied together."""
+EVEN = 64
+"""Items are filled up to a multiple of this, with factors of 0, before they are multiplied."""
 USERS_AT_ONCE = 64
 """Users whose sums over all others stay near the processor."""
 
@@ -210,17 +212,19 @@ class Factors:
 
     def score(self, users: I32) -> Tile:
         """Return a row of scores per user."""
-        Q, kind = self.item_factors, self.item_factors.dtype
-        # Always as many users together: a product of another size may have other last bits.
-        step = max(1, min(BLOCK, CELLS // Q.shape[0]))
+        items, kind = self.item_factors.shape[0], self.item_factors.dtype
+        # Always as many users together: a product of another size may have other last bits. So
+        # may users in other places beside the last items, unless their number is even enough.
+        step = max(1, min(BLOCK, CELLS // items))
         rows = -(-users.size // step) * step
+        Q = np.zeros((-(-items // EVEN) * EVEN, self.item_factors.shape[1]), kind)
+        Q[:items] = self.item_factors
         p = np.zeros((rows, Q.shape[1]), kind)
         p[: users.size] = self.user_factors[users]
         products = np.empty((rows, Q.shape[0]), kind)
         for low in range(0, rows, step):
             np.matmul(p[low : low + step], Q.T, out=products[low : low + step])
-        tile: Tile = products[: users.size]
-        tile += self.item_offset
+        tile: Tile = products[: users.size, :items] + self.item_offset
         tile += self.user_offset[users][:, None]
         return tile
 
