@@ -294,3 +294,25 @@ def test_intervals_hold_the_expected_difference(levelled):
     shares = np.sum(tops, axis=0) / np.sum(bottoms, axis=0)
     target = shares[0] - shares[1]
     assert 0.91 <= np.mean([pair.low <= target <= pair.high for pair in pairs]) <= 0.985
+
+
+def test_a_difference_turned_round_is_that_of_the_other_order():
+    rng = np.random.default_rng(8)
+    user, item = np.nonzero(rng.random((60, 30)) < 0.5)
+    test = us.read_ratings(
+        {"user": user, "item": item, "rating": np.where(rng.random(user.size) < 0.5, 5, 1)}
+    )
+    runs = {
+        name: us.read_run({one: rng.permutation(30)[:10].tolist() for one in range(60)})
+        for name in ("a", "b")
+    }
+    result = LikedShares(parts=(liked_part(None, test, runs, RULE, 10),))
+    for levelled in (False, True):
+        pair = result.pair("a", "b", levelled=levelled)
+        assert pair.value is not None
+        assert pair.value != 0
+        assert pair.turned() == result.pair("b", "a", levelled=levelled)
+    shown = us.unbiased.shown_at_random(test, runs, 10, random=test, liked=4)
+    pair = shown.pair("a", "b")
+    assert pair.value is not None
+    assert pair.turned() == shown.pair("b", "a")

@@ -182,6 +182,7 @@ def run_core(
     progress: Progress | None = None,
     attempts: Attempts | None = None,
     truth: Source | None = None,
+    with_lists: bool = True,
 ) -> Core:
     """Train every system once per split, and judge it under every design.
 
@@ -210,6 +211,8 @@ def run_core(
         Takes the designs that these data do not allow; without it they raise an error.
     truth
         Where it is known: every model is judged by it too.
+    with_lists
+        Whether the lists of the common design are kept; scores alone need none.
 
     Examples
     --------
@@ -238,7 +241,7 @@ def run_core(
             data="" if store is None else data_key(ratings),
             plan=plan,
             designs=tuple(designs),
-            listed=designs[0].split_key,
+            listed=designs[0].split_key if with_lists else "",
             truth=truth,
             metric=order,
             tuned=_tuned(plan, tune),
@@ -277,7 +280,7 @@ class _CoreRun:
         left = left_out_designs(scores, metric, k)
         counted = [one for one in job.designs if one.name not in left]
         rule = job.plan.relevance
-        listed = places[job.listed]
+        listed = places.get(job.listed, [])
         return Core(
             metric=metric,
             k=k,
@@ -429,7 +432,10 @@ def _tuned(plan: Plan, tune: bool | Collection[str]) -> frozenset[str]:
 
 def _stored(job: CoreJob, place: Place, system: str | None, what: str) -> Stored:
     """Return a result: of a design, the lists, or what the truth says."""
-    return job.where(system).get(CoreTask(job, place, system).keys[what])
+    keys = job.keys.get((place, system))
+    if keys is None:
+        keys = job.keys[place, system] = CoreTask(job, place, system).keys
+    return job.where(system).get(keys[what])
 
 
 def _looked_at(job: CoreJob, key: str) -> bool:

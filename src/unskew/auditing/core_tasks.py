@@ -100,7 +100,7 @@ class CoreJob:
     """Systems, metrics, relevance, ties; its seed is that of the first repeat."""
     designs: tuple[AuditDesign, ...]
     listed: str
-    """The key of the way to split whose lists are kept: that of the common design."""
+    """The key of the way to split whose lists are kept: that of the common design; "" for none."""
     truth: truth_sources.Source | None
     metric: str
     """What systems are tuned by."""
@@ -113,6 +113,10 @@ class CoreJob:
     """Splits that this process holds."""
     plans: dict[Place, Plan] = field(default_factory=dict, repr=False)
     """Plans of single splits, made at their first use."""
+    keys: dict[tuple[Place, str | None], dict[str, str]] = field(
+        init=False, default_factory=dict, repr=False
+    )
+    """By split and system: the keys of its results, where they were asked for; of these designs."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "placed": {}, "plans": {}}

@@ -126,7 +126,10 @@ class Evidence:
             return None
         key = (a, b, levelled)
         if key not in self._liked_pairs:
-            self._liked_pairs[key] = self.liked.pair(a, b, levelled=levelled)
+            turned = self._liked_pairs.get((b, a, levelled))
+            self._liked_pairs[key] = (
+                self.liked.pair(a, b, levelled=levelled) if turned is None else turned.turned()
+            )
         pair = self._liked_pairs[key]
         return None if pair.value is None else pair
 
@@ -164,7 +167,8 @@ class Evidence:
         if self.shown is None:
             return None
         if (a, b) not in self._shown_pairs:
-            self._shown_pairs[a, b] = self.shown.pair(a, b)
+            turned = self._shown_pairs.get((b, a))
+            self._shown_pairs[a, b] = self.shown.pair(a, b) if turned is None else turned.turned()
         pair = self._shown_pairs[a, b]
         return None if pair.value is None else pair
 

@@ -167,7 +167,7 @@ class Ids:
         for other in values[1:]:
             if not other.equals(common):
                 common = pl.concat([common, other]).unique()
-        common = common.sort()
+        common = common if common.is_sorted() else common.sort()
         low = 0 if common.dtype == pl.String or not len(common) else int(common[0])
         solid = (
             common.dtype != pl.String

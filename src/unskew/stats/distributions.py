@@ -238,6 +238,8 @@ def _by_fraction(x: F64, y: F64, a: F64, b: F64) -> F64:
     log_x = np.where(x > 0.5, np.log1p(-np.minimum(y, 0.5)), np.log(x))
     log_y = np.where(y > 0.5, np.log1p(-np.minimum(x, 0.5)), np.log(y))
     front = np.exp(a * log_x + b * log_y - log_beta(a, b)) / a
+    if x.size == 1:
+        return np.minimum(front * _fraction(*(float(one[0]) for one in (x, a, b))), 1.0)
     c = np.ones(x.shape)
     d = _away_from_zero(1 - (a + b) * x / (a + 1))
     fraction = d = 1 / d
@@ -253,6 +255,28 @@ def _by_fraction(x: F64, y: F64, a: F64, b: F64) -> F64:
         if not x.size or float(np.abs(d * c - 1).max()) < 5e-15:
             break
     return np.minimum(front * fraction, 1.0)
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    """Return the continued fraction of one value: the same steps, without the cost of arrays."""
+
+    def away(value: float) -> float:
+        return _TINY if abs(value) < _TINY else value
+
+    c = 1.0
+    fraction = d = 1 / away(1 - (a + b) * x / (a + 1))
+    for m in range(1, _MOST_STEPS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1 / away(1 + even * d)
+        c = away(1 + even / c)
+        fraction = fraction * d * c
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d = 1 / away(1 + odd * d)
+        c = away(1 + odd / c)
+        fraction = fraction * d * c
+        if abs(d * c - 1) < 5e-15:
+            break
+    return fraction
 
 
 def _away_from_zero(value: F64) -> F64:

@@ -31,6 +31,7 @@ from unskew.unbiased.user_clusters import (
     half_width,
     ratio,
     share_ends,
+    turned_ends,
 )
 from unskew.unbiased.weighted_averages import LEVEL
 
@@ -100,6 +101,17 @@ class LikedDifference:
     """Value / se: to be read by Student's t with users - 1 degrees of freedom."""
     reason: str = ""
     """Why there is no value."""
+
+    def turned(self) -> LikedDifference:
+        """Return the liked share of b less that of a."""
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            judged_a=self.judged_b,
+            judged_b=self.judged_a,
+            **turned_ends(self.value, self.low, self.high, self.z),
+        )
 
 
 def break_even(pair: LikedDifference) -> float:

@@ -31,6 +31,7 @@ from unskew.unbiased.user_clusters import (
     half_width,
     ratio,
     share_ends,
+    turned_ends,
 )
 from unskew.unbiased.weighted_averages import LEVEL
 
@@ -96,6 +97,17 @@ class RandomDifference:
     """Value / se: to be read by Student's t with users - 1 degrees of freedom."""
     reason: str = ""
     """Why there is no value."""
+
+    def turned(self) -> RandomDifference:
+        """Return the true precision of b less that of a."""
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            shown_a=self.shown_b,
+            shown_b=self.shown_a,
+            **turned_ends(self.value, self.low, self.high, self.z),
+        )
 
 
 @dataclass(frozen=True, eq=False)

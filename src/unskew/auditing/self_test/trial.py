@@ -142,7 +142,15 @@ def expected_scores(world: KnownWorld, core: Core, fresh: int) -> dict[str, dict
         plan, designs = _plan(data, level)
         plan = replace(plan, algorithms=chosen_systems(plan, core))
         wanted = [one for one in designs if one.name in core.designs]
-        again = run_core(data.ratings, plan, wanted, metric=METRIC, metrics=(METRIC,), tune=False)
+        again = run_core(
+            data.ratings,
+            plan,
+            wanted,
+            metric=METRIC,
+            metrics=(METRIC,),
+            tune=False,
+            with_lists=False,
+        )
         for design, of_system in values.items():
             for system, value in _scores_under(again, design).items():
                 of_system[system].append(value)
