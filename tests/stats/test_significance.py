@@ -1039,3 +1039,11 @@ def test_sample_of_a_matrix():
         held.observed.tolist()
         == (held.values.sum(0)[[0, 0, 1]] - held.values.sum(0)[[1, 2, 2]]).tolist()
     )
+
+
+def test_one_number_has_the_bits_that_it_has_among_others():
+    """Quantiles ask for one value at a time, by another loop; a twin in the array sets no end."""
+    for df, t in itertools.product((1.0, 2.0, 7.5, 300.0), (0.01, 0.7, 2.3, 40.0)):
+        alone = float(distributions.student_t_sf(t, df))
+        twins = distributions.student_t_sf(np.array([t, t]), np.array([df, df]))
+        assert [alone, alone] == twins.tolist()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import polars as pl
@@ -15,10 +17,13 @@ from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.engine.rng import generator
 from unskew.engine.store import digest_of
+from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError, quietly
-from unskew.evaluation.evaluate import evaluate
+from unskew.evaluation.evaluate import MEMORY, evaluate, forgiving
 from unskew.evaluation.scores import Scores, System
+from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.experiment.plan import Plan
+from unskew.judging.judged import Judged
 from unskew.metrics.names import parse
 from unskew.recommend.model import Algorithm, Model
 from unskew.report.text import counted
@@ -58,7 +63,7 @@ class Sampled:
         """Score models on the random ratings that are not in training."""
         _, tests, _ = without_overlap(train, self.random, self.overlap)
         lists = self.targets.lists(Split(train, tests), plan.relevance, seed=plan.seed)
-        return scores_on(lists, models, plan)
+        return scores_on(lists, models, plan, with_chance=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +85,32 @@ class Simulated:
         if not train.users.equals(self.world.users) or not train.items.equals(self.world.items):
             raise DataError("the split has other users or items than the world: keep its ids")
         parts = []
-        for block in self.world.blocks():
-            own, known = _of_users(block, train, self.world.truth(block))
-            _, known, _ = without_overlap(own, known, "to-training")
-            lists = self.targets.lists(Split(own, known), plan.relevance, seed=plan.seed)
+        blocks = list(self.world.blocks())
+        for block in blocks:
+            lists = self._lists(train, plan, block, is_whole=len(blocks) == 1)
             shifted = {name: _OfBlock(model, block) for name, model in models.items()}
-            parts.append(scores_on(lists, shifted, plan))
-        return _joined(parts, self.world.users, list(self.world.blocks()))
+            parts.append(scores_on(lists, shifted, plan, with_chance=False))
+        return _joined(parts, self.world.users, blocks)
+
+    def _lists(self, train: Ratings, plan: Plan, block: I32, is_whole: bool) -> TargetLists:
+        """Lay the lists of users over all their pairs outside training.
+
+        Those of a whole world are kept for as long as its training ratings: systems follow one
+        another on a split.
+        """
+        key = (self.world, self.targets, plan.relevance, plan.seed)
+        if is_whole and train in _laid and _laid[train][0] == key:
+            return _laid[train][1]
+        own, known = _of_users(block, train, self.world.truth(block))
+        _, known, _ = without_overlap(own, known, "to-training")
+        lists = self.targets.lists(Split(own, known), plan.relevance, seed=plan.seed)
+        if is_whole:
+            _laid[train] = key, lists
+        return lists
+
+
+_laid: WeakKeyDictionary[Ratings, tuple[tuple[object, ...], TargetLists]] = WeakKeyDictionary()
+"""By training ratings: the lists of a world, and what they depend on."""
 
 
 Source = Sampled | Simulated
@@ -215,9 +239,25 @@ def each_split(plan: Plan, ratings: Ratings) -> Iterator[tuple[int, int, Split]]
             yield number, fold, made
 
 
-def scores_on(lists: TargetLists, models: Mapping[str, object], plan: Plan) -> Scores:
-    """Score models on target lists as a plan has it."""
+def scores_on(
+    lists: TargetLists, models: Mapping[str, object], plan: Plan, *, with_chance: bool = True
+) -> Scores:
+    """Score models on target lists as a plan has it.
+
+    Parameters
+    ----------
+    lists
+        What is ranked.
+    models
+        By name.
+    plan
+        Its metrics, ties, seed, and whom it averages over.
+    with_chance
+        Whether to work out what a random order scores there, too.
+    """
     with quietly():
+        if not with_chance:
+            return _without_chance(lists, models, plan)
         return evaluate(
             lists,
             dict(models),
@@ -228,3 +268,26 @@ def scores_on(lists: TargetLists, models: Mapping[str, object], plan: Plan) -> S
             seed=plan.seed,
             draws=plan.draws,
         )
+
+
+def _without_chance(lists: TargetLists, models: Mapping[str, Any], plan: Plan) -> Scores:
+    """Return what `evaluate` does, without what a random order scores."""
+    wanted = {str(name): parse(name) for name in plan.metrics}
+    if lists.shortfall == "forgive":
+        wanted = {label: forgiving(metric) for label, metric in wanted.items()}
+    ranked = Judged.of_lists(lists, models, ties=plan.ties, seed=plan.seed)
+    judged = prepare(ranked, wanted)
+    notes = [*judged.read, *remarks(judged, wanted, plan.users)]
+    results = score(judged.basis, judged.matched, wanted, threads=resolve(None), budget=MEMORY)
+    return Scores(
+        labels=tuple(label for label, one in wanted.items() if one.definition.of != "run"),
+        systems=results,
+        user_ids=judged.users,
+        lists=list_columns(judged),
+        users=plan.users,
+        undefined=plan.undefined,
+        order=tuple(wanted),
+        notes=tuple(notes),
+        relevance=str(judged.relevance),
+        over="strata" if lists.strata else "lists",
+    )

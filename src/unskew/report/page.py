@@ -8,6 +8,7 @@ from html import escape
 from importlib import resources
 from string import Template
 
+from unskew.engine.cached_text import cached
 from unskew.report import explorer
 from unskew.report.charts import converter, script_json
 from unskew.report.document import Document, Fact, Headline
@@ -64,7 +65,8 @@ def as_html(document: Document) -> bytes:
 def _bundle(schema: str) -> str:
     """Return the script that draws charts of one version of the grammar; slow to make."""
     convert, version = converter({"$schema": schema})
-    return str(convert.javascript_bundle(vl_version=version))
+    key = {"vl-convert": convert.__version__, "Vega-Lite": version}
+    return cached("charts", key, lambda: str(convert.javascript_bundle(vl_version=version)))
 
 
 def _part(name: str) -> str:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+
+from unskew.engine.cached_text import cached
 
 FORMAT = 1
 FILE = Path(__file__).with_name("rates.json")
@@ -168,10 +171,15 @@ def code_fingerprint(files: Sequence[str] = RULES) -> str:
     Comments, layout, docstrings and the texts of sentences are left out of it: a sentence may be
     worded better without a new count.
     """
+    sources = [(PACKAGE / name).read_text(encoding="utf-8") for name in files]
+    key = {"python": sys.version, "sources": sources}
+    return cached("rules", key, lambda: _fingerprint(sources))
+
+
+def _fingerprint(sources: Iterable[str]) -> str:
     digest = hashlib.sha256()
-    for name in files:
-        tree = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
-        digest.update(ast.dump(_without_texts(tree)).encode())
+    for source in sources:
+        digest.update(ast.dump(_without_texts(ast.parse(source))).encode())
     return digest.hexdigest()[:16]
 
 
