@@ -432,10 +432,7 @@ def _tuned(plan: Plan, tune: bool | Collection[str]) -> frozenset[str]:
 
 def _stored(job: CoreJob, place: Place, system: str | None, what: str) -> Stored:
     """Return a result: of a design, the lists, or what the truth says."""
-    keys = job.keys.get((place, system))
-    if keys is None:
-        keys = job.keys[place, system] = CoreTask(job, place, system).keys
-    return job.where(system).get(keys[what])
+    return job.where(system).get(CoreTask(job, place, system).keys[what])
 
 
 def _looked_at(job: CoreJob, key: str) -> bool:

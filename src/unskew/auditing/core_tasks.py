@@ -113,10 +113,6 @@ class CoreJob:
     """Splits that this process holds."""
     plans: dict[Place, Plan] = field(default_factory=dict, repr=False)
     """Plans of single splits, made at their first use."""
-    keys: dict[tuple[Place, str | None], dict[str, str]] = field(
-        init=False, default_factory=dict, repr=False
-    )
-    """By split and system: the keys of its results, where they were asked for; of these designs."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "placed": {}, "plans": {}}
