@@ -65,6 +65,7 @@ def als(folder: Path, alpha: float, **settings: Any) -> dict:
     fit(confidence[:FEW])
     seconds, model = timed(lambda: fit(confidence))
     save_scores(folder, factor_scores(model), R)
+    np.savez(folder / "factors.npz", users=model.user_factors, items=model.item_factors)
     return {"seconds": seconds}
 
 
