@@ -168,3 +168,29 @@ def test_values_of_judged_users_are_those_of_all(audits):
             rows = b.lists["user"].is_in(a.lists["user"].unique().implode()).to_numpy()
             for name, system in a.systems.items():
                 np.testing.assert_array_equal(system.values, b.systems[name].values[:, rows])
+
+
+# The command line
+
+
+def test_the_command_line_takes_users_splits_and_memory(tmp_path, call):
+    data = us.world("shop", users=90, items=40, seed=3).ratings
+    data.to_csv(tmp_path / "ratings.csv")
+    words = ("audit", tmp_path / "ratings.csv", "--quick", "--designs", "all-items")
+    words += ("--algorithms", "random,popularity", "--no-tune", "--repeats", 2)
+    report = tmp_path / "report.json"
+    sizes = ("--users", "40", "--splits", 1, "--memory", "2GiB")
+    code, _, problems = call(*words, *sizes, "-o", report, "--format", "json")
+    assert code == 0, problems
+    text = report.read_text()
+    assert "--users 40 --splits 1 --memory 2147483648" in text
+    assert '"judged": 40' in text
+    for given, message in (
+        (("--users", "0"), "users must be a whole number from 1 up"),
+        (("--users", "few"), "users must be a number such as 20000, or 'all'"),
+        (("--splits", "0"), "splits must be a whole number from 1 up"),
+        (("--memory", "1MiB"), "give --memory 2GiB"),
+    ):
+        code, _, problems = call(*words, *given, "-o", report)
+        assert code != 0
+        assert message in " ".join(problems.split())
