@@ -216,7 +216,8 @@ class ItemKNN(Algorithm):
     def share_work(cls, settings: Sequence[ItemKNN], train: Ratings) -> Nearest:
         """Return the neighbours of the largest k, of which the first are those of smaller ones."""
         rows = user_rows(train)
-        return Nearest(rows.transposed(), rows, _most_neighbours(settings))
+        several = len(settings) > 1
+        return Nearest(rows.transposed(), rows, _most_neighbours(settings), is_trial=several)
 
     def learn_shared(self, shared: Nearest, train: Ratings, rng: np.random.Generator) -> Model:
         """Take the first neighbours."""

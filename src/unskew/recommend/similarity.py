@@ -162,6 +162,9 @@ class Nearest:
     inverted: Rows
     most: dict[float, int]
     """By asymmetry: the largest k that is wanted."""
+    is_trial: bool = False
+    """Whether settings are tried on a part of the users: then all neighbours are refused where they
+    might not fit with all users, because the chosen setting has to be trained on these."""
     known: dict[float, Cosines] = field(default_factory=dict)
     passes: dict[tuple[float, int | None], Rows] = field(default_factory=dict)
 
@@ -174,12 +177,18 @@ class Nearest:
 
     def first(self, k: int | None, asymmetry: float) -> Rows:
         """Return the k nearest rows of each row, the same bits as by a pass for this k alone."""
+        n = len(self.rows)
+        if k is None and self.is_trial:
+            check_size(
+                n * (n - 1) * _BYTES,
+                f"lists of all neighbours of {n:,} rows",
+                f"ask for k of about {most(_BYTES * n):,} or less",
+            )
         largest = None if k is None else self.most[asymmetry]
         if (asymmetry, largest) not in self.passes:
             near = self.cosines(asymmetry).nearest(largest)
             self.passes[asymmetry, largest] = near
         near = self.passes[asymmetry, largest]
-        n = len(self.rows)
         if k is None or k == largest:
             return near
         if k >= n - 1:  # all of them, by number
