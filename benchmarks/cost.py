@@ -4,6 +4,7 @@ python benchmarks/cost.py fit          measure every constant and write recommen
 python benchmarks/cost.py solve        the same from what fit measured last
 python benchmarks/cost.py check        estimates beside what audits took, on five sizes
 python benchmarks/cost.py grow         time and memory against each size alone; docs/cost.md's table
+python benchmarks/cost.py paper        what a billion ratings would need on a cluster
 python benchmarks/cost.py show         the same table and figure, from what grow kept
 python benchmarks/cost.py run JSON     one audit, in a process of its own
 
@@ -26,11 +27,13 @@ from scipy.optimize import least_squares
 
 import cost_data
 import unskew as us
-from unskew.auditing.estimate import Estimate, estimate_audit
+from unskew.auditing.estimate import Estimate, estimate_audit, in_time
+from unskew.auditing.large_data import in_bytes
 from unskew.recommend import cost_constants
-from unskew.recommend.costs import DataShape, Machine, Work, work_of
+from unskew.recommend.costs import DataShape, Machine, Work, seconds_of, work_of
 from unskew.recommend.registry import algorithm
 from unskew.report.charts import Figure, as_figure
+from unskew.report.text import counted
 
 HERE = Path(__file__).resolve().parent
 MEASURED = HERE / "cost_measured.json"
@@ -51,12 +54,16 @@ TRAINED = {
 AUDITS: tuple[dict[str, object], ...] = (
     {"size": (8_000, 150, 200)},
     {"size": (20_000, 400, 500)},
-    {"size": (60_000, 2_500, 600), "tune": False},
     {"size": (100_000, 943, 1_682)},
+    {"size": (100_000, 2_000, 1_000), "level": "default", "tune": False},
     {"size": (150_000, 3_000, 1_500), "tune": False},
     {"size": (400_000, 5_000, 3_000), "tune": False},
-    {"size": (100_000, 2_000, 1_000), "level": "default", "tune": False},
-    {"size": (300_000, 9_000, 1_000), "algorithms": ["random", "popularity", "puresvd"]},
+    {"size": (300_000, 9_000, 1_000), "algorithms": ["popularity", "item-knn", "puresvd"]},
+    {
+        "size": (4_000_000, 60_000, 8_000),
+        "algorithms": ["popularity", "item-knn", "puresvd"],
+        "users": 5_000,
+    },
 )
 """Audits by which the constants of stages are fitted."""
 
@@ -116,8 +123,10 @@ def run(job: dict) -> dict:
     }
 
 
-def ratings_of(job: dict) -> us.Ratings:
+def ratings_of(job: dict) -> us.Ratings | DataShape:
     """Return the ratings of a job: of a size, or of a named data set."""
+    if "shape" in job:  # of data that are elsewhere: for estimates only
+        return DataShape(*job["shape"])
     if "name" in job:
         return us.load(job["name"]).ratings
     return cost_data.made(*job["size"])
@@ -280,15 +289,16 @@ def _audit_constants(audits: list[dict]) -> tuple[dict[str, float], dict[str, fl
         job = result["job"]
         estimate = estimated(job, result["repeats"])
         operations = stage_operations(estimate)
+        label = job["size"] if "size" in job else job["shape"][:3]
         for name, stages in STAGES.items():
             for stage in stages:
                 took = result["stages"].get(stage, 0.0)
                 if operations.get(stage) and took > 0.02:
-                    parts[name].append((operations[stage], took, f"{stage} {job['size']}"))
+                    parts[name].append((operations[stage], took, f"{stage} {label}"))
         sizes = estimate.work.sizes()
         left = result["bytes"] - sizes.pop("model")
         held = {f"{kind} bytes": 1e9 * n for kind, n in sizes.items()}
-        memory.append((held, left, f"bytes {job['size']}"))
+        memory.append((held, left, f"bytes {label}"))
     constants: dict[str, float] = {}
     for rows in parts.values():  # what an earlier part told is known in a later one
         constants |= solved([_unknown(row, of_fits | set(constants), constants) for row in rows])
@@ -342,20 +352,73 @@ def write(nanoseconds: dict[str, float], sizes: dict[str, float]) -> None:
 # How far off
 
 
-def check(sizes: list[str]) -> None:
-    """Print estimates beside what audits took."""
-    print("| ratings | estimated s | took s | ratio | estimated GiB | took GiB | ratio |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
-    for name in sizes:
-        job: dict = {"size": cost_data.SIZES[name]}
+def check(names: list[str]) -> None:
+    """Print estimates beside what audits took, and put them into the page."""
+    audited({"size": (3_000, 2_100, 50), "level": "default"})  # kernels are compiled
+    lines = [
+        "| ratings | estimated s | took s | ratio | estimated GiB | took GiB | ratio |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name in names:
+        # A named size, or a file of ratings.
+        job: dict = {"size": cost_data.SIZES[name]} if name in cost_data.SIZES else {"name": name}
         estimate, result = estimated(job), audited(job)
         by, took = estimate.cpu_seconds, result["seconds"]
         held, used = estimate.bytes / 2**30, result["bytes"] / 2**30
-        row = [name, f"{by:.1f}", f"{took:.1f}", f"{by / took:.2f}"]
+        row = [f"{estimate.work.shape.ratings:,}", f"{by:.0f}", f"{took:.0f}", f"{by / took:.2f}"]
         row += [f"{held:.2f}", f"{used:.2f}", f"{held / used:.2f}"]
-        print(f"| {' | '.join(row)} |", flush=True)
+        lines.append(f"| {' | '.join(row)} |")
+        print(lines[-1], flush=True)
         for stage, seconds in estimate.by_stage.items():
             print(f"    {stage:18s} {seconds:8.1f} {result['stages'].get(stage, 0.0):8.1f}")
+    _insert("check", lines)
+
+
+# A cluster, on paper
+
+BILLION = DataShape(10**9, 10**8, 10**6)
+ROW = 16
+"""Bytes of a rating: numbers of user and item, and its value."""
+OVERHEAD = 5e-3
+"""Seconds that a task costs a cluster (docs/cluster.md)."""
+NETWORK = 1.25e9
+"""Bytes a second that a worker receives: 10 Gbit."""
+
+
+def paper() -> None:
+    """Work out what a billion ratings need on a cluster, from the constants."""
+    estimate = estimate_audit(BILLION, "quick", memory=256 << 30, machine=Machine())
+    work = estimate.work
+    stages = {name: work.stages_of(name) for name in work.systems}
+    splits = {name: [group[0].repeats, len(group)] for name, group in work.splits.items()}
+    places = sum(repeats for repeats, _ in splits.values())
+    null = round(work.repeats) * len({one.split_key for one in work.null_designs})
+    tasks = (places + null) * (len(work.systems) + 1)
+    longest = max(
+        seconds_of(operations["designs"]) / max(places, 1) for operations in stages.values()
+    )
+    lines = ["| | |", "|---|---:|"]
+    send = BILLION.ratings * ROW
+    values = sum(work.lists_of(one) * one.repeats for one in work.designs)
+    rows = {
+        "systems": ", ".join(work.systems),
+        "left out": ", ".join(estimate.left_out),
+        "tasks (systems x splits, null draws included)": f"{tasks:,}",
+        "processor time": in_time(estimate.cpu_seconds),
+        "the longest task": in_time(longest),
+        "lost to the scheduler (5 ms a task)": f"{tasks * OVERHEAD:.1f} s",
+        "memory of a worker": in_bytes(estimate.bytes),
+        "ratings, sent once to each worker": in_bytes(send),
+        "their way at 10 Gbit/s": f"{send / NETWORK:.0f} s",
+        "results that come back": in_bytes(8 * values * len(work.systems) * work.metrics),
+    }
+    for count in (1, 4, 16):
+        shared = sum(estimate.by_stage[s] for s in ("reading", "conclusions", "statements"))
+        clock = max((estimate.cpu_seconds - shared) / count, longest) + shared + send / NETWORK
+        rows[f"time on the clock with {counted(count, 'worker')}"] = in_time(clock)
+    lines += [f"| {name} | {value} |" for name, value in rows.items()]
+    print("\n".join(lines))
+    _insert("paper", lines)
 
 
 # How cost grows
@@ -375,22 +438,14 @@ SWEEPS = {
 
 
 def grow() -> None:
-    """Vary each size alone; write what audits took, exponents, the table and the figure."""
+    """Vary each size alone and keep what audits took; write the table and the figure."""
     rows = []
+    audited({"size": (3_000, 2_100, 50), "level": "default"})  # kernels are compiled
     for name, values in SWEEPS.items():
         for value in values:
-            job = job_of(name, value)
-            result, estimate = audited(job), estimated(job)
-            rows.append(
-                {
-                    "size": name,
-                    "value": value,
-                    "seconds": result["seconds"],
-                    "bytes": result["bytes"],
-                    "estimated": estimate.cpu_seconds,
-                    "estimated bytes": estimate.bytes,
-                }
-            )
+            result = audited(job_of(name, value))
+            row = {"size": name, "value": value, "seconds": result["seconds"]}
+            rows.append(row | {"bytes": result["bytes"], "repeats": result["repeats"]})
             print(json.dumps(rows[-1]), flush=True)
     RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
     show()
@@ -419,6 +474,8 @@ def exponent(x: list[float], y: list[float]) -> tuple[float, float]:
 def show() -> None:
     """Put the table into the page and draw the figure, from what `grow` kept."""
     rows = json.loads(RESULTS.read_text())
+    for row in rows:
+        row["estimated"] = estimated(job_of(row["size"], row["value"]), row["repeats"]).cpu_seconds
     lines = [
         "| varied alone | values | processor s | exponent of time | of the estimate | MiB | "
         "exponent of memory |",
@@ -488,6 +545,8 @@ if __name__ == "__main__":
             check(names or list(cost_data.SIZES))
         case ["grow"]:
             grow()
+        case ["paper"]:
+            paper()
         case ["show"]:
             show()
         case _:

@@ -2,6 +2,8 @@
 
 import pytest
 
+import unskew as us
+from unskew.auditing import estimate
 from unskew.auditing.designs import LEVELS, named_systems
 from unskew.auditing.estimate import affordable
 from unskew.recommend.costs import DataShape, cost_of
@@ -45,3 +47,18 @@ def test_memory_leaves_out_what_time_does_not():
     kept, left_out = affordable(systems("quick"), ML_20M, LEVELS["quick"], memory=1 << 29)
     assert list(kept) == ["random", "popularity", "smoothed-average"]
     assert "a fit may take 256 MiB" in left_out["puresvd"]
+
+
+def test_the_report_says_what_is_left_out_and_what_stands_in(monkeypatch):
+    """With bounds so low that a small world is too large."""
+    monkeypatch.setitem(estimate.MOST_SECONDS, "quick", 0.0)
+    shop = us.world("shop", users=60, items=40, seed=3)
+    chosen = {"designs": ["all-items"], "repeats": 2, "permutations": 50, "tune": False}
+    result = us.audit(shop.ratings, "quick", liked=4, **chosen)
+    assert result.systems == (*LEVELS["quick"].algorithms[:3], "puresvd", "item-knn")
+    assert "this level allows" in result.skipped["system user-knn"]
+    assert any(line.startswith("item-knn is run because ") for line in result.assumed)
+    named = us.audit(
+        shop.ratings, "quick", liked=4, algorithms=["popularity", "user-knn"], **chosen
+    )
+    assert named.systems == ("popularity", "user-knn")

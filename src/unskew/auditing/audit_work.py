@@ -23,7 +23,7 @@ TRAINING = 0.8
 settings are tried on."""
 LIKED = 0.55
 """The share of ratings that are liked, unless stated."""
-REPEATED_USERS = 1_000, 20_000
+REPEATED_USERS = 2_500, 5_000
 """With so few users the null experiment is usually repeated as often as its level allows; with so
 many as rarely."""
 HELD_ROWS = 1 << 22

@@ -40,16 +40,16 @@ from unskew.worlds.worlds import World
 if TYPE_CHECKING:
     import polars as pl
 
-MOST_SECONDS = {"quick": 600.0, "default": 3_600.0, "thorough": 10_800.0}
+MOST_SECONDS = {"quick": 300.0, "default": 3_600.0, "thorough": 10_800.0}
 """By level: what it may take to train and tune a system, in seconds of one processor of the machine
 on which the constants were measured."""
 SHARE_OF_MEMORY = 0.5
 """What one fit may take of it."""
 STAND_INS = {"user-knn": "item-knn", "ease": "item-knn", "slim": "item-knn", "wrmf": "puresvd"}
 """By system: which one is run in its place where it is left out, unless it is run anyway."""
-NEEDED = ("item-knn", "puresvd")
-"""Left out for their memory only, never for their time: an audit of any size has a neighbourhood
-and a model of factors if these fit."""
+NEEDED = ("random", "popularity", "smoothed-average", "item-knn", "puresvd")
+"""Left out for their memory only, never for their time: an audit of any size has baselines, a
+neighbourhood and a model of factors if these fit."""
 
 
 def affordable(
@@ -63,10 +63,10 @@ def affordable(
     """Return the systems of a level that data of some size allow, and why others are left out.
 
     A system is left out where one array of its model would take more than 2 GiB, a fit more than
-    half of the memory, or to train and tune it more than 10 minutes of processor time (quick), an
-    hour (default) or three hours (thorough). item-kNN and PureSVD are left out for their memory
-    only, and item-kNN stands in for the neighbourhoods and linear models that are left out. The
-    rule counts operations: it gives the same systems on every machine.
+    half of the memory, or to train and tune it more than 5 minutes of processor time (quick), an
+    hour (default) or three hours (thorough). Baselines, item-kNN and PureSVD are left out for their
+    memory only, and item-kNN stands in for the neighbourhoods and linear models that are left out.
+    The rule counts operations: it gives the same systems on every machine.
 
     Parameters
     ----------
