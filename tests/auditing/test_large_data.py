@@ -44,7 +44,7 @@ def test_how_many_users_are_judged(asked, users, judged):
         assert ("as of any data with more than 50,000 users" in notes[0]) == (asked is None)
         assert f"±{1.96 * 0.1 / math.sqrt(judged):.4f}" in notes[0]
     elif asked == 100:
-        assert notes == ["100 users were asked for and 100 have ratings: all were judged"]
+        assert notes == ["users=100: the data have 100 users with ratings, and all are judged"]
     else:
         assert notes == []
 
@@ -72,7 +72,7 @@ def test_how_many_splits_are_made(level, asked, ratings, splits):
     assert chosen == replace(LEVELS[level], splits=splits)
     assert bool(notes) == (asked is None and ratings == 5_000_000)
     if notes:
-        assert f"{splits} random splits were made instead of {LEVELS[level].splits}" in notes[0]
+        assert f"{splits} random splits instead of {LEVELS[level].splits}" in notes[0]
 
 
 def test_data_that_do_not_fit_are_refused_with_a_remedy():

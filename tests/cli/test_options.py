@@ -30,6 +30,7 @@ OTHER_MEANING = {
     "--folds": {"split"},
     "--head": {"split"},
     "--items": {"world", "bias truth"},
+    "--memory": {"audit"},
     "--metric": {"audit"},
     "--of": {"strata"},
     "--overlap": {"split"},
@@ -47,7 +48,15 @@ OTHER_MEANING = {
     "--test": {"power", "recommend", "split", "bias truth"},
     "--ties": {"recommend", "split"},
     "--train": {"recommend"},
-    "--users": {"bias describe", "bias pairs", "bias truth", "estimate", "recommend", "world"},
+    "--users": {
+        "audit",
+        "bias describe",
+        "bias pairs",
+        "bias truth",
+        "estimate",
+        "recommend",
+        "world",
+    },
     # What is written: a table, a report, a folder, ranked lists.
     "--output": {
         *("audit", "demo", "study run"),

@@ -295,7 +295,7 @@ STAGE_DIGESTS = {
     "split": (1, "4506a3afb92c7521"),
     "intervene": (1, "61f067c7de6616d3"),
     "targets": (1, "1594792e740e20e8"),
-    "fit": (2, "e973353206115ff3"),
+    "fit": (3, "e973353206115ff3"),
     "rank": (2, "8e4e447ab7f09b08"),
     "metrics": (1, "621240e543811299"),
     "chance": (1, "e5105f94d4f3b654"),

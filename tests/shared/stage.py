@@ -191,6 +191,8 @@ SLOW = ("unskew audit", "unskew demo", "unskew study run", "unskew bias null")
 NOT_RUN = {
     "unskew audit --self-test": "an hour",
     "unskew data get": "downloads a data set",
+    "://bucket/": "needs an object store; tests/data run stand-ins of one",
+    "://host/": "needs a server at that address",
     "--cluster tcp://host": "needs a cluster at that address",
     "--cluster local:": "starts a cluster; tests/experiment run one",
     "unskew study run bellogin2017 --seed 0": "all of the study on real data, minutes",

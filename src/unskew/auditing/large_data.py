@@ -91,7 +91,8 @@ class LargeRequest:
             return None, []
         if asked >= active:
             return None, [
-                f"{asked:,} users were asked for and {active:,} have ratings: all were judged"
+                f"users={asked:,}: the data have {counted(active, 'user')} with ratings, and all "
+                "are judged"
             ]
         return asked, [sample_sentence(asked, active, self.users is None)]
 
@@ -103,7 +104,7 @@ class LargeRequest:
         if ratings < MANY_RATINGS or fewer == level.splits:
             return level, []
         return replace(level, splits=fewer), [
-            f"{fewer} random splits were made instead of {level.splits}, because there are more "
+            f"{counted(fewer, 'random split')} instead of {level.splits}, because there are more "
             f"than {MANY_RATINGS:,} ratings: with that many, means hardly differ between splits"
         ]
 

@@ -14,6 +14,7 @@ from unskew.cli.audit_self_test import SelfTestOptions, check_unused, run_self_t
 from unskew.cli.bundles import argument, bundle, option
 from unskew.cli.console import output as screen_of_results
 from unskew.cli.options import (
+    AMOUNT,
     INPUT,
     MEASURE,
     OUTPUT,
@@ -106,7 +107,7 @@ class AuditOptions:
     users: Annotated[
         str | None,
         option(
-            MEASURE,
+            AMOUNT,
             "How many users are judged, drawn at random, or all; systems are trained on all "
             "ratings. Default: all, or 20000 where more than 50,000 users have ratings.",
         ),
@@ -114,7 +115,7 @@ class AuditOptions:
     splits: Annotated[
         int | None,
         option(
-            MEASURE,
+            AMOUNT,
             "How many random splits are made. Default: that of the level, fewer from 5,000,000 "
             "ratings on.",
         ),
@@ -122,7 +123,7 @@ class AuditOptions:
     memory: Annotated[
         str | None,
         option(
-            MEASURE, "What the audit may use, such as 6GiB; larger data are refused. Default: 8GiB."
+            RUNNING, "What the audit may use, such as 6GiB; larger data are refused. Default: 8GiB."
         ),
     ]
     margin: Annotated[
@@ -143,7 +144,7 @@ class AuditOptions:
     repeats: Annotated[
         int | None,
         option(
-            MEASURE,
+            AMOUNT,
             "Number of times that the null experiment redraws opinions. Default: as many as its "
             "precision needs, within the bounds of the level.",
             min=1,

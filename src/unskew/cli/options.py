@@ -12,6 +12,7 @@ from unskew.errors import SettingError
 
 INPUT = "Input"
 MEASURE = "What is measured"
+AMOUNT = "How much is measured"
 TEST = "Test"
 INTERVALS = "Intervals"
 USERS = "Users and ties"

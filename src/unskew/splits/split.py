@@ -80,10 +80,11 @@ class Split:
 
 def _check_judged(judged: Mask, users: int) -> None:
     """Refuse what marks no users."""
-    if judged.dtype != np.bool_ or judged.shape != (users,):
+    is_mask = isinstance(judged, np.ndarray) and judged.dtype == np.bool_
+    if not is_mask or judged.shape != (users,):
+        shown = f"{judged.dtype} of shape {judged.shape}" if is_mask else f"{judged!r}"
         raise SettingError(
-            f"judged must be a mask with True or False for each of the {users:,} users, got "
-            f"{judged.dtype} of shape {judged.shape}"
+            f"judged must be a mask with True or False for each of the {users:,} users, got {shown}"
         )
     if not judged.any():
         raise SettingError("judged marks no user: mark at least one, or leave it out to judge all")
