@@ -52,7 +52,7 @@ def command(
     from unskew.worlds.worlds import world
 
     if not quiet:
-        outputs.note("A simulated shop is audited: about a minute, two or three the first time.")
+        outputs.note("A simulated shop is audited: some 15 s, about a minute the first time.")
     with compiling_ahead():
         shop = world(WORLD, users=USERS, items=ITEMS, seed=seed)
         if not quiet:
