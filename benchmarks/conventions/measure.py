@@ -1,34 +1,33 @@
-"""Measure libraries on the fixtures: each in an environment of its own, values into one file each.
+"""Measure libraries on the fixtures, each in an environment of its own.
 
-python benchmarks/conventions/measure.py ranx trec_eval      some libraries
-python benchmarks/conventions/measure.py all                 every library of the table
+python benchmarks/conventions/measure.py recpack cornac
+python benchmarks/conventions/measure.py all
 
-The environment of a library is `.venv-peers-<key>`, made with pip at first use (`--renew` makes it
-again). `measure_<key>.py` then runs in it and writes `tests/conventions/measured/<key>.json`.
+`measure_<key>.py` runs in .venv-peers-<key> and writes tests/conventions/measured/<key>.json.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import subprocess
 import sys
+import venv
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
+ROOT = HERE.parents[1]
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What a library needs to run."""
+    """What is installed for a library, in the versions that were run."""
 
-    pins: tuple[str, ...]
-    python: str | None = None
-    """The Python, as `3.10`, if the default one will not do."""
-    no_deps: tuple[str, ...] = ()
-    """Packages to install without what they require."""
+    requirements: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
+    """Packages installed without what they depend on: only their metric modules are used."""
+    python: str = sys.executable
+    """A Python, or a version of it, as `3.10`."""
 
 
 ENVIRONMENTS = {
@@ -40,48 +39,48 @@ ENVIRONMENTS = {
     "torchmetrics": Environment(("torch==2.13.0", "torchmetrics==1.9.0")),
     "lenskit": Environment(("lenskit==2025.8.1",)),
     "lenskit_old": Environment(("lenskit==0.14.4",), python="3.10"),
+    "recpack": Environment(("numpy<2", "scipy", "pandas<3", "pyyaml"), ("recpack==0.3.6",)),
 }
 
 
-def interpreter(version: str | None) -> str:
-    """Return a Python of a version: on the path, or among those of pyenv."""
-    if version is None:
-        return sys.executable
-    on_path = shutil.which(f"python{version}")
-    if on_path and subprocess.run([on_path, "-c", ""], capture_output=True).returncode == 0:
-        return on_path
-    homes = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*"))
-    if not homes:
-        sys.exit(f"Python {version} is needed, and not on this machine")
-    return str(homes[-1] / "bin" / "python")
+def interpreter(python: str) -> str:
+    """Return a Python of a version, on the path or among those of pyenv; a path as it is."""
+    if not python.replace(".", "").isdigit():
+        return python
+    homes = sorted((Path.home() / ".pyenv" / "versions").glob(f"{python}.*"))
+    return str(homes[-1] / "bin" / "python") if homes else f"python{python}"
 
 
-def environment(key: str, renew: bool = False) -> Path:
+def environment(key: str) -> Path:
     """Return the Python of a library's environment; make it at first use."""
-    needs = ENVIRONMENTS[key]
     home = ROOT / f".venv-peers-{key}"
     python = home / "bin" / "python"
-    if renew or not (home / ".ready").exists():
+    if not (home / ".ready").exists():
         print(f"making {home.name} …", flush=True)
-        subprocess.run([interpreter(needs.python), "-m", "venv", "--clear", home], check=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        if needs.pins:
-            subprocess.run([*install, *needs.pins], check=True)
-        if needs.no_deps:
-            subprocess.run([*install, "--no-deps", *needs.no_deps], check=True)
+        settings = ENVIRONMENTS[key]
+        if settings.python == sys.executable:
+            venv.create(home, with_pip=True, clear=True)
+        else:
+            subprocess.run(
+                [interpreter(settings.python), "-m", "venv", "--clear", home], check=True
+            )
+        install = [python, "-m", "pip", "install", "--quiet"]
+        if settings.requirements:
+            subprocess.run([*install, *settings.requirements], check=True)
+        if settings.bare:
+            subprocess.run([*install, "--no-deps", *settings.bare], check=True)
         (home / ".ready").touch()
     return python
 
 
 def main() -> None:
-    """Measure the libraries asked for, one after the other."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Measure the libraries that are named."""
+    options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("keys", nargs="+", choices=[*ENVIRONMENTS, "all"], metavar="key")
-    options.add_argument("--renew", action="store_true", help="make the environment again")
-    asked = options.parse_args()
-    for key in ENVIRONMENTS if "all" in asked.keys else asked.keys:
-        python = environment(key, asked.renew)
-        subprocess.run([python, "-W", "ignore", HERE / f"measure_{key}.py"], check=True)
+    keys = options.parse_args().keys
+    for key in ENVIRONMENTS if "all" in keys else keys:
+        script = HERE / f"measure_{key}.py"
+        subprocess.run([environment(key), "-W", "ignore", script], check=True)
 
 
 if __name__ == "__main__":

@@ -40,13 +40,10 @@ class Record:
         if len(set(places)) < len(places):
             raise ValueError("a value was measured twice")
         heading = json.dumps(self.heading, ensure_ascii=False)[:-1]
-        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in self.rows)
-        path = MEASURED / (self.heading["key"] + ".json")
-        path.write_text('%s, "rows": [\n%s\n]}\n' % (heading, lines), encoding="utf-8")
-        print(
-            "%s %s: %d values"
-            % (self.heading["library"], self.heading["version"], len(lines.split("\n")))
-        )
+        lines = [json.dumps(row, ensure_ascii=False) for row in self.rows]
+        path = MEASURED / f"{self.heading['key']}.json"
+        path.write_text(f'{heading}, "rows": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
+        print(f"{self.heading['library']} {self.heading['version']}: {len(lines)} values")
 
 
 def number(value):
