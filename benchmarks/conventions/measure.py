@@ -39,7 +39,24 @@ ENVIRONMENTS = {
     "torchmetrics": Environment(("torch==2.13.0", "torchmetrics==1.9.0")),
     "lenskit": Environment(("lenskit==2025.8.1",)),
     "lenskit_old": Environment(("lenskit==0.14.4",), python="3.10"),
-    "recpack": Environment(("numpy<2", "scipy", "pandas<3", "pyyaml"), ("recpack==0.3.6",)),
+    "recpack": Environment(
+        ("numpy<2", "scipy<1.14", "pandas<3", "scikit-learn<1.6"), ("recpack==0.3.6",)
+    ),
+    "recommenders": Environment(
+        ("numpy<2", "pandas<3", "scikit-learn<1.6"), ("recommenders==1.2.1",)
+    ),
+    "replay": Environment(
+        ("numpy<2", "pandas<3", "polars<2", "scipy", "tqdm"), ("replay-rec==0.22.0",)
+    ),
+    "mlflow": Environment(("numpy<3", "scikit-learn==1.7.2"), ("mlflow==3.18.0",)),
+    "cornac": Environment(("numpy<3", "scipy", "tqdm", "powerlaw"), ("cornac==3.0.1",)),
+    "polars_ds": Environment(("polars<2", "numpy<3"), ("polars-ds==0.13.0",)),
+    "omnirec": Environment(("numpy<3", "pandas<3", "rich"), ("omnirec==1.1.0",), python="3.12"),
+    "recbole": Environment(("torch==2.13.0", "numpy<3", "scikit-learn"), ("recbole==1.2.1",)),
+    "warprec": Environment(
+        ("torch==2.13.0", "torchmetrics==1.9.0", "numpy<3", "pydantic"), ("warprec==2.2.8",)
+    ),
+    "evidently": Environment(("evidently==0.7.23",)),
 }
 
 
@@ -68,7 +85,8 @@ def environment(key: str) -> Path:
         if settings.requirements:
             subprocess.run([*install, *settings.requirements], check=True)
         if settings.bare:
-            subprocess.run([*install, "--no-deps", *settings.bare], check=True)
+            options = ["--no-deps", "--ignore-requires-python"]
+            subprocess.run([*install, *options, *settings.bare], check=True)
         (home / ".ready").touch()
     return python
 
