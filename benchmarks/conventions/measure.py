@@ -40,7 +40,8 @@ ENVIRONMENTS = {
     "lenskit": Environment(("lenskit==2025.8.1",)),
     "lenskit_old": Environment(("lenskit==0.14.4",), python="3.10"),
     "recpack": Environment(
-        ("numpy<2", "scipy<1.14", "pandas<3", "scikit-learn<1.6"), ("recpack==0.3.6",)
+        ("numpy<2", "scipy<1.14", "pandas<3", "scikit-learn<1.6", "pyyaml", "tqdm"),
+        ("recpack==0.3.6",),
     ),
     "recommenders": Environment(
         ("numpy<2", "pandas<3", "scikit-learn<1.6"), ("recommenders==1.2.1",)
