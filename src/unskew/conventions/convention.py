@@ -51,6 +51,7 @@ AXES: dict[str, Axis] = {
         {
             "all": "all judgments",
             "liked": "only the relevant judgments",
+            "listed": "only the judgments of items in the list",
         },
     ),
     "relevant": Axis(
@@ -159,9 +160,11 @@ AXES: dict[str, Axis] = {
             "id": "the smaller id",
             "trec": "the larger id, as text",
             "input": "the one that came first",
+            "last": "the one that came last",
             "reverse": "the larger id",
             "text": "the smaller id, as text",
             "expected": "none: mean over all orders",
+            "together": "none: all count at the last place of their group",
         },
     ),
     "duplicates": Axis(
@@ -175,6 +178,13 @@ AXES: dict[str, Axis] = {
     ),
     "training": Axis(
         "What of training items in a list?",
+        {
+            "keep": "they keep their places",
+            "remove": "they are taken out and the rest moves up",
+        },
+    ),
+    "catalogue": Axis(
+        "What of items outside the catalogue in a list?",
         {
             "keep": "they keep their places",
             "remove": "they are taken out and the rest moves up",
@@ -218,6 +228,7 @@ class Convention:
     ties: str = "given"
     duplicates: str = "first"
     training: str = "keep"
+    catalogue: str = "keep"
     unjudged: str = "keep"
     digits: str = "none"
 
