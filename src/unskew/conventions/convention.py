@@ -77,6 +77,7 @@ AXES: dict[str, Axis] = {
             "levels": "rating - threshold + 1 if relevant",
             "exponential": "2^(rating - threshold + 1) - 1 if relevant",
             "integer": "the whole part of its rating",
+            "integer-liked": "the whole part of its rating if relevant",
         },
         GRADED,
     ),
