@@ -174,7 +174,7 @@ AXES: dict[str, Axis] = {
             "first": "its first place counts; the others are taken out and the rest moves up",
             "miss": "its first place counts; the others keep their places and miss",
             "again": "it counts at each of its places",
-            "new": "each of its places is another item, in the ideal list and in totals too",
+            "new": "each of its places up to k is another item, in the ideal list and totals too",
         },
     ),
     "training": Axis(
