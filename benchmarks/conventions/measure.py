@@ -49,7 +49,7 @@ ENVIRONMENTS = {
     "replay": Environment(
         ("numpy<2", "pandas<3", "polars<2", "scipy", "tqdm"), ("replay-rec==0.22.0",)
     ),
-    "mlflow": Environment(("numpy<3", "scikit-learn==1.7.2"), ("mlflow==3.18.0",)),
+    "mlflow": Environment(("numpy<3", "pandas<3", "scikit-learn==1.7.2"), ("mlflow==3.18.0",)),
     "cornac": Environment(("numpy<3", "scipy", "tqdm", "powerlaw"), ("cornac==3.0.1",)),
     "polars_ds": Environment(("polars<2", "numpy<3"), ("polars-ds==0.13.0",)),
     "omnirec": Environment(("numpy<3", "pandas<3", "rich"), ("omnirec==1.1.0",), python="3.12"),
