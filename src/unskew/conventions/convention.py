@@ -78,6 +78,8 @@ AXES: dict[str, Axis] = {
             "exponential": "2^(rating - threshold + 1) - 1 if relevant",
             "integer": "the whole part of its rating",
             "integer-liked": "the whole part of its rating if relevant",
+            "integer-burges": "2^(whole part of its rating) - 1, relevant or not",
+            "integer-burges-liked": "2^(whole part of its rating) - 1 if relevant",
         },
         GRADED,
     ),
