@@ -164,6 +164,7 @@ AXES: dict[str, Axis] = {
             "trec": "the larger id, as text",
             "input": "the one that came first",
             "last": "the one that came last",
+            "last": "the one that came last",
             "reverse": "the larger id",
             "text": "the smaller id, as text",
             "expected": "none: mean over all orders",
@@ -246,7 +247,7 @@ class Convention:
 
     def changed(self, **options: str) -> Convention:
         """Return the convention with other options."""
-        return replace(self, **options)
+        return replace(self, **options)  # type: ignore[arg-type]
 
     def differences(self, other: Convention) -> dict[str, tuple[str, str]]:
         """Return the axes that differ and change this metric: option here, option there."""
