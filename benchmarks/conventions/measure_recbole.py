@@ -7,6 +7,7 @@ follow the list (no cutoff reaches below them). Users without a test item are no
 
 import sys
 import types
+from importlib import import_module
 from importlib.metadata import distribution, version
 from importlib.util import module_from_spec, spec_from_file_location
 
@@ -30,8 +31,10 @@ def evaluator_modules():
     kinds.loader.exec_module(sys.modules["recbole.utils"])
     for name, kind in (("float", np.float64), ("bool", np.bool_)):  # as its configurator does
         setattr(np, name, kind)
-    from recbole.evaluator import collector, evaluator, metrics  # noqa: F401 (metrics registers)
 
+    import_module("recbole.evaluator.metrics")  # first: the others look it up
+    collector = import_module("recbole.evaluator.collector")
+    evaluator = import_module("recbole.evaluator.evaluator")
     return collector.Collector, evaluator.Evaluator
 
 
