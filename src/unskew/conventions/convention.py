@@ -177,6 +177,7 @@ AXES: dict[str, Axis] = {
             "first": "its first place counts; the others are taken out and the rest moves up",
             "miss": "its first place counts; the others keep their places and miss",
             "again": "it counts at each of its places",
+            "multiple": "it counts at each of its places, and as often among the relevant items",
             "new": "each of its places up to k is another item, in the ideal list and totals too",
         },
     ),
