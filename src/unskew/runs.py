@@ -44,6 +44,8 @@ class Run:
     notes: tuple[str, ...] = ()
     ranked_for: object = None
     """The target lists that it ranks, where it was made for some."""
+    repeated: int = 0
+    """How many places hold an item that its list already has (`duplicates="keep"`)."""
 
     @classmethod
     def from_arrays(
@@ -196,7 +198,8 @@ def read_run(
     seed
         For `ties="random"`.
     duplicates
-        An item twice in a list: `error`, or `first` to keep its best place.
+        An item twice in a list: `error`, `first` to keep its best place, or `keep` to keep all its
+        places, which only `explain` and `evaluate` with `compat` take.
     nan
         A score that is NaN or missing: `error`, or `drop` to leave the item out.
     gaps
@@ -221,13 +224,17 @@ def read_run(
     >>> us.read_run({1: ["a", "b"], 2: ["c"]})
     Run(2 lists, 3 items, depth up to 2)
     """
-    choose("duplicates", duplicates, ("error", "first"))
+    choose("duplicates", duplicates, ("error", "first", "keep"))
     choose("nan", nan, ("error", "drop"))
     choose("gaps", gaps, ("close", "keep"))
     if ties is not None:
         choose("ties", ties, TIES)
     if isinstance(source, Run):
-        return source if depth is None else _cut(source, depth)
+        run = source
+        if source.repeated and duplicates != "keep":
+            run = _unique(source, duplicates, "run")
+            run = replace(run, notes=(*source.notes, *run.notes))
+        return run if depth is None else _cut(run, depth)
     table = _table(source, format, isinstance(user, int) and isinstance(item, int))
     frame = table.frame
     names: dict[str, Any] = {
@@ -387,7 +394,10 @@ def _unique(run: Run, duplicates: str, source: str) -> Run:
             f"{run.items.values[int(run.item[example])]!r}; keep the best place of each with ",
             Spelling("duplicates='first'", "--repeated first"),
         )
-    kept = _keep(run, keep.astype(np.bool_))
+    if duplicates == "keep":
+        note = f"{source}: {counted(count, 'duplicate item')} in lists kept"
+        return replace(run, repeated=count, notes=(note,))
+    kept = replace(_keep(run, keep.astype(np.bool_)), repeated=0)
     return replace(kept, notes=(f"{source}: {counted(count, 'duplicate item')} in lists dropped",))
 
 

@@ -1,0 +1,5 @@
+"""Other libraries' definitions, as data, and the numbers that they give."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,217 @@
+"""Libraries and their conventions, read from the files in `libraries/` at their first use."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from unskew.conventions.convention import AXES, METRICS, Convention, relevant_axes
+from unskew.errors import SettingError, unknown_name
+
+FOLDER = Path(__file__).parent / "libraries"
+EVIDENCE = ("measured", "read from its source")
+
+
+@dataclass(frozen=True)
+class LibraryMetric:
+    """A metric of a library: its name there, and the convention that gives its numbers."""
+
+    library: str
+    """The key of its library."""
+    name: str
+    """As the library writes it; `{k}` stands for the cutoff."""
+    metric: str = ""
+    """A metric with conventions, or empty."""
+    ours: str = ""
+    """Instead of it: the metric of ours that it equals."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Options of the convention that differ from our defaults."""
+    option: str = ""
+    """The option of the library; empty: what it does by default."""
+    given: str = ""
+    """The form in which the library is given judgments, where there are several."""
+    since: str = ""
+    until: str = ""
+    note: str = ""
+
+    @property
+    def has_cutoff(self) -> bool:
+        """Whether its name holds a cutoff."""
+        return "{k}" in self.name
+
+    def label(self, k: int | None, *, full: bool = False) -> str:
+        """Return its name at a cutoff; in `full` with the option of the library."""
+        name = self.name.replace("{k}", str(k))
+        return f"{name} [{self.option}]" if full and self.option else name
+
+    def cutoff_of(self, text: str) -> int | None:
+        """Return the cutoff in a name that the library would print; None where it is another."""
+        if not self.has_cutoff:
+            return 0 if text.lower() == self.name.lower() else None
+        pattern = re.escape(self.name).replace(re.escape("{k}"), r"(\d+)")
+        match = re.fullmatch(pattern, text, re.IGNORECASE)
+        return None if match is None else int(match[1])
+
+    def convention(self, k: int | None) -> Convention:
+        """Return its convention at a cutoff; of a metric of ours, that of precision."""
+        return Convention(self.metric or "P", k if self.has_cutoff else None, **dict(self.options))
+
+    def family(self, k: int | None) -> str:
+        """Return the metric of ours that it stands for: `nDCG@10`, or the one it equals."""
+        if self.ours:
+            return self.ours.replace("{k}", str(k))
+        return f"{self.metric}@{k}" if self.has_cutoff else self.metric
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A metric of a library that cannot be computed here, and the reason."""
+
+    name: str
+    why: str
+    option: str = ""
+    given: str = ""
+
+    def covers(self, name: str, k: int | None, option: str = "", given: str = "") -> bool:
+        """Tell whether a value of the library is of this metric."""
+        names = {self.name, self.name.replace("{k}", str(k))}
+        return (
+            name in names
+            and self.option in ("", option)
+            and (not self.given or self.given == given)
+        )
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library: what is known of its metrics, and from where."""
+
+    key: str
+    name: str
+    versions: tuple[str, ...]
+    evidence: str
+    """`measured`: its own code was run; `read from its source`: it was not."""
+    source: str
+    given: str
+    """What it is fed with, in words."""
+    metrics: tuple[LibraryMetric, ...]
+    missing: tuple[Missing, ...] = ()
+    prints: int | None = None
+    """How many digits it prints, where it rounds."""
+
+    def named(self, name: str) -> Iterator[tuple[LibraryMetric, int | None]]:
+        """Return the rows of a name that it would print, with the cutoff in it."""
+        for row in self.metrics:
+            cutoff = row.cutoff_of(name)
+            if cutoff is not None:
+                yield row, cutoff or None
+
+    def __str__(self) -> str:
+        return f"{self.name} {', '.join(self.versions)} ({self.evidence})"
+
+
+@cache
+def all_libraries() -> dict[str, Library]:
+    """Return every library by its key, in the order of their names."""
+    several = [
+        _library(tomllib.loads(path.read_text(encoding="utf-8")), path.stem)
+        for path in sorted(FOLDER.glob("*.toml"))
+    ]
+    return {one.key: one for one in sorted(several, key=lambda one: one.name.lower())}
+
+
+def _library(content: Mapping[str, Any], stem: str) -> Library:
+    """Read a file; refuse what no convention has."""
+    key = str(content.get("key", stem))
+    defaults = dict(content.get("defaults", {}))
+    if content.get("evidence") not in EVIDENCE:
+        raise SettingError(f"{stem}: evidence must be one of {', '.join(EVIDENCE)}")
+    return Library(
+        key=key,
+        name=str(content["name"]),
+        versions=tuple(map(str, content["versions"])),
+        evidence=str(content["evidence"]),
+        source=str(content.get("source", "")),
+        given=str(content.get("given", "")),
+        metrics=tuple(_metric(key, row, defaults) for row in content.get("metrics", ())),
+        missing=tuple(Missing(**row) for row in content.get("missing", ())),
+        prints=content.get("prints"),
+    )
+
+
+def _metric(library: str, row: Mapping[str, Any], defaults: Mapping[str, str]) -> LibraryMetric:
+    texts = {key: str(value) for key, value in row.items()}
+    metric, ours = texts.pop("metric", ""), texts.pop("ours", "")
+    if bool(metric) == bool(ours):
+        raise SettingError(f"{library}: {texts.get('name')}: give either metric or ours")
+    if metric and metric not in METRICS:
+        raise unknown_name(f"metric of {library}", metric, METRICS)
+    about = {
+        key: texts.pop(key, "") for key in ("name", "option", "given", "since", "until", "note")
+    }
+    for name in (*texts, *defaults):
+        if name not in AXES:
+            raise unknown_name(f"axis of {library}", name, AXES)
+    allowed = relevant_axes(metric) if metric else tuple(AXES)
+    chosen = {name: text for name, text in {**defaults, **texts}.items() if name in allowed}
+    options = tuple(sorted(chosen.items()))
+    Convention(metric or "P", None, **chosen)  # refuses options that do not exist
+    return LibraryMetric(library, metric=metric, ours=ours, options=options, **about)
+
+
+def library(name: str) -> Library:
+    """Return a library by its key or name, also as `name==version`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.conventions.library("trec_eval").evidence
+    'measured'
+    """
+    wanted, _, version = name.partition("==")
+    known = all_libraries()
+    names = {_plain(text): one for one in known.values() for text in (one.key, one.name)}
+    result = names.get(_plain(wanted))
+    if result is None:
+        raise unknown_name("library", wanted, known)
+    if version and version not in " ".join(result.versions).replace("(", " ").split():
+        raise SettingError(
+            f"{result.name} {version} is not known; versions that are: {', '.join(result.versions)}"
+        )
+    return result
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_.-]+", "", name.lower())
+
+
+def known_libraries() -> pl.DataFrame:
+    """Return a table of the libraries whose conventions are known.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.conventions.known_libraries().columns
+    ['key', 'name', 'versions', 'evidence', 'metrics']
+    """
+    return pl.DataFrame(
+        [
+            (
+                one.key,
+                one.name,
+                ", ".join(one.versions),
+                one.evidence,
+                len({row.name for row in one.metrics}),
+            )
+            for one in all_libraries().values()
+        ],
+        ("key", "name", "versions", "evidence", "metrics"),
+        orient="row",
+    )

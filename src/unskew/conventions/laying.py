@@ -1,0 +1,451 @@
+"""Judgments and lists of all systems under one numbering, as conventions see them.
+
+What a convention sees of a list is where judged items stand in it (hits) and how long it is. That
+depends on the rules for ties, duplicates, training items and others; each combination is laid once.
+Nothing here is larger than the judgments and the lists themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.conventions.convention import Convention
+from unskew.data.groups import sort_groups
+from unskew.data.ratings import Ids, Ratings
+from unskew.data.readers import read_items, read_ratings
+from unskew.data.relevance import Relevance
+from unskew.engine.threads import map_blocks
+from unskew.errors import DataError, SettingError
+from unskew.judging.judged import Judged
+from unskew.judging.numbering import Numbering
+from unskew.judging.reading import name_systems, relevance_for
+from unskew.runs import Run, read_run
+from unskew.ties import order_by_score
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLists:
+    """The lists of one system, with duplicates, in the two orders that rows can give."""
+
+    given: Run
+    """Equal scores are ordered as everywhere else here."""
+    as_input: Run
+    """Equal scores are in the order of the rows."""
+
+
+def read_lists(source: object, *, ties: str | None = None, **settings: Any) -> RankedLists:
+    """Read ranked lists with their duplicates; `settings` are those of `read_run`."""
+    if isinstance(source, RankedLists):
+        return source
+    given = read_run(source, ties=ties, duplicates="keep", **settings)
+    if isinstance(source, Run) or not _has_ties(given):
+        return RankedLists(given, given)
+    return RankedLists(given, read_run(source, ties="input", duplicates="keep", **settings))
+
+
+def _is_new(start: I64, size: int) -> Mask:
+    """Mark the first place of each list."""
+    first = np.zeros(size, np.bool_)
+    first[start[:-1][np.diff(start) > 0]] = True
+    return first
+
+
+def falling_scores(run: Run) -> F64 | None:
+    """Return the scores, where they order the lists; None where something else does."""
+    if run.score is None or not run.score.size:
+        return None
+    rising = run.score[1:] > run.score[:-1]
+    is_new = _is_new(run.start, run.item.size)
+    if np.isnan(run.score).any() or bool((rising & ~is_new[1:]).any()):
+        return None
+    return run.score
+
+
+def _has_ties(run: Run) -> bool:
+    score = falling_scores(run)
+    return score is not None and count_ties(run) > 0
+
+
+def count_ties(run: Run) -> int:
+    """Count the places whose score equals that of the place above, as a 32-bit number."""
+    score = falling_scores(run)
+    if score is None:
+        return 0
+    with np.errstate(over="ignore"):
+        single = score.astype(np.float32)
+    same = (single[1:] == single[:-1]) & ~_is_new(run.start, run.item.size)[1:]
+    return int(same.sum())
+
+
+@dataclass(frozen=True)
+class ListRule:
+    """What is done to lists before they are judged."""
+
+    ties: str = "given"
+    duplicates: str = "first"
+    training: str = "keep"
+    catalogue: str = "keep"
+    unjudged: str = "keep"
+    seen: tuple[str, str] = ("all", "liked")
+    """Which judgments count as judged, where others are taken out."""
+
+    @classmethod
+    def of(cls, convention: Convention) -> ListRule:
+        """Return the rule of a convention."""
+        names = ("ties", "duplicates", "training", "catalogue", "unjudged")
+        options = {name: getattr(convention, name) for name in names}
+        rule = cls(**options)
+        if rule.unjudged == "keep":
+            return rule
+        return replace(rule, seen=(convention.judgments, convention.relevant))
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Where judged items stand in the lists of one system: list by list, by rank."""
+
+    user: I64
+    rank: I64
+    """From 1."""
+    judgment: I64
+    """Its row among the judgments."""
+    weight: F64
+    """1; a share of 1 at each place where an item of a group of equal scores can stand."""
+    length: I64
+    """Items in the list of each user."""
+    with_list: Mask
+    """Users to whom the system gave a list, whatever was taken out of it."""
+    again: Mask
+    """Hits whose item the list already has."""
+
+    def once_more(self, k: int | None) -> I64:
+        """Return judgments whose item a list has once more up to k."""
+        rows: I64 = self.judgment[self.again & (self.rank <= (np.inf if k is None else k))]
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """The places of all lists, list by list."""
+
+    user: I64
+    item: I64
+    """-1 in an empty slot."""
+    judgment: I64
+    """-1 where there is none."""
+    rank: I64
+    later: Mask
+    """Places whose item the list already has."""
+    score: F64 | None
+
+
+@dataclass(frozen=True, eq=False)
+class Laid:
+    """Judgments and the lists of systems under one numbering."""
+
+    numbering: Numbering
+    relevance: Relevance
+    systems: Mapping[str, RankedLists]
+    notes: tuple[str, ...] = ()
+    _hits: dict[tuple[str, ListRule], Hits] = field(default_factory=dict)
+    _seen: dict[tuple[str, str], tuple[Mask, Mask]] = field(default_factory=dict)
+
+    @property
+    def judgments(self) -> Ratings:
+        """The judgments, by user and then by item."""
+        return self.numbering.judgments
+
+    @property
+    def users(self) -> Ids:
+        """Everybody who has a judgment, a training rating or a list."""
+        return self.judgments.users
+
+    @cached_property
+    def pooled(self) -> Mask:
+        """Judgments that only say that an item was in a pool."""
+        tag = self.judgments.tags.get("pooled")
+        return np.zeros(len(self.judgments), np.bool_) if tag is None else tag.to_numpy()
+
+    @cached_property
+    def _key(self) -> I64:
+        return self._keys(self.judgments.user, self.judgments.item)
+
+    @cached_property
+    def _train_key(self) -> I64:
+        train = self.numbering.train
+        return np.empty(0, np.int64) if train is None else self._keys(train.user, train.item)
+
+    @cached_property
+    def known(self) -> Mask | None:
+        """The catalogue, where it was given."""
+        if self.numbering.items is None:
+            return None
+        known = np.zeros(len(self.judgments.items), np.bool_)
+        known[self.numbering.items] = True
+        return known
+
+    def _keys(self, user: I32, item: I32) -> I64:
+        return user.astype(np.int64) * len(self.judgments.items) + item
+
+    def is_relevant(self, rule: str) -> Mask:
+        """Tell which judgments are relevant by a rule of the axis `relevant`."""
+        value, level = self.judgments.value, self.relevance.threshold
+        rules: dict[str, Callable[[], Mask]] = {
+            "liked": lambda: self.relevance.is_liked(value),
+            "above": lambda: value > level,
+            "whole": lambda: self.relevance.is_liked(np.trunc(value)),
+            "positive": lambda: value > 0,
+            "one": lambda: value >= 1,
+            "judged": lambda: np.ones(value.size, np.bool_),
+        }
+        return np.asarray(rules[rule]() & ~self.pooled)
+
+    def seen(self, judgments: str, relevant: str) -> tuple[Mask, Mask]:
+        """Return which judgments a library sees, and which of them are relevant.
+
+        Judgments of listed items are all seen here: which ones are listed depends on the system.
+        """
+        key = (judgments, relevant)
+        if key not in self._seen:
+            mask = self.is_relevant(relevant)
+            seen = mask if judgments == "liked" else ~self.pooled
+            self._seen[key] = (seen, mask & seen)
+        return self._seen[key]
+
+    def hits(self, system: str, rule: ListRule) -> Hits:
+        """Return where judged items stand in the lists of a system, prepared by a rule."""
+        key = (system, rule)
+        if key not in self._hits:
+            self._hits[key] = self._lay(system, rule)
+        return self._hits[key]
+
+    def _lay(self, system: str, rule: ListRule) -> Hits:
+        places = self._prepare(system, rule)
+        user, judgment, rank = places.user, places.judgment, places.rank
+        users = len(self.users)
+        length = np.bincount(user, minlength=users).astype(np.int64)
+        met = judgment >= 0
+        listed, later = self._with_list(system), places.later[met]
+        if places.score is not None and rule.ties in ("expected", "together"):
+            spread = _expected if rule.ties == "expected" else _together
+            at, place, judgment, weight = spread(user, rank, judgment, places.score)
+            return Hits(at, place, judgment, weight, length, listed, np.zeros(at.size, np.bool_))
+        ones = np.ones(int(met.sum()))
+        return Hits(user[met], rank[met], judgment[met], ones, length, listed, later)
+
+    def _with_list(self, system: str) -> Mask:
+        mask = np.zeros(len(self.users), np.bool_)
+        run = self.systems[system].given
+        mask[self.numbering.runs[system][0][run.depth > 0]] = True
+        return mask
+
+    def _prepare(self, system: str, rule: ListRule) -> _Places:
+        """Put lists in order, and take out what the rule takes out."""
+        lists = self.systems[system]
+        by_input = rule.ties in ("input", "last")
+        run = _ordered(lists.as_input if by_input else lists.given, rule.ties)
+        user_table, item_table = self.numbering.runs[system]
+        owner = np.repeat(user_table.astype(np.int64), run.depth)
+        filled = run.item >= 0
+        item = np.where(filled, item_table[np.maximum(run.item, 0)], -1)
+        key = owner * len(self.judgments.items) + item
+        judgment = np.where(filled, look_up(self._key, key), -1)
+        keep = np.ones(key.size, np.bool_)
+        if rule.training == "remove":
+            keep &= (look_up(self._train_key, key) < 0) | ~filled
+        if rule.catalogue == "remove" and self.known is not None:
+            keep &= self.known[item]
+        later = _is_later(run)
+        if rule.duplicates == "first":
+            keep &= ~later
+        if rule.duplicates in ("first", "miss"):
+            judgment[later] = -1
+        if rule.unjudged == "remove":
+            seen = self.seen(*rule.seen)[0]
+            keep &= (judgment >= 0) & seen[np.maximum(judgment, 0)]
+        rank = _ranks(keep, run)
+        score = falling_scores(run)
+        score = None if score is None else score[keep]
+        return _Places(owner[keep], item[keep], judgment[keep], rank[keep], later[keep], score)
+
+    def run(self, system: str, rule: ListRule) -> Run:
+        """Return the lists prepared by a rule, under the common numbering."""
+        if rule.ties in ("expected", "together") or rule.duplicates in ("again", "new"):
+            raise SettingError("lists in which places or items are shared are no ranked lists")
+        places = self._prepare(system, rule)
+        start = np.append(0, np.cumsum(np.bincount(places.user, minlength=len(self.users))))
+        order = np.argsort(places.user, kind="stable")
+        item = np.where(places.later, -1, places.item)[order].astype(np.int32)
+        return Run(self.users, self.judgments.items, frozen(start), frozen(item))
+
+    def count_training(self, system: str) -> int:
+        """Count the places that hold training items of their user."""
+        return int(np.count_nonzero(look_up(self._train_key, self._listed(system)) >= 0))
+
+    def count_unknown(self, system: str) -> int:
+        """Count the places that hold items outside the catalogue."""
+        if self.known is None:
+            return 0
+        return int((~self.known[self._listed(system) % len(self.judgments.items)]).sum())
+
+    def _listed(self, system: str) -> I64:
+        run, (user_table, item_table) = self.systems[system].given, self.numbering.runs[system]
+        owner = np.repeat(user_table.astype(np.int64), run.depth)[run.item >= 0]
+        return owner * len(self.judgments.items) + item_table[run.item[run.item >= 0]]
+
+
+def look_up(sorted_keys: I64, keys: I64) -> I64:
+    """Return the place of each key among sorted ones, -1 where it is missing."""
+    if not sorted_keys.size:
+        return np.full(keys.size, -1, np.int64)
+    at = np.minimum(np.searchsorted(sorted_keys, keys), sorted_keys.size - 1)
+    return np.where(sorted_keys[at] == keys, at, -1)
+
+
+def _ordered(run: Run, ties: str) -> Run:
+    """Put items of equal score in the order of a rule."""
+    score = falling_scores(run)
+    if score is None or ties in ("given", "input", "expected", "together"):
+        return run
+    keys: dict[str, Callable[[], I64]] = {
+        "reverse": lambda: -run.item.astype(np.int64),
+        "last": lambda: -np.arange(run.item.size),
+        "text": lambda: _place_as_text(run.items)[run.item],
+    }
+    if ties in keys:
+        order, _ = sort_groups(run.start, frozen(-score), frozen(keys[ties]()))
+    else:
+        changed = order_by_score(run.start, score, run.item, run.users, run.items, ties, 0)
+        if changed is None:
+            return run
+        order = changed
+    return replace(run, item=frozen(run.item[order]), score=frozen(score[order]))
+
+
+def _place_as_text(ids: Ids) -> I64:
+    """Return the place of each id when all are sorted as text."""
+    place = np.empty(len(ids), np.int64)
+    place[ids.values.cast(pl.String).arg_sort().to_numpy()] = np.arange(len(ids))
+    return place
+
+
+def _is_later(run: Run) -> Mask:
+    """Mark places whose item the list already has."""
+    if not run.repeated:
+        return np.zeros(run.item.size, np.bool_)
+    from unskew.data import kernels
+
+    keep = np.ones(run.item.size, np.uint8)
+    kernels.seen_before(run.start, run.item, len(run.items), keep)
+    return np.asarray(keep == 0)
+
+
+def _ranks(keep: Mask, run: Run) -> I64:
+    """Return the rank of each kept place among those of its list."""
+    total = np.append(0, np.cumsum(keep))
+    before = np.repeat(total[run.start[:-1]], run.depth)
+    ranks: I64 = total[1:] - before
+    return ranks
+
+
+def _groups(user: I64, score: F64) -> tuple[I64, I64, Mask]:
+    """Return the group of equal scores of each place, the size of each, and where they begin."""
+    is_new = np.ones(user.size, np.bool_)
+    is_new[1:] = (user[1:] != user[:-1]) | (score[1:] != score[:-1])
+    group = np.cumsum(is_new) - 1
+    return group, np.bincount(group, minlength=1), is_new
+
+
+Spread = tuple[I64, I64, I64, F64]
+"""Users, ranks, judgments and weights of hits."""
+
+
+def _together(user: I64, rank: I64, judgment: I64, score: F64) -> Spread:
+    """Put each item at the last place of its group of equal scores."""
+    group, size, is_new = _groups(user, score)
+    met = judgment >= 0
+    last = rank[is_new][group] + size[group] - 1
+    return user[met], last[met], judgment[met], np.ones(int(met.sum()))
+
+
+def _expected(user: I64, rank: I64, judgment: I64, score: F64) -> Spread:
+    """Spread each judged item over the places of its group of equal scores."""
+    group, size, is_new = _groups(user, score)
+    first = rank[is_new]
+    met = np.flatnonzero(judgment >= 0)
+    many = size[group[met]]
+    offset = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+    at = np.repeat(met, many)
+    place = first[group[at]] + offset
+    order = np.lexsort((place, user[at]))
+    weight = 1.0 / size[group[at]]
+    return user[at][order], place[order], judgment[at][order], weight[order]
+
+
+def lay(
+    judgments: object,
+    runs: object = None,
+    *,
+    liked: float | None = None,
+    above: float | None = None,
+    relevance: Relevance | str | None = None,
+    train: object = None,
+    items: object = None,
+    ties: str | None = None,
+    seed: int = 0,
+    depth: int | None = None,
+) -> Laid:
+    """Lay raw or judged data; duplicates in raw lists are kept. Options as those of `judge`."""
+    if isinstance(judgments, Judged):
+        settings = {"runs": runs, "liked": liked, "above": above, "relevance": relevance}
+        settings |= {"train": train, "items": items, "ties": ties, "depth": depth}
+        for name, value in settings.items():
+            if value is not None:
+                raise SettingError(f"{name} is already part of the judged data: leave {name}=… out")
+        return _of_judged(judgments)
+    if runs is None:
+        raise SettingError("runs are missing: give ranked lists by system")
+    tests = read_ratings(judgments)
+    training = None if train is None else read_ratings(train)
+    catalogue = None if items is None else read_items(items)
+    rule, assumed = relevance_for(tests, liked, above, relevance=relevance)
+    systems = _read_systems(runs, ties, seed, depth, (tests.users, tests.items))
+    given = {name: lists.given for name, lists in systems.items()}
+    numbering = Numbering.of(tests, training, given, catalogue)
+    return Laid(numbering, rule, systems, (*assumed, *numbering.notes))
+
+
+def _of_judged(judged: Judged) -> Laid:
+    """Take judged data: their lists are as they were read."""
+    if judged.targets is not None:
+        raise SettingError(
+            "conventions of other libraries are for ready-made lists, one per user; these judged "
+            "data are target lists"
+        )
+    systems = {}
+    for name, run in judged.systems.items():
+        assert isinstance(run, Run)
+        cut = read_run(run, depth=judged.depth)
+        systems[name] = RankedLists(cut, cut)
+    return Laid(judged.numbering, judged.relevance, systems, judged.notes)
+
+
+def _read_systems(
+    runs: object, ties: str | None, seed: int, depth: int | None, likely: tuple[Ids, Ids]
+) -> dict[str, RankedLists]:
+    named = name_systems(runs)
+
+    def read(name: str) -> RankedLists:
+        try:
+            return read_lists(named[name], ties=ties, seed=seed, depth=depth, likely=likely)
+        except DataError as problem:
+            raise type(problem)(f"{name}: {problem}") from None
+
+    return dict(zip(named, map_blocks(read, named), strict=True))

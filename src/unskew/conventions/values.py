@@ -1,0 +1,210 @@
+"""The values of users and their mean under a convention, over data that are laid once.
+
+Thousands of conventions share their parts: what depends on few choices is worked out once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unskew.arrays import F64, I64, Mask
+from unskew.conventions.convention import Convention, relevant_axes
+from unskew.conventions.formulas import FORMULAS, LINEAR, Case, Fraction, Ideal
+from unskew.conventions.laying import Hits, Laid, ListRule
+from unskew.errors import SettingError
+
+AVERAGING = ("users", "undefined", "average", "digits")
+"""Choices that are made after the value of every user is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Conventions applied to the lists of one system."""
+
+    laid: Laid
+    system: str
+    _fractions: dict[Convention, Fraction] = field(default_factory=dict)
+    _seen: dict[object, tuple[Mask, Mask]] = field(default_factory=dict)
+    _counts: dict[object, F64] = field(default_factory=dict)
+    _ideals: dict[object, Ideal] = field(default_factory=dict)
+    _masks: dict[object, Mask] = field(default_factory=dict)
+
+    def of_users(self, convention: Convention, fraction: Fraction | None = None) -> F64:
+        """Return the value of every user that is averaged; NaN for all others.
+
+        Values that come from elsewhere are given as a `fraction`.
+        """
+        fraction = self.fraction(convention) if fraction is None else fraction
+        values = _rounded(fraction.values, convention.digits)
+        if convention.undefined == "zero":
+            values = np.where(np.isnan(values), 0.0, values)
+        elif convention.undefined == "one":
+            values = np.where(fraction.empty, 1.0, np.where(np.isnan(values), 0.0, values))
+        return np.where(self.averaged(convention, values), values, np.nan)
+
+    def mean(self, convention: Convention) -> float:
+        """Return the mean that the convention gives; NaN where nobody is averaged."""
+        if convention.average == "of-means":
+            return self._f1_of_means(convention)
+        values = self.of_users(convention)
+        kept = ~np.isnan(values)
+        if convention.average == "pooled":
+            fraction = self.fraction(convention)
+            bottom = float(fraction.bottom[kept].sum())
+            return float(fraction.top[kept].sum()) / bottom if bottom else 0.0
+        count = int(np.count_nonzero(kept))
+        return float(np.where(kept, values, 0.0).sum()) / count if count else math.nan
+
+    def _f1_of_means(self, convention: Convention) -> float:
+        parts = [
+            self.mean(replace(convention, metric=metric, average="users", per=per))
+            for metric, per in (("P", convention.per), ("Recall", "usual"))
+        ]
+        total = sum(parts)
+        return 2 * parts[0] * parts[1] / total if total else 0.0
+
+    def fraction(self, convention: Convention) -> Fraction:
+        """Return the values of all users as fractions, before any choice of users."""
+        key = self._key(convention)
+        if key not in self._fractions:
+            self._fractions[key] = FORMULAS[key.metric](self._case(key))
+        return self._fractions[key]
+
+    def _key(self, convention: Convention) -> Convention:
+        """Return the convention without choices that do not change the values of users."""
+        idle = {name for name in convention.choices if name not in relevant_axes(convention.metric)}
+        plain = Convention(convention.metric)
+        return convention.changed(**{name: getattr(plain, name) for name in {*idle, *AVERAGING}})
+
+    def _case(self, convention: Convention) -> Case:
+        if convention.ties == "expected" and convention.metric not in LINEAR:
+            raise SettingError(
+                f"the mean of {convention.metric} over all orders of equal scores is not known here"
+            )
+        hits = self._hits(convention)
+        seen, relevant = self.seen(convention)
+        return Case(
+            convention=convention,
+            hits=hits,
+            relevant=relevant[hits.judgment] * hits.weight,
+            gain=np.where(seen, self.gain(convention), 0.0),
+            relevant_judgments=self._count(convention),
+            ideal=self._ideal(convention),
+        )
+
+    def _hits(self, convention: Convention) -> Hits:
+        return self.laid.hits(self.system, ListRule.of(convention))
+
+    def seen(self, convention: Convention) -> tuple[Mask, Mask]:
+        """Return which judgments the library sees, and which of them are relevant."""
+        judgments, relevant = convention.judgments, convention.relevant
+        if judgments != "listed":
+            return self.laid.seen(judgments, relevant)
+        key = (relevant, ListRule.of(convention))
+        if key not in self._seen:
+            seen, liked = self.laid.seen("all", relevant)
+            listed = np.zeros(seen.size, np.bool_)
+            listed[self._hits(convention).judgment] = True
+            self._seen[key] = (seen & listed, liked & listed)
+        return self._seen[key]
+
+    def _count(self, convention: Convention, *, relevant: bool = True) -> F64:
+        """Count the judgments of each user that are seen, or that are relevant."""
+        rule = ListRule.of(convention)
+        is_new = convention.duplicates == "new"
+        lists = (rule, convention.k if is_new else None)
+        listed = convention.judgments == "listed" or is_new
+        key = (relevant, convention.judgments, convention.relevant, lists if listed else None)
+        if key not in self._counts:
+            mask = self.seen(convention)[int(relevant)]
+            again = self._again(convention)
+            rows = np.append(np.flatnonzero(mask), again[mask[again]])
+            count = np.bincount(self.laid.judgments.user[rows], minlength=len(self.laid.users))
+            self._counts[key] = count.astype(np.float64)
+        return self._counts[key]
+
+    def _again(self, convention: Convention) -> I64:
+        """Return the judgments that count once more, for an item that a list has twice."""
+        if convention.duplicates != "new":
+            return np.zeros(0, np.int64)
+        return self._hits(convention).once_more(convention.k)
+
+    def _ideal(self, convention: Convention) -> Ideal:
+        again = self._again(convention)
+        key = (ListRule.of(convention), convention.k) if again.size else None
+        if key not in self._ideals:
+            judgments = self.laid.judgments
+            self._ideals[key] = Ideal.of(judgments.user.astype(np.int64), judgments.value, again)
+        return self._ideals[key]
+
+    def gain(self, convention: Convention) -> F64:
+        """Return what each judgment is worth, seen or not."""
+        value, rule = self.laid.judgments.value, self.laid.relevance
+        relevant = self.laid.is_relevant(convention.relevant)
+        level = rule.threshold - (1 if rule.liked is not None else 0)
+        gains: dict[str, Callable[[], F64]] = {
+            "rating": lambda: value,
+            "binary": lambda: relevant.astype(np.float64),
+            "liked-only": lambda: np.where(relevant, value, 0.0),
+            "burges": lambda: np.exp2(value) - 1,
+            "burges-liked": lambda: np.where(relevant, np.exp2(value) - 1, 0.0),
+            "burges-next": lambda: np.exp2(value + 1) - 1,
+            "levels": lambda: np.where(relevant, value - level, 0.0),
+            "exponential": lambda: np.where(relevant, np.exp2(value - level) - 1, 0.0),
+            "integer": lambda: np.trunc(value),
+            "integer-burges": lambda: np.exp2(np.trunc(value)) - 1,
+            "integer-burges-liked": lambda: np.where(relevant, np.exp2(np.trunc(value)) - 1, 0.0),
+            "integer-liked": lambda: np.where(relevant, np.trunc(value), 0.0),
+        }
+        with np.errstate(over="ignore"):
+            worth = gains[convention.gain]()
+        return np.where(self.laid.pooled, 0.0, np.maximum(worth, 0.0))
+
+    def averaged(self, convention: Convention, values: F64) -> Mask:
+        """Tell which users are averaged; `values` has NaN for those who are left out."""
+        mask = self._users(convention)
+        if convention.users == "above-zero":
+            mask = mask & (np.nan_to_num(values) > 0)
+        return mask & ~np.isnan(values)
+
+    def _users(self, convention: Convention) -> Mask:
+        rule = ListRule.of(convention)
+        key = (convention.users, convention.judgments, convention.relevant, rule)
+        if key not in self._masks:
+            self._masks[key] = self._chosen(convention)
+        return self._masks[key]
+
+    def _chosen(self, convention: Convention) -> Mask:
+        listed = self._hits(convention).with_list
+        # A judgment that only says that an item was in a pool makes a user one with judgments.
+        pooled = np.bincount(
+            self.laid.judgments.user[self.laid.pooled], minlength=len(self.laid.users)
+        )
+        tested = self._count(convention, relevant=False) > 0
+        if convention.judgments == "all":
+            tested |= pooled > 0
+        liked = self._count(convention) > 0
+        options: dict[str, Callable[[], Mask]] = {
+            "with-test": lambda: tested,
+            "with-relevant": lambda: liked,
+            "both": lambda: tested & listed,
+            "list-and-relevant": lambda: liked & listed,
+            "with-list": lambda: listed,
+            "with-hit": lambda: self._with_hit(convention),
+            "above-zero": lambda: np.ones(tested.size, np.bool_),
+            "all": lambda: tested | listed,
+        }
+        return np.asarray(options[convention.users]())
+
+    def _with_hit(self, convention: Convention) -> Mask:
+        hits, relevant = self._hits(convention), self.seen(convention)[1]
+        count = np.bincount(hits.user[relevant[hits.judgment]], minlength=len(self.laid.users))
+        return np.asarray(count > 0)
+
+
+def _rounded(values: F64, digits: str) -> F64:
+    return values if digits == "none" else np.round(values, int(digits))
