@@ -536,7 +536,7 @@ def exact_sums(values: F64, keep: Mask) -> list[tuple[int, int, int]]:
     from unskew.metrics import kernels
 
     kept = int(np.count_nonzero(keep))
-    chosen = np.ascontiguousarray(values if kept == keep.size else np.where(keep, values, 0.0))
+    chosen = np.ascontiguousarray(values if kept == keep.size else values[:, keep])
     limbs, missing = kernels.exact_sums(chosen.view(np.int64))
     words = limbs.astype("<u4")  # the low 32 bits of each
     return [
