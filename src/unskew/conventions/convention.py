@@ -164,7 +164,6 @@ AXES: dict[str, Axis] = {
             "trec": "the larger id, as text",
             "input": "the one that came first",
             "last": "the one that came last",
-            "last": "the one that came last",
             "reverse": "the larger id",
             "text": "the smaller id, as text",
             "expected": "none: mean over all orders",
