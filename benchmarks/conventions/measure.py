@@ -57,7 +57,7 @@ ENVIRONMENTS = {
     "warprec": Environment(
         ("torch==2.13.0", "torchmetrics==1.9.0", "numpy<3", "pydantic"), ("warprec==2.2.8",)
     ),
-    "evidently": Environment(("evidently==0.7.23",)),
+    "evidently": Environment(("evidently==0.7.23", "pandas<3")),
 }
 
 
