@@ -1,5 +1,6 @@
 from . import auditing as auditing
 from . import bias as bias
+from . import conventions as conventions
 from . import data as data
 from . import evaluation as evaluation
 from . import experiment as experiment

@@ -90,8 +90,8 @@ class User:
         together = c.ties == "together"
         self.places = [(last[i] if together else n, i) for n, i in enumerate(items, 1)]
         extra = []
-        if c.duplicates == "new":
-            stop = len(items) if c.k is None else c.k
+        if c.duplicates in ("new", "multiple"):
+            stop = len(items) if c.k is None or c.duplicates == "multiple" else c.k
             extra = [i for n, i in enumerate(items) if n < stop and i in items[:n] and i in judged]
         self.R = sum(self.rel.values()) + sum(self.rel[i] for i in extra)
         self.gains = [*self.gain.values(), *(self.gain[i] for i in extra)]

@@ -105,6 +105,8 @@ class Library:
     missing: tuple[Missing, ...] = ()
     prints: int | None = None
     """How many digits it prints, where it rounds."""
+    tolerance: float = 1e-9
+    """How near to its values ours are: less near where it computes with 32 bits."""
 
     def named(self, name: str) -> Iterator[tuple[LibraryMetric, int | None]]:
         """Return the rows of a name that it would print, with the cutoff in it."""
@@ -143,6 +145,7 @@ def _library(content: Mapping[str, Any], stem: str) -> Library:
         metrics=tuple(_metric(key, row, defaults) for row in content.get("metrics", ())),
         missing=tuple(Missing(**row) for row in content.get("missing", ())),
         prints=content.get("prints"),
+        tolerance=float(content.get("tolerance", 1e-9)),
     )
 
 

@@ -263,7 +263,7 @@ def _ideal(case: Case, kind: str) -> F64:
     """Return the DCG of the best items, of all judgments or of those in the list."""
     limit = case.room if case.convention.k is not None else np.full(case.users, np.inf)
     if kind in ("found", "found-uncut"):
-        among = case.inside if kind == "found" else np.ones(case.hits.rank.size, np.bool_)
+        among = case.hits.once & (case.inside if kind == "found" else True)
         user, gain = case.hits.user[among], case.gain[case.hits.judgment[among]]
         order = np.lexsort((-gain, user))
         user, gain = user[order], gain[order]

@@ -124,6 +124,8 @@ class Hits:
     """Users to whom the system gave a list, whatever was taken out of it."""
     again: Mask
     """Hits whose item the list already has."""
+    once: Mask
+    """One hit of each item, where it can stand at several places."""
 
     def once_more(self, k: int | None) -> I64:
         """Return judgments whose item a list has once more up to k."""
@@ -235,10 +237,15 @@ class Laid:
         listed, later = self._with_list(system), places.later[met]
         if places.score is not None and rule.ties in ("expected", "together"):
             spread = _expected if rule.ties == "expected" else _together
-            at, place, judgment, weight = spread(user, rank, judgment, places.score)
-            return Hits(at, place, judgment, weight, length, listed, np.zeros(at.size, np.bool_))
-        ones = np.ones(int(met.sum()))
-        return Hits(user[met], rank[met], judgment[met], ones, length, listed, later)
+            at, place, weight = spread(user, rank, met, places.score)
+            order = np.lexsort((place, user[at]))
+            at, place, weight = at[order], place[order], weight[order]
+            once = np.zeros(at.size, np.bool_)
+            once[np.unique(at, return_index=True)[1]] = True
+            again = places.later[at] & once
+            return Hits(user[at], place, judgment[at], weight, length, listed, again, once)
+        ones, every = np.ones(int(met.sum())), np.ones(int(met.sum()), np.bool_)
+        return Hits(user[met], rank[met], judgment[met], ones, length, listed, later, every)
 
     def _with_list(self, system: str) -> Mask:
         mask = np.zeros(len(self.users), np.bool_)
@@ -277,12 +284,16 @@ class Laid:
 
     def run(self, system: str, rule: ListRule) -> Run:
         """Return the lists prepared by a rule, under the common numbering."""
-        if rule.ties in ("expected", "together") or rule.duplicates in ("again", "new"):
-            raise SettingError("lists in which places or items are shared are no ranked lists")
+        lists = self.systems[system].given
+        if rule.ties in ("expected", "together") and count_ties(lists):
+            raise SettingError("the order of equal scores is left open, so that there is no list")
+        if rule.duplicates in ("multiple", "new") and lists.repeated:
+            raise SettingError("an item that a list has twice counts as two items of the user")
         places = self._prepare(system, rule)
         start = np.append(0, np.cumsum(np.bincount(places.user, minlength=len(self.users))))
         order = np.argsort(places.user, kind="stable")
-        item = np.where(places.later, -1, places.item)[order].astype(np.int32)
+        later = places.later & (rule.duplicates == "miss")
+        item = np.where(later, -1, places.item)[order].astype(np.int32)
         return Run(self.users, self.judgments.items, frozen(start), frozen(item))
 
     def count_training(self, system: str) -> int:
@@ -363,30 +374,26 @@ def _groups(user: I64, score: F64) -> tuple[I64, I64, Mask]:
     return group, np.bincount(group, minlength=1), is_new
 
 
-Spread = tuple[I64, I64, I64, F64]
-"""Users, ranks, judgments and weights of hits."""
+Spread = tuple[I64, I64, F64]
+"""Places that are hits, each once for every rank it can have; these ranks; and weights."""
 
 
-def _together(user: I64, rank: I64, judgment: I64, score: F64) -> Spread:
+def _together(user: I64, rank: I64, met: Mask, score: F64) -> Spread:
     """Put each item at the last place of its group of equal scores."""
     group, size, is_new = _groups(user, score)
-    met = judgment >= 0
     last = rank[is_new][group] + size[group] - 1
-    return user[met], last[met], judgment[met], np.ones(int(met.sum()))
+    at = np.flatnonzero(met)
+    return at, last[at], np.ones(at.size)
 
 
-def _expected(user: I64, rank: I64, judgment: I64, score: F64) -> Spread:
+def _expected(user: I64, rank: I64, met: Mask, score: F64) -> Spread:
     """Spread each judged item over the places of its group of equal scores."""
     group, size, is_new = _groups(user, score)
-    first = rank[is_new]
-    met = np.flatnonzero(judgment >= 0)
-    many = size[group[met]]
+    hit = np.flatnonzero(met)
+    many = size[group[hit]]
     offset = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-    at = np.repeat(met, many)
-    place = first[group[at]] + offset
-    order = np.lexsort((place, user[at]))
-    weight = 1.0 / size[group[at]]
-    return user[at][order], place[order], judgment[at][order], weight[order]
+    at = np.repeat(hit, many)
+    return at, rank[is_new][group[at]] + offset, 1.0 / size[group[at]]
 
 
 def lay(

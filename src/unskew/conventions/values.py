@@ -115,7 +115,7 @@ class Values:
     def _count(self, convention: Convention, *, relevant: bool = True) -> F64:
         """Count the judgments of each user that are seen, or that are relevant."""
         rule = ListRule.of(convention)
-        is_new = convention.duplicates == "new"
+        is_new = convention.duplicates in ("new", "multiple")
         lists = (rule, convention.k if is_new else None)
         listed = convention.judgments == "listed" or is_new
         key = (relevant, convention.judgments, convention.relevant, lists if listed else None)
@@ -129,9 +129,10 @@ class Values:
 
     def _again(self, convention: Convention) -> I64:
         """Return the judgments that count once more, for an item that a list has twice."""
-        if convention.duplicates != "new":
+        if convention.duplicates not in ("new", "multiple"):
             return np.zeros(0, np.int64)
-        return self._hits(convention).once_more(convention.k)
+        k = convention.k if convention.duplicates == "new" else None
+        return self._hits(convention).once_more(k)
 
     def _ideal(self, convention: Convention) -> Ideal:
         again = self._again(convention)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from unskew.checks import checked, choose
+from unskew.conventions.laying import lay
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.notebook_progress import notebook_progress
@@ -16,6 +17,7 @@ from unskew.engine.threads import resolve
 from unskew.engine.versions import versions
 from unskew.errors import SettingError
 from unskew.evaluation.chance import DRAWS, chance_scores
+from unskew.evaluation.compat import check_free, evaluate_as
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.judging.judged import Judged, as_judged, second_argument
@@ -52,6 +54,7 @@ def evaluate(
     progress: Progress | None = None,
     targets: str | Targets | None = None,
     draws: int = DRAWS,
+    compat: str | None = None,
 ) -> Scores:
     """Judge ranked lists: the value of every metric for every user and system.
 
@@ -83,6 +86,11 @@ def evaluate(
     draws
         With targets: how many random orders are averaged for the expectation of metrics for
         which no closed form is known.
+    compat
+        A library whose numbers are wanted, such as ``"recbole"`` (see
+        `us.conventions.known_libraries`): the metrics that are named, by our names or its own, as
+        that library would compute them, under its names. Its conventions replace `gain`, `users`,
+        `undefined` and `ties`.
 
     Returns
     -------
@@ -99,6 +107,27 @@ def evaluate(
     choose("users", users, USERS)
     choose("undefined", undefined, UNDEFINED)
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
+    if compat is not None:
+        replaced = {
+            "gain": (gain, "rating"),
+            "users": (users, "with-test"),
+            "undefined": (undefined, "zero"),
+            "ties": (ties, None),
+            "targets": (targets, None),
+        }
+        check_free(compat, replaced)
+        laid = lay(
+            judgments,
+            runs,
+            liked=liked,
+            above=above,
+            relevance=relevance,
+            train=train,
+            items=items,
+            seed=seed,
+            depth=depth,
+        )
+        return evaluate_as(compat, laid, None if metrics == METRICS else metrics)
     wanted = labelled(metrics)
     workers, budget = resolve(threads), memory_bytes(memory)
     judged = as_judged(

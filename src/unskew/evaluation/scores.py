@@ -97,6 +97,10 @@ class Scores(Result):
     """What a random order of each list's targets is expected to score, where targets are known."""
     simulated: Mapping[str, int] = field(default_factory=dict)
     """Metrics whose expectation has no closed form: how many random orders it is a mean of."""
+    library: str = ""
+    """The library whose numbers these are, under its names; empty: ours."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """By label of a library: the metric of ours that is meant."""
 
     @cached_property
     def card(self) -> Mapping[str, Any]:
@@ -106,7 +110,7 @@ class Scores(Result):
     @cached_property
     def metrics(self) -> dict[str, Metric]:
         """Each label's metric."""
-        return {label: parse(label) for label in self.order}
+        return {label: parse(self.meanings.get(label, label)) for label in self.order}
 
     def mean(
         self,
@@ -318,6 +322,7 @@ class Scores(Result):
             "simulated": dict(self.simulated),
             "chance": None if self.chance is None else finite(self.chance.aggregates),
             "card": self.card,
+            **({"library": self.library, "meanings": dict(self.meanings)} if self.library else {}),
         }
         write_sealed(home / "card.json", content)
 
@@ -363,6 +368,8 @@ class Scores(Result):
             content["over"],
             chance,
             content["simulated"],
+            content.get("library", ""),
+            content.get("meanings", {}),
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -386,6 +393,9 @@ class Scores(Result):
         unit = "users" if self.over == "lists" and not self._several else self.over
         unit = SINGULAR[unit] if counts == {1} else unit
         lines = [f"mean over {number} {unit} ({self.users}); undefined values {undefined}"]
+        if self.library:
+            averaged = f"mean over {number} {unit}, as {self.library} takes it"
+            lines = [averaged] if counts else []
         if self.chance is not None:
             lines.append(f"{RANDOM}: the expected score of a random order of the same targets")
         if self.simulated:

@@ -1,0 +1,276 @@
+"""`evaluate(…, compat=…)`: the numbers that another library would print, under its names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64
+from unskew.conventions.collection import Library, LibraryMetric, library
+from unskew.conventions.convention import AXES, Convention, in_words
+from unskew.conventions.laying import Laid
+from unskew.engine.versions import versions
+from unskew.errors import SettingError, UnskewError, unknown_name
+from unskew.evaluation.library_values import LibraryValues
+from unskew.evaluation.scores import Scores, System
+from unskew.metrics.names import Metric, parse
+
+Chosen = tuple[LibraryMetric, int | None]
+"""A metric of a library, and the cutoff."""
+COUNTERPARTS = ("P@10", "Recall@10", "nDCG@10", "RR@10", "AP@10", "HitRate@10")
+"""The metrics of ours whose counterparts are computed where none are named."""
+SETTINGS = ("per", "ideal", "discount")
+"""Settings in the names of our metrics that are axes of a convention."""
+
+
+def check_free(compat: str, given: Mapping[str, tuple[object, object]]) -> None:
+    """Refuse options that the conventions of a library replace: each given one and its default."""
+    for name, (value, usual) in given.items():
+        if value is not usual and not (isinstance(value, str) and value == usual):
+            raise SettingError(
+                f"compat={compat!r} computes what that library does, which decides about {name} "
+                f"too: leave {name}=… out"
+            )
+
+
+def evaluate_as(compat: str, laid: Laid, metrics: object) -> Scores:
+    """Return what a library would print for each system.
+
+    Parameters
+    ----------
+    compat
+        The library.
+    laid
+        Judgments and lists.
+    metrics
+        Names, ours or the library's; None for its counterparts of our usual ones.
+    """
+    source = library(compat)
+    chosen = _counterparts(source) if metrics is None else choose_metrics(source, metrics)
+    unique: dict[str, Chosen] = {}
+    for row, k in chosen:
+        unique.setdefault(row.label(k, full=True), (row, k))
+    systems = {name: _system(laid, name, unique) for name in laid.systems}
+    title = f"{source.name} {', '.join(source.versions)}"
+    return Scores(
+        tuple(label for label, (row, _) in unique.items() if not _is_whole(row)),
+        systems,
+        laid.users,
+        _lists(laid),
+        users="all",
+        undefined="skip",
+        order=tuple(unique),
+        make_card=lambda: _card(source, unique, laid),
+        notes=(*laid.notes, *_notes(source, list(unique.values()), laid)),
+        relevance=_threshold(laid),
+        library=title,
+        meanings={label: meaning(row, k) for label, (row, k) in unique.items()},
+    )
+
+
+def _is_whole(row: LibraryMetric) -> bool:
+    return dict(row.options).get("average") == "of-means"
+
+
+def _system(laid: Laid, name: str, chosen: Mapping[str, Chosen]) -> System:
+    """Compute one system: values of users, and means that are no means of users."""
+    engine = LibraryValues.of(laid, name)
+    whole = {label: engine.mean(*one) for label, one in chosen.items() if _is_whole(one[0])}
+    per_user = {label: one for label, one in chosen.items() if label not in whole}
+    values = np.empty((len(per_user), len(laid.users)))
+    den: dict[int, F64] = {}
+    for at, (row, k) in enumerate(per_user.values()):
+        values[at] = engine.of_users(row, k)
+        if dict(row.options).get("average") == "pooled":
+            fraction = engine.values.fraction(row.convention(k))
+            kept = ~np.isnan(values[at])
+            den[at] = np.where(kept, fraction.bottom, 0.0)
+            values[at] = np.where(kept, fraction.top, np.nan)
+    depth = np.zeros(len(laid.users), np.int64)
+    run = laid.systems[name].given
+    depth[laid.numbering.runs[name][0]] = run.depth
+    return System(values, den, depth, whole)
+
+
+def _lists(laid: Laid) -> pl.DataFrame:
+    """Return what is known of each user, as `Scores.lists` holds it."""
+    judgments, users = laid.judgments, len(laid.users)
+    liked = laid.is_relevant("liked")
+    columns = {
+        "user": pl.Series(np.arange(users, dtype=np.int32)),
+        "liked": pl.Series(np.bincount(judgments.user[liked], minlength=users)),
+        "disliked": pl.Series(np.bincount(judgments.user[~liked & ~laid.pooled], minlength=users)),
+        "test": pl.Series(np.bincount(judgments.user, minlength=users)),
+    }
+    train = laid.numbering.train
+    if train is not None:
+        columns["train"] = pl.Series(np.bincount(train.user, minlength=users))
+    return pl.DataFrame(columns)
+
+
+def _threshold(laid: Laid) -> str:
+    rule = laid.relevance
+    return f"liked: rating {'>=' if rule.liked is not None else '>'} {rule.threshold:g}"
+
+
+def _card(source: Library, chosen: Mapping[str, Chosen], laid: Laid) -> dict[str, object]:
+    return {
+        "library": {"key": source.key, "versions": list(source.versions)},
+        "metrics": {label: row.convention(k).choices for label, (row, k) in chosen.items()},
+        "judgments": {"fingerprint": laid.judgments.fingerprint, "rows": len(laid.judgments)},
+        "systems": list(laid.systems),
+        "versions": versions(),
+    }
+
+
+# Which metrics
+
+
+def meaning(row: LibraryMetric, k: int | None) -> str:
+    """Return the metric of ours that a metric of a library is nearest to."""
+    near = {"MeanP": "AP", "ARHR": "RR", "NCRR": "RR", "Hits": "HitRate"}
+    if row.ours:
+        return row.family(k)
+    name = near.get(row.metric, row.metric)
+    return f"{name}@{k}" if row.has_cutoff and name != "Rprec" else name
+
+
+def choose_metrics(source: Library, metrics: object) -> list[Chosen]:
+    """Return the library's metrics of some names, ours or its own."""
+    several = [metrics] if isinstance(metrics, str | Metric) else list(metrics)  # type: ignore[call-overload]
+    if not several:
+        raise SettingError("no metrics are named; give for example metrics=['P@10', 'nDCG@10']")
+    return [choose_metric(source, name) for name in several]
+
+
+def choose_metric(source: Library, name: str | Metric) -> Chosen:
+    """Return the library's metric of a name, ours or its own; say why there is none."""
+    text = str(name)
+    rows = _by_name(source, text) or _by_meaning(source, text)
+    if rows:
+        return rows[0]
+    for gap in source.missing:
+        if _covers(gap.name, text):
+            raise SettingError(f"{source.name}'s {text} cannot be computed here: {gap.why}")
+    raise unknown_name(
+        f"metric of {source.name}", text, dict.fromkeys(row.name for row in source.metrics)
+    )
+
+
+def _covers(template: str, text: str) -> bool:
+    row = LibraryMetric("", template)
+    return row.cutoff_of(text) is not None
+
+
+def _by_name(source: Library, text: str) -> list[Chosen]:
+    """Return rows by the library's own name, such as `ndcg_cut_10` or `nDCG@5 [judged_only]`."""
+    name, _, option = text.partition(" [")
+    option = option.removesuffix("]")
+    named = list(source.named(name))
+    asked = [(row, k) for row, k in named if row.option == option]
+    return sorted(asked if option else named, key=lambda one: _preference(one[0]))
+
+
+def _by_meaning(source: Library, text: str) -> list[Chosen]:
+    """Return rows that stand for a metric of ours: what the library does by default first."""
+    try:
+        metric = parse(text)
+    except UnskewError:
+        return []
+    rows = [
+        (row, metric.cutoff)
+        for row in source.metrics
+        if not row.ours
+        and row.metric == metric.name
+        and row.has_cutoff == (metric.cutoff is not None)
+        if not metric.anti and _has_settings(row, metric)
+    ]
+    rows += [
+        (row, k)
+        for row in source.metrics
+        for k in [metric.cutoff]
+        if row.ours and _equals(row.family(k), metric)
+    ]
+    return sorted(rows, key=lambda one: _preference(one[0]))
+
+
+def _preference(row: LibraryMetric) -> tuple[bool, bool]:
+    """Order rows: first those that take our threshold, of these what the library does unasked."""
+    takes_threshold = dict(row.options).get("relevant", "liked") in ("liked", "above", "whole")
+    return not takes_threshold, row.option != ""
+
+
+def _equals(text: str, metric: Metric) -> bool:
+    try:
+        return parse(text) == metric
+    except UnskewError:
+        return False
+
+
+def _has_settings(row: LibraryMetric, metric: Metric) -> bool:
+    """Tell whether a row has the settings that a metric of ours is named with."""
+    options = row.convention(metric.cutoff).choices
+    wanted = {name: str(value) for name, value in metric.settings if name in SETTINGS}
+    is_same = all(options[name] == value for name, value in wanted.items())
+    return is_same and metric.condensed == (options["unjudged"] == "remove")
+
+
+def _counterparts(source: Library) -> list[Chosen]:
+    """Return what the library has of our usual metrics."""
+    rows = [_by_meaning(source, name)[:1] for name in COUNTERPARTS]
+    chosen = [one for several in rows for one in several]
+    if not chosen:
+        names = dict.fromkeys(row.name for row in source.metrics)
+        raise SettingError(
+            f"{source.name} has none of our usual metrics; name some of its own: {', '.join(names)}"
+        )
+    return chosen
+
+
+# What is said about it
+
+
+def _notes(source: Library, chosen: Sequence[Chosen], laid: Laid) -> list[str]:
+    """Say in one line what differs from our defaults, and what was settled before."""
+    notes = [f"{source} differs from our defaults in: {differences(chosen)}"]
+    handed = dict.fromkeys(row.given for row, _ in chosen if row.given)
+    if handed:
+        notes.append(f"{source.name} is given: {'; '.join(handed)}")
+    rules = {dict(row.options).get("ties", "given") for row, _ in chosen} - {"given"}
+    unsettled = [n for n, lists in laid.systems.items() if lists.given.score is None]
+    if rules and unsettled:
+        notes.append(
+            f"{', '.join(unsettled)}: the lists have ranks and no scores, so that no rule about "
+            "equal scores applies"
+        )
+    return notes
+
+
+def differences(chosen: Sequence[Chosen]) -> str:
+    """Say what differs from our defaults: what all metrics share, then what each has besides."""
+    changed = [_changes(row, k) for row, k in chosen]
+    shared = {
+        name: option
+        for name, option in (changed[0] if changed else {}).items()
+        if all(one.get(name) == option for one in changed)
+    }
+    parts = [in_words(shared)] if shared else []
+    for (row, k), options in zip(chosen, changed, strict=True):
+        rest = {name: option for name, option in options.items() if name not in shared}
+        if rest:
+            parts.append(f"{row.label(k, full=True)}: {in_words(rest)}")
+    return "; ".join(parts) or "nothing"
+
+
+def _changes(row: LibraryMetric, k: int | None) -> dict[str, str]:
+    """Return the options of a metric that are not ours, in the order of the axes."""
+    convention, usual = row.convention(k), Convention("P")
+    options = convention.choices
+    names = {name for name, _ in row.options}
+    return {
+        name: options[name]
+        for name in AXES
+        if name in names and options[name] != getattr(usual, name)
+    }
