@@ -1,7 +1,7 @@
 """Evidently: reports of both its interfaces, on a frame with a row for each item of a list.
 
 An item without a judgment has target 0. Of the new interface the value is the row of rank k in the
-table of the report; of the old one (names with `Metric`, still part of it) the value that the report
+table of the report; of the old one (names with `Metric`, still part of it) the value that it
 shows. A k larger than the longest list stops the report with a KeyError and is left out.
 """
 
