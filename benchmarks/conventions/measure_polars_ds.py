@@ -36,7 +36,9 @@ def main():
                 for ignore in (False, True):
                     for k in (*CUTOFFS, None):
                         score = getattr(pds, metric)(relevance, "score", k=k, ignore_ties=ignore)
-                        values = table.group_by("user").agg(score.alias("value"))
+                        values = table.group_by("user", maintain_order=True).agg(
+                            score.alias("value")
+                        )
                         record.add(
                             name,
                             given,

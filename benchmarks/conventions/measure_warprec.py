@@ -14,7 +14,18 @@ import torch
 from fixtures import CUTOFFS, liked_only
 from record import Record
 
-AT_K = ("Precision", "Recall", "F1", "nDCG", "nDCGRendle2020", "MRR", "MAP", "MAR", "HitRate")
+AT_K = (
+    "Precision",
+    "Recall",
+    "F1",
+    "nDCG",
+    "nDCGRendle2020",
+    "MRR",
+    "MAP",
+    "MAR",
+    "HitRate",
+    "LAUC",
+)
 ITEMS = 140
 FILLED = range(121, 141)
 
@@ -55,6 +66,11 @@ def main():
                 for item, rating in judged.get(user, {}).items():
                     truth[row, item] = rating
             sizes = {"num_users": len(users), "num_items": ITEMS + 1}
+            for metric in ("AUC", "GAUC"):
+                instance = registry.get(metric, **sizes)
+                instance.update(scores, user_indices=torch.arange(len(users)), ground=truth)
+                (value,) = instance.compute().values()
+                record.add(name, given, metric, None, torch.as_tensor(value).nanmean())
             for metric in AT_K:
                 for k in CUTOFFS:
                     instance = registry.get(metric, k=k, **sizes)
