@@ -161,6 +161,7 @@ def calls():
         "unbiased.bounds": {**listed, "metrics": ["P@5"]},
         "auditing.published_designs": {},
         "stats.contrasts": {"scores": {"d": [scores]}, "metric": "P@5"},
+        "conventions.library": {"name": "trec_eval"},
         "stats.correct": {"p": [0.1, 0.2]},
         "compare": {"scores": scores, "permutations": 10, "resamples": 5},
         "unbiased.correct_sampled": {"lists": one, "models": models, "bootstrap": 3},

@@ -49,7 +49,8 @@ def problems(library, rows):
         value = row["value"]
         expected = math.nan if value is None else value
         result = values(row["fixture"]).mean(one, k)
-        if not (abs(result - expected) <= library.tolerance or (math.isnan(result) and math.isnan(expected))):
+        both_undefined = math.isnan(result) and math.isnan(expected)
+        if not (abs(result - expected) <= library.tolerance or both_undefined):
             yield f"{where}: {value}, not {result}"
 
 

@@ -210,8 +210,10 @@ def value(c, user):
     empty = not (any(user.gains) if graded else user.R)
     if c.undefined == "one" and empty:
         result = 1.0
-    if math.isnan(result):
-        result = None if c.undefined == "skip" else 0.0
+    if c.undefined == "skip" and (empty or math.isnan(result)):
+        result = None
+    elif math.isnan(result):
+        result = 0.0
     averaged = {
         "with-test": bool(user.judged), "with-relevant": user.R > 0,
         "both": bool(user.judged) and user.has_list,

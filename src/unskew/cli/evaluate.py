@@ -121,6 +121,14 @@ class EvaluateOptions:
             "the user's --train items), test-targets. Adds the expected score of a random order.",
         ),
     ]
+    compat: Annotated[
+        str | None,
+        option(
+            MEASURE,
+            "Compute what another library would print, under its names: recbole, trec_eval, …; "
+            "unskew metrics --library lists them.",
+        ),
+    ]
     average: AverageOptions
     large: LargeOptions
     compute: ComputeOptions
@@ -148,6 +156,8 @@ def command(options: EvaluateOptions, output: ScoresOptions) -> None:
       unskew evaluate -j test.csv:user=who,item=what -r mine.csv:item=sku -m P@10 --liked 4
 
       unskew evaluate -j test.csv -r mine.csv -m AP --per-user values.parquet -o table.csv
+
+      unskew evaluate -j test.csv -r mine.csv -m nDCG@10 --liked 4 --compat recbole
 
       unskew evaluate -j judgments/ -r mine=lists/ -m nDCG@10 --liked 4 --on-disk judged/
       --memory 4GiB
@@ -184,6 +194,8 @@ def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
     """Judge files that fit into memory."""
     from unskew.evaluation.evaluate import MEMORY, METRICS, evaluate
 
+    if options.compat is not None:
+        return _evaluate_as(options, options.compat)
     data = inputs.judge_files(
         options.judged,
         options.compute.seed,
@@ -203,6 +215,25 @@ def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
             progress=move,
             **vars(options.average),
         )
+
+
+def _evaluate_as(options: EvaluateOptions, compat: str) -> Scores:
+    """Compute what another library would print."""
+    from unskew.evaluation.evaluate import METRICS, evaluate
+
+    lists = options.lists
+    files = inputs.read_for_conventions(
+        options.judged, options.compute.seed, options.items, nan=lists.nan, gaps=lists.gaps,
+        by=lists.by,
+    )  # fmt: skip
+    return evaluate(
+        **files,
+        metrics=inputs.metric_names(options.judged.metric) or METRICS,
+        ties=options.judged.ties,
+        targets=options.targets,
+        compat=compat,
+        **vars(options.average),
+    )
 
 
 def _write(scores: Scores, output: ScoresOptions) -> None:
@@ -227,6 +258,7 @@ def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
         train=options.judged.train,
         items=options.items,
         targets=options.targets,
+        compat=options.compat,
         save=output.save,
         per_user=output.per_user,
         gaps=None if options.lists.gaps == "close" else options.lists.gaps,

@@ -309,6 +309,35 @@ def judge_files(
     )
 
 
+def read_for_conventions(
+    options: JudgedOptions, seed: int, items: str | None = None, **run_settings: Any
+) -> dict[str, Any]:
+    """Read lists with scores and duplicates, and what judges them, as conventions need them."""
+    from unskew.conventions.laying import read_lists
+
+    if options.judgments is None or not options.run:
+        raise SettingError("give --judgments and --run")
+    lists = {}
+    for name, source in named_runs(options.run).items():
+        path, names = file_columns(source, options.files.columns, LIST_COLUMNS, RATING_COLUMNS)
+        lists[name] = read_lists(
+            path, ties=options.ties, seed=seed, depth=options.depth, **run_settings, **names
+        )
+    test, trained = (
+        None if path is None else read_rating_file(path, options.files, other_columns=LIST_COLUMNS)
+        for path in (options.judgments, options.train)
+    )
+    rules = relevance_settings(options.relevance)
+    return {
+        "judgments": test,
+        "runs": lists,
+        "train": trained,
+        "items": read_item_file(items),
+        "seed": seed,
+        **rules,
+    }
+
+
 def is_saved(options: JudgedOptions, scores: Sequence[Path] | None) -> bool:
     """Tell whether saved scores are meant; reject both, and neither."""
     if scores and (options.judgments is not None or options.run):

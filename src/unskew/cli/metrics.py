@@ -6,12 +6,20 @@ import inspect
 from typing import Annotated
 
 from unskew.cli import outputs
-from unskew.cli.bundles import argument
+from unskew.cli.bundles import argument, option
+from unskew.cli.options import MEASURE
 
 
 def command(
     name: Annotated[
         str | None, argument("Name of a metric, to print its definition.", default=None)
+    ],
+    library: Annotated[
+        str | None,
+        option(
+            MEASURE,
+            "List the metrics of another library and its conventions; all: list the libraries.",
+        ),
     ],
 ) -> None:
     """List the metrics, or explain one.
@@ -21,10 +29,17 @@ def command(
       unskew metrics
 
       unskew metrics nDCG
+
+      unskew metrics --library all
+
+      unskew metrics --library recbole
     """
     from unskew.metrics.names import aliases, parse
     from unskew.metrics.registry import REGISTRY
 
+    if library is not None:
+        _print_library(library)
+        return
     if name is not None:
         metric = parse(name)
         definition = metric.definition
@@ -49,3 +64,28 @@ def command(
     outputs.say(
         "unjudged items first. @k sets a cutoff: anti-P@10, condensed-nDCG@10, SR(gamma=1)@10."
     )
+
+
+def _print_library(name: str) -> None:
+    """Print the libraries, or the metrics of one and what differs from our defaults."""
+    from unskew.conventions.collection import known_libraries
+    from unskew.conventions.collection import library as library_of
+    from unskew.evaluation.compat import differences
+
+    if name == "all":
+        table = known_libraries()
+        outputs.print_list(table.columns, [tuple(map(str, row)) for row in table.iter_rows()])
+        return
+    source = library_of(name)
+    rows = [
+        (row.name, row.option, row.given, row.ours or row.metric, differences([(row, None)]))
+        for row in source.metrics
+    ]
+    outputs.print_list(("its name", "its option", "given", "metric", "other than ours"), rows)
+    reasons: dict[str, list[str]] = {}
+    for gap in source.missing:
+        name = f"{gap.name} [{gap.option}]" if gap.option else gap.name
+        reasons.setdefault(f"({gap.given}): {gap.why}" if gap.given else gap.why, []).append(name)
+    for why, names in reasons.items():
+        outputs.say(f"not computed: {', '.join(dict.fromkeys(names))}: {why}")
+    outputs.say(f"{source}. {source.given}")

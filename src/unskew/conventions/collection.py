@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from unskew.checks import checked
 from unskew.conventions.convention import AXES, METRICS, Convention, relevant_axes
 from unskew.errors import SettingError, unknown_name
 
@@ -169,6 +170,7 @@ def _metric(library: str, row: Mapping[str, Any], defaults: Mapping[str, str]) -
     return LibraryMetric(library, metric=metric, ours=ours, options=options, **about)
 
 
+@checked
 def library(name: str) -> Library:
     """Return a library by its key or name, also as `name==version`.
 

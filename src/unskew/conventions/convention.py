@@ -130,7 +130,7 @@ AXES: dict[str, Axis] = {
     "users": Axis(
         "Which users are averaged?",
         {
-            "with-test": "those with a judgment; 0 for want of a list",
+            "with-test": "those with a judgment; without a list they count 0",
             "with-relevant": "those with a relevant judgment",
             "both": "those with a list and a judgment",
             "list-and-relevant": "those with a list and a relevant judgment",
@@ -144,7 +144,7 @@ AXES: dict[str, Axis] = {
         "What does an averaged user count who has no relevant item?",
         {
             "zero": "0",
-            "skip": "nothing: left out where the metric is not defined",
+            "skip": "nothing: the user is left out",
             "one": "1",
         },
     ),

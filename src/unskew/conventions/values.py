@@ -44,6 +44,8 @@ class Values:
             values = np.where(np.isnan(values), 0.0, values)
         elif convention.undefined == "one":
             values = np.where(fraction.empty, 1.0, np.where(np.isnan(values), 0.0, values))
+        else:
+            values = np.where(fraction.empty, np.nan, values)
         return np.where(self.averaged(convention, values), values, np.nan)
 
     def mean(self, convention: Convention) -> float:

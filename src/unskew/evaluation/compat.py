@@ -25,10 +25,14 @@ SETTINGS = ("per", "ideal", "discount")
 """Settings in the names of our metrics that are axes of a convention."""
 
 
-def check_free(compat: str, given: Mapping[str, tuple[object, object]]) -> None:
-    """Refuse options that the conventions of a library replace: each given one and its default."""
-    for name, (value, usual) in given.items():
-        if value is not usual and not (isinstance(value, str) and value == usual):
+USUAL = {"gain": "rating", "users": "with-test", "undefined": "zero"}
+"""Options that a library decides about, where nothing is given for them; None for all others."""
+
+
+def check_free(compat: str, **given: object) -> None:
+    """Refuse options that the conventions of a library replace."""
+    for name, value in given.items():
+        if value is not None and not (isinstance(value, str) and value == USUAL.get(name)):
             raise SettingError(
                 f"compat={compat!r} computes what that library does, which decides about {name} "
                 f"too: leave {name}=… out"

@@ -107,26 +107,17 @@ def evaluate(
     choose("users", users, USERS)
     choose("undefined", undefined, UNDEFINED)
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
+    data: dict[str, Any] = {
+        "liked": liked,
+        "above": above,
+        "relevance": relevance,
+        "train": train,
+        "items": items,
+        "depth": depth,
+    }
     if compat is not None:
-        replaced = {
-            "gain": (gain, "rating"),
-            "users": (users, "with-test"),
-            "undefined": (undefined, "zero"),
-            "ties": (ties, None),
-            "targets": (targets, None),
-        }
-        check_free(compat, replaced)
-        laid = lay(
-            judgments,
-            runs,
-            liked=liked,
-            above=above,
-            relevance=relevance,
-            train=train,
-            items=items,
-            seed=seed,
-            depth=depth,
-        )
+        check_free(compat, gain=gain, users=users, undefined=undefined, ties=ties, targets=targets)
+        laid = lay(judgments, runs, seed=seed, **data)
         return evaluate_as(compat, laid, None if metrics == METRICS else metrics)
     wanted = labelled(metrics)
     workers, budget = resolve(threads), memory_bytes(memory)
@@ -134,16 +125,11 @@ def evaluate(
         judgments,
         runs,
         seed=seed,
-        liked=liked,
-        above=above,
         gain=gain,
         loss=loss,
-        relevance=relevance,
-        train=train,
-        items=items,
         targets=targets,
         ties=ties,
-        depth=depth,
+        **data,
     )
     if seed not in (0, judged.seed):
         raise SettingError("seed is part of the judged data already: give it to judge(…)")

@@ -154,12 +154,20 @@ class Scores(Result):
     ) -> dict[str, dict[str, Mean]]:
         """Return `means` with their denominators and the number of undefined values."""
         settings = self._averaging(users, undefined, over)
-        size = sum(system.values.size for system in self.systems.values())
+        if settings not in self._averages:
+            size = sum(system.values.size for system in self.systems.values())
 
-        def one(name: str) -> dict[str, Mean]:
-            return self._means(self.systems[name], *settings)
+            def one(name: str) -> dict[str, Mean]:
+                return self._means(self.systems[name], *settings)
 
-        return dict(zip(self.systems, map_blocks(one, self.systems, size=size), strict=True))
+            rows = map_blocks(one, self.systems, size=size)
+            self._averages[settings] = dict(zip(self.systems, rows, strict=True))
+        return {system: dict(row) for system, row in self._averages[settings].items()}
+
+    @cached_property
+    def _averages(self) -> dict[tuple[str, ...], dict[str, dict[str, Mean]]]:
+        """What was averaged so far: many ask for the same means of the same values."""
+        return {}
 
     def random(
         self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
@@ -373,7 +381,8 @@ class Scores(Result):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "make_card": partial(dict, self.card)}
+        kept = {key: value for key, value in self.__dict__.items() if key != "_averages"}
+        return {**kept, "make_card": partial(dict, self.card)}
 
     def _summary(self) -> str:
         return (
