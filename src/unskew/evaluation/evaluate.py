@@ -141,20 +141,24 @@ def evaluate(
         judged.basis, judged.matched, wanted, threads=workers, budget=budget, progress=progress
     )
     chance, simulated = _chance(judged, wanted, draws, workers)
+    scores = _scores(judged, wanted, results, tuple(notes))
+    return replace(scores, users=users, undefined=undefined, chance=chance, simulated=simulated)
+
+
+def _scores(
+    judged: Judged, wanted: Mapping[str, Metric], results: dict[str, System], notes: tuple[str, ...]
+) -> Scores:
+    """Put values of all systems together."""
     return Scores(
         tuple(label for label, metric in wanted.items() if metric.definition.of != "run"),
         results,
         judged.users,
         list_columns(judged),
-        users,
-        undefined,
         order=tuple(wanted),
         make_card=_card(judged, wanted),
-        notes=tuple(notes),
+        notes=notes,
         relevance=str(judged.relevance),
         over="strata" if judged.targets is not None and judged.targets.strata else "lists",
-        chance=chance,
-        simulated=simulated,
     )
 
 
