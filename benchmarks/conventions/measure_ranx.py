@@ -49,11 +49,11 @@ def main():
         for given, qrels, level in handed:
             wanted = [(name, None) for name in WHOLE]
             wanted += [(f"{name}@{k}", k) for name in CUT for k in CUTOFFS]
+            run = Run(as_text(data["scores"], float)).make_comparable(Qrels(qrels))
+            means = evaluate(Qrels(qrels), run, [name + level for name, _ in wanted])
             for name, k in wanted:
-                run = Run(as_text(data["scores"], float))
-                mean = evaluate(Qrels(qrels), run, name + level, make_comparable=True)
                 per_user = dict(run.scores[name + level])
-                record.add(fixture, given, name, k, mean, level, per_user)
+                record.add(fixture, given, name, k, means[name + level], level, per_user)
     record.save()
 
 
