@@ -230,10 +230,7 @@ def read_run(
     if ties is not None:
         choose("ties", ties, TIES)
     if isinstance(source, Run):
-        run = source
-        if source.repeated and duplicates != "keep":
-            run = _unique(source, duplicates, "run")
-            run = replace(run, notes=(*source.notes, *run.notes))
+        run = _without_repeats(source, duplicates)
         return run if depth is None else _cut(run, depth)
     table = _table(source, format, isinstance(user, int) and isinstance(item, int))
     frame = table.frame
@@ -399,6 +396,14 @@ def _unique(run: Run, duplicates: str, source: str) -> Run:
         return replace(run, repeated=count, notes=(note,))
     kept = replace(_keep(run, keep.astype(np.bool_)), repeated=0)
     return replace(kept, notes=(f"{source}: {counted(count, 'duplicate item')} in lists dropped",))
+
+
+def _without_repeats(run: Run, duplicates: str) -> Run:
+    """Return a run that was read before, without the duplicates that it may have kept."""
+    if not run.repeated or duplicates == "keep":
+        return run
+    changed = _unique(run, duplicates, "run")
+    return replace(changed, notes=(*run.notes, *changed.notes))
 
 
 def _keep(run: Run, keep: Mask) -> Run:
