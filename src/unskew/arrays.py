@@ -18,6 +18,8 @@ U16 = NDArray[np.uint16]
 U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Objects = NDArray[np.object_]
+Floats = NDArray[np.floating[Any]]
+"""Doubles, or single precision where a model works in it."""
 Tile = F64 | F32
 """Scores of a tile of users: doubles, or single precision where a model works in it."""
 

@@ -40,7 +40,9 @@ def test_models_are_those_of_single_fits(system, users, items):
         if one.name in SEEDS:
             np.testing.assert_array_equal(together, alone)
         else:
-            np.testing.assert_allclose(together, alone, rtol=1e-8, atol=1e-9)
+            # Weights of items of EASE have single precision, those of users double.
+            error = 1e-5 if one.name == "ease" else 1e-8
+            np.testing.assert_allclose(together, alone, rtol=error, atol=error / 10)
 
 
 @pytest.mark.parametrize("lists", ["rated", "target"])

@@ -75,16 +75,19 @@ def test_slim_stops_within_its_tolerance():
 
 
 @pytest.mark.parametrize("values", ["rating", "one"])
-def test_ease_equals_its_plain_twin(values):
+@pytest.mark.parametrize(("l2", "error"), [(1e-3, 1e-9), (3.0, 1e-5), (500.0, 1e-6)])
+def test_ease_equals_its_plain_twin(values, l2, error):
+    """In double precision where the penalty is small, in single precision where it is not."""
     train, R = random_matrix(1)
     X = R.astype(float) if values == "rating" else (R > 0).astype(float)
-    P = np.linalg.inv(X.T @ X + 3.0 * np.eye(X.shape[1]))
+    P = np.linalg.inv(X.T @ X + l2 * np.eye(X.shape[1]))
     B = -P / np.diag(P)
     np.fill_diagonal(B, 0)
     expected = X @ B
     expected[3], expected[:, 5] = np.nan, np.nan
-    model = EASE(l2=3.0, values=values).fit(train)
-    np.testing.assert_allclose(all_scores(model, train), expected, rtol=0, atol=1e-9)
+    model = EASE(l2=l2, values=values).fit(train)
+    np.testing.assert_allclose(all_scores(model, train), expected, rtol=0, atol=error)
+    assert model.weights.dtype == (np.float64 if error == 1e-9 else np.float32)
 
 
 @pytest.mark.parametrize("algorithm", BOTH)

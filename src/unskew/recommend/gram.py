@@ -6,7 +6,7 @@ from math import isqrt
 
 import numpy as np
 
-from unskew.arrays import F64
+from unskew.arrays import F64, Floats
 from unskew.engine.threads import map_blocks
 from unskew.recommend.limits import check_size, most
 from unskew.recommend.sparse import Rows
@@ -37,7 +37,7 @@ def item_gram(R: Rows, purpose: str) -> F64:
     return G
 
 
-def mirror(A: F64, step: int = 256) -> None:
+def mirror(A: Floats, step: int = 256) -> None:
     """Copy the upper half of a square matrix to the lower one."""
 
     def copy(low: int) -> None:
@@ -49,7 +49,7 @@ def mirror(A: F64, step: int = 256) -> None:
     map_blocks(copy, range(0, A.shape[0], step), size=A.size)
 
 
-def inverse(A: F64, step: int = 256) -> F64:
+def inverse(A: Floats, step: int = 256) -> Floats:
     """Turn a symmetric positive definite matrix, in place, into its inverse.
 
     Sweeps it block by block (Gauss-Jordan elimination): a positive definite matrix needs no
@@ -64,7 +64,7 @@ def inverse(A: F64, step: int = 256) -> F64:
         D = (D + D.T) / 2
         P = D @ C
 
-        def update(row: slice, K: slice = K, C: F64 = C, P: F64 = P) -> None:
+        def update(row: slice, K: slice = K, C: Floats = C, P: Floats = P) -> None:
             if row != K:
                 A[row, row.start :] -= C[:, row].T @ P[:, row.start :]
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.arrays import F64, I32, I64, Floats, Mask, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.gram import ROWS, inverse, item_gram
@@ -105,7 +105,8 @@ class EASE(Algorithm):
 
     B minimises ‖R - R B‖² + l2 ‖B‖² with a diagonal of 0: with P = (RᵀR + l2 I)⁻¹ it is
     B_ij = -P_ij / P_jj off the diagonal. The score of a user is R_u B. Users and items without
-    training ratings cannot be scored.
+    training ratings cannot be scored. Weights have single precision, which halves time and memory,
+    unless `l2` is so small that their errors would be seen; sums of scores are doubles.
 
     References
     ----------
@@ -142,7 +143,10 @@ class EASE(Algorithm):
         return self._of_gram(train, products.R, products.items())
 
     def _of_gram(self, train: Ratings, R: Rows, gram: F64 | None) -> Model:
-        B = item_gram(R, self.name) if gram is None else gram.copy()
+        is_single = self.l2 >= WELL_POSED_SINGLE * float(np.square(R.value).sum())
+        G = item_gram(R, self.name) if gram is None else gram
+        B: Floats = G.astype(np.float32 if is_single else np.float64, copy=is_single or G is gram)
+        del G
         diagonal = np.arange(R.columns)
         B[diagonal, diagonal] += self.l2
         inverse(B)
@@ -152,6 +156,9 @@ class EASE(Algorithm):
         return DenseWeights(R, frozen(B))
 
 
+WELL_POSED_SINGLE = 1e-4
+"""The least l2, as a share of Σ r², with which weights have single precision. On MovieLens 100K and
+1M that moves them by at most 5e-5 and 9e-6 of the largest one."""
 WELL_POSED = 1e-7
 """The least l2, as a share of Σ r², with which the inverse over users keeps eight digits."""
 

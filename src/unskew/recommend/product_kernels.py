@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64
+from unskew.arrays import F64, I32, I64, Floats
 from unskew.engine.compiled import kernel
 
 STRIP = 256  # columns of a dense matrix that are summed at a time
@@ -44,7 +44,7 @@ def sparse_product(
 
 
 @kernel
-def dense_product(rows: I32, start: I64, column: I32, value: F64, dense: F64, out: F64) -> None:
+def dense_product(rows: I32, start: I64, column: I32, value: F64, dense: Floats, out: F64) -> None:
     """Fill the products of some rows with a dense matrix; rows without entries stay as they are.
 
     Strip by strip, so that what all rows need of a strip stays near the processor, and four

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.arrays import F64, I32, Tile, frozen
+from unskew.arrays import F64, I32, Floats, Tile, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.model import Axes
@@ -131,7 +131,7 @@ class DenseWeights:
     """A weight from every item to every other: items x items."""
 
     ratings: Rows
-    weights: F64
+    weights: Floats
     """Row = rated item, column = scored item; NaN in the columns of items without ratings."""
     axes: ClassVar[Axes] = {"ratings": ("users", "items"), "weights": ("items", "items")}
 
@@ -182,7 +182,7 @@ class UserWeights:
         return tile
 
 
-def _multiply(which: I32, rows: Rows, dense: F64, out: F64) -> None:
+def _multiply(which: I32, rows: Rows, dense: Floats, out: F64) -> None:
     """Fill the products of some rows, but leave those without entries as they are."""
     from unskew.recommend import product_kernels as kernels
 
