@@ -163,8 +163,28 @@ def test_a_metric_without_values_of_users_is_refused():
 # Rounds
 
 
+def test_a_setting_that_is_clearly_ahead_is_chosen_at_once(monkeypatch):
+    monkeypatch.setattr(halving, "MANY_USERS", 300)
+    train, both = clusters(users=400, ratings=6000), []
+    for close in (0.0, 1.0):  # only equal values are close; every value is
+        monkeypatch.setattr(halving, "CLOSE", close)
+        calls = []
+        system = {"svd": us.recommend.PureSVD()}
+        both += [
+            tuned(system, train, progress=lambda *done, calls=calls: calls.append(done))["svd"]
+        ]
+        assert calls[-1] == (8, 8)  # what is left out counts as done
+    at_once, in_two_rounds = both
+    first = in_two_rounds.trials.filter(in_two_rounds.trials["round"] == 1)
+    assert at_once.trials.equals(first)
+    best = first.sort("value", descending=True, maintain_order=True)
+    assert (at_once.text, at_once.value) == (best["settings"][0], best["value"][0])
+    assert in_two_rounds.trials.height == 8
+
+
 def test_the_best_third_of_the_settings_goes_on_to_all_users(monkeypatch):
     monkeypatch.setattr(halving, "MANY_USERS", 300)
+    monkeypatch.setattr(halving, "CLOSE", 1.0)
     train, calls = clusters(users=400, ratings=6000), []
     systems = {"svd": us.recommend.PureSVD(), "blend": Blend()}
     result = tuned(systems, train, seed=1, progress=lambda *done: calls.append(done))

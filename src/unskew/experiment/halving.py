@@ -3,8 +3,9 @@
 Every system is given the same number of settings, its present ones among them, and is judged by
 the same validation ratings. Where there are many users, in two rounds: all settings are tried on a
 third of the users, the best third of the settings on all (successive halving: Jamieson and
-Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
-Of very many users a random part takes part, so that the cost does not grow with them.
+Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016),
+unless one is clearly ahead in the first round. Of very many users a random part takes part, so
+that the cost does not grow with them.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ SHARE = 3
 """One in so many settings goes on to the last round, but at least `FINALISTS`; and one in so many
 users takes part in the first one."""
 FINALISTS = 2
+CLOSE = 0.02
+"""Settings go on that come within this share of the best value; where none does, the best one is
+chosen at once."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,7 +78,7 @@ class TunedSystem:
     """A row per trial: settings, round, users (whose mean it is), value, and where a setting could
     not be trained, the reason."""
     value: float
-    """The mean of the metric for the chosen settings in the last round; NaN = not judged."""
+    """The mean of the metric for the chosen settings in their last round; NaN = not judged."""
     reason: str = ""
     """Why nothing was chosen; empty where settings were."""
 
@@ -105,8 +109,9 @@ def tune_systems(
     Each system tries the settings that it has and others of its grid (`Algorithm.tuning`), equally
     many as all others unless its grid is smaller. Every item but what the user rated in the other
     four fifths is ranked; users with a rating in both parts count. With more than 2,000 users, all
-    settings are tried on a third of them and the best two on all; of more than 10,000 users, so
-    many drawn at random stand for all. A system without a grid is not in the result.
+    settings are tried on a third of them and the best two on all, unless the best leads the second
+    by more than 2 %; of more than 10,000 users, so many drawn at random stand for all. A system
+    without a grid is not in the result.
 
     Parameters
     ----------
@@ -334,10 +339,11 @@ class _Search:
                     f"{name}: none of {len(done)} settings can be trained; the first: "
                     f"{done[0].reason}"
                 )
-            order = sorted(values, key=lambda number: self._place(number, values))
-            left = sorted(order[: _going_on(len(left))])
+            left = self._going_on(values, len(left))
+            if len(left) == 1:
+                break
         missing = _trials(len(self.grid), len(rounds)) - len(trials)
-        if missing:  # some could not be trained, so that fewer were left to try
+        if missing:  # some could not be trained, or one was clearly ahead
             self.steps.advance(missing)
         best = min(values, key=lambda number: self._place(number, values))
         chosen = self.grid[best]
@@ -350,6 +356,13 @@ class _Search:
             trials=_table(trials),
             value=values[best],
         )
+
+    def _going_on(self, values: Mapping[int, float], tried: int) -> list[int]:
+        """Return the best settings of a round, as far as they come close to the best of all."""
+        order = sorted(values, key=lambda number: self._place(number, values))
+        best = values[order[0]]
+        close = [one for one in order if abs(values[one] - best) <= CLOSE * abs(best)]
+        return sorted(close[: _going_on(tried)])
 
     def _place(self, number: int, values: Mapping[int, float]) -> tuple[float, int]:
         """Return what to sort by: the best first, of equal ones the earlier."""
