@@ -15,6 +15,7 @@ from . import targets as targets
 from . import testing as testing
 from . import unbiased as unbiased
 from . import worlds as worlds
+from .auditing.gate import gate as gate
 from .auditing.result import Audit as Audit
 from .auditing.run import audit as audit
 from .data.catalog import load as load

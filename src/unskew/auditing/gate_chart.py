@@ -1,0 +1,66 @@
+"""The one chart of a gate: every change with its bounds, against its limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from unskew.auditing.gate_checks import Check, Popularity, Rail, SegmentCheck
+from unskew.report.charts import Figure, as_figure
+
+if TYPE_CHECKING:
+    from unskew.auditing.gate_result import Gate
+
+_COLOURS = {"ok": "#2a7f62", "open": "#b8860b", "fails": "#b3261e", "reported": "#777777"}
+_WORDS = {"pass": "ok", "open": "open", "fail": "fails", "inform": "reported"}
+MOST = 30
+"""Segments beyond so many are left out of the chart: the report lists them."""
+
+
+def gate_chart(gate: Gate) -> Figure:
+    """Draw the change of every check in per cent of production's value, and its limit."""
+    import altair as alt
+
+    segments = sorted(gate.segments, key=lambda one: 2.0 if one.p_beyond is None else one.p_beyond)
+    checks = (gate.better, gate.popularity, *gate.rails, *segments[:MOST])
+    rows = [row for one in checks if (row := _row(one, gate.settings.metric)) is not None]
+    order = [row["check"] for row in rows]
+    base = alt.Chart(alt.NamedData(name="rows")).properties(width=520, height=alt.Step(22))
+    y = alt.Y("check:N", title=None).sort(order).axis(labelLimit=260)
+    colour = alt.Color("result:N", title=None).scale(
+        domain=list(_COLOURS), range=list(_COLOURS.values())
+    )
+    title = "candidate less production, in per cent of production"
+    bars = base.mark_rule(strokeWidth=2).encode(
+        y=y, x=alt.X("low:Q", title=title), x2="high:Q", color=colour
+    )
+    points = base.mark_point(filled=True, size=60).encode(y=y, x="change:Q", color=colour)
+    limits = base.mark_tick(thickness=2, color="black").encode(y=y, x="limit:Q")
+    notes = [
+        f"bars: {100 * (1 - 2 * gate.look.alpha):.3g} % intervals; black ticks: limits",
+        gate.first_lines()[0],
+    ]
+    chart = alt.layer(bars, points, limits)
+    return as_figure(chart, f"{gate.candidate} against {gate.production}", notes, rows)
+
+
+def _row(one: Check, metric: str) -> dict[str, Any] | None:
+    if one.change is None or one.low is None or one.high is None or not one.production:
+        return None
+    scale = 100 / abs(one.production)
+    title = f"{one.by}: {one.title}" if isinstance(one, SegmentCheck) else one.title
+    is_tested = one.limit is not None and not isinstance(one, Popularity)
+    if one.key == "better":
+        title = metric
+    return {
+        "check": f"{title} (may rise)" if _may_rise(one) else title,
+        "change": scale * one.change,
+        "low": scale * one.low,
+        "high": scale * one.high,
+        "limit": scale * one.limit if is_tested and one.limit is not None else None,
+        "result": _WORDS[one.outcome],
+    }
+
+
+def _may_rise(one: Check) -> bool:
+    """Tell whether lower is better: its bar must stay on the left of its limit."""
+    return isinstance(one, Rail) and not one.is_loss

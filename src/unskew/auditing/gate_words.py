@@ -1,0 +1,149 @@
+"""The words of a gate: what to do, why, and how sure; three lines without terms of the field."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from unskew.auditing.gate_checks import (
+    FAIL,
+    HOLD,
+    OPEN,
+    PASS,
+    PROMOTE,
+    Better,
+    Check,
+    Rail,
+    SegmentCheck,
+)
+from unskew.auditing.gate_settings import Margin
+
+WIDTH = 80
+_RAIL_HARM = {
+    "rail anti": "it would show users more that they dislike than you allow",
+    "rail coverage": "it would show a smaller part of the catalogue than you allow",
+    "rail gini": "it would concentrate on fewer items than you allow",
+    "rail popularity": "it would favour popular items more than you allow",
+}
+_RAIL_OPEN = {
+    "rail anti": "whether it shows users more that they dislike than you allow is open",
+    "rail coverage": "whether it shows a smaller part of the catalogue than you allow is open",
+    "rail gini": "whether it concentrates on fewer items than you allow is open",
+    "rail popularity": "whether it favours popular items more than you allow is open",
+}
+
+
+def first_lines(
+    verdict: str,
+    names: tuple[str, str],
+    checks: Sequence[Check],
+    *,
+    alpha: float,
+    margin: Margin | None,
+) -> tuple[str, str, str]:
+    """Return what to do, why, and how sure.
+
+    Parameters
+    ----------
+    verdict
+        `promote`, `hold` or `not settled`.
+    names
+        Of the candidate and of production.
+    checks
+        All checks, the first of which is check 1.
+    alpha
+        The level of the tests.
+    margin
+        Of non-inferiority; None for superiority.
+    """
+    candidate, production = names
+    better = checks[0]
+    assert isinstance(better, Better)
+    if verdict == PROMOTE:
+        gain = _gain(better, margin)
+        guarded = any(isinstance(one, Rail) and one.outcome == PASS for one in checks)
+        rest = ", and what you guard stays within what you allow" if guarded else ""
+        return (
+            f"PROMOTE: {candidate} may replace {production}.",
+            f"Why: {gain}{rest}.",
+            f"How sure: of 100 rankers that should not replace it, about {_of_100(alpha)} or "
+            "fewer would pass.",
+        )
+    if verdict == HOLD:
+        return (
+            f"HOLD: keep {production}; do not replace it by {candidate}.",
+            f"Why: {_joined([_harm(one, better) for one in checks if one.outcome == FAIL])}.",
+            "How sure: of 100 rankers without such harm, about "
+            f"{_of_100(alpha)} or fewer would look like this by chance.",
+        )
+    reasons = [_open(one, better, margin) for one in checks if one.outcome == OPEN]
+    return (
+        f"NOT SETTLED: keep {production} for now; these data do not show that {candidate} may "
+        "replace it.",
+        f"Why: {_joined(reasons)}.",
+        f"How sure: {_power(better, margin)}.",
+    )
+
+
+def wrapped(lines: Sequence[str]) -> list[str]:
+    """Break lines at the width of a terminal."""
+    return [part for line in lines for part in textwrap.wrap(line, WIDTH) or [""]]
+
+
+def percent(better: Better, value: float | None = None) -> str:
+    """Return a change of the score in per cent of production's, or in its own unit from 0."""
+    amount = better.change if value is None else value
+    assert amount is not None
+    if not better.production:
+        return f"{amount:+.4f}".replace("-", "−")
+    return f"{100 * amount / abs(better.production):+.1f} %".replace("-", "−")
+
+
+def _of_100(alpha: float) -> str:
+    return f"{100 * alpha:.2g}"
+
+
+def _gain(better: Better, margin: Margin | None) -> str:
+    if margin is None:
+        return f"it serves users better (score {percent(better)})"
+    return f"it serves users well enough (score {percent(better)}; you allow −{_allowed(margin)})"
+
+
+def _allowed(margin: Margin) -> str:
+    return f"{100 * margin.amount:g} %" if margin.relative else f"{margin.amount:g}"
+
+
+def _harm(one: Check, better: Better) -> str:
+    if one is better:
+        return f"it serves users worse (score {percent(better)})"
+    if isinstance(one, SegmentCheck):
+        return f"some users would be worse off ({one.by}: {one.title})"
+    return _RAIL_HARM[one.key]
+
+
+def _open(one: Check, better: Better, margin: Margin | None) -> str:
+    if one is better:
+        if margin is None:
+            return f"no clear gain for users (score {percent(better)})"
+        return f"a loss of more than {_allowed(margin)} is not ruled out (score {percent(better)})"
+    if one.key == "popularity":
+        return "the gain may come from items that are rated more, not liked more"
+    return _RAIL_OPEN.get(one.key, one.reason)
+
+
+def _power(better: Better, margin: Margin | None) -> str:
+    if better.outcome == PASS:
+        return "the score itself is clear; what is missing stands in the line above"
+    if better.detectable == float("inf"):
+        return "there are too few users for a test"
+    what = "gain" if margin is None else "change"
+    least = percent(better, better.detectable)
+    return f"with these users, a true {what} of {least} would show in 8 of 10 tests"
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """Join the first reasons; say how many more there are."""
+    shown = list(dict.fromkeys(reasons))
+    if len(shown) <= 2:
+        return "; ".join(shown)
+    return f"{'; '.join(shown[:2])}; and {len(shown) - 2} more (below)"
