@@ -162,6 +162,12 @@ def calls():
         "auditing.published_designs": {},
         "stats.contrasts": {"scores": {"d": [scores]}, "metric": "P@5"},
         "conventions.library": {"name": "trec_eval"},
+        "explain": {
+            "judgments": split.test,
+            "runs": {"a": runs["a"]},
+            "values": {"P@5": "0.2"},
+            "liked": 4,
+        },
         "stats.correct": {"p": [0.1, 0.2]},
         "compare": {"scores": scores, "permutations": 10, "resamples": 5},
         "unbiased.correct_sampled": {"lists": one, "models": models, "bootstrap": 3},

@@ -4,6 +4,7 @@ from . import conventions as conventions
 from . import data as data
 from . import evaluation as evaluation
 from . import experiment as experiment
+from . import explaining as explaining
 from . import judging as judging
 from . import metrics as metrics
 from . import recommend as recommend
@@ -36,6 +37,7 @@ from .experiment.plan import Plan as Plan
 from .experiment.plan_files import read_plan as read_plan
 from .experiment.results import Results as Results
 from .experiment.tune import tune as tune
+from .explaining.explain import explain as explain
 from .judging.judged import Judged as Judged
 from .judging.judged import judge as judge
 from .judging.rank import rank as rank

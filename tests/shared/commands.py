@@ -31,6 +31,9 @@ COMMANDS = commands()
 JUDGED = ["-j", "test.csv", "-r", "a.csv", "-r", "b.csv", "-m", "P@2", "--liked", "4"]
 
 
+EXPLAINED = ["-j", "test.csv", "-r", "a.csv", "-m", "P@2", "--liked", "4"]
+
+
 TABLES = {
     "evaluate": JUDGED,
     "compare": [*JUDGED, "--permutations", "20"],
@@ -38,6 +41,7 @@ TABLES = {
     "robustness": [*JUDGED, "--samples", "2"],
     "strata": [*JUDGED, "--train", "train.csv", "--strata", "2", "--bootstrap", "5"],
     "estimate": [*JUDGED, "--train", "train.csv", "--resamples", "5"],
+    "explain": [*EXPLAINED, "--between", "ours", "recbole"],
     "bias describe": ["test.csv", "--liked", "4"],
     "bias pairs": ["test.csv", "--liked", "4"],
     "bias null": ["test.csv", "--liked", "4", "-a", "random", "--designs", "random",

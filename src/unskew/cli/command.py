@@ -22,7 +22,7 @@ PANELS = {
     "Start here": ("demo", "audit", "evaluate", "compare"),
     "Data and splits": ("split", "intervene", "world", "data"),
     "Recommend": ("recommend", "algorithms"),
-    "Judge": ("estimate", "metrics", "bias"),
+    "Judge": ("estimate", "explain", "metrics", "bias"),
     "Conclude": ("strata", "power", "robustness", "study"),
     "Experiment": ("run", "plan", "store"),
 }

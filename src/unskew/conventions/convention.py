@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from unskew.checks import choose
 
@@ -258,6 +259,7 @@ class Convention:
         }
 
 
+@cache
 def relevant_axes(metric: str) -> tuple[str, ...]:
     """Return the axes that can change a metric."""
     return tuple(name for name, axis in AXES.items() if metric in axis.metrics)

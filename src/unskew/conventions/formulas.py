@@ -6,6 +6,7 @@ judgments of the user.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,9 @@ import numpy as np
 from unskew.arrays import F64, I64, Mask
 from unskew.conventions.convention import Convention
 from unskew.conventions.laying import Hits
+
+SHALLOW = 20
+"""Up to this cutoff, ideal lists are kept cut."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,26 +83,29 @@ class Case:
 
     convention: Convention
     hits: Hits
-    relevant: F64
-    """Of each hit: its weight if it is relevant, else 0."""
+    """Of the whole lists."""
+    top: Hits
+    """Of the lists up to where they are cut."""
+    stop: float
+    """The last rank that counts."""
+    is_relevant: Mask
+    """Of each judgment."""
     gain: F64
     """Of each judgment; 0 where the library does not see it."""
     relevant_judgments: F64
     """Of each user."""
     ideal: Ideal
+    lists: object
+    """Names what was done to the lists."""
+    judged_as: object
+    """Names which judgments are seen and what they are worth, for what depends on nothing else."""
+    shared: dict[object, F64]
+    """What several conventions have in common."""
 
     @property
     def users(self) -> int:
         """How many users there are."""
         return int(self.hits.length.size)
-
-    @cached_property
-    def stop(self) -> float:
-        """The last rank that counts."""
-        k = self.convention.k
-        if k is None or self.convention.cut == "whole":
-            return np.inf
-        return float(k + {"k": 0, "k+1": 1, "k-1": -1}[self.convention.cut])
 
     @cached_property
     def room(self) -> F64:
@@ -112,14 +119,19 @@ class Case:
         return np.minimum(self.hits.length, self.stop)
 
     @cached_property
-    def inside(self) -> Mask:
-        """Hits above the cut."""
-        return np.asarray(self.hits.rank <= self.stop)
+    def relevant(self) -> F64:
+        """Of each hit up to the cut: its weight if it is relevant, else 0."""
+        return self.is_relevant[self.top.judgment] * self.top.weight
 
-    def add(self, amounts: F64, inside: Mask | None = None) -> F64:
-        """Add an amount per hit to its user."""
-        kept = self.inside if inside is None else inside
-        return add_up(self.hits.user[kept], amounts[kept], self.users)
+    def add(self, amounts: F64) -> F64:
+        """Add an amount per hit up to the cut to its user."""
+        return add_up(self.top.user, amounts, self.users)
+
+    def once(self, key: object, compute: Callable[[], F64]) -> F64:
+        """Compute what other conventions need too, once."""
+        if key not in self.shared:
+            self.shared[key] = compute()
+        return self.shared[key]
 
     @cached_property
     def count(self) -> F64:
@@ -129,7 +141,8 @@ class Case:
     @cached_property
     def whole_count(self) -> F64:
         """Relevant items in the whole list."""
-        return self.add(self.relevant, np.ones(self.relevant.size, np.bool_))
+        every = self.is_relevant[self.hits.judgment] * self.hits.weight
+        return add_up(self.hits.user, every, self.users)
 
     @cached_property
     def without_relevant(self) -> Mask:
@@ -187,7 +200,7 @@ def f1(case: Case) -> Fraction:
 
 def average_precision(case: Case) -> Fraction:
     """Sum of precision at the rank of each relevant item of L."""
-    sums = case.add(case.relevant * _relevant_up_to(case) / case.hits.rank)
+    sums = case.add(case.relevant * _relevant_up_to(case) / case.top.rank)
     liked = case.relevant_judgments
     bottom = case.divisor(liked, np.minimum(case.shown, liked))
     return case.fraction(sums, bottom, case.without_relevant)
@@ -195,7 +208,7 @@ def average_precision(case: Case) -> Fraction:
 
 def _relevant_up_to(case: Case) -> F64:
     """Count, at each hit, the relevant items of its list up to its rank."""
-    user, rank, relevant = case.hits.user, case.hits.rank, case.relevant
+    user, rank, relevant = case.top.user, case.top.rank, case.relevant
     if not user.size:
         return relevant
     total = np.cumsum(relevant)
@@ -211,9 +224,9 @@ def mean_precision(case: Case) -> Fraction:
     """Mean of P@1 to P@k: a relevant item at rank r counts 1/r + 1/(r + 1) + … + 1/k."""
     last = case.shown if case.convention.per == "list" else np.minimum(case.room, case.stop)
     last = np.where(np.isinf(last), case.hits.length, last).astype(np.int64)
-    deepest = int(max(last.max(initial=0), case.hits.rank.max(initial=0)))
+    deepest = int(max(last.max(initial=0), case.top.rank.max(initial=0)))
     harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, deepest + 1)))
-    each = harmonic[last[case.hits.user]] - harmonic[case.hits.rank - 1]
+    each = harmonic[last[case.top.user]] - harmonic[case.top.rank - 1]
     sums = case.add(case.relevant * np.maximum(each, 0.0))
     return case.fraction(sums, case.divisor(case.room, case.shown))
 
@@ -235,12 +248,14 @@ def dcg(case: Case) -> Fraction:
 
 
 def _discounted(case: Case) -> F64:
-    gain = case.gain[case.hits.judgment] * case.hits.weight
-    return case.add(gain * _discounts(case.convention.discount, case.hits.rank))
+    gain = case.gain[case.top.judgment] * case.top.weight
+    return case.add(gain * _discounts(case.convention.discount, case.top.rank))
 
 
 def _without_gain(case: Case) -> Mask:
-    total = add_up(case.ideal.user, case.gain, case.users)
+    total = case.once(
+        ("gain", case.judged_as), lambda: add_up(case.ideal.user, case.gain, case.users)
+    )
     return np.asarray(total == 0)
 
 
@@ -261,17 +276,38 @@ def _full(case: Case) -> F64:
 
 def _ideal(case: Case, kind: str) -> F64:
     """Return the DCG of the best items, of all judgments or of those in the list."""
-    limit = case.room if case.convention.k is not None else np.full(case.users, np.inf)
-    if kind in ("found", "found-uncut"):
-        among = case.hits.once & (case.inside if kind == "found" else True)
-        user, gain = case.hits.user[among], case.gain[case.hits.judgment[among]]
-        order = np.lexsort((-gain, user))
-        user, gain = user[order], gain[order]
-        place = _places(user)
-    else:
+    convention = case.convention
+    if kind in ("cut", "uncut"):
+        k = convention.k if kind == "cut" else None
+        key = ("ideal", case.judged_as, convention.discount, k)
+        limit = np.full(case.users, np.inf if k is None else float(k))
+        return case.once(key, lambda: _best(case, limit))
+    if kind == "list":
+        of_list = ("list", case.judged_as, convention.discount, case.lists, case.stop)
+        return case.once(of_list, lambda: _best(case, case.shown))
+    hits = case.top if kind == "found" else case.hits
+    user, gain = hits.user[hits.once], case.gain[hits.judgment[hits.once]]
+    order = np.lexsort((-gain, user))
+    place = _places(user[order])
+    limit = np.full(case.users, np.inf if convention.k is None else float(convention.k))
+    return _sum_of_best(case, user[order], place, gain[order], limit)
+
+
+def _best(case: Case, limit: F64) -> F64:
+    """Return the DCG of the best judgments of each user, up to a number of them."""
+    most = limit.max(initial=0)
+    deep = 0.0 if most <= SHALLOW else math.inf  # most cutoffs see a few judgments of each user
+
+    def worth() -> F64:
         user, place, rows = case.ideal.places(case.gain > 0)
-        gain = case.gain[rows]
-        limit = {"cut": limit, "uncut": np.full(case.users, np.inf), "list": case.shown}[kind]
+        kept = place <= (deep or SHALLOW)
+        return np.stack([user[kept], place[kept], case.gain[rows[kept]]])
+
+    user, place, gain = case.once(("best", case.judged_as, deep), worth)
+    return _sum_of_best(case, user.astype(np.int64), place.astype(np.int64), gain, limit)
+
+
+def _sum_of_best(case: Case, user: I64, place: I64, gain: F64, limit: F64) -> F64:
     kept = place <= limit[user]
     worth = gain[kept] * _discounts(case.convention.discount, place[kept])
     return add_up(user[kept], worth, case.users)
@@ -279,16 +315,16 @@ def _ideal(case: Case, kind: str) -> F64:
 
 def reciprocal_rank(case: Case) -> Fraction:
     """1 by the rank of the first relevant item of L."""
-    met = case.inside & (case.relevant > 0)
+    met = case.relevant > 0
     first = np.zeros(case.users)
     # Of several entries of a user the last one written stays: the smallest rank.
-    first[case.hits.user[met][::-1]] = 1.0 / case.hits.rank[met][::-1]
+    first[case.top.user[met][::-1]] = 1.0 / case.top.rank[met][::-1]
     return case.fraction(first, 1.0)
 
 
 def reciprocal_hit_rate(case: Case) -> Fraction:
     """Sum of 1 by the rank of each relevant item of L."""
-    return case.fraction(case.add(case.relevant / case.hits.rank), 1.0)
+    return case.fraction(case.add(case.relevant / case.top.rank), 1.0)
 
 
 def normalised_reciprocal_rank(case: Case) -> Fraction:
@@ -305,7 +341,7 @@ def normalised_reciprocal_rank(case: Case) -> Fraction:
     }
     size = sizes[kind].astype(np.int64)
     harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, int(size.max(initial=0)) + 1)))
-    top = case.add(case.relevant / case.hits.rank)
+    top = case.add(case.relevant / case.top.rank)
     return case.fraction(top, harmonic[size], case.without_relevant)
 
 
@@ -322,8 +358,8 @@ def number_of_hits(case: Case) -> Fraction:
 def r_precision(case: Case) -> Fraction:
     """Relevant items among the first R of L, by R."""
     liked = case.relevant_judgments
-    early = case.inside & (case.hits.rank <= liked[case.hits.user])
-    return case.fraction(case.add(case.relevant, early), liked, case.without_relevant)
+    early = case.relevant * (case.top.rank <= liked[case.top.user])
+    return case.fraction(case.add(early), liked, case.without_relevant)
 
 
 FORMULAS: dict[str, Callable[[Case], Fraction]] = {

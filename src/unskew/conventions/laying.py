@@ -7,6 +7,7 @@ Nothing here is larger than the judgments and the lists themselves.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
-from unskew.conventions.convention import Convention
+from unskew.conventions.convention import AXES, Convention
 from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_items, read_ratings
@@ -127,6 +128,12 @@ class Hits:
     once: Mask
     """One hit of each item, where it can stand at several places."""
 
+    def up_to(self, rank: float) -> Hits:
+        """Return the hits up to a rank."""
+        kept = self.rank <= rank
+        fields = ("user", "rank", "judgment", "weight", "again", "once")
+        return replace(self, **{name: getattr(self, name)[kept] for name in fields})
+
     def once_more(self, k: int | None) -> I64:
         """Return judgments whose item a list has once more up to k."""
         rows: I64 = self.judgment[self.again & (self.rank <= (np.inf if k is None else k))]
@@ -142,10 +149,23 @@ class _Places:
     """-1 in an empty slot."""
     judgment: I64
     """-1 where there is none."""
+    trained: Mask
+    """Places whose item the user has in training."""
     rank: I64
     later: Mask
     """Places whose item the list already has."""
     score: F64 | None
+
+    def keep(self, kept: Mask) -> _Places:
+        """Keep some places; the rest moves up."""
+        total = np.cumsum(kept)
+        first = np.flatnonzero(self.rank == 1)
+        before = np.append(0, total)[first]
+        sizes = np.diff(np.append(first, self.rank.size))
+        rank = (total - np.repeat(before, sizes))[kept]
+        score = None if self.score is None else self.score[kept]
+        rest = ("user", "item", "judgment", "trained", "later")
+        return _Places(**{name: getattr(self, name)[kept] for name in rest}, rank=rank, score=score)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +177,9 @@ class Laid:
     systems: Mapping[str, RankedLists]
     notes: tuple[str, ...] = ()
     _hits: dict[tuple[str, ListRule], Hits] = field(default_factory=dict)
+    _tops: dict[tuple[str, ListRule, float], Hits] = field(default_factory=dict)
     _seen: dict[tuple[str, str], tuple[Mask, Mask]] = field(default_factory=dict)
+    _ordered: dict[tuple[str, str], _Places] = field(default_factory=dict)
 
     @property
     def judgments(self) -> Ratings:
@@ -209,6 +231,20 @@ class Laid:
         }
         return np.asarray(rules[rule]() & ~self.pooled)
 
+    @cached_property
+    def relevance_masks(self) -> dict[str, Mask]:
+        """Which judgments are relevant, by every rule."""
+        return {name: self.is_relevant(name) for name in AXES["relevant"].options}
+
+    def orders(self, system: str) -> dict[str, I64]:
+        """Return the items of all lists in the order of every rule about equal scores."""
+        shared = ("expected", "together")
+        return {
+            name: self._in_order(system, name).item
+            for name in AXES["ties"].options
+            if name not in shared
+        }
+
     def seen(self, judgments: str, relevant: str) -> tuple[Mask, Mask]:
         """Return which judgments a library sees, and which of them are relevant.
 
@@ -216,7 +252,7 @@ class Laid:
         """
         key = (judgments, relevant)
         if key not in self._seen:
-            mask = self.is_relevant(relevant)
+            mask = self.relevance_masks[relevant]
             seen = mask if judgments == "liked" else ~self.pooled
             self._seen[key] = (seen, mask & seen)
         return self._seen[key]
@@ -227,6 +263,16 @@ class Laid:
         if key not in self._hits:
             self._hits[key] = self._lay(system, rule)
         return self._hits[key]
+
+    def top_hits(self, system: str, rule: ListRule, stop: float) -> Hits:
+        """Return the hits up to a rank."""
+        hits = self.hits(system, rule)
+        if math.isinf(stop):
+            return hits
+        key = (system, rule, stop)
+        if key not in self._tops:
+            self._tops[key] = hits.up_to(stop)
+        return self._tops[key]
 
     def _lay(self, system: str, rule: ListRule) -> Hits:
         places = self._prepare(system, rule)
@@ -253,34 +299,43 @@ class Laid:
         mask[self.numbering.runs[system][0][run.depth > 0]] = True
         return mask
 
-    def _prepare(self, system: str, rule: ListRule) -> _Places:
-        """Put lists in order, and take out what the rule takes out."""
+    def _in_order(self, system: str, ties: str) -> _Places:
+        """Return all places of the lists of a system, in the order of a rule about ties."""
+        rule = ties if ties not in ("expected", "together") else "given"
+        key = (system, rule)
+        if key in self._ordered:
+            return self._ordered[key]
         lists = self.systems[system]
-        by_input = rule.ties in ("input", "last")
-        run = _ordered(lists.as_input if by_input else lists.given, rule.ties)
+        run = _ordered(lists.as_input if rule in ("input", "last") else lists.given, rule)
         user_table, item_table = self.numbering.runs[system]
         owner = np.repeat(user_table.astype(np.int64), run.depth)
         filled = run.item >= 0
         item = np.where(filled, item_table[np.maximum(run.item, 0)], -1)
-        key = owner * len(self.judgments.items) + item
-        judgment = np.where(filled, look_up(self._key, key), -1)
-        keep = np.ones(key.size, np.bool_)
+        pairs = np.where(filled, owner * len(self.judgments.items) + item, -1)
+        judgment, trained = look_up(self._key, pairs), look_up(self._train_key, pairs) >= 0
+        rank = np.arange(owner.size) - np.repeat(run.start[:-1], run.depth) + 1
+        later, score = _is_later(run), falling_scores(run)
+        self._ordered[key] = _Places(owner, item, judgment, trained, rank, later, score)
+        return self._ordered[key]
+
+    def _prepare(self, system: str, rule: ListRule) -> _Places:
+        """Put lists in order, and take out what the rule takes out."""
+        places = self._in_order(system, rule.ties)
+        judgment = places.judgment
+        keep = np.ones(judgment.size, np.bool_)
         if rule.training == "remove":
-            keep &= (look_up(self._train_key, key) < 0) | ~filled
+            keep &= ~places.trained
         if rule.catalogue == "remove" and self.known is not None:
-            keep &= self.known[item]
-        later = _is_later(run)
+            keep &= self.known[places.item]
         if rule.duplicates == "first":
-            keep &= ~later
-        if rule.duplicates in ("first", "miss"):
-            judgment[later] = -1
+            keep &= ~places.later
+        elif rule.duplicates == "miss":
+            judgment = np.where(places.later, -1, judgment)
         if rule.unjudged == "remove":
             seen = self.seen(*rule.seen)[0]
             keep &= (judgment >= 0) & seen[np.maximum(judgment, 0)]
-        rank = _ranks(keep, run)
-        score = falling_scores(run)
-        score = None if score is None else score[keep]
-        return _Places(owner[keep], item[keep], judgment[keep], rank[keep], later[keep], score)
+        places = replace(places, judgment=judgment)
+        return places if keep.all() else places.keep(keep)
 
     def run(self, system: str, rule: ListRule) -> Run:
         """Return the lists prepared by a rule, under the common numbering."""
@@ -356,14 +411,6 @@ def _is_later(run: Run) -> Mask:
     keep = np.ones(run.item.size, np.uint8)
     kernels.seen_before(run.start, run.item, len(run.items), keep)
     return np.asarray(keep == 0)
-
-
-def _ranks(keep: Mask, run: Run) -> I64:
-    """Return the rank of each kept place among those of its list."""
-    total = np.append(0, np.cumsum(keep))
-    before = np.repeat(total[run.start[:-1]], run.depth)
-    ranks: I64 = total[1:] - before
-    return ranks
 
 
 def _groups(user: I64, score: F64) -> tuple[I64, I64, Mask]:

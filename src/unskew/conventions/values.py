@@ -6,19 +6,38 @@ Thousands of conventions share their parts: what depends on few choices is worke
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.arrays import F64, I64, Mask
-from unskew.conventions.convention import Convention, relevant_axes
+from unskew.conventions.convention import AXES, Convention
 from unskew.conventions.formulas import FORMULAS, LINEAR, Case, Fraction, Ideal
-from unskew.conventions.laying import Hits, Laid, ListRule
+from unskew.conventions.laying import Hits, Laid, ListRule, count_ties
 from unskew.errors import SettingError
 
 AVERAGING = ("users", "undefined", "average", "digits")
 """Choices that are made after the value of every user is known."""
+WHOLE_GAINS = {
+    "integer": "rating",
+    "integer-liked": "liked-only",
+    "integer-burges": "burges",
+    "integer-burges-liked": "burges-liked",
+}
+"""Gains that are the same for ratings that are whole numbers."""
+VALUE_AXES = tuple(name for name in AXES if name not in AVERAGING)
+
+
+def last_rank(convention: Convention) -> float:
+    """Return the last rank that counts."""
+    k = convention.k
+    if k is None or convention.cut == "whole":
+        return math.inf
+    return float(k + {"k": 0, "k+1": 1, "k-1": -1}[convention.cut])
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,17 +46,53 @@ class Values:
 
     laid: Laid
     system: str
-    _fractions: dict[Convention, Fraction] = field(default_factory=dict)
+    _fractions: dict[object, Fraction] = field(default_factory=dict)
+    _shared: dict[object, F64] = field(default_factory=dict)
     _seen: dict[object, tuple[Mask, Mask]] = field(default_factory=dict)
     _counts: dict[object, F64] = field(default_factory=dict)
     _ideals: dict[object, Ideal] = field(default_factory=dict)
     _masks: dict[object, Mask] = field(default_factory=dict)
+
+    @cached_property
+    def _alike(self) -> dict[str, dict[str, str]]:
+        """For choices that make no difference on these data: the first option that is the same."""
+        laid, system = self.laid, self.system
+        run = laid.systems[system].given
+        same: dict[str, dict[str, str]] = {"relevant": first_alike(laid.relevance_masks)}
+        if not run.repeated:
+            same["duplicates"] = dict.fromkeys(AXES["duplicates"].options, "first")
+        if not laid.count_training(system):
+            same["training"] = dict.fromkeys(AXES["training"].options, "keep")
+        if not laid.count_unknown(system):
+            same["catalogue"] = dict.fromkeys(AXES["catalogue"].options, "keep")
+        if not count_ties(run):
+            same["ties"] = dict.fromkeys(AXES["ties"].options, "given")
+        else:
+            same["ties"] = first_alike(laid.orders(system))
+        if bool((laid.judgments.value == np.trunc(laid.judgments.value)).all()):
+            same["gain"] = WHOLE_GAINS
+        return same
+
+    def is_idle(self, axis: str, option: str, other: str) -> bool:
+        """Tell whether two options are the same on these data, whatever else is chosen."""
+        same = self._alike.get(axis, {})
+        return same.get(option, option) == same.get(other, other)
+
+    def plain(self, convention: Convention) -> Convention:
+        """Return the convention with the first option wherever several are the same here."""
+        changes = {}
+        for name, options in self._alike.items():
+            option = getattr(convention, name)
+            if options.get(option, option) != option:
+                changes[name] = options[option]
+        return convention.changed(**changes) if changes else convention
 
     def of_users(self, convention: Convention, fraction: Fraction | None = None) -> F64:
         """Return the value of every user that is averaged; NaN for all others.
 
         Values that come from elsewhere are given as a `fraction`.
         """
+        convention = self.plain(convention)
         fraction = self.fraction(convention) if fraction is None else fraction
         values = _rounded(fraction.values, convention.digits)
         if convention.undefined == "zero":
@@ -50,6 +105,7 @@ class Values:
 
     def mean(self, convention: Convention) -> float:
         """Return the mean that the convention gives; NaN where nobody is averaged."""
+        convention = self.plain(convention)
         if convention.average == "of-means":
             return self._f1_of_means(convention)
         values = self.of_users(convention)
@@ -71,32 +127,46 @@ class Values:
 
     def fraction(self, convention: Convention) -> Fraction:
         """Return the values of all users as fractions, before any choice of users."""
-        key = self._key(convention)
+        key = (convention.metric, convention.k, *map(convention.__dict__.get, VALUE_AXES))
         if key not in self._fractions:
-            self._fractions[key] = FORMULAS[key.metric](self._case(key))
+            self._fractions[key] = FORMULAS[convention.metric](self._case(convention))
         return self._fractions[key]
-
-    def _key(self, convention: Convention) -> Convention:
-        """Return the convention without choices that do not change the values of users."""
-        idle = {name for name in convention.choices if name not in relevant_axes(convention.metric)}
-        plain = Convention(convention.metric)
-        return convention.changed(**{name: getattr(plain, name) for name in {*idle, *AVERAGING}})
 
     def _case(self, convention: Convention) -> Case:
         if convention.ties == "expected" and convention.metric not in LINEAR:
             raise SettingError(
                 f"the mean of {convention.metric} over all orders of equal scores is not known here"
             )
-        hits = self._hits(convention)
+        rule, stop = ListRule.of(convention), last_rank(convention)
         seen, relevant = self.seen(convention)
+        judged_as = self._judged_as(convention)
         return Case(
             convention=convention,
-            hits=hits,
-            relevant=relevant[hits.judgment] * hits.weight,
-            gain=np.where(seen, self.gain(convention), 0.0),
+            hits=self.laid.hits(self.system, rule),
+            top=self.laid.top_hits(self.system, rule, stop),
+            stop=stop,
+            is_relevant=relevant,
+            gain=self._once(
+                ("worth", judged_as), lambda: np.where(seen, self._gain(convention), 0.0)
+            ),
             relevant_judgments=self._count(convention),
             ideal=self._ideal(convention),
+            lists=rule,
+            judged_as=judged_as,
+            shared=self._shared,
         )
+
+    def _judged_as(self, convention: Convention) -> tuple[object, ...]:
+        """Name which judgments are seen, and what they are worth."""
+        c = convention
+        is_new = c.duplicates in ("new", "multiple")
+        lists = (ListRule.of(c), c.k) if is_new or c.judgments == "listed" else None
+        return (c.judgments, c.relevant, c.gain, lists)
+
+    def _once(self, key: object, compute: Callable[[], F64]) -> F64:
+        if key not in self._shared:
+            self._shared[key] = compute()
+        return self._shared[key]
 
     def _hits(self, convention: Convention) -> Hits:
         return self.laid.hits(self.system, ListRule.of(convention))
@@ -143,6 +213,10 @@ class Values:
             judgments = self.laid.judgments
             self._ideals[key] = Ideal.of(judgments.user.astype(np.int64), judgments.value, again)
         return self._ideals[key]
+
+    def _gain(self, convention: Convention) -> F64:
+        key = ("gain of ratings", convention.gain, convention.relevant)
+        return self._once(key, lambda: self.gain(convention))
 
     def gain(self, convention: Convention) -> F64:
         """Return what each judgment is worth, seen or not."""
@@ -207,6 +281,12 @@ class Values:
         hits, relevant = self._hits(convention), self.seen(convention)[1]
         count = np.bincount(hits.user[relevant[hits.judgment]], minlength=len(self.laid.users))
         return np.asarray(count > 0)
+
+
+def first_alike(arrays: Mapping[str, NDArray[Any]]) -> dict[str, str]:
+    """Name, for each array, the first one that equals it."""
+    names: dict[bytes, str] = {}
+    return {name: names.setdefault(array.tobytes(), name) for name, array in arrays.items()}
 
 
 def _rounded(values: F64, digits: str) -> F64:

@@ -1,0 +1,164 @@
+"""`explain`: which conventions give a printed number, or the path between two numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from unskew.checks import checked
+from unskew.conventions.collection import Library, all_libraries
+from unskew.conventions.laying import Laid, lay
+from unskew.data.relevance import Relevance
+from unskew.explaining.asked import Target, read_targets
+from unskew.explaining.chance import expected_fits
+from unskew.explaining.data_checks import in_sentences, look_at
+from unskew.explaining.explanation import LIMIT, Explanation
+from unskew.explaining.next_number import best_question
+from unskew.explaining.path_ends import path_between
+from unskew.explaining.search import Class, Search, search
+from unskew.explaining.waterfall import Waterfall
+from unskew.explaining.wording import answer_of, rank_of, simplest, title_of
+from unskew.judging.judged import Judged
+from unskew.report.text import counted
+
+NEAREST = 3
+"""How many classes are named where nothing fits."""
+OUTSIDE = (
+    "outside the search: other lists, another split or test set, another threshold of relevance "
+    "(liked=…), sampled candidates, and metrics that no known library has"
+)
+
+
+@checked
+def explain(
+    judgments: object,
+    runs: object = None,
+    values: object = None,
+    *,
+    between: Sequence[object] | None = None,
+    liked: float | None = None,
+    above: float | None = None,
+    relevance: Relevance | str | None = None,
+    train: object = None,
+    items: object = None,
+    ties: str | None = None,
+    seed: int = 0,
+    depth: int | None = None,
+) -> Explanation | Waterfall:
+    """Tell which conventions give printed values, or why two libraries give different ones.
+
+    Conventions of known libraries are tried first, then changes of one and of two choices. What
+    gives equal values on these data is one class.
+
+    Parameters
+    ----------
+    judgments, runs
+        As `judge` takes them. Raw lists may hold items twice and training items: that is tried
+        as an explanation. After judged data (`judge`), give the values as the second argument.
+    values
+        Metric to printed value, such as ``{"nDCG@10": "0.3211"}``, or system to such a mapping.
+        As text, trailing zeros and a percent sign count. All values must come from one evaluation.
+        With `between`: the name of a metric.
+    between
+        Two of ``"ours"``, a library, or a printed value of the metric: the path from one number
+        to the other, one convention per step. Needs the lists of one system.
+    liked, above, relevance, train, items, ties, seed, depth
+        As in `judge`.
+
+    Returns
+    -------
+    Explanation or Waterfall
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 1, 2, 3], "item": [10, 20, 30, 40], "rating": [5, 2, 4, 3]}
+    >>> lists = {"mine": {1: [20, 10], 2: [30], 3: [10]}}
+    >>> us.explain(test, lists, {"P@2": "0.3333"}, liked=4).answers[0].title
+    "unskew's defaults"
+    """
+    if isinstance(judgments, Judged) and values is None:
+        runs, values = None, runs
+    laid = lay(
+        judgments, runs, liked=liked, above=above, relevance=relevance, train=train, items=items,
+        ties=ties, seed=seed, depth=depth,
+    )  # fmt: skip
+    libraries = all_libraries()
+    if between is not None:
+        return path_between(laid, values, between, libraries)
+    targets = read_targets(values, list(laid.systems), list(libraries.values()))
+    return explain_laid(laid, targets, libraries)
+
+
+def explain_laid(
+    laid: Laid, targets: tuple[Target, ...], libraries: Mapping[str, Library]
+) -> Explanation:
+    """Explain values on data that are laid already, by these libraries."""
+    result = search(laid, targets, libraries)
+    fitting = sorted(result.fitting, key=rank_of)
+    expected = expected_fits(result.cloud, targets)
+    near = nearest(result)
+    remaining = fitting if len(fitting) > 1 else [*fitting, *near]
+    ask = best_question(result.means, targets, remaining, libraries, list(laid.systems))
+    several = len({target.system for target in targets}) > 1
+    return Explanation(
+        verdict=verdict_of(len(fitting), expected),
+        printed={
+            f"{target.system}: {target.quantity.label}" if several else target.quantity.label: (
+                target.printed.text
+            )
+            for target in targets
+        },
+        answers=tuple(answer_of(one, targets, libraries, result.means) for one in fitting),
+        tried=result.tried,
+        classes=len(result.classes),
+        changed=min(result.stage, 2),
+        expected=expected,
+        cut=result.cut,
+        near=() if fitting else _nearest_in_words(result, near),
+        ask=ask,
+        checks=tuple(in_sentences(look_at(laid, targets))),
+        notes=(*laid.notes, *_left_out(result)),
+    )
+
+
+def verdict_of(fits: int, expected: float) -> str:
+    """Return the verdict: a unique fit explains only where chance fits are not expected."""
+    if not fits:
+        return "does not fit"
+    if fits > 1:
+        return "ambiguous"
+    return "explains" if expected < LIMIT else "compatible"
+
+
+def nearest(result: Search, number: int = 20) -> list[Class]:
+    """Return the classes that come nearest to what was printed without fitting."""
+    targets, classes = result.targets, list(result.classes.values())
+    if not classes:
+        return []
+    printed = np.array([target.printed.value for target in targets])
+    units = np.array([target.printed.unit for target in targets])
+    distance = (np.abs(result.cloud - printed) / units).max(axis=1)
+    fitting = set(map(id, result.fitting))
+    order = [at for at in np.argsort(distance, kind="stable") if id(classes[at]) not in fitting]
+    return [classes[at] for at in order[:number]]
+
+
+def _nearest_in_words(result: Search, near: Sequence[Class]) -> tuple[str, ...]:
+    lines = []
+    for one in near[:NEAREST]:
+        values = ", ".join(
+            f"{target.quantity.label} = {target.printed.show(value)}"
+            for target, value in zip(result.targets, one.values, strict=True)
+        )
+        lines.append(
+            f"near: {values} by {title_of(simplest(one), result.targets, result.libraries)}"
+        )
+    return (*lines, OUTSIDE)
+
+
+def _left_out(result: Search) -> tuple[str, ...]:
+    if not result.left_out:
+        return ()
+    return (f"{counted(result.left_out, 'convention')} were not tried, for their number",)

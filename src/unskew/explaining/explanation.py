@@ -1,0 +1,153 @@
+"""`Explanation`: which conventions give the printed values, how sure that is, what to ask next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import counted
+
+VERDICTS = {
+    "explains": "one class of conventions gives the printed values, and chance would not",
+    "ambiguous": "several classes of conventions give the printed values",
+    "compatible": "one class of conventions gives the printed values, but chance might too",
+    "does not fit": "no convention that was tried gives the printed values",
+}
+LIMIT = 0.01
+"""Up to so many chance fits, a unique fit explains."""
+SHOWN = 10
+"""The most classes that are printed; the table holds all."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A class of conventions that gives the printed values: equal numbers on these data."""
+
+    title: str
+    """Its simplest member: the library or our defaults, and what is changed in it."""
+    libraries: tuple[str, ...]
+    """Libraries with versions that have it as they are; empty where choices are changed."""
+    options: tuple[str, ...]
+    """Options of these libraries, where it is not their default."""
+    changes: tuple[str, ...]
+    """What is changed, in words."""
+    differences: str
+    """What differs from our defaults, in words."""
+    values: tuple[float, ...]
+    members: int
+    """How many conventions that were tried are in the class."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation(Result):
+    """Which conventions give printed values. Made by `explain`.
+
+    Print it for the verdict, the classes of conventions that fit, and the number to ask for next.
+    """
+
+    verdict: str
+    """`explains`, `ambiguous`, `compatible` or `does not fit`."""
+    printed: Mapping[str, str]
+    """What was asked: by system and metric, the printed text."""
+    answers: tuple[Answer, ...]
+    """Classes that fit, the simplest first."""
+    tried: int
+    """Conventions that were tried."""
+    classes: int
+    """Distinct classes among them."""
+    changed: int
+    """The most choices that were changed in a library or in our defaults."""
+    expected: float
+    """How many classes are expected to fit by chance."""
+    cut: bool = False
+    """Whether the values fit only if digits were cut off and not rounded."""
+    near: tuple[str, ...] = ()
+    """Where nothing fits: the nearest classes, in words."""
+    ask: str = ""
+    """The further number that tells most of the remaining classes apart."""
+    checks: tuple[str, ...] = ()
+    """What was looked at in the data first."""
+    notes: tuple[str, ...] = field(default=())
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per class that fits: title, libraries, changes, differences, values."""
+        columns: dict[str, list[Any]] = {
+            "convention": [one.title for one in self.answers],
+            "libraries": ["; ".join(one.libraries) for one in self.answers],
+            "changes": ["; ".join(one.changes) for one in self.answers],
+            "other than our defaults": [one.differences for one in self.answers],
+        }
+        schema: dict[str, Any] = dict.fromkeys(columns, pl.String)
+        for at, label in enumerate(self.printed):
+            columns[label] = [one.values[at] for one in self.answers]
+            schema[label] = pl.Float64
+        return pl.DataFrame(columns, schema=schema)
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return the classes that fit, the first ten."""
+        if not self.answers:
+            return []
+        shown = self.table().head(SHOWN)
+        if not any(one.changes for one in self.answers[:SHOWN]):
+            shown = shown.drop("changes")
+        return [Table("", shown, 6 if digits is None else digits)]
+
+    def header(self) -> list[str]:
+        """Return verdict and best candidate."""
+        asked = ", ".join(f"{label} = {text}" for label, text in self.printed.items())
+        lines = [f"{asked}: {self.verdict} ({VERDICTS[self.verdict]})"]
+        if self.answers:
+            best = self.answers[0]
+            lead = "best candidate" if self.verdict != "explains" else "explanation"
+            others = len(best.libraries) - 1
+            same = (
+                f"; the same on these data: {', '.join(best.libraries[1:])}" if others > 0 else ""
+            )
+            lines.append(f"{lead}: {best.title}{same}")
+        return lines
+
+    def _explanation(self) -> list[str]:
+        reach = {
+            0: "libraries as they are and our defaults",
+            1: "these and one change of a choice",
+            2: "these, one change, and two changes of what is done by default",
+        }[min(self.changed, 2)]
+        lines = [
+            f"tried: {reach}; {counted(self.tried, 'convention')} in "
+            f"{counted(self.classes, 'class', 'classes')} of equal values, "
+            f"of which {self.expected:.2g} {'is' if self.expected == 1 else 'are'} expected to fit "
+            "by chance"
+        ]
+        if self.cut:
+            lines.append("the values fit only if further digits were cut off, not rounded")
+        if len(self.answers) > SHOWN:
+            more = len(self.answers) - SHOWN
+            lines.append(f"{counted(more, 'more class', 'more classes')} in table()")
+        return [*lines, *self.near, *self.checks]
+
+    def _conclusion(self) -> Sequence[str]:
+        return (self.ask,) if self.ask else ()
+
+    def _summary(self) -> str:
+        return f"{self.verdict}, {counted(len(self.answers), 'class', 'classes')}"
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "verdict": self.verdict,
+            "printed": dict(self.printed),
+            "answers": [vars(one) for one in self.answers],
+            "tried": self.tried,
+            "classes": self.classes,
+            "changed": self.changed,
+            "expected_by_chance": self.expected,
+            "cut": self.cut,
+            "near": list(self.near),
+            "ask": self.ask,
+            "checks": list(self.checks),
+            "notes": list(self.notes),
+        }

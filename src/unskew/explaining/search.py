@@ -1,0 +1,177 @@
+"""The search: candidates from the simplest on, until some give all printed values.
+
+Candidates whose values are equal on these data are one class. Stage 0 are libraries as they are,
+by default or by an option, and our defaults; stage 1 changes one choice of these, stage 2 two
+choices of what is done by default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unskew.arrays import F64
+from unskew.conventions.collection import Library, LibraryMetric
+from unskew.conventions.laying import Laid
+from unskew.errors import SettingError
+from unskew.evaluation.library_values import LibraryValues
+from unskew.explaining.asked import Quantity, Target
+from unskew.explaining.candidates import Candidate, Start, changed, starts
+from unskew.explaining.data_checks import usable_options
+
+DEEPEST = 2
+"""The most choices that are changed in a library, or in our defaults."""
+MOST = 60_000
+"""The most candidates of one stage; the rest is left out, and the result says so."""
+SAME = 11
+"""Values that agree to so many decimals are one value."""
+
+
+@dataclass(eq=False)
+class Means:
+    """Means of candidates on the lists of every system, each computed once."""
+
+    laid: Laid
+    _engines: dict[str, LibraryValues] = field(default_factory=dict)
+    _known: dict[object, float] = field(default_factory=dict)
+
+    def engine(self, system: str) -> LibraryValues:
+        """Return what computes the values of a system."""
+        if system not in self._engines:
+            self._engines[system] = LibraryValues.of(self.laid, system)
+        return self._engines[system]
+
+    def of(self, system: str, row: LibraryMetric, k: int | None) -> float:
+        """Return the mean of one metric; NaN where it cannot be computed."""
+        key = (system, row.metric, row.ours, row.options, k if row.has_cutoff else None)
+        if key not in self._known:
+            try:
+                self._known[key] = self.engine(system).mean(row, k)
+            except SettingError:
+                self._known[key] = math.nan
+        return self._known[key]
+
+    def of_all(self, candidate: Candidate, targets: Sequence[Target]) -> tuple[float, ...]:
+        """Return the values of a candidate for all targets."""
+        numbers = quantities_of(targets)
+        return tuple(
+            self.of(
+                target.system,
+                candidate.row(numbers.index(target.quantity)),
+                candidate.cutoff(target.quantity.k),
+            )
+            for target in targets
+        )
+
+
+def quantities_of(targets: Sequence[Target]) -> list[Quantity]:
+    """Return the metrics that are asked for, each once."""
+    return list(dict.fromkeys(target.quantity for target in targets))
+
+
+@dataclass(eq=False)
+class Class:
+    """Candidates whose values are equal on these data."""
+
+    values: tuple[float, ...]
+    cost: int
+    """How many choices its simplest member changes."""
+    members: list[Candidate]
+
+    def fits(self, targets: Sequence[Target], *, cut: bool = False) -> bool:
+        """Tell whether all values are printed so: rounded, or with their last digits cut off."""
+        pairs = zip(self.values, targets, strict=True)
+        if cut:
+            return all(target.printed.cuts(value) for value, target in pairs)
+        return all(target.printed.rounds(value) for value, target in pairs)
+
+
+@dataclass(eq=False)
+class Search:
+    """What was tried, and what of it fits."""
+
+    targets: tuple[Target, ...]
+    libraries: Mapping[str, Library]
+    means: Means
+    classes: dict[tuple[float, ...], Class] = field(default_factory=dict)
+    fitting: list[Class] = field(default_factory=list)
+    cut: bool = False
+    """Whether those that fit do so only if digits were cut off."""
+    stage: int = 0
+    """How many choices were changed when something fitted, or at last."""
+    tried: int = 0
+    """How many candidates."""
+    left_out: int = 0
+    """How many candidates were not tried for their number."""
+
+    def add(self, candidates: Iterable[Candidate], cost: int) -> None:
+        """Compute candidates and put each into its class."""
+        count = 0
+        for candidate in candidates:
+            count += 1
+            if count > MOST:
+                self.left_out += 1
+                continue
+            self.tried += 1
+            values = self.means.of_all(candidate, self.targets)
+            if any(map(math.isnan, values)):
+                continue
+            key = tuple(round(value, SAME) for value in values)
+            known = self.classes.get(key)
+            if known is None:
+                self.classes[key] = Class(values, cost, [candidate])
+            elif known.cost == cost:
+                known.members.append(candidate)
+
+    def look(self, stage: int) -> bool:
+        """Look for classes of this cost that fit, and for simpler ones whose digits were cut."""
+        self.stage = stage
+        self.fitting = [
+            one for one in self.classes.values() if one.cost == stage and one.fits(self.targets)
+        ]
+        if not self.fitting:
+            self.fitting = [
+                one
+                for one in self.classes.values()
+                if one.cost == stage - 1 and one.fits(self.targets, cut=True)
+            ]
+            self.cut = bool(self.fitting)
+        return bool(self.fitting)
+
+    @property
+    def cloud(self) -> F64:
+        """The values of all classes: a row for each."""
+        return np.array([one.values for one in self.classes.values()]).reshape(
+            len(self.classes), len(self.targets)
+        )
+
+
+def search(laid: Laid, targets: tuple[Target, ...], libraries: Mapping[str, Library]) -> Search:
+    """Try candidates stage by stage; stop at the first stage in which some fit."""
+    result = Search(targets, libraries, Means(laid))
+    known: list[Start] = starts(libraries, quantities_of(targets))
+    result.add((Candidate(start) for start in known), 0)
+    if result.look(0):
+        return result
+    options = usable_options(laid, targets)
+    distinct = [simplest_start(one) for one in result.classes.values()]
+    for stage in range(1, DEEPEST + 1):
+        result.add(changed(distinct, options, stage), stage)
+        distinct = [start for start in distinct if start.is_default]
+        if result.look(stage):
+            return result
+    result.look(DEEPEST + 1)
+    return result
+
+
+def simplest_start(one: Class) -> Start:
+    """Return the start of a class: what a library does by default, nearest to our defaults."""
+    several = [member.start for member in one.members]
+
+    def order(start: Start) -> tuple[bool, int]:
+        return not start.is_default, sum(len(row.options) for row in start.rows)
+
+    return min(several, key=order)
