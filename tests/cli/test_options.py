@@ -22,7 +22,7 @@ OTHER_MEANING = {
     "--repeats": ("bias null",),
     "--algorithm": {"recommend"},
     "--alpha": {"intervene"},
-    "--by": {"split", "strata"},
+    "--by": {"compare", "split", "strata"},
     "--cluster": {"evaluate"},
     "--depth": {"recommend"},
     "--designs": {"bias null"},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+from unskew.checks import MOST_DEPTH
 from unskew.cli import formats, inputs, outputs
 from unskew.cli.bundles import bundle, option
 from unskew.cli.options import (
@@ -18,6 +19,13 @@ from unskew.cli.options import (
     Saved,
 )
 from unskew.cli.progress import progress
+from unskew.errors import SettingError
+
+if TYPE_CHECKING:
+    from unskew.stats.comparison import Comparison
+    from unskew.stats.segment_comparison import SegmentComparison
+
+SEGMENTS = "Segments of users"
 
 
 @bundle
@@ -82,6 +90,39 @@ class TestOptions:
     ]
 
 
+@bundle
+class SegmentOptions:
+    """The segments of users that systems are compared in."""
+
+    by: Annotated[
+        str | None,
+        option(
+            SEGMENTS,
+            "Compare within segments of users: activity, popularity (of what the user likes), time "
+            "(of the last test judgment), or FILE:COLUMN of a file of users.",
+            metavar="NAME|FILE:COLUMN",
+        ),
+    ]
+    groups: Annotated[
+        int | None,
+        option(
+            SEGMENTS,
+            "Number of quantile groups that numbers are cut into. Default: 4.",
+            min=2,
+            max=MOST_DEPTH,
+        ),
+    ]
+    least_users: Annotated[
+        int | None,
+        option(
+            SEGMENTS,
+            "Groups of a text column with fewer users are merged into other. Default: 20.",
+            min=1,
+            max=MOST_DEPTH,
+        ),
+    ]
+
+
 PaperFile = Annotated[
     Path | None,
     option(
@@ -99,6 +140,7 @@ def command(
     scores: Saved,
     average: AverageOptions,
     tests: TestOptions,
+    segments: SegmentOptions,
     compute: ComputeOptions,
     output: FigureTableOptions,
     paper: PaperFile,
@@ -120,30 +162,41 @@ def command(
 
       unskew compare -j test.csv -r a.csv -r b.csv -m P@10,nDCG@10 --family all --paper table.tex
 
+      unskew compare -j test.csv -r a.csv -r b.csv --train train.csv -m P@10 --by activity
+
+      unskew compare -j test.csv -r a.csv -r b.csv -m P@10 --by users.csv:country --figure by.svg
+
     Several --scores are folds or splits of the same systems: the user stays the unit. All pairs are
     tested with the same permutations. Systems that share a letter do not differ significantly.
 
     In the table of a paper, superscripts are the letters of the systems that a system is
     significantly better than; with --reference, a dagger marks those better than it.
 
+    With --by, differences are within segments of users: intervals of all segments and pairs hold
+    together, p-values are corrected over them, and an interaction test tells whether the difference
+    differs between segments. With --train, users without training ratings are a segment, cold.
+
     [bold]Figures[/bold]
 
-      differences (the default) and pairs, both for the first metric
+      differences (the default) and pairs, both for the first metric; with --by: segments, of the
+      first pair
     """
-    from unskew.evaluation.evaluate import METRICS
-    from unskew.stats.comparison import FIGURES
-    from unskew.stats.pairing import paired
+    from unskew.stats import comparison, segment_comparison
     from unskew.stats.paper_tables import table_of
-    from unskew.stats.significance import compare
 
-    figures = outputs.figures_of(output.figure, FIGURES)
-    pairs = paired(inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet))
+    by_segment = segments.by is not None
+    if by_segment and paper is not None:
+        raise SettingError("--paper is for all users: leave out --by")
+    kinds = segment_comparison.FIGURES if by_segment else comparison.FIGURES
+    figures = outputs.figures_of(output.figure, kinds)
+    pairs, division = _read(judged, scores, average, compute, segments, output.quiet)
     correction = None if tests.correction == "none" else tests.correction
     with progress("comparing", output.quiet) as move:
-        result = compare(
+        result = _compared(
             pairs,
             inputs.metric_names(judged.metric),
             progress=move,
+            **division,
             **vars(compute),
             **{**vars(tests), "correction": correction},
         )
@@ -155,3 +208,32 @@ def command(
         ).write(paper)
     printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
     outputs.deliver(printout, output)
+
+
+def _compared(*values: Any, **settings: Any) -> Any:
+    """Compare; what comes back depends on whether there are segments."""
+    from unskew.stats.significance import compare
+
+    result: Comparison | SegmentComparison = compare(*values, **settings)
+    return result
+
+
+def _read(
+    judged: JudgedOptions,
+    scores: list[Path] | None,
+    average: AverageOptions,
+    compute: ComputeOptions,
+    segments: SegmentOptions,
+    quiet: bool,
+) -> tuple[Any, dict[str, Any]]:
+    """Return the values per user, and what `compare` takes to divide users into segments."""
+    from unskew.evaluation.evaluate import METRICS
+    from unskew.stats.pairing import paired
+    from unskew.stats.segments import segments_of
+
+    if segments.by is None or inputs.is_saved(judged, scores):
+        values = inputs.scores_of(judged, scores, average, compute, METRICS, quiet)
+        return paired(values), vars(segments)
+    data = inputs.judge_files(judged, compute.seed)
+    pairs = paired(inputs.scores_of_judged(data, judged, average, compute, METRICS, quiet))
+    return pairs, {"by": segments_of(pairs.users, judged=data, **vars(segments))}

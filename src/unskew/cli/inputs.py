@@ -364,11 +364,23 @@ def scores_of(
     quiet: bool,
 ) -> Scores | list[Scores]:
     """Return the scores of ranked lists by the metrics asked for (else these), or saved ones."""
-    from unskew.evaluation.evaluate import evaluate
-
     if is_saved(options, scores):
         return read_scores(scores or [])
     judged = judge_files(options, compute.seed)
+    return scores_of_judged(judged, options, average, compute, metrics, quiet)
+
+
+def scores_of_judged(
+    judged: Judged,
+    options: JudgedOptions,
+    average: AverageOptions,
+    compute: ComputeOptions,
+    metrics: Sequence[Any],
+    quiet: bool,
+) -> Scores:
+    """Return the scores of judged data by the metrics asked for, else these."""
+    from unskew.evaluation.evaluate import evaluate
+
     asked = metric_names(options.metric) or metrics
     with progress("judging", quiet) as move:
         return evaluate(judged, asked, threads=compute.threads, progress=move, **vars(average))

@@ -18,4 +18,5 @@ from .paper_tables import paper_table as paper_table
 from .power_analysis import power as power
 from .sample_sizes import sample_size as sample_size
 from .score_tables import score_table as score_table
+from .segment_comparison import SegmentComparison as SegmentComparison
 from .swaps import swap_rate as swap_rate

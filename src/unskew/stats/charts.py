@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure
+from unskew.report.text import counted
 
 _SURE = {True: "significant", False: "not significant"}
 
@@ -83,3 +84,35 @@ def pair_matrix(
         text=alt.Text("difference:Q", format="+.3f"), color=shade
     )
     return as_figure(alt.layer(squares, texts), f"{label}: all pairs", notes, rows)
+
+
+def segment_differences(rows: pl.DataFrame, by: str, label: str, notes: Sequence[str]) -> Figure:
+    """Draw the difference of one pair in each segment, with its interval."""
+    import altair as alt
+
+    known = rows.filter(pl.col("difference").is_not_null())
+    points = [
+        {
+            "segment": f"{row['segment']} ({counted(row['users'], 'user')})",
+            "difference": row["difference"],
+            "low": row["low"],
+            "high": row["high"],
+            "p": row["p_corrected"],
+            "verdict": _SURE[bool(row["significant"])],
+        }
+        for row in known.iter_rows(named=True)
+    ]
+    order = [row["segment"] for row in points]
+    whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
+    y = alt.Y("segment:N", title=None).scale(domain=order).axis(labelPadding=8)
+    color = alt.Color("verdict:N").scale(domain=list(_SURE.values()), range=[BLUE, GREY])
+    named = f"{label}: {known['a'][0]} − {known['b'][0]}" if known.height else label
+    marks = whole.mark_point(filled=True, size=60, opacity=1).encode(
+        x=alt.X("difference:Q", title=named).axis(tickCount=6), y=y, color=color
+    )
+    lines = whole.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=named), x2="high:Q", y=y, color=color
+    )
+    zero = whole.mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0.0))
+    title = f"{label} by {by}"
+    return as_figure(alt.layer(zero, lines, marks), title, notes, points)

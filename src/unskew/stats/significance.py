@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict, Unpack, overload
 
 import numpy as np
 import polars as pl
@@ -17,16 +18,60 @@ from unskew.errors import SettingError, unknown_name
 from unskew.evaluation.evaluate import METRICS, evaluate
 from unskew.judging.judged import Judged
 from unskew.stats.bayes import bayesian_t
-from unskew.stats.bootstrap import Resampling, bca_intervals
 from unskew.stats.comparison import Comparison
 from unskew.stats.corrections import CORRECTIONS, correct
-from unskew.stats.distributions import log_gamma_ratio, student_t_quantile
+from unskew.stats.distributions import log_gamma_ratio
+from unskew.stats.mean_intervals import difference_interval
 from unskew.stats.p_values import BY_PERMUTATION, PermutationCount, TestSettings, p_values
 from unskew.stats.pairing import Paired, Source, paired
 from unskew.stats.samples import PairedSample, Pairs, against, all_pairs, sample
+from unskew.stats.segment_comparison import SegmentComparison
+from unskew.stats.segment_tests import compare_segments
+from unskew.stats.segments import segments_of
 from unskew.stats.user_draws import chosen_metrics
 
 _HELD = 1 << 28  # bytes of values compared at a time
+
+
+class CompareSettings(TypedDict, total=False):
+    """The settings of `compare` beside scores, metric and segments; see there."""
+
+    test: str
+    alternative: str
+    permutations: int
+    plus_one: bool
+    correction: str | None
+    family: str
+    confidence: float
+    interval: str
+    resamples: int
+    reference: str | None
+    rope: float | None
+    seed: int
+    threads: int | None
+    progress: Progress | None
+
+
+@overload
+def compare(
+    scores: Source,
+    metric: str | Sequence[str] | None = None,
+    *,
+    by: None = None,
+    **settings: Unpack[CompareSettings],
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    scores: Source,
+    metric: str | Sequence[str] | None = None,
+    *,
+    by: object,
+    groups: int | None = None,
+    least_users: int | None = None,
+    **settings: Unpack[CompareSettings],
+) -> SegmentComparison: ...
 
 
 @notebook_progress("comparison")
@@ -35,6 +80,9 @@ def compare(
     scores: Source,
     metric: str | Sequence[str] | None = None,
     *,
+    by: object = None,
+    groups: int | None = None,
+    least_users: int | None = None,
     test: str = "randomisation",
     alternative: str = "two-sided",
     permutations: int = 100_000,
@@ -49,7 +97,7 @@ def compare(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Comparison:
+) -> Comparison | SegmentComparison:
     """Compare systems user by user: who is better, by how much, how sure.
 
     The user is the unit: lists of one user, and the same user in several folds, are one value
@@ -65,6 +113,22 @@ def compare(
     metric
         One or several labels; every metric that has a value per user unless given (of judged
         data: those that `evaluate` takes by itself).
+    by
+        Compare within segments of users instead: `activity` (number of training ratings; of test
+        ratings where training is not known), `popularity` (mean popularity of the items that the
+        user liked in training, else in test; of those rated where none is liked), `time` (of the
+        user's last test judgment), `FILE:COLUMN` of a file of users, or a table with a column of
+        users and one other column. Numbers are cut into quantile groups, texts are groups. With
+        training ratings, users without any are a segment of their own, `cold`, unless a column is
+        given. Gives a `SegmentComparison`: intervals of all segments and pairs hold together,
+        p-values are corrected over them, and an interaction test tells whether the difference
+        differs between segments.
+    groups
+        With `by`: into how many quantile groups numbers are cut, 4 unless given. Users with
+        equal numbers stay together.
+    least_users
+        With `by`: groups of a text column with fewer users, and those beyond the 20 most frequent,
+        are merged into `other`; 20 unless given.
     test
         `randomisation`: Fisher's test by flipping the sign of each user's difference, on the
         difference in means, the same signs for all pairs and metrics. All sign patterns are
@@ -148,16 +212,24 @@ def compare(
         progress=progress,
     )
     settings.check()
-    if isinstance(scores, Judged):
+    judged = scores if isinstance(scores, Judged) else None
+    if judged is not None:
         wanted = METRICS if metric is None else metric
-        scores = evaluate(scores, wanted, threads=threads)
+        scores = evaluate(judged, wanted, threads=threads)
     pairing = paired(scores)
     if len(pairing.systems) < 2:
         raise SettingError(
             f"there is one system only, {pairing.systems[0]!r}: nothing to compare it with"
         )
-    labels = chosen_metrics(pairing, metric)
-    compared, count = _compare_all(pairing, labels, _pairs(pairing.systems, reference), settings)
+    labels, pairs = chosen_metrics(pairing, metric), _pairs(pairing.systems, reference)
+    if by is not None:
+        cut = {"groups": groups, "least_users": least_users}
+        segments = segments_of(pairing.users, by, judged=judged, scores=pairing.parts, **cut)
+        return compare_segments(pairing, labels, pairs, segments, settings)
+    if groups is not None or least_users is not None:
+        name = "least_users" if groups is None else "groups"
+        raise SettingError(f"{name}=… is for by=…: leave it out, or give by=…")
+    compared, count = _compare_all(pairing, labels, pairs, settings)
     systems = pairing.systems
     return Comparison(
         systems=systems,
@@ -249,7 +321,7 @@ def _numbers(
     one: PairedSample, better: str, systems: tuple[str, ...], settings: TestSettings
 ) -> dict[str, object]:
     pairs, users = one.pairs, one.users
-    low, high = _interval(one, settings)
+    low, high = difference_interval(one, settings)
     with np.errstate(divide="ignore", invalid="ignore"):
         d = np.where((one.better == 0) & (one.worse == 0), 0.0, one.difference / one.sd)
     greater, smaller = one.better / users, one.worse / users
@@ -276,17 +348,6 @@ def _numbers(
             above, below = below, above
         numbers |= {"p_a_better": above, "p_equivalent": same, "p_b_better": below}
     return numbers
-
-
-def _interval(one: PairedSample, settings: TestSettings) -> tuple[F64, F64]:
-    if one.users < 2:
-        nothing = np.full(len(one.pairs), np.nan)
-        return nothing, nothing.copy()
-    if settings.interval == "bca":
-        draws = Resampling(settings.resamples, settings.seed, settings.threads)
-        return bca_intervals(one, settings.confidence, draws)
-    half = student_t_quantile((1 + settings.confidence) / 2, one.users - 1) * one.standard_error
-    return one.difference - half, one.difference + half
 
 
 def _hedges(users: int) -> float:

@@ -235,7 +235,7 @@ def target_sizes(
     test_settings = {"test": test, "permutations": permutations, "seed": seed, "threads": threads}
     power = pl.concat(
         discriminative_power(
-            compare(one, label, correction=None, **test_settings),  # type: ignore[arg-type]
+            compare(one, label, correction=None, **test_settings),  # type: ignore[call-overload]
             alpha=alpha,
         ).table()
         for one in scores.values()

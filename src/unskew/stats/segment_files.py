@@ -1,0 +1,125 @@
+"""A column of a table of users: what users are divided by."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64
+from unskew.data.ratings import Ids
+from unskew.data.tables import ITEM, USER, Table, naming, read_table
+from unskew.engine.remote import is_address
+from unskew.errors import DataError, Spelling, unknown_name
+from unskew.report.text import counted
+
+
+@dataclass(frozen=True, eq=False)
+class UserColumn:
+    """A value per user: numbers, or texts."""
+
+    name: str
+    source: str
+    users: Ids
+    numbers: F64 | None = None
+    """NaN where there is none."""
+    texts: pl.Series | None = None
+    is_time: bool = False
+    """Whether the numbers are microseconds since 1970."""
+
+
+def is_column(by: str) -> bool:
+    """Tell whether a text names a column of a file that is there: FILE:COLUMN."""
+    file, colon, column = by.rpartition(":")
+    if not colon or not column:
+        return False
+    try:
+        return is_address(file) or Path(file).exists()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def read_column(by: str | os.PathLike[str]) -> UserColumn:
+    """Read FILE:COLUMN."""
+    file, _, name = str(by).rpartition(":")
+    table = read_table(file)
+    user = _user_column(table)
+    others = [column for column in table.frame.columns if column != user]
+    if name not in others:
+        raise unknown_name(f"column of {table.source}", name, others)
+    return _column(table, user, name)
+
+
+def column_of_table(source: object) -> UserColumn:
+    """Take a table with a column of users and one other column."""
+    table = read_table(source)
+    user = _user_column(table)
+    others = [column for column in table.frame.columns if column != user]
+    if len(others) != 1:
+        raise DataError(
+            f"by=…: a table of segments has a column of users and one other column, got: "
+            f"{', '.join(table.frame.columns)}"
+        )
+    return _column(table, user, others[0])
+
+
+def _user_column(table: Table) -> str:
+    user = table.pick("user", USER, None)
+    if user is not None:
+        return user
+    columns = ", ".join(table.frame.columns)
+    item = table.pick("item", ITEM, None)
+    if item is not None:
+        raise DataError(
+            f"by=…: {table.source} has a column of items ({item!r}) and none of users, but "
+            "segments are groups of users; metrics by groups of items: ",
+            Spelling(
+                "us.unbiased.strata(judged, by=…, of='items')",
+                "unskew strata --by FILE --of items",
+            ),
+        )
+    raise DataError(
+        f"by=…: {table.source} has no column of users; its columns are: {columns or 'none'}; call "
+        "the one with the ids of users user"
+    )
+
+
+def _column(table: Table, user: str, name: str) -> UserColumn:
+    """Return the value of each user; each has one row."""
+    with naming(table.source):
+        ids, codes = Ids.number(table.frame[user])
+    if len(ids) < codes.size:
+        again = int(np.argmax(np.bincount(codes)))
+        raise DataError(
+            f"by=…: {table.source} has {counted(codes.size - len(ids), 'row')} of users who "
+            f"already have one, such as user {ids.values[again]!r}: give each user one row"
+        )
+    order = pl.Series(np.argsort(codes, kind="stable"))
+    column = table.frame[name].gather(order)
+    kind = column.dtype
+    if kind.is_temporal() and kind not in (pl.Time, pl.Duration):
+        times = column.cast(pl.Datetime("us")).to_physical().cast(pl.Float64)
+        return UserColumn(name, table.source, ids, _floats(times), is_time=True)
+    if kind == pl.String:
+        texts = column.str.strip_chars()
+        texts = texts.set(texts == "", None)
+        floats = texts.cast(pl.Float64, strict=False)
+        if floats.null_count() == texts.null_count() and texts.null_count() < len(texts):
+            return UserColumn(name, table.source, ids, _floats(floats))
+        return UserColumn(name, table.source, ids, texts=texts)
+    if kind.is_numeric():
+        return UserColumn(name, table.source, ids, _floats(column.cast(pl.Float64)))
+    if kind.is_nested() or kind in (pl.Object, pl.Binary):
+        raise DataError(
+            f"by=…: column {name!r} of {table.source} must hold numbers, times or text, got {kind}"
+        )
+    return UserColumn(name, table.source, ids, texts=column.cast(pl.String))
+
+
+def _floats(column: pl.Series) -> F64:
+    """Return numbers; NaN for what is missing or not finite."""
+    values = column.fill_null(float("nan")).to_numpy().astype(np.float64)
+    return np.where(np.isfinite(values), values, np.nan)

@@ -1,0 +1,397 @@
+"""`Segmentation`: users divided by activity, taste, time or a column of a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, I64, Mask, frozen
+from unskew.checks import as_count
+from unskew.data.ratings import Ids, Ratings
+from unskew.errors import DataError, SettingError, unknown_name
+from unskew.evaluation.scores import Scores
+from unskew.judging.judged import Judged
+from unskew.report.text import counted
+from unskew.splits.popularity import item_counts
+from unskew.stats.segment_files import UserColumn, column_of_table, is_column, read_column
+
+BY = ("activity", "popularity", "time")
+GROUPS = 4
+LEAST_USERS = 20
+MOST_GROUPS = 20
+"""Of a text column, the largest groups that stay apart."""
+COLD = "cold"
+UNKNOWN = "unknown"
+OTHER = "other"
+_PARTS = {2: "halves", 3: "thirds", 4: "quarters", 5: "fifths", 10: "tenths"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, eq=False)
+class Segmentation:
+    """Users divided into segments. Made by `segments_of`."""
+
+    by: str
+    """What users are divided by, in words."""
+    rule: str
+    """How the segments are formed, in a sentence."""
+    users: Ids
+    code: I64
+    """The segment of each user."""
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sizes(self) -> I64:
+        """How many users each segment has."""
+        return np.bincount(self.code, minlength=len(self.names)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """A number per user, by which users are divided; NaN where it is not known."""
+
+    by: str
+    values: F64
+    is_time: bool = False
+    """Whether it is microseconds since 1970."""
+    cold: Mask | None = None
+    """Users without training ratings, where training ratings are known."""
+    missing: str = ""
+    """Of which users it is not known, as noun and verb: "user has no …|users have no …"."""
+    notes: tuple[str, ...] = ()
+
+
+def segments_of(
+    users: Ids,
+    by: object,
+    *,
+    judged: Judged | None = None,
+    scores: tuple[Scores, ...] = (),
+    groups: int | None = None,
+    least_users: int | None = None,
+) -> Segmentation:
+    """Divide users into segments.
+
+    Parameters
+    ----------
+    users
+        Whom to divide: all others do not count.
+    by
+        `activity`, `popularity`, `time`, `FILE:COLUMN`, a table with a column of users and one
+        other column, or a `Segmentation` of these users.
+    judged
+        The judged data, where they are known.
+    scores
+        What was evaluated: enough for `activity`.
+    groups
+        Into how many quantile groups numbers are cut, 4 unless given.
+    least_users
+        A group of a text column with fewer users is merged into `other`; 20 unless given.
+    """
+    parts = as_count("groups", GROUPS if groups is None else groups, 2)
+    least = as_count("least_users", LEAST_USERS if least_users is None else least_users)
+    if isinstance(by, Segmentation):
+        return _checked(by, users)
+    if isinstance(by, str) and by in BY:
+        if least_users is not None:
+            raise SettingError(
+                f"least_users=… is for the groups of a text column, not for by={by!r}: leave it out"
+            )
+        return _by_quantity(users, QUANTITIES[by](users, judged, scores), parts)
+    if isinstance(by, str):
+        if not is_column(by):
+            raise unknown_name("by", by, (*BY, "FILE:COLUMN"))
+        column = read_column(by)
+    else:
+        column = column_of_table(by)
+    _check_settings(column, groups, least_users)
+    return _by_column(users, column, parts, least)
+
+
+def _check_settings(column: UserColumn, groups: int | None, least_users: int | None) -> None:
+    """Refuse a setting that does nothing for this kind of column."""
+    kind, name = ("text", "groups") if column.numbers is None else ("numbers", "least_users")
+    given = groups if name == "groups" else least_users
+    if given is not None:
+        raise SettingError(
+            f"{name}=… does nothing here: {column.name} ({column.source}) holds {kind}; leave it "
+            "out"
+        )
+
+
+def _checked(given: Segmentation, users: Ids) -> Segmentation:
+    if not given.users.equals(users):
+        raise SettingError(
+            f"by=… has segments of {counted(len(given.users), 'user')}, which are not the "
+            f"{counted(len(users), 'user')} that are compared"
+        )
+    return given
+
+
+# Numbers per user
+
+
+def _activity(users: Ids, judged: Judged | None, scores: tuple[Scores, ...]) -> Quantity:
+    """Count each user's training ratings, or test ratings where training is not known."""
+    if judged is not None:
+        counts = {"test": _counts(users, judged.tests)}
+        if judged.train is not None:
+            counts["train"] = _counts(users, judged.train)
+    elif len(scores) == 1:
+        counts = _counts_of_scores(users, scores[0])
+    else:
+        raise _needs_judged("activity")
+    if "train" not in counts:
+        return Quantity("number of test ratings", counts["test"])
+    train = counts["train"]
+    return Quantity("number of training ratings", train, cold=train == 0)
+
+
+def _counts(users: Ids, ratings: Ratings) -> F64:
+    """Return how many ratings each user has."""
+    at = ratings.users.codes(users.values)
+    counts = np.append(np.diff(ratings.start), 0)
+    return counts[at].astype(np.float64)  # -1, who has none, is the last
+
+
+def _counts_of_scores(users: Ids, scores: Scores) -> dict[str, F64]:
+    """Return what scores know of each user: their lists name the counts of the list's user."""
+    place = scores.user_ids.codes(users.values)
+    known = place >= 0
+    counts: dict[str, F64] = {}
+    for name in ("test", "train"):
+        if name in scores.lists.columns:
+            of_user = np.zeros(len(scores.user_ids))
+            of_user[scores.lists["user"].to_numpy()] = scores.lists[name].to_numpy()
+            counts[name] = np.where(known, of_user[place], 0.0)
+    return counts
+
+
+def _popularity(users: Ids, judged: Judged | None, scores: tuple[Scores, ...]) -> Quantity:  # noqa: ARG001
+    """Average the popularity of what each user liked, or rated where nothing is liked."""
+    if judged is None:
+        raise _needs_judged("popularity")
+    source = judged.tests if judged.train is None else judged.train
+    what = "test" if judged.train is None else "training"
+    count = item_counts(source)[source.item].astype(np.float64)
+    liked = judged.relevance.is_liked(source.value)
+    everyone = _means(source, count, np.ones(count.size, np.bool_))
+    taste = _means(source, count, liked)
+    at = source.users.codes(users.values)
+    without = int(np.count_nonzero((at >= 0) & np.isnan(np.append(taste, 0.0)[at])))
+    quantity = np.append(np.where(np.isnan(taste), everyone, taste), np.nan)[at]
+    notes = []
+    if without:
+        notes.append(
+            f"{counted(without, 'user likes', 'users like')} none of their {what} items: the mean "
+            "is over all that they rated"
+        )
+    return Quantity(
+        f"mean number of {what} ratings of the items that the user liked in {what}",
+        quantity,
+        cold=None if judged.train is None else np.isnan(quantity),
+        missing=f"user has no {what} rating|users have no {what} rating",
+        notes=tuple(notes),
+    )
+
+
+def _means(ratings: Ratings, values: F64, keep: Mask) -> F64:
+    """Return the mean of kept values by user; NaN where none is kept. Sums of counts are exact."""
+    users = len(ratings.users)
+    total = np.bincount(ratings.user[keep], values[keep], users)
+    number = np.bincount(ratings.user[keep], minlength=users)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(number > 0, total / number, np.nan)
+
+
+def _time(users: Ids, judged: Judged | None, scores: tuple[Scores, ...]) -> Quantity:  # noqa: ARG001
+    """Return when each user's last test judgment was."""
+    if judged is None:
+        raise _needs_judged("time")
+    tests = judged.tests
+    if tests.time is None:
+        raise DataError("by='time' needs test judgments with a column of times")
+    last = np.full(len(tests.users) + 1, np.nan)
+    last[: len(tests.users)] = -np.inf
+    np.maximum.at(last, tests.user, tests.time.astype(np.float64))
+    last[np.isinf(last)] = np.nan
+    train = judged.train
+    return Quantity(
+        "time of the user's last test judgment",
+        last[tests.users.codes(users.values)],
+        is_time=True,
+        cold=None if train is None else _counts(users, train) == 0,
+        missing="user has no test judgment|users have no test judgment",
+    )
+
+
+QUANTITIES: dict[str, Callable[[Ids, Judged | None, tuple[Scores, ...]], Quantity]] = {
+    "activity": _activity,
+    "popularity": _popularity,
+    "time": _time,
+}
+
+
+def _needs_judged(by: str) -> SettingError:
+    return SettingError(
+        f"by={by!r} needs the ratings behind the values: give judged data (us.judge), or a table "
+        "with a column of users and one other column"
+    )
+
+
+# From numbers and texts to segments
+
+
+def _by_quantity(users: Ids, quantity: Quantity, groups: int) -> Segmentation:
+    """Cut into quantile groups; cold users, and those without a number, are groups of their own."""
+    values = quantity.values
+    cold = np.zeros(values.size, np.bool_) if quantity.cold is None else quantity.cold
+    known = ~np.isnan(values) & ~cold
+    code, names = _quantile_groups(values, known, groups, is_time=quantity.is_time)
+    notes = list(quantity.notes)
+    rule = (
+        f"segments: {_PARTS.get(groups, f'{groups} parts')} of the users by {quantity.by}; users "
+        "with equal values stay together"
+    )
+    if cold.any():
+        code[cold] = len(names)
+        names = [*names, COLD]
+        rule += f"; {COLD}: no training rating"
+    rest = ~known & ~cold
+    if rest.any():
+        code[rest] = len(names)
+        names = [*names, UNKNOWN]
+        one, many = quantity.missing.split("|")
+        notes.append(f"{UNKNOWN}: {counted(int(rest.sum()), one, many)}")
+    return _several(
+        Segmentation(quantity.by, rule, users, frozen(code), tuple(names), tuple(notes))
+    )
+
+
+def _by_column(users: Ids, column: UserColumn, groups: int, least: int) -> Segmentation:
+    """Cut a column of numbers into quantile groups; take the texts of another as groups."""
+    at = column.users.codes(users.values)
+    inside = at >= 0
+    if not inside.any():
+        raise DataError(
+            f"{column.source}: none of its {counted(len(column.users), 'user')} is among the "
+            f"{counted(len(users), 'user')} that are compared, such as {users.values[0]!r}"
+        )
+    by = f"{column.name} ({column.source})"
+    absent = f"user is not in {column.source} or has no {column.name}"
+    missing = f"{absent}|{absent.replace('user is', 'users are').replace('has', 'have')}"
+    if column.numbers is not None:
+        values = np.append(column.numbers, np.nan)[at]
+        quantity = Quantity(by, values, is_time=column.is_time, missing=missing)
+        return _by_quantity(users, quantity, groups)
+    assert column.texts is not None
+    texts = pl.concat([column.texts, pl.Series([None], dtype=pl.String)])
+    of_user = texts.gather(pl.Series(np.where(inside, at, len(column.users)).astype(np.int64)))
+    return _by_text(users, of_user, by, missing, least)
+
+
+def _by_text(users: Ids, texts: pl.Series, by: str, missing: str, least: int) -> Segmentation:
+    """Take texts as groups; small ones are merged."""
+    counts = texts.drop_nulls().value_counts().rows()
+    ranked = sorted(counts, key=lambda row: (-row[1], row[0]))
+    kept = {name for name, count in ranked[:MOST_GROUPS] if count >= least and name != OTHER}
+    merged = len(ranked) - len(kept)
+    if merged == 1:  # merged alone it would only lose its name
+        kept, merged = {name for name, _ in ranked}, 0
+    names = sorted(kept) + [OTHER] * (merged > 0)
+    rule = f"segments: {by}"
+    if merged:
+        rule += (
+            f"; {OTHER}: {counted(merged, 'value')} with fewer than {least:,} users each or beyond "
+            f"the {MOST_GROUPS} most frequent"
+        )
+    unknown = texts.null_count()
+    notes = []
+    if unknown:
+        one, many = missing.split("|")
+        notes.append(f"{UNKNOWN}: {counted(unknown, one, many)}")
+    label = UNKNOWN if UNKNOWN not in names else f"({UNKNOWN})"
+    if unknown:
+        names.append(label)
+    place = {name: number for number, name in enumerate(names)}
+    code = np.array(
+        [
+            place[label] if text is None else place.get(text, place.get(OTHER, -1))
+            for text in texts.to_list()
+        ],
+        np.int64,
+    )
+    return _several(Segmentation(by, rule, users, frozen(code), tuple(names), tuple(notes)))
+
+
+def _several(segments: Segmentation) -> Segmentation:
+    if len(segments.names) < 2:
+        name = segments.names[0] if segments.names else "none"
+        raise DataError(
+            f"by=… gives one segment only, {name!r}, with all "
+            f"{counted(len(segments.users), 'user')}: there is nothing to compare it with "
+            f"({segments.rule})"
+        )
+    return segments
+
+
+def _quantile_groups(
+    values: F64, known: Mask, groups: int, *, is_time: bool
+) -> tuple[I64, list[str]]:
+    """Cut the known values into groups of about as many users; equal values stay together.
+
+    A value belongs to the part in which the middle of its users falls, in rising order.
+    """
+    code = np.full(values.size, -1, np.int64)
+    distinct, of, count = np.unique(values[known], return_inverse=True, return_counts=True)
+    if not distinct.size:
+        return code, []
+    total = int(count.sum())
+    middle = 2 * (np.cumsum(count) - count) + count  # twice the number of users below
+    part = middle * groups // (2 * total)
+    used, number = np.unique(part, return_inverse=True)
+    code[known] = number[of]
+    ends = [(distinct[number == one][0], distinct[number == one][-1]) for one in range(used.size)]
+    return code, _names_of_ranges([(float(low), float(high)) for low, high in ends], is_time)
+
+
+def _names_of_ranges(ends: list[tuple[float, float]], is_time: bool) -> list[str]:
+    """Return a name per range, with as many digits as it takes to tell all ends apart."""
+    distinct = len({end for pair in ends for end in pair})
+    writers = _TIME_WRITERS if is_time else _NUMBER_WRITERS
+    for write in writers:
+        if len({write(end) for pair in ends for end in pair}) == distinct:
+            break
+    return [write(low) if low == high else f"{write(low)} to {write(high)}" for low, high in ends]
+
+
+def _number_writer(digits: int) -> Callable[[float], str]:
+    def write(value: float) -> str:
+        if value == math.floor(value) and abs(value) < 1e15:
+            return f"{int(value):,}".replace("-", "−")
+        return f"{value:,.{digits}g}".replace("-", "−")
+
+    return write
+
+
+def _time_writer(pattern: str) -> Callable[[float], str]:
+    def write(value: float) -> str:
+        try:
+            return (_EPOCH + timedelta(microseconds=int(value))).strftime(pattern)
+        except OverflowError:
+            return f"{value:.0f}"
+
+    return write
+
+
+_NUMBER_WRITERS: list[Any] = [_number_writer(digits) for digits in (3, 4, 6, 9, 17)]
+_TIME_WRITERS: list[Any] = [
+    _time_writer(pattern) for pattern in ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
+]
