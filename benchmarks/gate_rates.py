@@ -27,6 +27,7 @@ from unskew.auditing.gate_checks import (
     check_values,
     verdict_of,
 )
+from unskew.auditing.gate_data import liked_alike_check
 from unskew.auditing.gate_exposure import (
     Slots,
     coverage_values,
@@ -34,7 +35,8 @@ from unskew.auditing.gate_exposure import (
     popularity_values,
 )
 from unskew.auditing.gate_settings import GateSettings, Margin
-from unskew.auditing.gate_values import GateValues, Pair, levelled_weights
+from unskew.auditing.gate_values import GateValues, Pair, lay, levelled_weights, values_of
+from unskew.metrics.names import parse
 
 USERS, ITEMS, K, CLUSTERS = 400, 200, 10, 5
 DOCS = Path(__file__).parents[1] / "docs" / "gate.md"
@@ -103,17 +105,14 @@ class Kind:
     world: World
     candidate: System
     production: System
-    bad: bool
-    """Whether the candidate does not deserve promotion."""
-    conditions: bool = True
-    """Whether the conditions of the guarantee hold."""
+    group: str = "undeserved"
+    """`undeserved`: must not be promoted; `better`: should be; `broken`: conditions do not hold;
+    `harm`: better, with a segment that is truly worse off."""
     metric: str = "P"
     rails: str = "on"
     """`on`, `off`, or the rail whose margin is set to what is true."""
     margin: str = ""
     """`boundary`: non-inferiority with the true difference as margin; or a margin."""
-    harmed: bool = False
-    """Whether a rail or a segment is truly beyond its margin, so that a hold is right."""
 
 
 def exposure(world: World) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -129,6 +128,8 @@ def exposure(world: World) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def draw(kind: Kind, seed: int, number: int) -> Draw:
     """Draw a world and both systems' lists, and lay them out as the gate does."""
+    if kind.name == "ours":
+        return draw_ours(seed, number)
     rng = np.random.default_rng([7, seed, number])
     world = kind.world
     seen, cluster, quality = exposure(world)
@@ -212,6 +213,25 @@ def as_values(kind, lists, rated, said, popularity, trained, taste, seen, cluste
     return GateValues(**pairs, k=K, has_dislikes=not kind.world.implicit, segments=segments)
 
 
+def draw_ours(seed: int, number: int) -> Draw:
+    """Draw a world of unskew; both systems are the same recommender on random halves of training.
+
+    Everything from ratings to values is unskew's own. Neither half is better: the truth is 0.
+    """
+    import unskew as us
+
+    world = us.world("shop", users=200, items=80, seed=100_000 * seed + number)
+    (split,) = us.splits.Random(test=0.3).split(world.ratings, seed=number)
+    half = np.random.default_rng([8, seed, number]).random(len(split.train)) < 0.5
+    lists = us.targets.AllItems().lists(split, us.Relevance(liked=4), seed=number)
+    runs = {
+        name: us.rank(us.recommend.ItemKNN(k=20).fit(split.train.take(rows), number), lists, K)
+        for name, rows in (("candidate", half), ("production", ~half))
+    }
+    judged = us.judge(split.test, runs, liked=4, train=split.train)
+    return Draw(values_of(lay(judged, "candidate", "production", parse("nDCG@10"))), 0.0)
+
+
 def metric(name: str, hit: np.ndarray, liked: np.ndarray) -> np.ndarray:
     """P@10, or nDCG@10 with the ideal cut at 10."""
     if name == "P":
@@ -258,78 +278,93 @@ def pilot(kind: Kind, seed: int, worlds: int = 4_000) -> dict[str, float]:
     return {name: value / worlds for name, value in total.items()}
 
 
-BETTER = (System(1.3), System(1.0))
 SAME = (System(1.0), System(1.0))
+NO_TASTE = World(liked_inside=0.3)
+SELECT = "liked items are rated five times as often as disliked ones"
+LIKES = "only likes are recorded"
 
 KINDS = [
-    Kind("equal", "equal systems, P@10", World(), *SAME, bad=True, rails="off"),
-    Kind("equal-rails", "the same, with guard rails", World(), *SAME, bad=True),
-    Kind("equal-ndcg", "equal systems, nDCG@10", World(), *SAME, bad=True, metric="nDCG",
+    # Nothing but check 1 stands between an equal system and promotion.
+    Kind("equal", "equal systems, P@10", World(), *SAME, rails="off"),
+    Kind("equal-ndcg", "equal systems, nDCG@10", World(), *SAME, metric="nDCG", rails="off"),
+    Kind("equal-select", f"equal systems, nDCG@10; {SELECT}", World(selection=0.2), *SAME,
+         metric="nDCG", rails="off"),
+    Kind("equal-implicit", f"equal systems; {LIKES}", World(implicit=True, density=0.1), *SAME,
          rails="off"),
-    Kind("equal-select", "equal systems; liked items are rated five times as often",
-         World(selection=0.2), *SAME, bad=True, metric="nDCG", rails="off"),
-    Kind("equal-implicit", "equal systems; only likes are recorded",
-         World(implicit=True, density=0.1), *SAME, bad=True, rails="off"),
-    Kind("equal-few", "equal systems, 100 users, few ratings",
-         World(users=100, density=0.04), *SAME, bad=True, metric="nDCG", rails="off"),
-    Kind("margin", "worse by exactly the margin", World(), System(0.85), System(1.0),
-         bad=True, margin="boundary", rails="off"),
+    Kind("equal-few", "equal systems, 100 users, few ratings", World(users=100, density=0.04),
+         *SAME, metric="nDCG", rails="off"),
+    Kind("equal-rails", "equal systems, with guard rails", World(), *SAME),
+    Kind("ours", "unskew's world `shop`: one recommender on two halves of training", World(),
+         *SAME, metric="nDCG", rails="off"),
+    Kind("margin", "worse by exactly the margin, P@10", World(), System(0.85), System(1.0),
+         margin="boundary", rails="off"),
     Kind("margin-ndcg", "worse by exactly the margin, nDCG@10", World(), System(0.85),
-         System(1.0), bad=True, margin="boundary", metric="nDCG",
+         System(1.0), margin="boundary", metric="nDCG", rails="off"),
+    # Only more popular, or only shown more: check 2 stands between.
+    Kind("popular", "only more popular: nobody has taste", NO_TASTE, System(0, popular=0.4),
+         System(0), rails="off"),
+    Kind("popular-little", "only a little more popular", NO_TASTE, System(0, popular=0.1),
+         System(0), rails="off"),
+    Kind("popular-rails", "only more popular, with guard rails", NO_TASTE,
+         System(0, popular=0.4), System(0)),
+    Kind("popular-less", "more popular, and less taste", World(), System(0.8, popular=0.25),
+         System(1.0), rails="off"),
+    Kind("popular-select", f"only more popular; {SELECT}",
+         replace(NO_TASTE, selection=0.2), System(0, popular=0.4), System(0), rails="off"),
+    Kind("popular-implicit", f"only more popular; {LIKES}",
+         replace(NO_TASTE, implicit=True, density=0.15), System(0, popular=0.4), System(0),
          rails="off"),
-    Kind("popular", "only more popular: nobody has taste", World(liked_inside=0.3),
-         System(0, popular=0.4), System(0), bad=True, rails="off"),
-    Kind("popular-rails", "the same, with guard rails", World(liked_inside=0.3),
-         System(0, popular=0.4), System(0), bad=True),
-    Kind("popular-less", "more popular, and less taste", World(),
-         System(0.8, popular=0.25), System(1.0), bad=True, rails="off"),
-    Kind("popular-select", "only more popular; liked items are rated five times as often",
-         World(liked_inside=0.3, selection=0.2), System(0, popular=0.4), System(0), bad=True,
+    Kind("head-tail", "better for lovers of popular items, worse for the others",
+         World(heads=True), System(0.6, head=1.6), System(1.6, head=0.6), rails="off"),
+    Kind("earlier", "lists what an earlier system showed; nobody has taste",
+         replace(NO_TASTE, boost=6), System(0, shown=1.0), System(0), rails="off"),
+    Kind("earlier-taste", "lists what an earlier system showed, and less of what people like",
+         World(boost=6), System(0.9, shown=1.0), System(1.0), rails="off"),
+    Kind("cold-equal", "equal systems, half of the users are cold", World(cold=0.5), *SAME,
          rails="off"),
-    Kind("popular-implicit", "only more popular; only likes are recorded",
-         World(liked_inside=0.3, implicit=True, density=0.15), System(0, popular=0.4), System(0),
-         bad=True, rails="off"),
-    Kind("head-tail", "better for lovers of popular items, worse for the others, equal on average",
-         World(heads=True), System(0.6, head=1.6), System(1.6, head=0.6), bad=True, rails="off"),
-    Kind("earlier", "shows what an earlier system showed; nobody has taste",
-         World(liked_inside=0.3, boost=6), System(0, shown=1.0), System(0), bad=True, rails="off"),
-    Kind("earlier-taste", "the same, where people have another taste",
-         World(boost=6), System(0.9, shown=1.0), System(1.0), bad=True, rails="off"),
-    Kind("cold-equal", "half of the users are cold, equal systems", World(cold=0.5), *SAME,
-         bad=True),
-    Kind("cold-worse", "better for warm users, as much worse for cold ones", World(cold=0.5),
-         System(1.3, cold=0.0), System(1.0, cold=0.3), bad=True, harmed=True),
-    Kind("rail-anti", "better; dislikes exactly at the margin", World(density=0.12),
-         System(1.6, popular=0.15), System(1.0), bad=True, rails="anti"),
-    Kind("rail-coverage", "better; coverage exactly at the margin", World(users=200, density=0.35),
-         System(2.4, popular=0.8), System(1.0, popular=0.6), bad=True, rails="coverage"),
+    Kind("cold-worse", "better for warm users, worse for cold ones, worse on average",
+         World(cold=0.5), System(1.3, cold=0.0), System(1.0, cold=0.6), rails="off"),
+    # The score is truly better; one guard rail is exactly at its margin.
+    Kind("rail-anti", "better; disliked items exactly at the margin", World(density=0.12),
+         System(1.6, popular=0.15), System(1.0), rails="anti"),
+    Kind("rail-coverage", "better; coverage exactly at the margin",
+         World(users=200, density=0.35), System(2.4, popular=0.8), System(1.0, popular=0.6),
+         rails="coverage"),
     Kind("rail-gini", "better; Gini exactly at the margin", World(density=0.12),
-         System(2.2, popular=0.3), System(1.2), bad=True, rails="gini"),
+         System(2.2, popular=0.3), System(1.2), rails="gini"),
     Kind("rail-popularity", "better; popularity exactly at the margin", World(density=0.12),
-         System(2.2, popular=0.2), System(1.2), bad=True, rails="popularity"),
-    Kind("taste", "better taste", World(density=0.2), System(2.0), System(1.0), bad=False),
-    Kind("taste-ndcg", "better taste, nDCG@10", World(density=0.2), System(2.2), System(1.0),
-         bad=False, metric="nDCG"),
-    Kind("taste-select", "better taste; liked items are rated five times as often",
-         World(density=0.25, selection=0.2), System(2.2), System(1.0), bad=False),
-    Kind("taste-implicit", "better taste; only likes are recorded",
-         World(density=0.3, implicit=True), System(2.2), System(1.0), bad=False),
+         System(2.2, popular=0.2), System(1.2), rails="popularity"),
+    # Better, and the guard rails have room.
+    Kind("taste", "better taste, P@10", World(density=0.3), System(2.2), System(1.0),
+         group="better"),
+    Kind("taste-ndcg", "better taste, nDCG@10", World(density=0.45), System(2.7), System(1.0),
+         group="better", metric="nDCG"),
+    Kind("taste-implicit", f"better taste; {LIKES}", World(density=0.3, implicit=True),
+         System(2.2), System(1.0), group="better"),
     Kind("taste-cold", "better taste, half of the users are cold",
-         World(density=0.3, cold=0.5), System(2.6), System(1.0), bad=False),
-    Kind("not-worse", "equal systems, margin 10 %", World(density=0.4), System(1.5),
-         System(1.5), bad=False, margin="10%"),
-    Kind("halo", "what an earlier system showed is rated as liked more often",
-         World(liked_inside=0.3, boost=6, display=0.3), System(0, shown=1.0), System(0),
-         bad=True, conditions=False, rails="off"),
+         World(density=0.5, cold=0.5, users=700), System(2.8), System(1.0), group="better"),
+    Kind("not-worse", "equal systems, margin 15 %", World(density=0.4, users=600),
+         System(1.5), System(1.5), margin="15%", group="better"),
+    Kind("taste-select", f"better taste; {SELECT}", World(density=0.25, selection=0.2),
+         System(2.2), System(1.0), group="better"),
+    Kind("taste-select-more", f"the same with more ratings; {SELECT}",
+         World(density=0.35, selection=0.2), System(2.3), System(1.0), group="better"),
+    # The conditions do not hold.
+    Kind("halo", "what an earlier system showed is rated as liked although it is not",
+         replace(NO_TASTE, boost=6, display=0.3), System(0, shown=1.0), System(0),
+         group="broken", rails="off"),
     Kind("hidden-dislikes", "dislikes of what an earlier system showed are rated less often",
-         World(liked_inside=0.3, boost=6, shown_selection=0.3), System(0, shown=1.0), System(0),
-         bad=True, conditions=False, rails="off"),
-    Kind("earlier-implicit", "shows what an earlier system showed; only likes are recorded",
-         World(liked_inside=0.3, boost=6, implicit=True), System(0, shown=1.0), System(0),
-         bad=True, conditions=False, rails="off"),
-    Kind("tail-harm", "better on average, worse for lovers of rare items",
-         World(heads=True, density=0.2), System(0.7, head=2.2), System(1.2, head=1.0),
-         bad=False, rails="off", harmed=True),
+         replace(NO_TASTE, boost=6, shown_selection=0.3), System(0, shown=1.0), System(0),
+         group="broken", rails="off"),
+    Kind("earlier-implicit", f"lists what an earlier system showed; {LIKES}",
+         replace(NO_TASTE, boost=6, implicit=True), System(0, shown=1.0), System(0),
+         group="broken", rails="off"),
+    Kind("tail-harm", "better on average; lovers of rare items are worse off",
+         World(heads=True, density=0.4), System(1.2, head=3.0), System(1.5, head=0.6),
+         group="harm", rails="off"),
+    Kind("cold-harm", "better on average; cold users are worse off",
+         World(cold=0.5, density=0.4), System(3.0, cold=0.5), System(0.6, cold=1.1),
+         group="harm", rails="off"),
 ]  # fmt: skip
 
 
@@ -352,13 +387,14 @@ class Count:
         """Decide one world."""
         start = time.perf_counter()
         checks = check_values(draw.values, settings, settings.alpha)
-        verdict = verdict_of(checks)
+        data = [liked_alike_check(draw.values, settings, settings.alpha)]
+        verdict = verdict_of(checks, data)
         self.seconds += time.perf_counter() - start
         relaxed = replace(checks, popularity=replace(checks.popularity, outcome="pass"))
         self.worlds += 1
         self.promoted += verdict == PROMOTE
         self.held += verdict == HOLD
-        self.only_popular += verdict != PROMOTE and verdict_of(relaxed) == PROMOTE
+        self.only_popular += verdict != PROMOTE and verdict_of(relaxed, data) == PROMOTE
         self.alarms += any(one.outcome == FAIL for one in checks.segments)
         candidate, production = draw.values.metric
         limit = 0.0 if settings.margin is None else -settings.margin.of(production.mean())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unskew.arrays import F64
-from unskew.auditing.gate_bounds import Bounds, bounds_of
+from unskew.auditing.gate_bounds import bounds_of
 from unskew.auditing.gate_settings import GateSettings, Margin
 from unskew.auditing.gate_values import GateValues, Pair
 from unskew.report.text import counted
@@ -64,6 +64,8 @@ class Popularity(Check):
     The change is that of the liked share of judged items; without dislikes, of the levelled lead.
     """
 
+    is_needed: bool
+    """Whether the candidate's items are judged more often (without dislikes: are more popular)."""
     judged: float | None
     """How often the candidate's items are judged, as a multiple of production's."""
     liked: float | None
@@ -207,64 +209,79 @@ def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -
     """Test whether the lead is more than being rated more.
 
     Precision is (how often items are judged) x (how often judged items are liked). Where the first
-    factor is clearly higher, the second must be too; without dislikes, where the candidate's items
-    are clearly more popular, the lead must remain when liked items count 1 / popularity.
+    factor is higher, the second must clearly be too; without dislikes, where the candidate's items
+    are clearly more popular, the lead must remain when liked items count 1 / popularity. With a
+    margin, "higher" is "not lower by more than the same share".
     """
-    shares = [liked_share(*pair) for pair in zip(values.liked, values.judged, strict=True)]
-    more_judged = bounds_of(values.judged.candidate - values.judged.production, alpha)
+    base = _mean(values.metric.production)
+    room = 0.0
+    if settings.margin is not None and base > 0:
+        room = settings.margin.of(base) / base
+    shares = Pair(*map(liked_share, values.liked, values.judged))
     more_popular = bounds_of(values.popularity.candidate - values.popularity.production, alpha)
-    levelled = bounds_of(values.levelled.candidate - values.levelled.production, alpha)
-    enough = min(float(one.sum()) for one in values.judged) >= FEWEST
     if values.has_dislikes:
-        trigger, test = more_judged, bounds_of(shares[0] - shares[1], alpha) if enough else None
-        means = [float(one.mean()) for one in shares]
-        rule = (
-            "if the candidate's items are clearly judged more often than production's, the judged "
-            "ones must clearly be liked more often"
-        )
+        tested, more = shares, _mean(values.judged.candidate) > _mean(values.judged.production)
+        enough = min(float(one.sum()) for one in values.judged) >= FEWEST
     else:
-        trigger, test = more_popular, levelled
-        means = [_mean(one) for one in values.levelled]
-        rule = (
-            "if the candidate's items are clearly more popular than production's, its lead must "
-            "clearly remain when each liked item counts 1 / popularity"
-        )
-    outcome, reason = _popularity_outcome(values.has_dislikes, trigger, test)
-    base = _mean(values.levelled.production)
+        tested, more, enough = values.levelled, more_popular.low > 0, True
+    slack = bounds_of(tested.candidate - (1 - room) * tested.production, alpha)
+    outcome, reason = _popularity_outcome(
+        values.has_dislikes, more, is_clear=enough and slack.low > 0, room=room
+    )
+    limit = -room * _mean(tested.production)
+    levelled = bounds_of(values.levelled.candidate - values.levelled.production, alpha)
+    unit = _mean(values.levelled.production) or None
     return Popularity(
         key="popularity",
         title="not only popular",
-        rule=rule,
+        rule=_popularity_rule(values.has_dislikes, room),
         outcome=outcome if settings.popularity == "check" or outcome == PASS else INFORM,
-        candidate=means[0] if test else None,
-        production=means[1] if test else None,
-        change=test.value if test else None,
-        low=test.low if test else None,
-        high=test.high if test else None,
-        limit=0.0,
+        candidate=_mean(tested.candidate),
+        production=_mean(tested.production),
+        change=_mean(tested.candidate) - _mean(tested.production),
+        low=limit + slack.low,
+        high=limit + slack.high,
+        limit=limit,
         reason=reason,
+        is_needed=more,
         judged=_ratio(values.judged),
-        liked=_ratio(Pair(*shares)) if values.has_dislikes else None,
-        levelled=levelled.value / base if base else None,
-        levelled_low=levelled.low / base if base else None,
-        levelled_high=levelled.high / base if base else None,
+        liked=_ratio(shares) if values.has_dislikes else None,
+        levelled=None if unit is None else levelled.value / unit,
+        levelled_low=None if unit is None else levelled.low / unit,
+        levelled_high=None if unit is None else levelled.high / unit,
         popularity=_ratio(values.popularity),
     )
 
 
-def _popularity_outcome(
-    has_dislikes: bool, trigger: Bounds, test: Bounds | None
-) -> tuple[str, str]:
-    if not trigger.low > 0:
-        more = "judged more often" if has_dislikes else "more popular"
-        return PASS, f"its items are not clearly {more} than production's"
-    if test is not None and test.low > 0:
-        held = "liked more often" if has_dislikes else "ahead when popularity is levelled out"
-        return PASS, f"its items are also clearly {held}"
+def _popularity_rule(has_dislikes: bool, room: float) -> str:
     if has_dislikes:
+        than = "be liked more often" if not room else f"not be liked less by {room:.2%}"
+        return (
+            "if the candidate's items are judged more often than production's, the judged ones "
+            f"must clearly {than}"
+        )
+    than = "remain" if not room else f"not fall below minus {room:.2%}"
+    return (
+        "if the candidate's items are clearly more popular than production's, its lead must "
+        f"clearly {than} when each liked item counts 1 / popularity"
+    )
+
+
+def _popularity_outcome(
+    has_dislikes: bool, is_more: bool, *, is_clear: bool, room: float
+) -> tuple[str, str]:
+    if not is_more:
+        more = "judged more often" if has_dislikes else "clearly more popular"
+        return PASS, f"its items are not {more} than production's"
+    if is_clear:
+        held = "liked more often" if has_dislikes else "ahead when popularity is levelled out"
+        also = f"its items are also clearly {held}"
+        return PASS, also if not room else "liking holds up within the margin"
+    if has_dislikes:
+        liked = "liked more" if not room else "liked as much, within the margin"
         return OPEN, (
-            "its items are rated more often, and the rated ones are not clearly liked more: the "
-            "lead may come from that alone"
+            f"its items are rated more often, and the rated ones are not clearly {liked}: the lead "
+            "may come from that alone"
         )
     return OPEN, (
         "its items are more popular, and the lead is not clear when popularity is levelled out"

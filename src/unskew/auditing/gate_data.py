@@ -31,7 +31,7 @@ def check_data(laid: Laid, values: GateValues, settings: GateSettings, alpha: fl
         _outside(laid, limits),
         _future(laid, limits),
         _unjudged(values),
-        _if_liked(values, settings, alpha),
+        liked_alike_check(values, settings, alpha),
     ]
 
 
@@ -164,7 +164,7 @@ def _unjudged(values: GateValues) -> DataCheck:
     )
 
 
-def _if_liked(values: GateValues, settings: GateSettings, alpha: float) -> DataCheck:
+def liked_alike_check(values: GateValues, settings: GateSettings, alpha: float) -> DataCheck:
     """Ask what the difference would be if the unjudged were liked as the judged ones are.
 
     Then a system's precision is the liked share of its judged items. If they are not liked at all,

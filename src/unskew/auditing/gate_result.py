@@ -319,8 +319,8 @@ def _row(one: Check, digits: int, title: str) -> list[str]:
 def _needed(one: Check, show: Any) -> str:
     if one.limit is None:
         return "–"
-    if isinstance(one, Popularity):
-        return "–" if one.outcome in (PASS, INFORM) and (one.low or 0) <= 0 else "> 0"
+    if isinstance(one, Popularity) and not one.is_needed:
+        return "–"
     sign = "<" if isinstance(one, Rail) and not one.is_loss else ">"
     return f"{sign} {show(one.limit, True) if one.limit else '0'}"
 

@@ -25,7 +25,7 @@ FAILED, REFUSED, STOPPED, NO_READER = 1, 2, 130, 141
 
 @contextmanager
 def boundary(
-    values: Mapping[str, Any] | None = None, options: Collection[str] = ()
+    values: Mapping[str, Any] | None = None, options: Collection[str] = (), failed: int = FAILED
 ) -> Iterator[None]:
     """Turn an error into one line on standard error and an exit code.
 
@@ -35,6 +35,8 @@ def boundary(
         What the command was given: says whether something of a stopped command is kept.
     options
         The names of its options: messages speak of these.
+    failed
+        The exit code of a failure.
     """
     try:
         yield
@@ -42,15 +44,18 @@ def boundary(
     except (Exception, KeyboardInterrupt) as problem:
         if type(problem).__module__.startswith("typer"):  # its own ways to end
             raise
-        _leave(problem, values or {}, options)
+        _leave(problem, values or {}, options, failed)
     except BaseException as problem:
         if type(problem).__name__ != "PanicException":  # of a library written in Rust
             raise
-        _leave(problem, values or {}, options)
+        _leave(problem, values or {}, options, failed)
 
 
-def _leave(problem: BaseException, values: Mapping[str, Any], options: Collection[str]) -> None:
+def _leave(
+    problem: BaseException, values: Mapping[str, Any], options: Collection[str], failed: int
+) -> None:
     line, code = explained(problem, values, options)
+    code = failed if code == FAILED else code
     defect = line is None
     with suppress(OSError, ValueError):  # nobody may be reading standard error either
         if defect or os.environ.get(DEBUG, "") not in ("", "0"):

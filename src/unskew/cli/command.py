@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from unskew.cli.boundary import boundary
+from unskew.cli.boundary import FAILED, REFUSED, boundary
 from unskew.cli.bundles import with_options
 from unskew.cli.console import speak_of
 from unskew.cli.progress import forget_progress
@@ -19,7 +19,7 @@ from unskew.engine.remote import check_local
 from unskew.errors import SettingError
 
 PANELS = {
-    "Start here": ("demo", "audit", "evaluate", "compare"),
+    "Start here": ("demo", "audit", "evaluate", "compare", "gate"),
     "Data and splits": ("split", "intervene", "world", "data"),
     "Recommend": ("recommend", "algorithms"),
     "Judge": ("estimate", "explain", "metrics", "bias"),
@@ -47,6 +47,9 @@ ONE_FILE = {
     )
 }
 """Commands to which people give a second file, and what to do instead."""
+
+GATES = ("gate",)
+"""Commands whose exit code is an answer, in which 1 is no failure: these end in 2 then."""
 
 _LARGEST = 2**63 - 1
 _WRAPPED = 60
@@ -85,7 +88,8 @@ class Command(TyperCommand):
         """Run the command."""
         names = {name for parameter in self.params for name in parameter.opts}
         forget_progress()
-        with boundary(ctx.params, names), speak_of(_full_name(ctx), names):
+        failed = REFUSED if self.name in GATES else FAILED
+        with boundary(ctx.params, names, failed), speak_of(_full_name(ctx), names):
             return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -23,6 +23,10 @@ REPORTS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 """The endings of files that hold a report."""
 LISTS = {".parquet": "parquet", ".csv": "csv", ".trec": "trec"}
 """The endings of files that hold ranked lists."""
+GATES = (".html", ".md", ".json", ".xml")
+"""The endings of files that hold the verdict of a gate."""
+GATE_FORMATS = ("text", "json", "markdown", "junit")
+"""What the verdict of a gate is printed as."""
 FIGURES = (".svg", ".png", ".pdf", ".html", ".json")
 """The endings of files that hold a figure."""
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
@@ -65,6 +69,22 @@ def check_paper_file(path: Path | None) -> Path | None:
 def check_report_file(path: Path | None) -> Path | None:
     """Check `--output` of a command that writes a report."""
     return check_file(path, REPORTS)
+
+
+def check_gate_files(paths: list[Path] | None) -> list[Path] | None:
+    """Check `--output` of the gate, which can be given several times."""
+    for path in paths or []:
+        if str(path) == STANDARD_OUTPUT:
+            raise SettingError(
+                "--output -: the verdict is printed anyway; choose its format with --format"
+            )
+        check_file(path, GATES)
+    return paths
+
+
+def check_gate_format(kind: str) -> str:
+    """Check `--format` of the gate."""
+    return choose("format", kind, GATE_FORMATS)
 
 
 def check_lists_file(path: Path | None) -> Path | None:
