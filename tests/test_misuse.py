@@ -68,6 +68,7 @@ FILES = {"store", "folder", "path", "output", "figures", "data_dir", "workers"}
 """What would write, or start something: types alone are tried."""
 NOT_CALLED = {
     "metrics.metric",
+    "testing.assert_gate",
     "testing.check_algorithm",
     "testing.check_metric",
     "testing.check_splitter",

@@ -1,6 +1,7 @@
 """Checks offered to users: they pass what keeps the contract, and say what does not."""
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -207,3 +208,47 @@ def test_seeds():
         us.testing.check_splitter(by_row, draws=False)
     with pytest.raises(AssertionError, match="another seed gives the same rows"):
         us.testing.check_splitter(even_items_test, draws=True)
+
+
+# Gates
+
+
+def gate_of(better):
+    """Return the gate of a candidate that puts the liked item first, or last."""
+    users = range(60)
+    test = {"user": list(users) * 2, "item": [0] * 60 + [1] * 60, "rating": [5] * 60 + [1] * 60}
+    first, last = {u: [0, 2 + u % 9, 1] for u in users}, {u: [1, 2 + u % 9, 0] for u in users}
+    runs = {"new": first if better else last, "old": last if better else first}
+    return us.gate(us.judge(test, runs, liked=4), candidate="new", production="old", metric="RR@3")
+
+
+def test_assert_gate_shows_the_verdict():
+    gate = gate_of(better=False)
+    assert gate.verdict == "hold"
+    with pytest.raises(AssertionError) as caught:
+        us.testing.assert_gate(gate)
+    assert str(caught.value) == f"the verdict is 'hold', not 'promote'\n\n{gate}"
+    us.testing.assert_gate(gate, allowed="hold")
+    us.testing.assert_gate(gate, allowed=["promote", "hold"])
+
+
+def test_assert_gate_passes_what_may_replace_production():
+    gate = gate_of(better=True)
+    us.testing.assert_gate(gate, allowed=[gate.verdict])
+    assert gate.verdict != "hold"
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"result": 5}, "result must be what us.gate gives, got int"),
+        ({"allowed": "promoted"}, "unknown verdict 'promoted'. Did you mean 'promote'?"),
+        ({"allowed": []}, "allowed is empty: name one or more of promote, hold, not settled"),
+        ({"allowed": 3}, "allowed must be text or a list of names, got 3"),
+    ],
+)
+def test_assert_gate_refuses_what_is_no_gate(settings, says):
+    good = SimpleNamespace(verdict="promote")
+    with pytest.raises(us.SettingError) as caught:
+        us.testing.assert_gate(**{"result": good, **settings})
+    assert says in str(caught.value)
