@@ -11,7 +11,6 @@ from unskew.conventions.collection import Library, all_libraries
 from unskew.conventions.laying import Laid, lay
 from unskew.data.relevance import Relevance
 from unskew.explaining.asked import Target, read_targets
-from unskew.explaining.chance import expected_fits
 from unskew.explaining.data_checks import in_sentences, look_at
 from unskew.explaining.explanation import LIMIT, Explanation
 from unskew.explaining.next_number import best_question
@@ -97,8 +96,8 @@ def explain_laid(
     """Explain values on data that are laid already, by these libraries."""
     result = search(laid, targets, libraries)
     fitting = sorted(result.fitting, key=rank_of)
-    expected = expected_fits(result.cloud, targets)
     near = nearest(result)
+    expected = result.expected(next((simplest(one) for one in [*fitting, *near]), None))
     remaining = fitting if len(fitting) > 1 else [*fitting, *near]
     ask = best_question(result.means, targets, remaining, libraries, list(laid.systems))
     several = len({target.system for target in targets}) > 1

@@ -20,6 +20,7 @@ from unskew.errors import SettingError
 from unskew.evaluation.library_values import LibraryValues
 from unskew.explaining.asked import Quantity, Target
 from unskew.explaining.candidates import Candidate, Start, changed, starts
+from unskew.explaining.chance import expected_fits, smallest_step
 from unskew.explaining.data_checks import usable_options
 
 DEEPEST = 2
@@ -140,6 +141,21 @@ class Search:
             ]
             self.cut = bool(self.fitting)
         return bool(self.fitting)
+
+    def expected(self, first: Candidate | None) -> float:
+        """Return how many classes are expected to fit by chance.
+
+        `first` is the candidate that fits best, or comes nearest.
+        """
+        if first is None:
+            return 0.0
+        asked = quantities_of(self.targets)
+        steps = []
+        for target in self.targets:
+            row = first.row(asked.index(target.quantity))
+            k = first.cutoff(target.quantity.k)
+            steps.append(smallest_step(self.means.engine(target.system).of_users(row, k)))
+        return expected_fits(self.cloud, self.targets, steps)
 
     @property
     def cloud(self) -> F64:

@@ -1,0 +1,114 @@
+"""The path between two numbers: steps add up, and every step has its range."""
+
+import json
+import math
+from itertools import permutations
+
+import pytest
+from test_explain import data
+
+import unskew as us
+from shared.measured import laid_fixture
+from unskew.conventions.values import Values
+from unskew.explaining import waterfall as module
+from unskew.explaining.waterfall import Path
+
+
+@pytest.fixture(scope="module")
+def stars():
+    return data("stars")
+
+
+def path(given, metric, *between):
+    return us.explain(given[0], {"r": given[1]}, metric, between=between, liked=4)
+
+
+@pytest.mark.parametrize("metric", ["nDCG@10", "P@5", "MAP@10", "Recall@3", "HR@10"])
+@pytest.mark.parametrize("ends", [("ours", "recbole"), ("trec_eval", "ranx"), ("elliot", "ours")])
+def test_steps_sum_to_the_gap(stars, metric, ends):
+    result = path(stars, metric, *ends)
+    gap = result.values[1] - result.values[0]
+    assert math.fsum(step.effect for step in result.steps) == pytest.approx(gap, abs=1e-12)
+    for step in result.steps:
+        assert step.low - 1e-15 <= step.effect <= step.high + 1e-15
+    if result.steps:
+        assert result.steps[-1].value == pytest.approx(result.values[1], abs=1e-12)
+
+
+def test_both_ends_are_the_numbers_of_the_libraries(stars):
+    result = path(stars, "nDCG@10", "ours", "lenskit")
+    ours = us.evaluate(stars[0], {"r": stars[1]}, "nDCG@10", liked=4).mean("nDCG@10")["r"]
+    theirs = us.evaluate(stars[0], {"r": stars[1]}, "nDCG@10", liked=4, compat="lenskit")
+    assert result.values[0] == pytest.approx(ours, abs=1e-12)
+    assert result.values[1] == pytest.approx(theirs.mean("nDCG@10")["r"], abs=1e-12)
+
+
+def test_ranges_are_those_of_all_orders(stars):
+    """A plain walk in every order."""
+    result = path(stars, "nDCG@10", "ours", "lenskit")
+    names = [step.axis for step in result.steps]
+    start = {step.axis: step.before for step in result.steps}
+    assert len(start) == len(names)
+    values = Values(laid_fixture("stars"), "run")
+    row = us.conventions.library("lenskit")
+    chosen = next(one for one in row.metrics if one.metric == "nDCG" and one.has_cutoff)
+    from unskew.explaining.asked import Quantity
+
+    ends = [module.options_of(Quantity.of("nDCG@10").row(), 10), module.options_of(chosen, 10)]
+    walk = Path(values, *ends)
+    effects = {name: [] for name in walk.names}
+    for order in permutations(walk.names):
+        taken = frozenset()
+        for name in order:
+            effects[name].append(walk.value(taken | {name}) - walk.value(taken))
+            taken |= {name}
+    for step in result.steps:
+        assert step.low == pytest.approx(min(effects[step.axis]), abs=1e-12)
+        assert step.high == pytest.approx(max(effects[step.axis]), abs=1e-12)
+
+
+def test_many_steps_are_tried_in_some_orders(stars, monkeypatch):
+    monkeypatch.setattr(module, "MOST_AXES", 1)
+    result = path(stars, "nDCG@10", "ours", "lenskit")
+    assert "200 orders of steps" in str(result)
+    gap = result.values[1] - result.values[0]
+    assert math.fsum(step.effect for step in result.steps) == pytest.approx(gap, abs=1e-12)
+    assert result.to_dict() == path(stars, "nDCG@10", "ours", "lenskit").to_dict()
+
+
+def test_printed_values_are_ends_too(stars):
+    ours = us.evaluate(stars[0], {"r": stars[1]}, "nDCG@10", liked=4).mean("nDCG@10")["r"]
+    theirs = us.evaluate(stars[0], {"r": stars[1]}, "nDCG@10", liked=4, compat="rectools")
+    text = f"{theirs.mean('nDCG@10')['r']:.5f}"
+    result = path(stars, "nDCG@10", "ours", text)
+    assert result.values[0] == pytest.approx(ours, abs=1e-12)
+    assert "RecTools" in result.ends[1]
+    with pytest.raises(us.SettingError, match="no convention that was tried gives"):
+        path(stars, "nDCG@10", "ours", "7.5")
+
+
+def test_the_same_number_has_no_steps(stars):
+    result = path(stars, "nDCG@10", "recbole", "recbole")
+    assert result.steps == ()
+    assert "the same number" in str(result)
+
+
+def test_it_is_drawn_and_handed_on(stars):
+    result = path(stars, "nDCG@10", "ours", "recbole")
+    assert len(result.figure().to_dict()["datasets"]["rows"]) == len(result.steps) + 2
+    assert json.loads(json.dumps(result.to_dict()))["metric"] == "nDCG@10"
+    assert "recbole" in str(result).lower()
+
+
+@pytest.mark.parametrize(
+    ("metric", "ends", "says"),
+    [
+        ("nDCG@10", ("ours",), "between must name two ends"),
+        ("nDCG@10", ("ours", "recbol"), "Did you mean 'recbole'"),
+        ({"nDCG@10": "0.1"}, ("ours", "recbole"), "is the name of a metric"),
+        ("bpref", ("ours", "trec_eval"), "whose conventions have no steps"),
+    ],
+)
+def test_what_has_no_path_is_refused(stars, metric, ends, says):
+    with pytest.raises(us.SettingError, match=says):
+        us.explain(stars[0], {"r": stars[1]}, metric, between=ends, liked=4)
