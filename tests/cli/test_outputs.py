@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from shared.commands import COMMANDS, FOLDERS, LISTS, PLAN, RATINGS, REPORTS, TABLES, TRAIN
+from shared.commands import COMMANDS, FOLDERS, GATES, LISTS, PLAN, RATINGS, REPORTS, TABLES, TRAIN
 from unskew.cli import formats, outputs
 from unskew.cli.options import ReportOptions
 from unskew.report import charts, writing
@@ -36,7 +36,7 @@ def test_every_command_with_an_output_is_walked():
         for name, command in COMMANDS.items()
         if any("-o" in option.opts for option in command.params)
     }
-    assert with_output == {*TABLES, *FOLDERS, *REPORTS, *LISTS}
+    assert with_output == {*TABLES, *FOLDERS, *REPORTS, *LISTS, *GATES}
 
 
 def test_formats_are_those_that_reports_and_charts_write():

@@ -65,6 +65,13 @@ FOLDERS = {
 REPORTS = {"audit": ["test.csv"], "demo": [], "study run": ["mena2021", "--stand-in"]}
 
 
+GATES = {
+    "gate": ["-j", "test.csv", "--candidate", "a.csv", "--production", "b.csv", "-m", "P@2",
+             "--liked", "4"],
+}  # fmt: skip
+"""Commands whose exit code is an answer."""
+
+
 LISTS = {"recommend": ["--train", "train.csv"]}
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unskew.auditing.gate_checks import Check, Popularity, Rail, SegmentCheck
+from unskew.auditing.gate_facts import GateFacts
 from unskew.report.charts import Figure, as_figure
-
-if TYPE_CHECKING:
-    from unskew.auditing.gate_result import Gate
 
 _COLOURS = {"ok": "#2a7f62", "open": "#b8860b", "fails": "#b3261e", "reported": "#777777"}
 _WORDS = {"pass": "ok", "open": "open", "fail": "fails", "inform": "reported"}
@@ -16,7 +14,7 @@ MOST = 30
 """Segments beyond so many are left out of the chart: the report lists them."""
 
 
-def gate_chart(gate: Gate) -> Figure:
+def gate_chart(gate: GateFacts) -> Figure:
     """Draw the change of every check in per cent of production's value, and its limit."""
     import altair as alt
 

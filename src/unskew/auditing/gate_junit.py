@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from unskew.auditing.gate_checks import FAIL, INFORM, OPEN, Check
+from unskew.auditing.gate_facts import GateFacts
 from unskew.report.text import visible
 
-if TYPE_CHECKING:
-    from unskew.auditing.gate_result import Gate
 
-
-def as_junit(gate: Gate) -> str:
+def as_junit(gate: GateFacts) -> str:
     """Return a test suite: the verdict, and a test case per check."""
     failed = [one for one in gate.checks if one.outcome in (FAIL, OPEN)]
     skipped = [one for one in gate.checks if one.outcome == INFORM]

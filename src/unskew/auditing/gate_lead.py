@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from unskew.auditing.gate_result import Gate
+from unskew.auditing.gate_facts import GateFacts
 
 
-def lead_sentences(gate: Gate) -> list[str]:
+def lead_sentences(gate: GateFacts) -> list[str]:
     """Return what check 2 saw, and what the ladder says where training is known."""
     one = gate.popularity
     parts = []

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,15 +17,15 @@ from unskew.auditing.gate_checks import (
     OPEN,
     PASS,
     PROMOTE,
-    Better,
     Check,
     Popularity,
     Rail,
     SegmentCheck,
 )
-from unskew.auditing.gate_looks import Look
-from unskew.auditing.gate_settings import GateSettings
-from unskew.auditing.gate_words import WIDTH, first_lines, wrapped
+from unskew.auditing.gate_facts import GateFacts
+from unskew.auditing.gate_junit import as_junit
+from unskew.auditing.gate_lead import lead_sentences
+from unskew.auditing.gate_words import WIDTH, wrapped
 from unskew.checks import choose
 from unskew.engine.files import replacing
 from unskew.report.charts import Figure
@@ -44,48 +43,20 @@ _WIDEST = 17
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Gate(Result):
+class Gate(Result, GateFacts):
     """May the candidate replace production? Made by `gate`.
 
     Print it for the verdict on one screen; `save` writes a report, Markdown for a pull request,
     JSON or JUnit XML.
     """
 
-    verdict: str
-    """`promote`, `hold` or `not settled`."""
-    candidate: str
-    production: str
-    better: Better
-    popularity: Popularity
-    rails: tuple[Rail, ...]
-    segments: tuple[SegmentCheck, ...]
-    data: tuple[Check, ...]
-    settings: GateSettings
-    look: Look
-    """Which look at this test log it is, and the level of its tests."""
-    references: Mapping[str, float] = field(default_factory=dict)
-    """The score of reference systems that were trained on the training ratings."""
-    ladder: Mapping[str, float] = field(default_factory=dict)
-    """What the lead in precision is made of (`us.bias.ladder`), where training is known."""
-    notes: tuple[str, ...] = ()
-
     figure_is_open: ClassVar[bool] = True
     footer_title: ClassVar[str] = "Notes"
-
-    @property
-    def promoted(self) -> bool:
-        """Whether the candidate may replace production."""
-        return self.verdict == PROMOTE
 
     @property
     def exit_code(self) -> int:
         """How `unskew gate` ends: 0 promote, 1 hold, 3 not settled."""
         return EXIT_CODES[self.verdict]
-
-    @property
-    def checks(self) -> tuple[Check, ...]:
-        """All checks, in their order."""
-        return (self.better, self.popularity, *self.rails, *self.segments, *self.data)
 
     def table(self) -> pl.DataFrame:
         """Return a row per check: both values, the change, its bounds, its limit, the outcome."""
@@ -100,16 +71,6 @@ class Gate(Result):
     def header(self) -> list[str]:
         """Return what to do, why, and how sure."""
         return wrapped(self.first_lines())
-
-    def first_lines(self) -> tuple[str, str, str]:
-        """Return the same, each as one line."""
-        return first_lines(
-            self.verdict,
-            (self.candidate, self.production),
-            self.checks,
-            alpha=self.look.alpha,
-            margin=self.settings.margin,
-        )
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return the checks as people read them; of each segmentation the worst segment."""
@@ -216,8 +177,6 @@ class Gate(Result):
 
     def to_junit(self) -> str:
         """Return JUnit XML: a test case per check; open and failed ones are failures."""
-        from unskew.auditing.gate_junit import as_junit
-
         return as_junit(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -279,8 +238,6 @@ class Gate(Result):
         )
 
     def _lead_words(self) -> list[Words]:
-        from unskew.auditing.gate_lead import lead_sentences
-
         texts = lead_sentences(self)
         if self.references:
             pairs = [f"{name} {value:.4f}" for name, value in self.references.items()]

@@ -1,0 +1,124 @@
+"""`unskew gate`: exit codes, files, `gate init`."""
+
+import json
+
+import polars as pl
+import pytest
+
+from unskew.auditing.gate_settings import TEMPLATE
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Return a folder with judgments and the lists of a good and a bad system."""
+    users = range(80)
+    rows = [(u, item, rating) for u in users for item, rating in (("a", 5), ("b", 5), ("c", 1))]
+    pl.DataFrame(rows, ["user", "item", "rating"], orient="row").write_csv(tmp_path / "test.csv")
+    lists = {
+        "good": lambda u: ["a", "b"] if u % 5 else ["a", "d"],
+        "bad": lambda u: ["c", "a"] if u % 5 else ["c", "d"],
+    }
+    for name, of in lists.items():
+        rows = [(u, item, k) for u in users for k, item in enumerate(of(u), start=1)]
+        frame = pl.DataFrame(rows, ["user", "item", "rank"], orient="row")
+        frame.write_csv(tmp_path / f"{name}.csv")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def files(candidate, production):
+    return [
+        "gate", "-j", "test.csv", "--candidate", f"{candidate}.csv", "--production",
+        f"{production}.csv", "-m", "P@2", "--liked", "4",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("candidate", "production", "code", "word"),
+    [
+        ("good", "bad", 0, "PROMOTE"),
+        ("bad", "good", 1, "HOLD"),
+    ],
+)
+def test_the_exit_code_is_the_answer(home, call, candidate, production, code, word):
+    came, out, err = call(*files(candidate, production))
+    assert came == code, err
+    assert out.startswith(word)
+
+
+def test_the_same_lists_are_not_settled(home, call):
+    (home / "same.csv").write_bytes((home / "bad.csv").read_bytes())
+    code, out, _ = call(*files("same", "bad"))
+    assert code == 3
+    assert out.startswith("NOT SETTLED")
+    code, out, _ = call(*files("same", "bad"), "--margin", "1%")
+    assert code == 0, out
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--candidate", "nothing.csv"],
+        ["--margin", "much"],
+        ["--rail", "gini"],
+        ["--rail", "ginni=5%"],
+        ["--alpha", "0.9"],
+        ["--config", "nothing.toml"],
+        ["--by", "nothing"],
+        ["-o", "gate.csv"],
+        ["-o", "-"],
+        ["--format", "latex"],
+        ["now"],
+        ["init", "x.txt"],
+        ["init"],
+    ],
+)
+def test_bad_input_ends_in_2(home, call, more):
+    (home / "broken.toml").write_text("=")
+    code, _, err = call(*files("good", "bad"), *more)
+    assert code == 2
+    assert err
+    assert "Traceback" not in err
+
+
+def test_data_that_cannot_be_used_end_in_2(home, call):
+    (home / "broken.toml").write_text("=")
+    code, _, err = call(*files("good", "bad"), "--config", "broken.toml")
+    assert code == 2
+    assert "no TOML file" in err
+    assert call("gate")[0] == 2
+
+
+def test_files_and_formats(home, call):
+    names = ["gate.md", "gate.xml", "gate.json", "gate.html"]
+    outputs = [part for name in names for part in ("-o", name)]
+    code, _, err = call(*files("good", "bad"), *outputs)
+    assert code == 0
+    for name in names:
+        assert f"written to {name}" in err
+        assert (home / name).stat().st_size > 500
+    for kind, begin in {"json": "{", "markdown": "**PROMOTE", "junit": "<?xml"}.items():
+        code, out, _ = call(*files("good", "bad"), "--format", kind, "-q")
+        assert code == 0
+        assert out.startswith(begin)
+
+
+def test_init_writes_thresholds_that_the_gate_takes(home, call):
+    code, _, err = call("gate", "init")
+    assert code == 0
+    assert "written to gate.toml" in err
+    assert (home / "gate.toml").read_text() == TEMPLATE
+    assert call("gate", "init")[0] == 2  # it stays as it is
+    assert call("gate", "init", "other.toml")[0] == 0
+    given = files("good", "bad")
+    plain = json.loads(call(*given, "--format", "json")[1])
+    config = json.loads(call(*given, "--format", "json", "--config", "gate.toml")[1])
+    assert plain == config
+
+
+def test_looks_are_counted(home, call):
+    for number in (1, 1):
+        _, out, _ = call(*files("good", "bad"), "--log", "looks.jsonl")
+        assert f"look {number} at this test log" in out
+    _, out, _ = call(*files("good", "bad"), "--log", "looks.jsonl", "--rail", "gini=off")
+    assert "look 2 at this test log" in out
