@@ -72,6 +72,8 @@ NOT_CALLED = {
     "testing.check_algorithm",
     "testing.check_metric",
     "testing.check_splitter",
+    "tracking.log_to_mlflow",
+    "tracking.log_to_wandb",
     "report.embedded",
     "evaluation.evaluate_files",
     "auditing.intervention_study",

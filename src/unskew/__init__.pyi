@@ -14,6 +14,7 @@ from . import stats as stats
 from . import studies as studies
 from . import targets as targets
 from . import testing as testing
+from . import tracking as tracking
 from . import unbiased as unbiased
 from . import worlds as worlds
 from .auditing.gate import gate as gate
