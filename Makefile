@@ -40,6 +40,7 @@ format: $(READY) ## format the code
 
 docs: $(DOCS_READY) ## build the pages into build/docs
 	$(BIN)/python docs/metrics.py
+	$(BIN)/python docs/libraries.py
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/cli.py
 	$(BIN)/python docs/api.py

@@ -111,6 +111,11 @@ def test_metrics_page_is_up_to_date():
     assert page == written_by("metrics").page(), "run: make docs"
 
 
+def test_libraries_page_is_up_to_date():
+    page = (DOCS / "libraries.md").read_text()
+    assert page == written_by("libraries").page(), "run: make docs"
+
+
 def test_links_between_pages_exist():
     for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md"]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):

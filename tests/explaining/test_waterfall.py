@@ -84,7 +84,7 @@ def test_printed_values_are_ends_too(stars):
     assert result.values[0] == pytest.approx(ours, abs=1e-12)
     assert "RecTools" in result.ends[1]
     with pytest.raises(us.SettingError, match="no convention that was tried gives"):
-        path(stars, "nDCG@10", "ours", "7.5")
+        path(stars, "nDCG@10", "ours", "123.45")
 
 
 def test_the_same_number_has_no_steps(stars):

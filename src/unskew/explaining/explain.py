@@ -98,11 +98,14 @@ def explain_laid(
     fitting = sorted(result.fitting, key=rank_of)
     near = nearest(result)
     expected = result.expected(next((simplest(one) for one in [*fitting, *near]), None))
+    verdict = verdict_of(len(fitting), expected)
     remaining = fitting if len(fitting) > 1 else [*fitting, *near]
-    ask = best_question(result.means, targets, remaining, libraries, list(laid.systems))
+    ask = ""
+    if verdict != "explains":
+        ask = best_question(result.means, targets, remaining, libraries, list(laid.systems))
     several = len({target.system for target in targets}) > 1
     return Explanation(
-        verdict=verdict_of(len(fitting), expected),
+        verdict=verdict,
         printed={
             f"{target.system}: {target.quantity.label}" if several else target.quantity.label: (
                 target.printed.text

@@ -24,6 +24,12 @@ SHOWN = 10
 """The most classes that are printed; the table holds all."""
 
 
+def _with_others(answer: Answer) -> str:
+    """Return the title of a class, and how many more libraries have it."""
+    others = len(answer.libraries) - 1
+    return f"{answer.title} and {others} more" if others > 0 else answer.title
+
+
 @dataclass(frozen=True)
 class Answer:
     """A class of conventions that gives the printed values: equal numbers on these data."""
@@ -92,9 +98,9 @@ class Explanation(Result):
         """Return the classes that fit, the first ten."""
         if not self.answers:
             return []
-        shown = self.table().head(SHOWN)
-        if not any(one.changes for one in self.answers[:SHOWN]):
-            shown = shown.drop("changes")
+        titles = [_with_others(one) for one in self.answers[:SHOWN]]
+        shown = self.table().head(SHOWN).drop("changes", "libraries")
+        shown = shown.with_columns(pl.Series("convention", titles))
         return [Table("", shown, 6 if digits is None else digits)]
 
     def header(self) -> list[str]:

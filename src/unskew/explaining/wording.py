@@ -36,7 +36,7 @@ def name_of(library: str, libraries: Mapping[str, Library]) -> str:
     if library == OURS:
         return "unskew's defaults"
     one = libraries[library]
-    return f"{one.name} {', '.join(one.versions)}"
+    return f"{one.name} {'/'.join(one.versions)}"
 
 
 def title_of(
@@ -48,8 +48,7 @@ def title_of(
     if start.library != OURS:
         asked = quantities_of(targets)
         names = [row.label(one.k, full=True) for row, one in zip(start.rows, asked, strict=True)]
-        text += f" ({', '.join(dict.fromkeys(names))}"
-        text += f"; given {start.given})" if start.given else ")"
+        text += f" ({', '.join(dict.fromkeys(names))})"
     if candidate.changes:
         text += ", but " + "; ".join(map(change_in_words, candidate.changes))
     return text
