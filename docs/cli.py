@@ -24,6 +24,7 @@ encoding lacks are written in ASCII. Files and folders get their names only when
 | 0 | done |
 | 1 | data that cannot be used, or another failure: a full disk, too little memory |
 | 2 | a wrong command or setting |
+| 3 | of `unskew gate` alone: not settled; there 0 is promote, 1 is hold, and any failure is 2 |
 | 130 | stopped with Ctrl-C; with `--store` the finished part is kept |
 | 141 | the reader of the output has closed it, as in `unskew metrics \| head -1` |
 

@@ -29,6 +29,8 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 SHELL = ("", "sh")
+ANSWERS = (1, 3)
+"""Exit codes of `unskew gate` that are answers, not failures."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def run_command(words: list[str]) -> str:
         try:
             main(words[1:])
         except SystemExit as end:
-            if end.code:
+            if end.code and not (words[1] == "gate" and end.code in ANSWERS):
                 raise RuntimeError(f"{shlex.join(words)}: {messages.getvalue()}") from None
     return out.getvalue()
 

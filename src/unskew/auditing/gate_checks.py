@@ -280,21 +280,26 @@ def _popularity_outcome(
     if has_dislikes:
         liked = "liked more" if not room else "liked as much, within the margin"
         return OPEN, (
-            f"its items are rated more often, and the rated ones are not clearly {liked}: the lead "
+            f"its items are rated more often, and the rated ones are not clearly {liked}: a lead "
             "may come from that alone"
         )
     return OPEN, (
-        "its items are more popular, and the lead is not clear when popularity is levelled out"
+        "its items are more popular, and no lead is clear when popularity is levelled out"
     )
 
 
 def liked_share(liked: F64, judged: F64) -> F64:
-    """Return the liked share of all judged items, as a value per user (by linearisation)."""
-    total = float(judged.sum())
+    """Return the liked share of all judged items, as a value per user."""
+    return _per_unit(liked, judged)
+
+
+def _per_unit(top: F64, bottom: F64) -> F64:
+    """Return a ratio of sums as a value per user (by linearisation); 0 where it is undefined."""
+    total = float(bottom.sum())
     if not total:
-        return np.zeros(liked.size)
-    share = float(liked.sum()) / total
-    return share + (liked - share * judged) * (liked.size / total)
+        return np.zeros(top.size)
+    ratio = float(top.sum()) / total
+    return ratio + (top - ratio * bottom) * (top.size / total)
 
 
 # Check 3: guard rails
@@ -311,9 +316,10 @@ class _RailRule:
 
 def _anti_slack(values: GateValues, margin: Margin) -> tuple[Pair, F64]:
     assert values.anti is not None
-    base = values.metric.production
-    room = margin.amount * base if margin.relative else np.full(base.size, margin.amount)
-    return values.anti, values.anti.production + room - values.anti.candidate
+    # Per unit of the metric: a system that is judged more often has more of both.
+    pair = Pair(*map(_per_unit, values.anti, values.metric))
+    room = margin.amount * pair.production if margin.relative else margin.amount
+    return pair, pair.production + room - pair.candidate
 
 
 def _coverage_slack(values: GateValues, margin: Margin) -> tuple[Pair, F64]:
@@ -339,9 +345,9 @@ def _kept(pair: Pair, margin: Margin) -> F64:
 
 RULES = {
     "anti": _RailRule(
-        "disliked items",
+        "disliked : liked",
         False,
-        "the anti-metric may rise by at most {margin}{of}",
+        "the anti-metric divided by the metric may rise by at most {margin}{of}",
         _anti_slack,
     ),
     "coverage": _RailRule(
@@ -363,7 +369,6 @@ RULES = {
         _popularity_slack,
     ),
 }
-_SHARE_OF = {"anti": " of production's metric"}
 
 
 def _rails(values: GateValues, settings: GateSettings, alpha: float) -> list[Rail]:
@@ -376,7 +381,7 @@ def _rails(values: GateValues, settings: GateSettings, alpha: float) -> list[Rai
 
 def _rail(name: str, values: GateValues, margin: Margin, alpha: float) -> Rail:
     one = RULES[name]
-    of = _SHARE_OF.get(name, " of production's value") if margin.relative else ""
+    of = " of production's value" if margin.relative else ""
     rule = f"{one.rule.format(margin=margin, of=of)}: its bound must lie within"
     bare = Rail(
         key=f"rail {name}",
@@ -388,6 +393,8 @@ def _rail(name: str, values: GateValues, margin: Margin, alpha: float) -> Rail:
     )
     if name == "anti" and values.anti is None:
         return replace(bare, reason="nothing is disliked, or the metric has no anti-metric")
+    if name == "anti" and not all(one.any() for one in values.metric):
+        return replace(bare, outcome=OPEN, reason="a system lists no liked item")
     pair, room = one.slack(values, margin)
     if not room.size:
         return replace(bare, outcome=OPEN, reason="no user has a list of both systems")

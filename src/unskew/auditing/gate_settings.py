@@ -99,7 +99,7 @@ class GateSettings:
     """Whether the check on popularity can hold back a promotion: `check`, or `inform`."""
     rails: Mapping[str, Margin | None] = field(
         default_factory=lambda: {
-            "anti": Margin(0.1, True),
+            "anti": Margin(0.2, True),
             "coverage": Margin(0.2, True),
             "gini": Margin(0.25, True),
             "popularity": Margin(0.25, True),
@@ -237,8 +237,8 @@ popularity = "check"
 # Guard rails. Each must be shown to stay within its margin; clearly beyond it the candidate is
 # held back. "off" switches one off.
 [rails]
-# Disliked items: the anti-metric may rise by at most this share of production's metric.
-anti = "10%"
+# Disliked items: the anti-metric divided by the metric may rise by at most this part.
+anti = "20%"
 # Catalogue: the share of items that anybody is shown may fall by at most this part.
 coverage = "20%"
 # Evenness: 1 - Gini of how often items are shown may fall by at most this part.

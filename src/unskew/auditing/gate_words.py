@@ -20,13 +20,13 @@ from unskew.auditing.gate_settings import Margin
 
 WIDTH = 80
 _RAIL_HARM = {
-    "rail anti": "it would show users more that they dislike than you allow",
+    "rail anti": "per item that users like, it would show more that they dislike than you allow",
     "rail coverage": "it would show a smaller part of the catalogue than you allow",
     "rail gini": "it would concentrate on fewer items than you allow",
     "rail popularity": "it would favour popular items more than you allow",
 }
 _RAIL_OPEN = {
-    "rail anti": "whether it shows users more that they dislike than you allow is open",
+    "rail anti": "whether it shows more disliked items per liked one than you allow is open",
     "rail coverage": "whether it shows a smaller part of the catalogue than you allow is open",
     "rail gini": "whether it concentrates on fewer items than you allow is open",
     "rail popularity": "whether it favours popular items more than you allow is open",
@@ -62,23 +62,25 @@ def first_lines(
     if verdict == PROMOTE:
         gain = _gain(better, margin)
         guarded = any(isinstance(one, Rail) and one.outcome == PASS for one in checks)
-        rest = ", and what you guard stays within what you allow" if guarded else ""
+        rest = "; what you guard stays in bounds" if guarded else ""
         return (
             f"PROMOTE: {candidate} may replace {production}.",
             f"Why: {gain}{rest}.",
-            f"How sure: of 100 rankers that should not replace it, about {_of_100(alpha)} or "
-            "fewer would pass.",
+            f"How sure: of 100 rankers that do not deserve it, about {_of_100(alpha)} or fewer "
+            "would pass.",
         )
     if verdict == HOLD:
         return (
             f"HOLD: keep {production}; do not replace it by {candidate}.",
             f"Why: {_joined([_harm(one, better) for one in checks if one.outcome == FAIL])}.",
             "How sure: of 100 rankers without such harm, about "
-            f"{_of_100(alpha)} or fewer would look like this by chance.",
+            f"{_of_100(alpha)} or fewer would look so.",
         )
-    reasons = [_open(one, better, margin) for one in checks if one.outcome == OPEN]
+    # Where a gain may come from is a question only where there is one.
+    asked = [one for one in checks if better.outcome == PASS or one.key != "popularity"]
+    reasons = [_open(one, better, margin) for one in asked if one.outcome == OPEN]
     return (
-        f"NOT SETTLED: keep {production} for now; these data do not show that {candidate} may "
+        f"NOT SETTLED: keep {production} for now; the data do not show that {candidate} may "
         "replace it.",
         f"Why: {_joined(reasons)}.",
         f"How sure: {_power(better, margin)}.",
@@ -127,7 +129,7 @@ def _open(one: Check, better: Better, margin: Margin | None) -> str:
             return f"no clear gain for users (score {percent(better)})"
         return f"a loss of more than {_allowed(margin)} is not ruled out (score {percent(better)})"
     if one.key == "popularity":
-        return "the gain may come from items that are rated more, not liked more"
+        return "the score may come from items that are rated more, not liked more"
     return _RAIL_OPEN.get(one.key, one.reason)
 
 
