@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line.
 
     Exit codes: 0 done, 1 data that cannot be used or any other failure, 2 a command or setting
-    that is not right, 3 a gate that is not settled (then 1 is hold and failures are 2), 130 stopped, 141 nobody reads the output any more.
+    that is not right, 130 stopped, 141 nobody reads the output any more. Of `gate`: 0 promote, 1
+    hold, 3 not settled, 2 any failure.
     """
     safe_streams()
     warnings.showwarning = _show
