@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,14 @@ def test_wandb_keeps_it_offline(scores, tmp_path, monkeypatch):
         us.tracking.log_to_wandb(scores)
     with pytest.raises(us.SettingError, match=r"run must be what wandb\.init gives, got int"):
         us.tracking.log_to_wandb(scores, run=3)
+    staged, log_artifact = [], wandb.Run.log_artifact
+
+    def seen(run, artifact):
+        entries = artifact.manifest.entries.items()
+        staged.append({name: Path(one.local_path).read_bytes() for name, one in entries})
+        return log_artifact(run, artifact)
+
+    monkeypatch.setattr(wandb.Run, "log_artifact", seen)
     with wandb.init(project="unskew", mode="offline", dir=str(tmp_path)) as run:
         tracked = us.tracking.log_to_wandb(scores)
         again = us.tracking.log_to_wandb(scores, run=run, prefix="again", report=False)
@@ -161,6 +170,12 @@ def test_wandb_keeps_it_offline(scores, tmp_path, monkeypatch):
     assert tracked.run_id == again.run_id == run.id
     assert {name: kept[name] for name in tracked.metrics} == contents_of(scores).metrics
     assert kept["unskew.result"] == "Scores"
-    logs = b"".join(path.read_bytes() for path in tmp_path.rglob("*.wandb"))
-    assert b"unskew-Scores" in logs
-    assert b"unskew-again-Scores" in logs
+    assert [set(one) for one in staged] == [set(tracked.files), set(again.files)]
+    assert staged[0] == contents_of(scores).files
+    names = (b"unskew-Scores", b"unskew-again-Scores")
+    for _ in range(100):  # the service behind wandb writes its log when it finds time
+        logs = b"".join(path.read_bytes() for path in tmp_path.rglob("*.wandb"))
+        if all(name in logs for name in names):
+            break
+        time.sleep(0.2)
+    assert all(name in logs for name in names)
