@@ -156,7 +156,8 @@ def answer(laid, targets, truth, libraries):
     result = search(laid, targets, libraries)
     fitting = sorted(result.fitting, key=rank_of)
     first = next((simplest(one) for one in [*fitting, *nearest(result)]), None)
-    verdict = verdict_of(len(fitting), result.expected(first))
+    expected = result.expected(first)
+    verdict = verdict_of(len(fitting), expected)
     place = None
     for one in fitting:
         if max(abs(a - b) for a, b in zip(one.values, truth, strict=True)) < 1e-10:
@@ -164,7 +165,7 @@ def answer(laid, targets, truth, libraries):
             before = sum(key < rank_of(one) for key in keys)
             same = sum(key == rank_of(one) for key in keys)
             place = before + (same + 1) / 2
-    return verdict, len(fitting), place, result.stage
+    return verdict, len(fitting), place, (result.stage, expected)
 
 
 def inside(cases, seed, libraries, library=None, known=None):
@@ -251,9 +252,14 @@ def main():
             verdicts = outside(cases, options.seed + 500_000, libraries, values)
             print(
                 f"outside, {values} values:",
-                Counter(v for v, _, _ in verdicts),
-                "stages",
-                Counter(s for *_, s in verdicts),
+                dict(Counter(verdict for verdict, _, _ in verdicts)),
+                "changed choices",
+                dict(Counter(stage for *_, (stage, _) in verdicts)),
+            )
+            at_once = [fits > 0 and stage == 0 for _, fits, (stage, _) in verdicts]
+            print(
+                f"    libraries as they are fit in {statistics.mean(at_once):.3f} of these; "
+                f"median expected fits {statistics.median(e for *_, (_, e) in verdicts):.3f}"
             )
     if options.held_out:
         everything = []

@@ -8,10 +8,10 @@ from unskew.cli import inputs, outputs
 from unskew.cli.bundles import option
 from unskew.cli.options import (
     MEASURE,
+    ComputeOptions,
     FigureTableOptions,
     ItemsFile,
     RequiredJudgedOptions,
-    Seed,
 )
 from unskew.errors import SettingError
 
@@ -39,7 +39,7 @@ def command(
     items: ItemsFile,
     value: PrintedValues,
     between: Between,
-    seed: Seed,
+    compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
     """Tell which conventions give a printed number, or why two libraries give different ones.
@@ -68,18 +68,19 @@ def command(
     from unskew.explaining.waterfall import Waterfall
 
     figures = outputs.figures_of(output.figure, ["waterfall"])
-    files = inputs.read_for_conventions(judged, seed, items)
+    files = inputs.read_for_conventions(judged, compute.seed, items)
     for name in ("gain", "loss"):
         if files.pop(name, None) not in (None, "rating", "levels"):
             raise SettingError(f"--{name} is one of the choices that are tried: leave it out")
+    files |= {"ties": judged.ties, "threads": compute.threads}
     metrics = inputs.metric_names(judged.metric) or []
     if between is not None:
         if value or len(metrics) != 1:
             raise SettingError("--between needs one metric (-m) and no --value")
-        result: Any = explain(**files, values=str(metrics[0]), between=between, ties=judged.ties)
+        result: Any = explain(**files, values=str(metrics[0]), between=between)
     else:
         values = read_values(value or [], list(map(str, metrics)))
-        result = explain(**files, values=values, ties=judged.ties)
+        result = explain(**files, values=values)
     if isinstance(result, Waterfall):
         outputs.draw(figures, lambda _: result.figure())
     elif figures:

@@ -238,8 +238,10 @@ class Convention:
     digits: str = "none"
 
     def __post_init__(self) -> None:
+        options = self.__dict__
         for name, axis in AXES.items():
-            choose(name, getattr(self, name), axis.options)
+            if options[name] not in axis.options:
+                choose(name, options[name], axis.options)
 
     @property
     def choices(self) -> dict[str, str]:

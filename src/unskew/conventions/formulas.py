@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
 from unskew.arrays import F64, I64, Mask
 from unskew.conventions.convention import Convention
 from unskew.conventions.laying import Hits
+
+T = TypeVar("T")
 
 SHALLOW = 20
 """Up to this cutoff, ideal lists are kept cut."""
@@ -99,7 +102,7 @@ class Case:
     """Names what was done to the lists."""
     judged_as: object
     """Names which judgments are seen and what they are worth, for what depends on nothing else."""
-    shared: dict[object, F64]
+    shared: dict[object, Any]
     """What several conventions have in common."""
 
     @property
@@ -127,11 +130,12 @@ class Case:
         """Add an amount per hit up to the cut to its user."""
         return add_up(self.top.user, amounts, self.users)
 
-    def once(self, key: object, compute: Callable[[], F64]) -> F64:
+    def once(self, key: object, compute: Callable[[], T]) -> T:
         """Compute what other conventions need too, once."""
         if key not in self.shared:
             self.shared[key] = compute()
-        return self.shared[key]
+        result: T = self.shared[key]
+        return result
 
     @cached_property
     def count(self) -> F64:
@@ -232,7 +236,15 @@ def mean_precision(case: Case) -> Fraction:
 
 
 def _discounts(kind: str, rank: I64) -> F64:
-    at = rank.astype(np.float64)
+    """Return the discount of each rank, from one table."""
+    deepest = int(rank.max(initial=1))
+    return _table(kind, 1 << deepest.bit_length())[rank]
+
+
+@cache
+def _table(kind: str, size: int) -> F64:
+    """Return the discounts of ranks below a number; that of rank 0 is never used."""
+    at = np.maximum(np.arange(size, dtype=np.float64), 1.0)
     rules: dict[str, Callable[[], F64]] = {
         "log": lambda: 1 / np.log2(at + 1),
         "original": lambda: 1 / np.maximum(1.0, np.log2(at)),
@@ -285,29 +297,41 @@ def _ideal(case: Case, kind: str) -> F64:
     if kind == "list":
         of_list = ("list", case.judged_as, convention.discount, case.lists, case.stop)
         return case.once(of_list, lambda: _best(case, case.shown))
+    where = case.stop if kind == "found" else math.inf
+    listed = case.once(
+        ("found", case.judged_as, case.lists, where), lambda: _best_listed(case, kind)
+    )
+    limit = np.full(case.users, np.inf if convention.k is None else float(convention.k))
+    return _sum_of_best(case, listed, limit)
+
+
+Best = tuple[I64, I64, F64]
+"""Users, places from 1 and gains of items, each user's best first."""
+
+
+def _best_listed(case: Case, kind: str) -> Best:
+    """Return the items of the lists, best first."""
     hits = case.top if kind == "found" else case.hits
     user, gain = hits.user[hits.once], case.gain[hits.judgment[hits.once]]
     order = np.lexsort((-gain, user))
-    place = _places(user[order])
-    limit = np.full(case.users, np.inf if convention.k is None else float(convention.k))
-    return _sum_of_best(case, user[order], place, gain[order], limit)
+    return user[order], _places(user[order]), gain[order]
 
 
 def _best(case: Case, limit: F64) -> F64:
     """Return the DCG of the best judgments of each user, up to a number of them."""
-    most = limit.max(initial=0)
-    deep = 0.0 if most <= SHALLOW else math.inf  # most cutoffs see a few judgments of each user
+    # Most cutoffs see a few judgments of each user.
+    deepest = SHALLOW if limit.max(initial=0) <= SHALLOW else math.inf
 
-    def worth() -> F64:
+    def judged() -> Best:
         user, place, rows = case.ideal.places(case.gain > 0)
-        kept = place <= (deep or SHALLOW)
-        return np.stack([user[kept], place[kept], case.gain[rows[kept]]])
+        kept = place <= deepest
+        return user[kept], place[kept], case.gain[rows[kept]]
 
-    user, place, gain = case.once(("best", case.judged_as, deep), worth)
-    return _sum_of_best(case, user.astype(np.int64), place.astype(np.int64), gain, limit)
+    return _sum_of_best(case, case.once(("best", case.judged_as, deepest), judged), limit)
 
 
-def _sum_of_best(case: Case, user: I64, place: I64, gain: F64, limit: F64) -> F64:
+def _sum_of_best(case: Case, best: Best, limit: F64) -> F64:
+    user, place, gain = best
     kept = place <= limit[user]
     worth = gain[kept] * _discounts(case.convention.discount, place[kept])
     return add_up(user[kept], worth, case.users)

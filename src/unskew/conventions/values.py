@@ -92,8 +92,9 @@ class Values:
 
         Values that come from elsewhere are given as a `fraction`.
         """
-        convention = self.plain(convention)
-        fraction = self.fraction(convention) if fraction is None else fraction
+        if fraction is None:
+            convention = self.plain(convention)
+            fraction = self.fraction(convention)
         values = _rounded(fraction.values, convention.digits)
         if convention.undefined == "zero":
             values = np.where(np.isnan(values), 0.0, values)

@@ -10,6 +10,7 @@ from unskew.checks import checked
 from unskew.conventions.collection import Library, all_libraries
 from unskew.conventions.laying import Laid, lay
 from unskew.data.relevance import Relevance
+from unskew.engine.threads import resolve
 from unskew.explaining.asked import Target, read_targets
 from unskew.explaining.data_checks import in_sentences, look_at
 from unskew.explaining.explanation import LIMIT, Explanation
@@ -44,6 +45,7 @@ def explain(
     ties: str | None = None,
     seed: int = 0,
     depth: int | None = None,
+    threads: int | None = None,
 ) -> Explanation | Waterfall:
     """Tell which conventions give printed values, or why two libraries give different ones.
 
@@ -64,6 +66,8 @@ def explain(
         to the other, one convention per step. Needs the lists of one system.
     liked, above, relevance, train, items, ties, seed, depth
         As in `judge`.
+    threads
+        How many threads to use; never changes a result.
 
     Returns
     -------
@@ -87,14 +91,17 @@ def explain(
     if between is not None:
         return path_between(laid, values, between, libraries)
     targets = read_targets(values, list(laid.systems), list(libraries.values()))
-    return explain_laid(laid, targets, libraries)
+    return explain_laid(laid, targets, libraries, resolve(threads))
 
 
 def explain_laid(
-    laid: Laid, targets: tuple[Target, ...], libraries: Mapping[str, Library]
+    laid: Laid,
+    targets: tuple[Target, ...],
+    libraries: Mapping[str, Library],
+    threads: int | None = None,
 ) -> Explanation:
     """Explain values on data that are laid already, by these libraries."""
-    result = search(laid, targets, libraries)
+    result = search(laid, targets, libraries, threads)
     fitting = sorted(result.fitting, key=rank_of)
     near = nearest(result)
     expected = result.expected(next((simplest(one) for one in [*fitting, *near]), None))

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 import numpy as np
 
 from unskew.arrays import F64
 from unskew.conventions.collection import Library, LibraryMetric
 from unskew.conventions.laying import Laid
+from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.evaluation.library_values import LibraryValues
 from unskew.explaining.asked import Quantity, Target
@@ -27,6 +29,8 @@ DEEPEST = 2
 """The most choices that are changed in a library, or in our defaults."""
 MOST = 60_000
 """The most candidates of one stage; the rest is left out, and the result says so."""
+BLOCK = 500
+"""Candidates that one thread computes at a time."""
 SAME = 11
 """Values that agree to so many decimals are one value."""
 
@@ -108,16 +112,19 @@ class Search:
     left_out: int = 0
     """How many candidates were not tried for their number."""
 
-    def add(self, candidates: Iterable[Candidate], cost: int) -> None:
+    def add(self, candidates: Iterable[Candidate], cost: int, threads: int | None = None) -> None:
         """Compute candidates and put each into its class."""
-        count = 0
-        for candidate in candidates:
-            count += 1
-            if count > MOST:
-                self.left_out += 1
-                continue
-            self.tried += 1
-            values = self.means.of_all(candidate, self.targets)
+        several = list(islice(candidates, MOST))
+        self.left_out += sum(1 for _ in candidates) if len(several) == MOST else 0
+        self.tried += len(several)
+        blocks = [several[at : at + BLOCK] for at in range(0, len(several), BLOCK)]
+
+        def compute(block: list[Candidate]) -> list[tuple[float, ...]]:
+            return [self.means.of_all(one, self.targets) for one in block]
+
+        size = len(several) * len(self.means.laid.users)
+        results = map_blocks(compute, blocks, threads, size=size)
+        for candidate, values in zip(several, chain.from_iterable(results), strict=True):
             if any(map(math.isnan, values)):
                 continue
             key = tuple(round(value, SAME) for value in values)
@@ -165,17 +172,22 @@ class Search:
         )
 
 
-def search(laid: Laid, targets: tuple[Target, ...], libraries: Mapping[str, Library]) -> Search:
+def search(
+    laid: Laid,
+    targets: tuple[Target, ...],
+    libraries: Mapping[str, Library],
+    threads: int | None = None,
+) -> Search:
     """Try candidates stage by stage; stop at the first stage in which some fit."""
     result = Search(targets, libraries, Means(laid))
     known: list[Start] = starts(libraries, quantities_of(targets))
-    result.add((Candidate(start) for start in known), 0)
+    result.add((Candidate(start) for start in known), 0, threads)
     if result.look(0):
         return result
     options = usable_options(laid, targets)
     distinct = [simplest_start(one) for one in result.classes.values()]
     for stage in range(1, DEEPEST + 1):
-        result.add(changed(distinct, options, stage), stage)
+        result.add(changed(distinct, options, stage), stage, threads)
         distinct = [start for start in distinct if start.is_default]
         if result.look(stage):
             return result
