@@ -171,6 +171,13 @@ def calls():
             "values": {"P@5": "0.2"},
             "liked": 4,
         },
+        "gate": {
+            **listed,
+            "candidate": "a",
+            "production": "b",
+            "metric": "P@5",
+            "references": False,
+        },
         "stats.correct": {"p": [0.1, 0.2]},
         "compare": {"scores": scores, "permutations": 10, "resamples": 5},
         "unbiased.correct_sampled": {"lists": one, "models": models, "bootstrap": 3},

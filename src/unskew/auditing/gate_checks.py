@@ -64,6 +64,8 @@ class Popularity(Check):
     The change is that of the liked share of judged items; without dislikes, of the levelled lead.
     """
 
+    measure: str
+    """What is tested: `liked share`, or `levelled lead` where nothing is disliked."""
     is_needed: bool
     """Whether the candidate's items are judged more often (without dislikes: are more popular)."""
     judged: float | None
@@ -243,6 +245,7 @@ def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -
         high=limit + slack.high,
         limit=limit,
         reason=reason,
+        measure="liked share" if values.has_dislikes else "levelled lead",
         is_needed=more,
         judged=_ratio(values.judged),
         liked=_ratio(shares) if values.has_dislikes else None,

@@ -82,9 +82,8 @@ class Gate(Result, GateFacts):
 
     def _shown(self) -> list[tuple[Check, str]]:
         metric = self.settings.metric
-        shown: list[tuple[Check, str]] = [(self.better, metric), (self.popularity, "liked share")]
-        if self.popularity.liked is None:
-            shown[1] = (self.popularity, "levelled lead")
+        popularity = self.popularity
+        shown: list[tuple[Check, str]] = [(self.better, metric), (popularity, popularity.measure)]
         shown += [(one, one.title) for one in self.rails]
         for by in dict.fromkeys(one.by for one in self.segments):
             mine = [one for one in self.segments if one.by == by]

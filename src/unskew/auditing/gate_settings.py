@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from unskew.checks import choose, is_number
+from unskew.checks import check_fields, choose, is_number
 from unskew.errors import DataError, SettingError, unknown_name
 
 RAILS = ("anti", "coverage", "gini", "popularity")
@@ -78,6 +78,9 @@ class DataLimits:
     future: float = 0.01
     """Users with a training rating that is later than a test rating of theirs."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GateSettings:
@@ -112,6 +115,8 @@ class GateSettings:
     data: DataLimits = DataLimits()
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        _check_names("rails", self.rails, RAILS)
         if not is_number(self.alpha) or not 0 < self.alpha < 0.5:
             raise SettingError(f"alpha must lie between 0 and 0.5, got {self.alpha!r}")
         choose("popularity", self.popularity, CONDUCT)
