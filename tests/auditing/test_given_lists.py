@@ -487,3 +487,27 @@ def test_the_command_takes_training_and_random_ratings(call, tmp_path, monkeypat
     code, _, error = call("audit", "test.csv", "--no-references")
     assert code == 2
     assert "--no-references needs --judgments and --run" in error
+
+
+def test_given_systems_are_compared_by_activity():
+    """The differences within segments stand in the report: a table each, and no statement."""
+    shop = us.world("shop", users=120, items=40, ratings=2000, seed=5)
+    (split,) = us.splits.Random(test=0.3).split(shop.ratings, seed=5)
+    lists = us.targets.AllItems().lists(split, liked=4)
+    algorithms = {"mine": us.recommend.UserKNN(k=10), "theirs": us.recommend.Popularity()}
+    runs = {name: us.rank(one.fit(split.train), lists, 10) for name, one in algorithms.items()}
+    judged = us.judge(split.test, runs, liked=4, train=split.train)
+    settings = {"plan": "quick", "repeats": 1, "permutations": 50, "designs": ["as-given"]}
+    audit = us.audit(judged, **settings)
+    assert audit.segments.systems == ("mine", "theirs")
+    tables = {
+        block.title: block
+        for section in audit.document().sections
+        for block in section.every_block()
+        if hasattr(block, "frame")
+    }
+    shown = tables[f"Differences in {audit.metric} by number of training ratings"].frame
+    assert shown["difference"].to_list() == audit.segments.table()["difference"].to_list()
+    assert f"Do the differences in {audit.metric} differ by number of training ratings?" in tables
+    alone = us.judge(split.test, {"mine": runs["mine"]}, liked=4, train=split.train)
+    assert us.audit(alone, **settings).segments is None

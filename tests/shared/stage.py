@@ -117,6 +117,11 @@ def _genres(path):
     write(pl.DataFrame({"item": items, "genre": ["even", "odd"] * (len(items) // 2)}), path)
 
 
+def _users(path):
+    users = _parts()["ratings"]["user"].unique().sort()
+    write(pl.DataFrame({"user": users, "country": ["de", "fr"] * (len(users) // 2)}), path)
+
+
 MAKERS = {
     "judgments/": lambda path: _folder(_parts()["test"], path),
     "mine/": lambda path: _folder(_parts()["a"], path),
@@ -130,6 +135,7 @@ MAKERS = {
     "events.csv": _events,
     "chances.csv": _chances,
     "genres.csv": _genres,
+    "users.csv": _users,
     "plan.toml": lambda path: path.write_text(PLAN),
 }
 

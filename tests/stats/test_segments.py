@@ -81,7 +81,7 @@ def test_users_without_a_value_are_counted_and_a_segment():
     assert dict(zip(segments.names, segments.sizes.tolist(), strict=True)) == {
         "10": 1, "20": 1, "unknown": 4,
     }  # fmt: skip
-    assert segments.notes == ("unknown: 4 users are not in arrays or have no age",)
+    assert segments.notes == ("unknown: 4 users are not in the table or have no age",)
     texts = {"user": [0, 1, 2], "land": ["unknown", "x", ""]}
     assert names_and_sizes(ids(4), texts, least_users=1) == {"unknown": 1, "x": 1, "(unknown)": 2}
 
@@ -384,8 +384,8 @@ def test_files_that_cannot_be_used(tmp_path, content, by, says):
         ({"groups": 3}, "groups=… is for by=…"),
         ({"least_users": 3}, "least_users=… is for by=…"),
         ({"by": table([1, 2, 3, 4]), "groups": 1}, "groups must be a whole number from 2 up"),
-        ({"by": table([1, 2, 3, 4]), "least_users": 3}, "group (arrays) holds numbers"),
-        ({"by": table(["x", "y"] * 2), "groups": 3}, "group (arrays) holds text"),
+        ({"by": table([1, 2, 3, 4]), "least_users": 3}, "group holds numbers"),
+        ({"by": table(["x", "y"] * 2), "groups": 3}, "group holds text"),
         ({"by": "activity", "least_users": 3}, "for the groups of a text column, not for"),
         ({"by": table([1, 2, 3, 4]), "rope": 0.1}, "rope=… does not go with by=…"),
         (

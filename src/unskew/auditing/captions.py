@@ -132,6 +132,7 @@ TITLES = {
     "consensus fold": "Mean place of each system",
     "agreement fold": "How alike the designs order the systems",
     "choices fold": "What moves the order of systems",
+    "segments fold": "Differences by activity of users",
     "reasons fold": "What each lead is made of",
     "ladder fold": "All rungs and steps in numbers",
     "shares fold": "Liked shares and their differences, in numbers",
@@ -145,6 +146,8 @@ TITLES = {
     "plans fold": "The plan as a file",
     "citations fold": "Papers to cite",
     "card fold": "All settings and versions",
+    "segments": "Differences in {metric} by {by}",
+    "interactions": "Do the differences in {metric} differ by {by}?",
     "places": "{metric} and place of each system under each design",
     "chance row": "chance",
     "decided": "Who is ahead in {metric}, pair by pair and design by design",
@@ -302,6 +305,15 @@ CAPTIONS = {
         "positive: a scores better; low, high: intervals that hold together over all designs and "
         "pairs; p: adjusted for all of them, at most 0.05 where the interval leaves 0 out; "
         "detectable: the smallest difference that this test finds with 80 % power"
+    ),
+    "segments note": (
+        "{rule}; difference: the first system less the second, over the users of the segment; "
+        "intervals hold together over all segments and pairs; p: paired t test, adjusted for all "
+        "of them by Holm"
+    ),
+    "interactions note": (
+        "difference: over all users; interaction: Welch's F test of the hypothesis that the mean "
+        "difference is the same in all segments, adjusted for all pairs by Holm"
     ),
     "agreement note": "1: the same order, −1: the opposite; intervals over users",
     "ladder note": (

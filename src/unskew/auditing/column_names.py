@@ -22,6 +22,8 @@ COLUMNS = {
     "p": "adjusted p",
     "detectable": "smallest difference found",
     "users": "users",
+    "segment": "segment of users",
+    "interaction": "adjusted p of the interaction",
     "cold": "cold users",
     "share": "share of cold users",
     "on_warm": "score on warm users",

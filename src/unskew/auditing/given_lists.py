@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -56,6 +57,8 @@ from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.splits.diagnose import diagnose_split
 from unskew.splits.split import Split
+from unskew.stats.segment_comparison import SegmentComparison
+from unskew.stats.significance import compare
 from unskew.targets.designs import AllItems
 from unskew.worlds.nulls import redraw
 
@@ -221,6 +224,7 @@ class ListsAudit:
             scores=rejudged.scores,
             evidence=self._evidence(rejudged),
             reach=rejudged.reach,
+            segments=self._segments(rejudged),
             relevance=rule,
             data=summary(data),
             bias=bias,
@@ -231,6 +235,17 @@ class ListsAudit:
             notes=self._all_notes(rejudged),
             card=self._card(rejudged.scores, null),
             command=self._command(rejudged.scores),
+        )
+
+    def _segments(self, rejudged: Rejudged) -> SegmentComparison | None:
+        """Compare the given systems by activity of users; None of one system, or one segment."""
+        if len(self.given) < 2 or AS_GIVEN not in rejudged.scores:
+            return None
+        whole = rejudged.scores[AS_GIVEN][0]
+        given = replace(whole, systems={name: whole.systems[name] for name in self.given})
+        settings: dict[str, Any] = {"test": "t", "confidence": LEVEL, "seed": self.seed}
+        return self.attempts.attempt(
+            "segments of users", lambda: compare(given, self.metric, by="activity", **settings)
         )
 
     def _evidence(self, rejudged: Rejudged) -> Evidence:

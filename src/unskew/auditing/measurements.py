@@ -29,6 +29,7 @@ from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
 from unskew.report.result import Result
 from unskew.splits.diagnose import SplitAudit
+from unskew.stats.segment_comparison import SegmentComparison
 
 NUMBERS = ("value", "low", "high", "random")
 
@@ -57,6 +58,8 @@ class AuditFacts:
     truth: Truth | None = None
     reach: pl.DataFrame | None = None
     """Of given lists, by design and system: how much of the test ratings the lists hold."""
+    segments: SegmentComparison | None = None
+    """Of two or more given systems: their differences within segments of users, by activity."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """What was not done, and why."""
     assumed: tuple[str, ...] = ()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
     from unskew.bias.steps import Ladder
     from unskew.splits.diagnose import SplitAudit
+    from unskew.stats.segment_comparison import SegmentComparison
 
 PAIR_STEPS = (
     *("a", "b", "lead_step", "lead_low", "lead_high", "counts_step", "averages_step"),
@@ -269,7 +270,22 @@ def _decisions(audit: Measurements) -> Section:
         content += blocks.fold("agreement fold", _agreement(audit))
     if audit.choices is not None:
         content += blocks.fold("choices fold", [blocks.picture(audit.choices.figure)])
+    if audit.segments is not None:
+        content += blocks.fold("segments fold", _segments(audit.segments))
     return section("decisions", blocks.filled(content, audit.skipped, ("agreement",)))
+
+
+def _segments(segments: SegmentComparison) -> list[Block]:
+    """Show the differences of given systems within segments of users."""
+    names = ("a", "b", "segment", "users", "difference", "low", "high")
+    rows = segments.table().select(*names, p="p_corrected")
+    tests = segments.interactions().select("a", "b", "difference", interaction="p_corrected")
+    about = {"metric": segments.metrics[0], "by": segments.by}
+    note = caption("segments note", rule=segments.rule)
+    return [
+        blocks.table("segments", rows, 4, note, **about),
+        blocks.table("interactions", tests, 4, caption("interactions note"), **about),
+    ]
 
 
 def _decided(audit: Measurements) -> pl.DataFrame:

@@ -16,6 +16,9 @@ from unskew.engine.remote import is_address
 from unskew.errors import DataError, Spelling, unknown_name
 from unskew.report.text import counted
 
+_NO_FILES = ("arrays", "frame")
+"""How `read_table` calls tables that are in no file."""
+
 
 @dataclass(frozen=True, eq=False)
 class UserColumn:
@@ -29,6 +32,16 @@ class UserColumn:
     texts: pl.Series | None = None
     is_time: bool = False
     """Whether the numbers are microseconds since 1970."""
+
+    @property
+    def title(self) -> str:
+        """The column, and its file where it is in one."""
+        return self.name if self.source in _NO_FILES else f"{self.name} ({self.source})"
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+        return "the table" if self.source in _NO_FILES else self.source
 
 
 def is_column(by: str) -> bool:

@@ -120,10 +120,7 @@ def _check_settings(column: UserColumn, groups: int | None, least_users: int | N
     kind, name = ("text", "groups") if column.numbers is None else ("numbers", "least_users")
     given = groups if name == "groups" else least_users
     if given is not None:
-        raise SettingError(
-            f"{name}=… does nothing here: {column.name} ({column.source}) holds {kind}; leave it "
-            "out"
-        )
+        raise SettingError(f"{name}=… does nothing here: {column.title} holds {kind}; leave it out")
 
 
 def _checked(given: Segmentation, users: Ids) -> Segmentation:
@@ -284,8 +281,8 @@ def _by_column(users: Ids, column: UserColumn, groups: int, least: int) -> Segme
             f"{column.source}: none of its {counted(len(column.users), 'user')} is among the "
             f"{counted(len(users), 'user')} that are compared, such as {users.values[0]!r}"
         )
-    by = f"{column.name} ({column.source})"
-    absent = f"user is not in {column.source} or has no {column.name}"
+    by = column.title
+    absent = f"user is not in {column.place} or has no {column.name}"
     missing = f"{absent}|{absent.replace('user is', 'users are').replace('has', 'have')}"
     if column.numbers is not None:
         values = np.append(column.numbers, np.nan)[at]
