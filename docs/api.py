@@ -27,7 +27,9 @@ PACKAGES = {
     "worlds": ("Worlds", "Simulated data whose full truth is known."),
     "judging": ("Judging", "Lists laid over judgments; exact ranks."),
     "metrics": ("Metrics", "Names and definitions, and metrics that you define."),
+    "conventions": ("Conventions", "What other libraries compute: their choices, as data."),
     "evaluation": ("Evaluation", "Scores, what chance scores, logs larger than memory."),
+    "explaining": ("Explaining", "Which conventions give a number, and the path between two."),
     "stats": ("Statistics", "Significance, power, robustness, agreement."),
     "bias": ("Bias", "What popularity does to metrics on some data."),
     "unbiased": (

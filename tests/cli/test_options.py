@@ -79,7 +79,7 @@ OTHER_DEFAULT = {
     **{
         (name, command): REQUIRED
         for name in ("--judgments", "--run")
-        for command in ("evaluate", "estimate")
+        for command in ("evaluate", "estimate", "explain")
     },
 }
 """Commands in which an option has another default than in the rest."""
