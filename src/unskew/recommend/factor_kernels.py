@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64
+from unskew.arrays import F64, Floats, I32, I64
 from unskew.engine.compiled import kernel, training_kernel
 
 NOTHING = 1e-30  # share of a squared length that cannot be told from 0
-LANES = 8  # rows of a half matrix that start at the same column, so that vectors stay whole
+LANES = 8  # a vector of this many numbers stays whole: rows of half matrices, padded rows
 
 
 @kernel
@@ -90,7 +90,7 @@ def least_squares(
 
 
 @kernel
-def combine(weight: F64, M: F64, out: F64) -> None:
+def combine(weight: Floats, M: Floats, out: Floats) -> None:
     """Add Σ weight · row of M to `out`, four rows at a time."""
     n = out.size
     whole = weight.size // 4 * 4
@@ -115,7 +115,7 @@ def dot(a: F64, b: F64) -> float:
 
 
 @kernel
-def gather(Y: F64, column: I32, Z: F64, Zt: F64) -> None:
+def gather(Y: F64, column: I32, Z: Floats, Zt: Floats) -> None:
     """Copy some rows of Y to the rows of Z and to the columns of Zt, four at a time."""
     n, width = column.size, Y.shape[1]
     for at in range(n):
@@ -147,13 +147,17 @@ def conjugate_gradient(
 ) -> None:
     """Move `out`, the factors of rows low, low+1, …, towards those that fit best.
 
-    The factors of a row's entries are held both ways round, so that every product adds up rows.
+    The factors of a row's entries are held both ways round, so that every product adds up rows, and
+    in single precision: half as much to read. Factors, residuals and steps are doubles.
     """
     width = Y.shape[1]
     most = 0
     for row in range(out.shape[0]):
         most = max(most, start[low + row + 1] - start[low + row])
-    Z, across, seen = np.empty((most, width)), np.empty(width * most), np.empty(most)
+    padded = -(-width // LANES) * LANES
+    Z, across = np.zeros((most, padded), np.float32), np.empty(width * most, np.float32)
+    seen = np.empty(most, np.float32)
+    short, part = np.empty(width, np.float32), np.empty(padded, np.float32)
     residual, direction, image = np.empty(width), np.empty(width), np.empty(width)
     for row in range(out.shape[0]):
         first, last = start[low + row], start[low + row + 1]
@@ -174,10 +178,14 @@ def conjugate_gradient(
             image[:] = 0.0
             combine(direction, gram, image)
             t[:] = 0.0
-            combine(direction, Zt, t)
+            short[:] = direction
+            combine(short, Zt, t)
             for at in range(n):
                 t[at] *= extra[first + at]
-            combine(t, Z, image)
+            part[:] = 0.0
+            combine(t, Z, part)
+            for k in range(width):
+                image[k] += part[k]
             if step == 0:
                 for k in range(width):
                     residual[k] -= image[k]

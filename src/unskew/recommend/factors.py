@@ -184,8 +184,8 @@ class WRMF(Algorithm):
     solver: str = choice(
         "cg",
         """`exact` solves each system; `cg` takes three steps of conjugate gradients from the last
-        factors: two to three times faster with 32 factors or more, and after 20 iterations the
-        objective is the same within 0.02 % (MovieLens 1M).""",
+        factors, with products in single precision: about three times faster with 32 factors or
+        more, and after 20 iterations the objective is the same within 0.02 % (MovieLens 1M).""",
         SOLVERS,
     )
 
