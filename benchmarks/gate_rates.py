@@ -7,7 +7,7 @@ is a random draw of its kind, so that a kind's truth is a mean over its worlds: 
 would please, had everybody rated everything. Rules are fixed on seeds below 1,000; the table of
 docs/gate.md (--docs writes it) is of seed 2,000. Finished kinds are kept in build/gate-rates.json:
 delete it after a change of the rules. A boundary is exact by symmetry (both
-systems are drawn alike) or set to the mean over 3,000 other worlds of the kind.
+systems are drawn alike) or set to the mean over 2,000 other worlds of the kind.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def settings_of(kind: Kind, seed: int) -> GateSettings:
     return settings.with_margin(kind.margin) if kind.margin else settings
 
 
-def pilot(kind: Kind, seed: int, worlds: int = 3_000) -> dict[str, float]:
+def pilot(kind: Kind, seed: int, worlds: int = 2_000) -> dict[str, float]:
     """Return by how much the candidate is worse, in each quantity: the mean over other worlds."""
     total: Counter[str] = Counter()
     for number in range(worlds):

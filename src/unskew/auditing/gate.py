@@ -98,8 +98,8 @@ def gate(
     >>> import unskew as us
     >>> test = {"user": [u for u in range(60) for _ in "ab"], "item": ["a", "b"] * 60,
     ...         "rating": [5, 1] * 60}
-    >>> runs = {"new": {u: ["a", "c"] for u in range(60)},
-    ...         "old": {u: ["b", "c"] if u % 3 else ["a", "c"] for u in range(60)}}
+    >>> runs = {"new": {u: ["a", "b"] for u in range(60)},
+    ...         "old": {u: ["b", "a"] if u % 3 else ["a", "b"] for u in range(60)}}
     >>> us.gate(test, runs, candidate="new", production="old", metric="RR@2", liked=4)
     Gate(promote, new for old)
     """
