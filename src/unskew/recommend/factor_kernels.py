@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import F64, Floats, I32, I64
+from unskew.arrays import F64, I32, I64, Floats
 from unskew.engine.compiled import kernel, training_kernel
 
 NOTHING = 1e-30  # share of a squared length that cannot be told from 0
