@@ -73,7 +73,7 @@ def _conventions(one: Library) -> str:
 
 def _cell(one: Library, metric: str, axis: str) -> str:
     try:
-        row, k = choose_metric(one, f"{metric}@10")
+        row, k = choose_metric(one.newest, f"{metric}@10")
     except UnskewError:
         return "–"
     option = row.convention(k).choices[axis]

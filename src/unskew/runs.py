@@ -281,8 +281,8 @@ def read_run(
     ties = ties or ("trec" if table.format == "trec" else "id")
     run, more = rough.ranked(by, ties, seed, gaps, table.source)
     run = _unique(run, duplicates, table.source)
-    score = run.score if keep_scores else None
-    run = replace(run, notes=(*notes, *more, *run.notes), score=score)
+    kept = run.score if keep_scores else None
+    run = replace(run, notes=(*notes, *more, *run.notes), score=kept)
     return run if depth is None else _cut(run, depth)
 
 

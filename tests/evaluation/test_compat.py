@@ -24,7 +24,7 @@ def small():
 @pytest.mark.parametrize("key", sorted(all_libraries()))
 def test_every_library_can_be_computed(small, key):
     """Under its own names, with means that are those of the machinery behind it."""
-    library = all_libraries()[key]
+    library = all_libraries()[key].newest
     names = [row.label(5, full=True) for row in library.metrics]
     scores = us.evaluate(**small, metrics=names, compat=key)
     engine = LibraryValues.of(laid_fixture("small"), "run")
@@ -47,6 +47,13 @@ def test_metrics_go_by_either_name(small):
     assert ours.order == theirs.order == ("ndcg@5", "map@5")
     assert ours.means() == theirs.means()
     assert ours.mean("nDCG@5") == ours.mean("ndcg@5")
+
+
+def test_versions_differ():
+    new, old = (us.conventions.library(name) for name in ("cornac", "cornac==1.16.0"))
+    assert len(new.newest.metrics) < len(new.metrics)
+    assert any(row.until for row in old.metrics)
+    assert not any(row.until for row in new.newest.metrics)
 
 
 def test_users_that_are_left_out_are_nan(small):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,13 @@ class LibraryMetric:
     def has_cutoff(self) -> bool:
         """Whether its name holds a cutoff."""
         return "{k}" in self.name
+
+    def holds_in(self, version: str) -> bool:
+        """Tell whether it is so in a version of its library."""
+        number = _numbers(version)
+        return (not self.since or _numbers(self.since) <= number) and (
+            not self.until or number <= _numbers(self.until)
+        )
 
     def label(self, k: int | None, *, full: bool = False) -> str:
         """Return its name at a cutoff; in `full` with the option of the library."""
@@ -115,6 +122,17 @@ class Library:
             cutoff = row.cutoff_of(name)
             if cutoff is not None:
                 yield row, cutoff or None
+
+    def at(self, version: str) -> Library:
+        """Return what is known of one version."""
+        rows = tuple(row for row in self.metrics if row.holds_in(version))
+        return replace(self, metrics=rows, versions=(version,))
+
+    @property
+    def newest(self) -> Library:
+        """What is known of the newest version that was looked at."""
+        rows = tuple(row for row in self.metrics if row.holds_in(self.versions[0]))
+        return replace(self, metrics=rows)
 
     def __str__(self) -> str:
         return f"{self.name} {', '.join(self.versions)} ({self.evidence})"
@@ -186,11 +204,19 @@ def library(name: str) -> Library:
     result = names.get(_plain(wanted))
     if result is None:
         raise unknown_name("library", wanted, known)
-    if version and version not in " ".join(result.versions).replace("(", " ").split():
-        raise SettingError(
-            f"{result.name} {version} is not known; versions that are: {', '.join(result.versions)}"
-        )
-    return result
+    if not version:
+        return result
+    known_versions = {text.split()[-1] for text in result.versions}
+    known_versions |= {text for row in result.metrics for text in (row.since, row.until) if text}
+    if version not in known_versions:
+        shown = ", ".join(sorted(known_versions, key=_numbers))
+        raise SettingError(f"{result.name} {version} is not known; versions that are: {shown}")
+    return result.at(version)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, for comparison."""
+    return tuple(map(int, re.findall(r"\d+", version.split()[-1])))
 
 
 def _plain(name: str) -> str:

@@ -51,7 +51,7 @@ def evaluate_as(compat: str, laid: Laid, metrics: object) -> Scores:
     metrics
         Names, ours or the library's; None for its counterparts of our usual ones.
     """
-    source = library(compat)
+    source = library(compat).newest
     chosen = _counterparts(source) if metrics is None else choose_metrics(source, metrics)
     unique: dict[str, Chosen] = {}
     for row, k in chosen:

@@ -33,8 +33,13 @@ class Start:
 
     @property
     def is_default(self) -> bool:
-        """Whether the library does so unless it is asked for something else."""
-        return all(not row.option for row in self.rows)
+        """Whether the library does so unless it is asked for something else, to this day."""
+        return all(not row.option and not row.until for row in self.rows)
+
+    @property
+    def until(self) -> str:
+        """The last version of the library that did so; empty: it still does."""
+        return next((row.until for row in self.rows if row.until), "")
 
     @property
     def given(self) -> str:

@@ -43,7 +43,7 @@ def _end(
     if isinstance(given, str) and given.lower() in (OURS, "unskew"):
         return "unskew's defaults", options_of(quantity.row(), quantity.k)
     if isinstance(given, str) and not _is_number(given):
-        source = library(given)
+        source = library(given).newest
         row, k = choose_metric(source, quantity.label)
         title = f"{source.name} {', '.join(source.versions)} ({row.label(k, full=True)})"
         return title, options_of(row, k)

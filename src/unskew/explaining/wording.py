@@ -13,7 +13,7 @@ from unskew.conventions.convention import AXES
 from unskew.conventions.values import Values
 from unskew.evaluation.compat import differences
 from unskew.explaining.asked import OURS, Target
-from unskew.explaining.candidates import Candidate, Change
+from unskew.explaining.candidates import Candidate, Change, Start
 from unskew.explaining.explanation import Answer
 from unskew.explaining.search import Class, Means, quantities_of
 
@@ -31,11 +31,13 @@ def change_in_words(change: Change) -> str:
     return f"{axis}: {AXES[axis].options[option]}"
 
 
-def name_of(library: str, libraries: Mapping[str, Library]) -> str:
+def name_of(start: Start, libraries: Mapping[str, Library]) -> str:
     """Return a library and its versions."""
-    if library == OURS:
+    if start.library == OURS:
         return "unskew's defaults"
-    one = libraries[library]
+    one = libraries[start.library]
+    if start.until:
+        return f"{one.name} up to {start.until}"
     return f"{one.name} {'/'.join(one.versions)}"
 
 
@@ -44,7 +46,7 @@ def title_of(
 ) -> str:
     """Say which library computes it so, under which of its names, and with which changes."""
     start = candidate.start
-    text = name_of(start.library, libraries)
+    text = name_of(start, libraries)
     if start.library != OURS:
         asked = quantities_of(targets)
         names = [row.label(one.k, full=True) for row, one in zip(start.rows, asked, strict=True)]
@@ -60,7 +62,7 @@ def answer_of(
     """Describe a class by its simplest member, and name the libraries that have it."""
     first = simplest(fit)
     unchanged = [member for member in fit.members if not member.changes]
-    names = dict.fromkeys(name_of(member.start.library, libraries) for member in unchanged)
+    names = dict.fromkeys(name_of(member.start, libraries) for member in unchanged)
     asked = quantities_of(targets)
     engines = [means.engine(target.system).values for target in targets]
     pairs = [(_telling(first.row(at), engines), first.cutoff(q.k)) for at, q in enumerate(asked)]
