@@ -40,6 +40,7 @@ PACKAGES = {
     "auditing": ("Audit", "Audits, null experiments, observed against true values."),
     "report": ("Reports", "Reports as files and in notebooks."),
     "studies": ("Studies", "The five papers, run again."),
+    "tracking": ("Tracking", "Results in MLflow and in Weights & Biases."),
     "testing": ("Testing", "Checks for metrics, algorithms and splitters that you write."),
 }
 """Every public package: its title, and what is in it. `top` is unskew itself."""
