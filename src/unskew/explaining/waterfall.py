@@ -84,7 +84,7 @@ class Waterfall(Result):
         lines = []
         if self.steps:
             lines.append(
-                "steps are taken in the fixed order of choices (docs/conventions.md); lowest and "
+                "steps are taken in the fixed order of choices (docs/libraries.md); lowest and "
                 f"highest: effect of the same choice {self.orders}"
             )
         if self.idle:
