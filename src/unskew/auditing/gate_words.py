@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from unskew.auditing.gate_checks import (
     FAIL,
+    FEWEST,
     HOLD,
     OPEN,
     PASS,
@@ -17,6 +18,7 @@ from unskew.auditing.gate_checks import (
     SegmentCheck,
 )
 from unskew.auditing.gate_settings import Margin
+from unskew.report.text import counted
 
 WIDTH = 80
 _RAIL_HARM = {
@@ -138,6 +140,9 @@ def _power(better: Better, margin: Margin | None) -> str:
         return "the score itself is clear; what is missing stands in the line above"
     if better.detectable == float("inf"):
         return "there are too few users for a test"
+    if margin is None and better.differing < FEWEST:
+        users = counted(better.differing, "user gets", "users get")
+        return f"{users} another score, of {better.users:,}; it takes at least {FEWEST}"
     what = "gain" if margin is None else "change"
     least = percent(better, better.detectable)
     return f"with these users, a true {what} of {least} would show in 8 of 10 tests"
