@@ -98,7 +98,9 @@ def interaction(
 
 def _centred(differences: F64) -> F64:
     """Return differences less their mean: sums of squares then lose no digits."""
-    values = np.ascontiguousarray(differences - differences.mean(axis=0))
+    # Row by row: the bits of a pair's mean must not depend on the pairs beside it.
+    mean = np.ascontiguousarray(differences.T).mean(axis=1)
+    values = np.ascontiguousarray(differences - mean)
     # A difference that is the same for every user leaves rounding errors, which are no variance.
     size = np.abs(differences).max(axis=0)
     values[:, np.abs(values).max(axis=0) <= 1e-12 * size] = 0.0
@@ -106,10 +108,9 @@ def _centred(differences: F64) -> F64:
 
 
 def _tails(f: F64, one: int, other: F64) -> F64:
-    """Return P(F > f) with `one` and `other` degrees of freedom."""
-    inside = np.isfinite(f) & (f > 0)
+    """Return P(F > f) with `one` and `other` degrees of freedom, each worked out alone."""
     p = np.where(f > 0, 0.0, 1.0)
-    x = other[inside] / (other[inside] + one * f[inside])
-    half = np.full(x.size, one / 2)
-    p[inside] = incomplete_beta(x, 1 - x, other[inside] / 2, half)
+    for at in np.flatnonzero(np.isfinite(f) & (f > 0)).tolist():
+        x = other[at] / (other[at] + one * f[at])
+        p[at] = float(incomplete_beta(x, 1 - x, other[at] / 2, one / 2))
     return p

@@ -21,6 +21,8 @@ from unskew.stats.samples import PairedSample, Pairs, sample
 from unskew.stats.segment_comparison import SegmentComparison
 from unskew.stats.segments import Segmentation
 
+HELD = 1 << 26
+"""Bytes of differences that are tested at a time."""
 _EQUAL = 1e-12
 
 
@@ -197,10 +199,19 @@ def _rows(
 def _interaction(
     one: _Metric, pairs: Pairs, segments: Segmentation, settings: TestSettings
 ) -> Interaction:
-    values = one.values[one.kept]
-    differences = values[:, pairs.one] - values[:, pairs.other]
-    code = segments.code[one.kept]
-    return interaction(differences, code, seed=settings.seed, threads=settings.threads)
+    """Test all pairs, as many at a time as fit in memory: shuffles are the same for all."""
+    values, code = one.values[one.kept], segments.code[one.kept]
+    step = max(1, HELD // (8 * max(len(values), 1)))
+    parts = []
+    for low in range(0, len(pairs), step):
+        first, second = pairs.one[low : low + step], pairs.other[low : low + step]
+        differences = values[:, first] - values[:, second]
+        parts.append(interaction(differences, code, seed=settings.seed, threads=settings.threads))
+    return replace(
+        parts[0],
+        statistic=np.concatenate([part.statistic for part in parts]),
+        p=np.concatenate([part.p for part in parts]),
+    )
 
 
 def _tests(

@@ -175,7 +175,7 @@ def _popularity(users: Ids, judged: Judged | None, scores: tuple[Scores, ...]) -
     """Average the popularity of what each user liked, or rated where nothing is liked."""
     if judged is None:
         raise _needs_judged("popularity")
-    source = judged.tests if judged.train is None else judged.train
+    source = _judged_part(judged.tests if judged.train is None else judged.train)
     what = "test" if judged.train is None else "training"
     count = item_counts(source)[source.item].astype(np.float64)
     liked = judged.relevance.is_liked(source.value)
@@ -197,6 +197,12 @@ def _popularity(users: Ids, judged: Judged | None, scores: tuple[Scores, ...]) -
         missing=f"user has no {what} rating|users have no {what} rating",
         notes=tuple(notes),
     )
+
+
+def _judged_part(ratings: Ratings) -> Ratings:
+    """Leave out pairs that were pooled but not judged: nobody rated them."""
+    pooled = ratings.tags.get("pooled")
+    return ratings if pooled is None else ratings.take(~pooled.to_numpy())
 
 
 def _means(ratings: Ratings, values: F64, keep: Mask) -> F64:
