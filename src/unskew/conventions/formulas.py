@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from unskew.arrays import F64, I64, Mask
 from unskew.conventions.convention import Convention
 from unskew.conventions.laying import Hits
+from unskew.conventions.memory import Memory
 
 T = TypeVar("T")
 
@@ -102,7 +103,7 @@ class Case:
     """Names what was done to the lists."""
     judged_as: object
     """Names which judgments are seen and what they are worth, for what depends on nothing else."""
-    shared: dict[object, Any]
+    shared: Memory
     """What several conventions have in common."""
 
     @property
@@ -132,10 +133,7 @@ class Case:
 
     def once(self, key: object, compute: Callable[[], T]) -> T:
         """Compute what other conventions need too, once."""
-        if key not in self.shared:
-            self.shared[key] = compute()
-        result: T = self.shared[key]
-        return result
+        return self.shared.once(key, compute)
 
     @cached_property
     def count(self) -> F64:

@@ -18,6 +18,7 @@ from unskew.arrays import F64, I64, Mask
 from unskew.conventions.convention import AXES, Convention
 from unskew.conventions.formulas import FORMULAS, LINEAR, Case, Fraction, Ideal
 from unskew.conventions.laying import Hits, Laid, ListRule, count_ties
+from unskew.conventions.memory import Memory
 from unskew.errors import SettingError
 
 AVERAGING = ("users", "undefined", "average", "digits")
@@ -46,8 +47,8 @@ class Values:
 
     laid: Laid
     system: str
-    _fractions: dict[object, Fraction] = field(default_factory=dict)
-    _shared: dict[object, F64] = field(default_factory=dict)
+    _fractions: Memory = field(default_factory=Memory)
+    _shared: Memory = field(default_factory=Memory)
     _seen: dict[object, tuple[Mask, Mask]] = field(default_factory=dict)
     _counts: dict[object, F64] = field(default_factory=dict)
     _ideals: dict[object, Ideal] = field(default_factory=dict)
@@ -129,9 +130,8 @@ class Values:
     def fraction(self, convention: Convention) -> Fraction:
         """Return the values of all users as fractions, before any choice of users."""
         key = (convention.metric, convention.k, *map(convention.__dict__.get, VALUE_AXES))
-        if key not in self._fractions:
-            self._fractions[key] = FORMULAS[convention.metric](self._case(convention))
-        return self._fractions[key]
+        formula = FORMULAS[convention.metric]
+        return self._fractions.once(key, lambda: formula(self._case(convention)))
 
     def _case(self, convention: Convention) -> Case:
         if convention.ties == "expected" and convention.metric not in LINEAR:
@@ -147,7 +147,7 @@ class Values:
             top=self.laid.top_hits(self.system, rule, stop),
             stop=stop,
             is_relevant=relevant,
-            gain=self._once(
+            gain=self._shared.once(
                 ("worth", judged_as), lambda: np.where(seen, self._gain(convention), 0.0)
             ),
             relevant_judgments=self._count(convention),
@@ -163,11 +163,6 @@ class Values:
         is_new = c.duplicates in ("new", "multiple")
         lists = (ListRule.of(c), c.k) if is_new or c.judgments == "listed" else None
         return (c.judgments, c.relevant, c.gain, lists)
-
-    def _once(self, key: object, compute: Callable[[], F64]) -> F64:
-        if key not in self._shared:
-            self._shared[key] = compute()
-        return self._shared[key]
 
     def _hits(self, convention: Convention) -> Hits:
         return self.laid.hits(self.system, ListRule.of(convention))
@@ -217,7 +212,7 @@ class Values:
 
     def _gain(self, convention: Convention) -> F64:
         key = ("gain of ratings", convention.gain, convention.relevant)
-        return self._once(key, lambda: self.gain(convention))
+        return self._shared.once(key, lambda: self.gain(convention))
 
     def gain(self, convention: Convention) -> F64:
         """Return what each judgment is worth, seen or not."""
