@@ -10,8 +10,9 @@ import numpy as np
 from unskew.arrays import Mask
 from unskew.auditing.gate_bounds import bounds_of
 from unskew.auditing.gate_checks import FEWEST, INFORM, OPEN, PASS, Check, liked_share
+from unskew.auditing.gate_exposure import Slots
 from unskew.auditing.gate_settings import DataLimits, GateSettings
-from unskew.auditing.gate_values import GateValues, Laid, slots_of
+from unskew.auditing.gate_values import GateValues, Laid
 from unskew.data.ratings import Ratings
 from unskew.judging.shape import Matched
 
@@ -69,11 +70,11 @@ def _missing(laid: Laid, limits: DataLimits) -> DataCheck:
 def _shorter(laid: Laid, limits: DataLimits) -> DataCheck:
     users: Mask = laid.tested & laid.both
 
-    def empty(matched: Matched) -> float:
-        slots = slots_of(matched, users, laid.k)
-        return 1 - slots.item.size / max(slots.users * laid.k, 1)
+    def empty(slots: Slots) -> float:
+        filled = np.bincount(slots.owner, minlength=slots.users)[users].sum()
+        return 1 - float(filled) / max(int(users.sum()) * laid.k, 1)
 
-    shares = _of_both(laid, empty)
+    shares = empty(laid.slots[0]), empty(laid.slots[1])
     gap = abs(shares[0] - shares[1])
     return DataCheck(
         key="data shorter",
@@ -108,13 +109,11 @@ def _trained(laid: Laid, limits: DataLimits) -> DataCheck:
 
 
 def _outside(laid: Laid, limits: DataLimits) -> DataCheck:
-    everyone = np.ones(len(laid.candidate.lists), np.bool_)
 
-    def share(matched: Matched) -> float:
-        item = slots_of(matched, everyone, laid.k).item
-        return float(np.count_nonzero(~laid.known[item])) / max(item.size, 1)
+    def share(slots: Slots) -> float:
+        return float(np.count_nonzero(~laid.known[slots.item])) / max(slots.item.size, 1)
 
-    shares = _of_both(laid, share)
+    shares = share(laid.slots[0]), share(laid.slots[1])
     rule = "listed items outside of the catalogue"
     reason = f"{max(shares):.1%} of the listed items are outside of the catalogue"
     fact = _fact("outside", "unknown items", rule, shares, limits.outside, reason)

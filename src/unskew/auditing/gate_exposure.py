@@ -23,6 +23,14 @@ class Slots:
     """Of each place: the user, by a number below `users`."""
     item: I32
 
+    def of_users(self, chosen: Mask) -> Slots:
+        """Return the places of some users, numbered anew."""
+        if chosen.all():
+            return self
+        keep = chosen[self.owner]
+        number = np.cumsum(chosen, dtype=np.int32) - 1
+        return Slots(int(chosen.sum()), number[self.owner[keep]], self.item[keep])
+
 
 def coverage_values(slots: Slots, catalogue: Mask) -> F64:
     """Return the share of the catalogue that is shown to anyone, as a value per user.

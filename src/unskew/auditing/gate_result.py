@@ -284,7 +284,7 @@ def _needed(one: Check, show: Any) -> str:
 def _writer(one: Check, digits: int) -> Any:
     """Return a function that writes numbers of a check, large ones with fewer decimals."""
     size = max(abs(value or 0.0) for value in (one.production, one.candidate, one.change))
-    places = digits if size < 10 else 1 if size < 10_000 else 0
+    places = digits if size < 10 else 1 if size < 1_000 else 0
 
     def show(value: float, signed: bool) -> str:
         text = f"{value:+,.{places}f}" if signed else f"{value:,.{places}f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -76,6 +77,11 @@ class Laid:
     popularity: F64
     """Ratings of each item in training, in test where training is not known."""
 
+    @cached_property
+    def slots(self) -> tuple[Slots, Slots]:
+        """The first k places of all lists of the candidate and of production."""
+        return slots_of(self.candidate, self.k), slots_of(self.production, self.k)
+
 
 def lay(judged: Judged, candidate: str, production: str, metric: Metric) -> Laid:
     """Lay the two systems over the judgments."""
@@ -118,7 +124,7 @@ def values_of(laid: Laid, threads: int | None = None) -> GateValues:
         for row in range(len(wanted))
     ]
     hits = [_hits(laid, matched, threads) for matched in systems.values()]
-    slots = [slots_of(matched, laid.both, laid.k) for matched in systems.values()]
+    slots = [one.of_users(laid.both) for one in laid.slots]
     return GateValues(
         metric=rows[0],
         anti=rows[1] if laid.anti is not None else None,
@@ -167,12 +173,13 @@ def _hits(laid: Laid, matched: Matched, threads: int | None) -> tuple[F64, F64, 
     return sums[0], sums[1], sums[2]
 
 
-def slots_of(matched: Matched, users: Mask, k: int) -> Slots:
-    """Return the filled places of the first k of some users' lists."""
-    start, depth = matched.start[users], np.minimum(matched.depth[users], k)
+def slots_of(matched: Matched, k: int) -> Slots:
+    """Return the filled places of the first k of all lists."""
+    depth = np.minimum(matched.depth, k)
     owner = np.repeat(np.arange(depth.size, dtype=np.int32), depth)
-    first = np.repeat(start - np.append(0, np.cumsum(depth)[:-1]), depth)
-    item = matched.run.item[first + np.arange(owner.size)]
+    place = np.repeat(matched.start - np.append(0, np.cumsum(depth)[:-1]), depth)
+    place += np.arange(owner.size)
+    item = matched.run.item[place]
     filled = item >= 0
     if not filled.all():
         owner, item = owner[filled], item[filled]
