@@ -242,6 +242,7 @@ def _notes(source: Library, chosen: Sequence[Chosen], laid: Laid) -> list[str]:
     handed = dict.fromkeys(row.given for row, _ in chosen if row.given)
     if handed:
         notes.append(f"{source.name} is given: {'; '.join(handed)}")
+    notes += [f"{row.label(k, full=True)}: {row.note}" for row, k in chosen if row.note]
     rules = {dict(row.options).get("ties", "given") for row, _ in chosen} - {"given"}
     unsettled = [n for n, lists in laid.systems.items() if lists.given.score is None]
     if rules and unsettled:
