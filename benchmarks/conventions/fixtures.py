@@ -46,16 +46,14 @@ def drawn(seed, users, ratings, lengths, special):
     rng = random.Random(seed)
     judgments, lists = {}, {}
     for number in range(1, users + 1):
-        user = "u%03d" % number
+        user = f"u{number:03d}"
         rated = rng.sample(range(1, 81), rng.randint(4, 18))
         judgments[user] = {item: rng.choice(ratings) for item in rated}
         others = [item for item in range(1, 121) if item not in judgments[user]]
         pool = rng.sample(rated, (2 * len(rated)) // 3) + rng.sample(others, 25)
 
-        def appeal(item):
-            return judgments[user].get(item, 2.5) + rng.gauss(0, 2)
-
-        lists[user] = sorted(pool, key=appeal, reverse=True)[: rng.randint(*lengths)]
+        appeal = {item: judgments[user].get(item, 2.5) + rng.gauss(0, 2) for item in pool}
+        lists[user] = sorted(pool, key=appeal.get, reverse=True)[: rng.randint(*lengths)]
         if special and number % 11 == 0:
             del lists[user]
         if special and number % 13 == 0:

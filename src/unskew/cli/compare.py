@@ -174,8 +174,8 @@ def command(
 
     With --by, differences are within segments of users: intervals of all segments and pairs hold
     together, p-values are corrected over them, and an interaction test tells whether the difference
-    differs between segments. With --train, users without training ratings are a segment, cold, unless
-    a file is given.
+    differs between segments. With --train, users without training ratings are a segment, cold,
+    unless a file is given.
 
     [bold]Figures[/bold]
 
