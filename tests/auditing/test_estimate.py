@@ -14,6 +14,7 @@ from unskew.auditing.stages import STAGE_WEIGHTS
 from unskew.cli.audit_estimate import lines_before
 from unskew.cli.progress import AUDIT, weighted
 from unskew.errors import SettingError
+from unskew.experiment import halving
 from unskew.recommend.cost_constants import BYTES, NANOSECONDS
 from unskew.recommend.costs import DataShape, Machine
 
@@ -69,7 +70,8 @@ def test_lists_and_cells_are_counted_as_designs_have_them():
         assert one.cells_of(design) == pytest.approx(lists.size.sum(), rel=0.15)
 
 
-def test_rounds_of_settings_are_those_of_the_search():
+def test_rounds_of_settings_are_those_of_the_search(monkeypatch):
+    monkeypatch.setattr(halving, "CLOSE", 1.0)  # else a clear lead ends it after one round
     system = {"svd": us.recommend.PureSVD(factors=2)}
     data = drawn(2_400, 40, 0.2)
     trials = us.experiment.tune_systems(system, data, us.Relevance(liked=4), "P@10")

@@ -12,6 +12,7 @@ from unskew.recommend.costs import (
     FORMULAS,
     KINDS,
     REFERENCE,
+    SINGLE,
     Cost,
     DataShape,
     Machine,
@@ -62,7 +63,7 @@ def test_products_of_neighbours_are_those_that_a_loop_makes(data):
 def test_known_operations():
     ease = work_of(us.recommend.EASE(), SHAPE)
     assert ease.largest_part == 8 * 800**2
-    assert ease.fit["ease flop"] == 800**3
+    assert ease.fit["ease flop"] == SINGLE * 800**3
     wrmf = work_of(us.recommend.WRMF(factors=10, iterations=3, solver="exact"), SHAPE)
     assert wrmf.fit["solve flop"] == 3 * (2 * 100_000 * 100 + 1_800 * (1_000 / 3 + 200))
     plsa = work_of(us.recommend.PLSA(topics=5, iterations=7), SHAPE)

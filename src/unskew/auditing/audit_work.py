@@ -270,6 +270,8 @@ class AuditWork:
 def tuning_rounds(users: int, settings: int) -> Iterator[tuple[int, int]]:
     """Return the users and the settings of each round in which settings are tried.
 
+    A clear lead ends the search before the last round; that is not known beforehand.
+
     Examples
     --------
     >>> from unskew.auditing.audit_work import tuning_rounds
