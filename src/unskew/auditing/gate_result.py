@@ -37,7 +37,7 @@ from unskew.report.text import as_json, counted, escape_markdown
 EXIT_CODES = {PROMOTE: 0, HOLD: 1, NOT_SETTLED: 3}
 """By verdict: how `unskew gate` ends; 2 is bad input."""
 ENDINGS = (".html", ".htm", ".md", ".json", ".xml")
-_STATUS = {PROMOTE: "settled", HOLD: "depends", NOT_SETTLED: "open"}
+_STATUS = {PROMOTE: "promote", HOLD: "hold", NOT_SETTLED: "open"}
 _SHOWN = {PASS: "ok", OPEN: "open", FAIL: "fails", INFORM: "–"}
 _WIDEST = 17
 

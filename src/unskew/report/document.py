@@ -78,7 +78,7 @@ class Fact:
     """What it is, in a sentence."""
 
 
-STATUSES = ("settled", "depends", "open")
+STATUSES = ("settled", "depends", "promote", "hold", "open")
 """What a headline can say: a page gives each a sign and a colour of its own."""
 
 

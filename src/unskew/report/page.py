@@ -18,6 +18,8 @@ from unskew.report.page_blocks import Writer, folding_section
 SIGNS = {
     "settled": ("Settled", "M5 12.5l4.5 4.5L19 7.5"),
     "depends": ("Depends on the design", "M4 8.5h15m-4-4l4 4-4 4M20 15.5H5m4-4l-4 4 4 4"),
+    "promote": ("Promote", "M5 12.5l4.5 4.5L19 7.5"),
+    "hold": ("Hold", "M6.5 6.5l11 11m0-11l-11 11"),
     "open": ("Not settled", "M8.5 9a3.5 3.5 0 1 1 5.6 2.8c-1.4 1-2.1 1.6-2.1 3.2m0 3.4v.1"),
 }
 """By status of a headline: its words, and the path of its sign in a square of 24."""
