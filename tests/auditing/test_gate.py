@@ -409,7 +409,9 @@ def test_raw_data_work_as_judged_data_do(shop, judged):
 
 def test_the_printed_verdict_fits_one_screen(judged):
     for result in (gate(judged), gate(judged, "random", "pop"), gate(judged, margin="5%")):
-        lines = str(result).splitlines()
+        lines = result.brief().splitlines()
+        assert str(result).startswith("\n".join(lines[:-1]))  # all notes in place of their number
+        assert all(note in str(result) for note in result.notes)
         assert len(lines) <= 24
         assert max(map(len, lines)) <= 80
         assert lines[0].startswith(("PROMOTE", "HOLD", "NOT SETTLED"))

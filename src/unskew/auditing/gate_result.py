@@ -117,12 +117,13 @@ class Gate(Result, GateFacts):
         count = sum(one.outcome == PASS for one in self.data)
         return f"data: {counted(count, 'check')} passed"
 
-    def footer(self) -> list[str]:
-        """Return the lines below the table; notes stand in the report, to keep to one screen."""
-        return [*self._explanation(), *self._more()]
+    def brief(self) -> str:
+        """Return the verdict as one terminal screen; of the notes only their number."""
+        return self._text_above(self._brief_lines())
 
-    def _more(self) -> list[str]:
-        return [f"{counted(len(self.notes), 'note')} in the report"] if self.notes else []
+    def _brief_lines(self) -> list[str]:
+        more = [f"{counted(len(self.notes), 'note')} in the report"] if self.notes else []
+        return [*self._explanation(), *more]
 
     def _summary(self) -> str:
         return f"{self.verdict}, {self.candidate} for {self.production}"
@@ -171,7 +172,7 @@ class Gate(Result, GateFacts):
         parts = [f"**{what}**", why, sure]
         parts += [f"![Change of every check]({figure})"] if figure else []
         parts += [table.to_markdown() for table in self.display_tables(digits)]
-        parts += ["\n".join(f"- {escape_markdown(line)}" for line in self.footer())]
+        parts += ["\n".join(f"- {escape_markdown(line)}" for line in self._brief_lines())]
         return "\n\n".join(parts)
 
     def to_junit(self) -> str:

@@ -234,7 +234,7 @@ def _show(result: Any, output: GateOutput) -> None:
     from unskew.report.text import as_json
 
     texts = {
-        "text": result.__str__,
+        "text": result.brief,
         "json": lambda: as_json(result.to_dict(), indent=1),
         "markdown": result.to_markdown,
         "junit": result.to_junit,

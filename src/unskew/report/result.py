@@ -115,12 +115,16 @@ class Result:
         return "\n\n".join(table.to_markdown() for table in self.display_tables(digits))
 
     def __str__(self) -> str:
+        return self._text_above(self.footer())
+
+    def _text_above(self, lines: Sequence[str]) -> str:
+        """Return header and tables as text, with some lines below."""
         tables, header = self.display_tables(), self.header()
         parts = ["\n".join(map(visible, header))] if header else []
         parts += [table.to_text() for table in tables]
         # One table and its footer are one block; several need air.
         apart = [""] if len(parts) > 1 or any(table.title for table in tables) else []
-        return "\n".join(["\n\n".join(parts), *apart, *map(visible, self.footer())])
+        return "\n".join(["\n\n".join(parts), *apart, *map(visible, lines)])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._summary()})"
