@@ -231,7 +231,7 @@ def named_runs(runs: Sequence[str], name_of: Callable[[str], str] | None = None)
         name, path, columns = split_named_source(text)
         name = name or (name_of or system_name)(path)
         if name in named:
-            raise SettingError(f"two runs are named {name!r}; name them with --run NAME=FILE")
+            raise SettingError(f"two runs are named {name!r}; give one another name: NAME=FILE")
         named[name] = f"{path}:{columns}" if columns else path
     return named
 

@@ -123,11 +123,11 @@ class Explanation(Result):
             1: "these and one change of a choice",
             2: "these, one change, and two changes of what is done by default",
         }[min(self.changed, 2)]
+        expected = f"{self.expected:,.0f}" if self.expected >= 10 else f"{self.expected:.2g}"
         lines = [
             f"tried: {reach}; {counted(self.tried, 'convention')} in "
             f"{counted(self.classes, 'class', 'classes')} of equal values, "
-            f"of which {self.expected:.2g} {'is' if self.expected == 1 else 'are'} expected to fit "
-            "by chance"
+            f"of which {expected} {'is' if expected == '1' else 'are'} expected to fit by chance"
         ]
         if self.cut:
             lines.append("the values fit only if further digits were cut off, not rounded")
