@@ -468,10 +468,12 @@ def tables(rates: dict[str, dict[str, float]]) -> str:
             if kind.group == group and kind.name in rates:
                 one = rates[kind.name]
                 shares = [one[name] for name in ("t_test", "promoted", "held", "only_popular")]
-                cells = [kind.text, f"{one['truth']:+.3f}", *(f"{share:.3f}" for share in shares)]
-                lines.append(f"| {' | '.join(cells).replace('-0.000', '0.000')} |")
+                truth = f"{one['truth']:+.3f}".replace("-", "−")
+                truth = "0.000" if truth in ("+0.000", "−0.000") else truth
+                cells = [kind.text, truth, *(f"{share:.3f}" for share in shares)]
+                lines.append(f"| {' | '.join(cells)} |")
         parts.append(f"**{title}.**\n\n" + "\n".join(lines))
-    return "\n\n".join(parts).replace("+0.000", "0.000").replace("-", "−").replace("−−", "--")
+    return "\n\n".join(parts)
 
 
 def summary(rates: dict[str, dict[str, float]]) -> list[str]:
