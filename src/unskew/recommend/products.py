@@ -131,7 +131,7 @@ class DenseWeights:
     """A weight from every item to every other: items x items."""
 
     ratings: Rows
-    weights: Floats
+    weights: Tile
     """Row = rated item, column = scored item; NaN in the columns of items without ratings."""
     axes: ClassVar[Axes] = {"ratings": ("users", "items"), "weights": ("items", "items")}
 
@@ -214,17 +214,20 @@ class Factors:
         """Return a row of scores per user."""
         items, kind = self.item_factors.shape[0], self.item_factors.dtype
         # Always as many users together: a product of another size may have other last bits. So
-        # may users in other places beside the last items, unless their number is even enough.
+        # may users in other places beside the last items, unless their number is even enough; and
+        # in single precision, on some processors, users in any other place: so in doubles.
         step = max(1, min(BLOCK, CELLS // items))
         rows = -(-users.size // step) * step
-        Q = np.zeros((-(-items // EVEN) * EVEN, self.item_factors.shape[1]), kind)
+        Q = np.zeros((-(-items // EVEN) * EVEN, self.item_factors.shape[1]))
         Q[:items] = self.item_factors
-        p = np.zeros((rows, Q.shape[1]), kind)
+        p = np.zeros((rows, Q.shape[1]))
         p[: users.size] = self.user_factors[users]
-        products = np.empty((rows, Q.shape[0]), kind)
+        products = np.empty((rows, Q.shape[0]))
         for low in range(0, rows, step):
             np.matmul(p[low : low + step], Q.T, out=products[low : low + step])
-        tile: Tile = products[: users.size, :items] + self.item_offset
+        tile: Tile = np.add(
+            products[: users.size, :items], self.item_offset, dtype=kind, casting="same_kind"
+        )
         tile += self.user_offset[users][:, None]
         return tile
 
