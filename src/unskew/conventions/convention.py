@@ -29,6 +29,16 @@ METRICS = (
 )
 """Metrics whose conventions are known here; all others of a library are metrics of ours."""
 GRADED = ("nDCG", "DCG")
+COMMON = ("nDCG", "Recall", "P", "AP", "RR", "HitRate")
+"""Metrics that papers print most."""
+OTHER_NAMES = ("MAP", "MRR", "HR")
+"""Usual names of some of them."""
+WITHOUT_CUTOFF = ("Rprec",)
+"""Metrics that set their cutoff by themselves."""
+OF_MEANS = ("F1",)
+"""Metrics that can be computed from means of others."""
+NEAREST = {"MeanP": "AP", "ARHR": "RR", "NCRR": "RR", "Hits": "HitRate"}
+"""By metric that unskew does not have: the nearest one that it has."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.conventions.collection import Library, LibraryMetric, library
-from unskew.conventions.convention import AXES, Convention, in_words
+from unskew.conventions.convention import AXES, NEAREST, WITHOUT_CUTOFF, Convention, in_words
 from unskew.conventions.laying import Laid
 from unskew.engine.versions import versions
 from unskew.errors import SettingError, UnskewError, unknown_name
@@ -134,11 +134,10 @@ def _card(source: Library, chosen: Mapping[str, Chosen], laid: Laid) -> dict[str
 
 def meaning(row: LibraryMetric, k: int | None) -> str:
     """Return the metric of ours that a metric of a library is nearest to."""
-    near = {"MeanP": "AP", "ARHR": "RR", "NCRR": "RR", "Hits": "HitRate"}
     if row.ours:
         return row.family(k)
-    name = near.get(row.metric, row.metric)
-    return f"{name}@{k}" if row.has_cutoff and name != "Rprec" else name
+    name = NEAREST.get(row.metric, row.metric)
+    return f"{name}@{k}" if row.has_cutoff and name not in WITHOUT_CUTOFF else name
 
 
 def choose_metrics(source: Library, metrics: object) -> list[Chosen]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from unskew.conventions.collection import Library, LibraryMetric
-from unskew.conventions.convention import METRICS, relevant_axes
+from unskew.conventions.convention import METRICS, OTHER_NAMES, relevant_axes
 from unskew.errors import SettingError, UnskewError, unknown_name
 from unskew.explaining.printed import Printed
 from unskew.metrics.names import parse
@@ -64,7 +64,7 @@ class Quantity:
         for library in libraries:
             for row, k in library.named(label):
                 return cls(label, row.metric, k, row.family(k) if row.ours else "")
-        raise unknown_name("metric", label, [*METRICS, "MAP", "MRR", "HR"])
+        raise unknown_name("metric", label, [*METRICS, *OTHER_NAMES])
 
     def row(self) -> LibraryMetric:
         """Return the metric as we compute it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unskew.conventions.convention import AXES
+from unskew.conventions.convention import AXES, OF_MEANS
 from unskew.conventions.laying import Laid, count_ties
 from unskew.conventions.values import first_alike
 from unskew.explaining.asked import Target
@@ -62,7 +62,7 @@ def usable_options(laid: Laid, targets: Sequence[Target]) -> dict[str, list[str]
             options[axis] = []
     options["ties"] = _ties(laid, targets) if counts["ties"] else []
     options["relevant"] = list(dict.fromkeys(first_alike(laid.relevance_masks).values()))
-    if not any(target.quantity.metric == "F1" for target in targets):
+    if not any(target.quantity.metric in OF_MEANS for target in targets):
         options["average"].remove("of-means")
     whole = bool((laid.judgments.value == np.trunc(laid.judgments.value)).all())
     if whole:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from unskew.conventions.collection import Library, LibraryMetric
-from unskew.conventions.convention import relevant_axes
+from unskew.conventions.convention import COMMON, WITHOUT_CUTOFF, relevant_axes
 from unskew.explaining.asked import OURS, Quantity, Target
 from unskew.explaining.candidates import Candidate
 from unskew.explaining.printed import Printed
@@ -15,7 +15,6 @@ from unskew.explaining.search import Class, Means, quantities_of
 from unskew.explaining.wording import simplest
 
 CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
-FAMILIES = ("nDCG", "Recall", "P", "AP", "RR", "HitRate")
 MOST = 24
 """The most classes among which a number is chosen."""
 
@@ -57,11 +56,11 @@ def _questions(
     asked = {(target.system, target.quantity.metric, target.quantity.k) for target in targets}
     first = targets[0]
     deepest = max(int(means.laid.systems[name].given.depth.max(initial=1)) for name in systems)
-    families = dict.fromkeys([*(t.quantity.metric for t in targets), *FAMILIES])
+    families = dict.fromkeys([*(t.quantity.metric for t in targets), *COMMON])
     cutoffs = [k for k in CUTOFFS if k <= deepest]
     for system in dict.fromkeys([*(t.system for t in targets), *systems]):
         for family in families:
-            for k in cutoffs if family not in ("", "Rprec") else []:
+            for k in cutoffs if family and family not in WITHOUT_CUTOFF else []:
                 if (system, family, k) not in asked:
                     yield system, Quantity(f"{family}@{k}", family, k), first.printed
 
