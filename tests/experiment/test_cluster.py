@@ -446,6 +446,8 @@ def test_a_stopped_command_leaves_no_process(how, tmp_path):
     WORLD.to_polars().write_csv(tmp_path / "ratings.csv")
     command = [sys.executable, "-m", "unskew", "run", str(tmp_path / "plan.toml")]
     store = tmp_path / "s"
+    # What is started in the background of a shell ignores Ctrl-C, and so would the command.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [*command, "--store", str(store), "--cluster", "local:2"],
         stdout=subprocess.PIPE,
@@ -453,6 +455,7 @@ def test_a_stopped_command_leaves_no_process(how, tmp_path):
         text=True,
         start_new_session=True,
     )
+    signal.signal(signal.SIGINT, before)
     try:
         until(lambda: len(results(store)) > 3 or process.poll() is not None)
         assert process.poll() is None, process.communicate()[1]
