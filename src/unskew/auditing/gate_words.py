@@ -75,8 +75,9 @@ def first_lines(
         return (
             f"HOLD: keep {production}; do not replace it by {candidate}.",
             f"Why: {_joined([_harm(one, better) for one in checks if one.outcome == FAIL])}.",
+            # The test of the score and the alarms each err at alpha.
             "How sure: of 100 rankers without such harm, about "
-            f"{_of_100(alpha)} or fewer would look so.",
+            f"{_of_100(2 * alpha)} or fewer would look so.",
         )
     # Where a gain may come from is a question only where there is one.
     asked = [one for one in checks if better.outcome == PASS or one.key != "popularity"]
