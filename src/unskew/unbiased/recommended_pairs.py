@@ -1,0 +1,315 @@
+"""The recommended (user, item) pairs: at which place each system has them, and what they add."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.checks import choose
+from unskew.data.ratings import Ids, Ratings
+from unskew.errors import DataError, SettingError
+from unskew.judging.judged import Judged, Need
+from unskew.metrics.block import WHOLE
+from unskew.runs import Run
+from unskew.unbiased.place_sums import PlaceSum
+
+MEANS = ("users", "ratio")
+STRATA = ("rank", "popularity", "disagreement")
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The places of one system: which pair stands where, in ascending order of the pairs."""
+
+    pair: I64
+    """Row of the pair among all recommended pairs."""
+    rank: I64
+    """Its place in the list of its user, from 1."""
+    depth: I64
+    """By user: the length of the list, places without an item included; 0 without a list."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairStrata:
+    """A stratum for each recommended pair."""
+
+    names: tuple[str, ...]
+    code: I32
+
+    @cached_property
+    def sizes(self) -> I64:
+        """How many pairs each stratum has."""
+        return np.bincount(self.code, minlength=len(self.names))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecommendedPairs:
+    """The pairs that any system recommends down to a place, each once, by user and then by item.
+
+    Made by `of_judged` (lists laid over labels) or `of_runs` (lists alone).
+    """
+
+    users: Ids
+    items: Ids
+    user: I32
+    item: I32
+    lists: Mapping[str, Listed]
+    """By system."""
+    cutoff: int
+    """The deepest place that was looked at; `WHOLE` for all."""
+    judgment: I64
+    """Row of the pair among the judgments (labels) that lists were laid over, -1 for none."""
+    train: Ratings | None = field(default=None, repr=False)
+    """Training ratings under the same ids, where they are known."""
+
+    @classmethod
+    def of_judged(cls, judged: Judged, cutoff: int = WHOLE) -> RecommendedPairs:
+        """Take the pairs of judged data; their judgments are the labels of an annotator."""
+        targets = judged.targets
+        if targets is not None and (targets.exact or not targets.per_user):
+            raise SettingError(
+                "one list per user is needed: lists with one relevant item, or within strata, rank "
+                "other targets for every judgment"
+            )
+        if targets is not None and cutoff == WHOLE:
+            raise SettingError("give a metric with a cutoff, such as P@10: models rank all items")
+        scan = None if cutoff == WHOLE else cutoff
+        ready = judged.prepare(Need(scan=scan, shown=0 if scan is None else scan), judged.threads)
+        judgments = ready.judgments
+        width = len(judgments.items)
+        parts = {}
+        for name, matched in ready.matched.items():
+            length = matched.stop - matched.start
+            parts[name] = _places(matched.start, length, matched.run.item, matched.from_run, cutoff)
+        known = judgments.user.astype(np.int64) * width + judgments.item
+        return cls._of_places(
+            parts, (judgments.users, judgments.items), cutoff, known, ready.numbering.train
+        )
+
+    @classmethod
+    def of_runs(
+        cls, runs: Mapping[str, Run], cutoff: int = WHOLE, train: Ratings | None = None
+    ) -> RecommendedPairs:
+        """Take the pairs of ranked lists, before anything is judged."""
+        if not runs:
+            raise SettingError("no runs are given")
+        sources: list[Ratings | Run] = [*runs.values(), *([] if train is None else [train])]
+        users, user_tables = Ids.union(*(source.users for source in sources))
+        items, item_tables = Ids.union(*(source.items for source in sources))
+        parts = {}
+        for (name, run), user, item in zip(runs.items(), user_tables, item_tables, strict=False):
+            start, length = (np.zeros(len(users), np.int64) for _ in range(2))
+            start[user], length[user] = run.start[:-1], run.depth
+            parts[name] = _places(start, length, run.item, item, cutoff)
+        if train is not None:
+            train = train.recode(users, user_tables[-1], items, item_tables[-1])
+        return cls._of_places(parts, (users, items), cutoff, np.zeros(0, np.int64), train)
+
+    @classmethod
+    def _of_places(
+        cls,
+        parts: Mapping[str, tuple[I64, I64, I64, I64]],
+        ids: tuple[Ids, Ids],
+        cutoff: int,
+        known: I64,
+        train: Ratings | None,
+    ) -> RecommendedPairs:
+        """Number the pairs of all systems; `known` are the numbers of judged pairs, ascending."""
+        width = max(len(ids[1]), 1)
+        keys = {name: owner * width + item for name, (owner, item, _, _) in parts.items()}
+        union = np.unique(np.concatenate(list(keys.values())))
+        if not union.size:
+            raise DataError("no system recommends anything: all lists are empty")
+        lists = {}
+        for name, (_, _, rank, depth) in parts.items():
+            order = np.argsort(keys[name], kind="stable")
+            row = np.searchsorted(union, keys[name][order])
+            lists[name] = Listed(frozen(row), frozen(rank[order]), frozen(depth))
+        judgment = np.full(union.size, -1, np.int64)
+        if known.size:
+            at = np.minimum(np.searchsorted(known, union), known.size - 1)
+            judgment = np.where(known[at] == union, at, -1)
+        return cls(
+            users=ids[0],
+            items=ids[1],
+            user=frozen((union // width).astype(np.int32)),
+            item=frozen((union % width).astype(np.int32)),
+            lists=lists,
+            cutoff=cutoff,
+            judgment=frozen(judgment),
+            train=train,
+        )
+
+    def __len__(self) -> int:
+        return int(self.user.size)
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems."""
+        return tuple(self.lists)
+
+    @cached_property
+    def listed_users(self) -> Mask:
+        """By user: whether any system gave a list. Means are over these users."""
+        some = np.zeros(len(self.users), np.bool_)
+        for listed in self.lists.values():
+            some |= listed.depth > 0
+        return some
+
+    @cached_property
+    def number_of_users(self) -> int:
+        """How many users have a list of any system."""
+        return int(self.listed_users.sum())
+
+    @cached_property
+    def times_listed(self) -> I32:
+        """How many systems recommend each pair."""
+        times = np.zeros(len(self), np.int32)
+        for listed in self.lists.values():
+            times[listed.pair] += 1
+        return frozen(times)
+
+    @cached_property
+    def best_rank(self) -> I64:
+        """The highest place (the smallest rank) at which any system has each pair."""
+        best = np.full(len(self), np.iinfo(np.int64).max)
+        for listed in self.lists.values():
+            best[listed.pair] = np.minimum(best[listed.pair], listed.rank)
+        return frozen(best)
+
+    @cached_property
+    def popularity(self) -> I64:
+        """Of each pair's item: its training ratings; without these, the places that it fills."""
+        counts = np.zeros(len(self.items), np.int64)
+        if self.train is not None:
+            counts += np.bincount(self.train.item, minlength=len(self.items))
+        else:
+            counts += np.bincount(self.item, self.times_listed, counts.size).astype(np.int64)
+        return frozen(counts[self.item])
+
+    def rows_of(self, user: I32 | I64, item: I32 | I64) -> I64:
+        """Return the row of each pair of a user and an item, -1 where no system recommends it.
+
+        Users and items are numbers of `users` and `items`; -1 stands for a stranger.
+        """
+        width = max(len(self.items), 1)
+        mine = self.user.astype(np.int64) * width + self.item
+        asked = user.astype(np.int64) * width + item
+        at = np.minimum(np.searchsorted(mine, asked), mine.size - 1)
+        inside = (mine[at] == asked) & (user >= 0) & (item >= 0)
+        return np.where(inside, at, -1)
+
+    def coefficients(self, one: PlaceSum, system: str, mean: str = "users") -> F64:
+        """Return what y = 1 of each pair of `lists[system]` adds to the system's value.
+
+        Parameters
+        ----------
+        one
+            The metric.
+        system
+            Whose value.
+        mean
+            `users`: the mean over users with a list of any system. `ratio`: all places of the
+            system together, Σ discount y / Σ discount: the share of what is recommended that is
+            liked, however long lists are.
+        """
+        listed = self.lists[choose("system", system, self.systems)]
+        worth = one.discounts(listed.rank)
+        if choose("mean", mean, MEANS) == "ratio":
+            total = float(worth.sum())
+            return worth / total if total else worth
+        owner = self.user[listed.pair]
+        return worth / one.divisors(listed.depth)[owner] / self.number_of_users
+
+    def contrast(
+        self, one: PlaceSum, a: str, b: str | None = None, mean: str = "users"
+    ) -> tuple[I64, F64]:
+        """Return the pairs that count for a, or for a less b, and what y = 1 of each adds.
+
+        Pairs that two systems have at places that count alike add nothing, and are not among them.
+        """
+        row, worth = self.lists[a].pair, self.coefficients(one, a, mean)
+        if b is not None:
+            row = np.concatenate([row, self.lists[b].pair])
+            worth = np.concatenate([worth, -self.coefficients(one, b, mean)])
+            net: F64 = np.bincount(row, worth, len(self)).astype(np.float64)
+            row = np.flatnonzero(np.abs(net) > 1e-12 * np.abs(worth).max(initial=0.0))
+            return row, net[row]
+        kept = worth > 0
+        return row[kept], worth[kept]
+
+    def strata(self, by: str) -> PairStrata:
+        """Part the pairs.
+
+        Parameters
+        ----------
+        by
+            `rank`: by the highest place that any system gives (1, 2-3, 4-7, 8-15, …).
+            `popularity`: by the popularity of the item, three groups with about equally many pairs;
+            items that are equally popular are in one group. `disagreement`: by how many systems
+            recommend the pair; those that only some recommend tell systems apart.
+        """
+        choose("by", by, STRATA)
+        if by == "rank":
+            octave = np.frexp(self.best_rank.astype(np.float64))[1] - 1
+            return _named(octave, {int(n): _octave(int(n)) for n in np.unique(octave)})
+        if by == "disagreement":
+            number = len(self.systems)
+            return _named(self.times_listed, {n: f"{n} of {number}" for n in range(1, number + 1)})
+        ascending = np.sort(self.popularity, kind="stable")
+        cuts = ascending[[len(self) // 3, 2 * len(self) // 3]] if len(self) > 2 else ascending[:0]
+        group = np.searchsorted(np.unique(cuts), self.popularity, side="right")
+        present = np.unique(group)
+        words = {1: ("all",), 2: ("less popular", "more popular")}.get(
+            present.size, ("least popular", "middle", "most popular")
+        )
+        return _named(group, dict(zip(present.tolist(), words, strict=True)))
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per pair: user, item, and the rank in each system's list (null: not in it).
+
+        The columns of systems are named `rank: NAME`.
+        """
+        columns = {"user": self.users.raw(self.user), "item": self.items.raw(self.item)}
+        for name, listed in self.lists.items():
+            rank = np.zeros(len(self), np.int64)
+            rank[listed.pair] = listed.rank
+            columns[f"rank: {name}"] = pl.Series(rank).replace(0, None)
+        return pl.DataFrame(columns)
+
+
+def _places(
+    start: I64, length: I64, item: I32, table: I32, cutoff: int
+) -> tuple[I64, I64, I64, I64]:
+    """Return owner, item and rank of each filled place, and the length of each list."""
+    depth = np.minimum(length, cutoff)
+    owner = np.repeat(np.arange(depth.size), depth)
+    place = np.arange(owner.size) - np.repeat(np.cumsum(depth) - depth, depth)
+    listed = item[start[owner] + place]
+    filled = listed >= 0
+    return owner[filled], table[listed[filled]].astype(np.int64), place[filled] + 1, length
+
+
+def _octave(n: int) -> str:
+    low, high = 2**n, 2 ** (n + 1) - 1
+    return f"rank {low}" if low == high else f"ranks {low} to {high}"
+
+
+def _named(group: I64 | I32, names: Mapping[int, str]) -> PairStrata:
+    """Number the groups that occur, in ascending order."""
+    present, code = np.unique(group, return_inverse=True)
+    return PairStrata(tuple(names[int(one)] for one in present), frozen(code.astype(np.int32)))
+
+
+def rows_of_ratings(pairs: RecommendedPairs, ratings: Ratings) -> I64:
+    """Return which recommended pair each rating is of, -1 for none."""
+    tables: Sequence[I32] = [
+        known.codes(other.values)
+        for known, other in ((pairs.users, ratings.users), (pairs.items, ratings.items))
+    ]
+    return pairs.rows_of(tables[0][ratings.user], tables[1][ratings.item])
