@@ -28,8 +28,8 @@ from unskew.data.catalog import get, load
 from unskew.data.collection import read_qrels
 from unskew.data.dataset import Dataset
 from unskew.data.entries import DATASETS
-from unskew.data.formats import OVERLAP, Parts
 from unskew.data.overview import summary
+from unskew.data.parts import OVERLAP, Parts
 from unskew.data.readers import read_ratings
 from unskew.errors import DataError, SettingError, UnknownName
 
@@ -219,9 +219,12 @@ def test_kuairec(home):
     assert list(data.ratings.users.values) == [0, 14]
     assert data.notes == (
         "observed: 1 duplicate user-item pair: kept the first",
-        "random: small_matrix.csv: 1 row has no time stamp: read without times",
+        "exhaustive: small_matrix.csv: 1 row has no time stamp: read without times",
+        "small_matrix.csv: 2 of the 2 pairs of its 1 user and 2 videos are judged",
         "0 pairs are in both parts: kept in both",
     )
+    assert (data.truth.kind, data.truth.candidates) == ("exhaustive", "judged")
+    assert data.truth.ratings is data.random
     assert rows(load("kuairec", data_dir=home, duplicates="max").ratings)[1] == (0, 3650, 1.27)
 
 
@@ -1189,7 +1192,7 @@ def test_the_page_lists_every_data_set():
         scale = "" if entry.scale is None else f"{entry.scale[0]:g} to {entry.scale[1]:g}"
         options = ", ".join(entry.options)
         assert listed[name] == [
-            f"[{entry.title}]({entry.address})", entry.published, entry.random, scale, liked,
+            f"[{entry.title}]({entry.address})", entry.published, entry.truth, scale, liked,
             options.replace(", ", "`, `"), "yes" if entry.archive else "no", entry.licence,
         ], name  # fmt: skip
     sentence = re.search(r"checksum where there is one; for (.*?) none\s+is known", text, re.DOTALL)

@@ -27,7 +27,7 @@ class InfoOptions:
 
 
 def command(options: InfoOptions, output: TextOptions) -> None:
-    """Describe a data set: sizes, density, Gini, liked share, times, random part.
+    """Describe a data set: sizes, density, Gini, liked share, times, true part.
 
     For a named data set, or results that authors released, it also shows where to get them.
 
@@ -76,7 +76,7 @@ def _read(options: InfoOptions) -> Any:
         )
     data = inputs.load_data(source, files, **settings)
     if named is not None:
-        data = replace(data, notes=(*data.notes, named[0].source))
+        data = replace(data, notes=(*data.notes, *named[0].facts, named[0].source))
     return data if options.liked is None else replace(data, liked=options.liked)
 
 

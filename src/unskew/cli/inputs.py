@@ -204,7 +204,7 @@ def read_random_file(
     if named is None:
         return read_rating_file(source, files, other_columns=other_columns)
     data = load_data(source, files)
-    if data.random is None and named[0].random != "all":
+    if data.random is None and not named[0].is_all_random:
         raise SettingError(f"{source} has no ratings of randomly chosen items")
     return data.ratings if data.random is None else data.random
 

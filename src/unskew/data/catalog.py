@@ -14,10 +14,11 @@ from unskew.checks import checked
 from unskew.data import download, released
 from unskew.data.dataset import Dataset
 from unskew.data.entries import DATASETS, Entry, keywords
-from unskew.data.formats import Parts
+from unskew.data.parts import Parts
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.tables import read_table
+from unskew.data.true_judgments import ALL, POOLED, RANDOM, TrueJudgments
 from unskew.engine.files import temporary_folder
 from unskew.engine.progress import Progress
 from unskew.engine.remote import address_name, is_address, without_credentials
@@ -91,9 +92,9 @@ def load(
         takes them. A file that has the name of a data set is read as a file.
     data_dir
         For a name: the folder that holds data sets, each in a folder of its name, as it was
-        unpacked, as its official archive, or as `ratings.parquet` (or `.csv`; `random.parquet` for
-        a random part), further columns becoming tags. Default: `$UNSKEW_DATA`, or
-        `~/.local/share/unskew`.
+        unpacked, as its official archive, or as `ratings.parquet` (or `.csv`; `random.parquet` or
+        `pooled.parquet` for true judgments), further columns becoming tags. Default:
+        `$UNSKEW_DATA`, or `~/.local/share/unskew`.
     options
         For a name, what the data set takes:
 
@@ -102,8 +103,11 @@ def load(
         - `common` (`yahoo-r3`): True leaves out users without random ratings, as carraro2020.
         - `observed` (`cm100k`): `all` judgments with the tag `familiar`, or the `familiar` ones as
           the ratings and all as the random part.
-        - `signal` (`kuairand-*`), `duplicates` (`kuai*`, `beeradvocate`), `campaign`
+        - `signal` (`kuairand-*`, `yambda-*`), `duplicates` (`kuai*`, `beeradvocate`), `campaign`
           (`open-bandit`).
+        - `labels` and `seen` (`ml-32m-ext`): which answers judge, and whether movies that the
+          participant had seen stay.
+        - `share` (`ml-32m-ext`, `yambda-*`): the share of users whose ratings are read.
 
         For a file, the settings of `read_ratings`.
 
@@ -125,19 +129,31 @@ def load(
         raise SettingError(f"{source}: the option {key!r} is given twice; leave one out")
     options = {**more, **options}
     _check_options(entry.name, options, entry.options)
-    parts = _found(entry, data_folder(data_dir), options)
+    parts = replace(_found(entry, data_folder(data_dir), options), kind=entry.kind)
     if options.get("common"):
         parts = parts.among_common_users()
     if "overlap" in entry.rules:
         parts = parts.settle_overlap(options.get("overlap", "keep"))
+    return _dataset(entry, parts)
+
+
+def _dataset(entry: Entry, parts: Parts) -> Dataset:
+    """Return what was read, with what the catalogue knows of it."""
+    judged, kind = (parts.random, entry.kind) if parts.pooled is None else (parts.pooled, POOLED)
+    truth = None
+    if judged is not None and (kind, entry.candidates) != (RANDOM, ALL):
+        truth = TrueJudgments(
+            judged, kind, entry.candidates, parts.true_liked, scale=parts.true_scale
+        )
     return Dataset(
         entry.name,
         parts.ratings,
         parts.random,
-        entry.scale,
-        entry.liked,
+        parts.scale or entry.scale,
+        entry.liked if parts.liked is None else parts.liked,
         parts.features,
         parts.remarks(),
+        truth,
     )
 
 
@@ -187,7 +203,7 @@ def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
                     f"{entry.name}: the option {next(iter(of_reader))!r} needs the official "
                     f"files, but {folder} holds {table[0].name}"
                 )
-            return _tables(table[0], find(folder, "random.parquet|random.csv", deep=False))
+            return _tables(entry, table[0], folder)
     for archive in _archives(entry, home):
         with temporary_folder() as temporary:
             folder = temporary / "data"
@@ -197,8 +213,13 @@ def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
     raise _missing(entry, home)
 
 
-def _tables(ratings: Path, random: list[Path]) -> Parts:
-    return Parts(_tagged(ratings), _tagged(random[0]) if random else None).over_same_ids()
+def _tables(entry: Entry, ratings: Path, folder: Path) -> Parts:
+    """Read tables of ours: ratings, and what is random (or exhaustive) or pooled."""
+    name = POOLED if entry.kind == POOLED else RANDOM
+    true = find(folder, f"{name}.parquet|{name}.csv", deep=False)
+    part = _tagged(true[0]) if true else None
+    both = (None, part) if name == POOLED else (part, None)
+    return Parts(_tagged(ratings), both[0], pooled=both[1]).over_same_ids()
 
 
 def _tagged(path: Path) -> Ratings:
@@ -273,7 +294,7 @@ def _missing(entry: Entry, home: Path) -> DataError:
 def _remedy(entry: Entry, home: Path) -> str:
     if entry.archive is not None:
         return f"Get it with: unskew data get {entry.name}."
-    return f"It cannot be downloaded by a program: {entry.by_hand} ({home / entry.name})."
+    return f"unskew does not download it: {entry.by_hand} ({home / entry.name})."
 
 
 def is_there(entry: Entry, data_dir: str | os.PathLike[str] | None = None) -> bool:
@@ -294,7 +315,7 @@ def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, st
             "name": entry.name,
             "kind": "data set",
             "users x items x ratings": entry.published,
-            "random part": entry.random,
+            "true part": entry.truth,
             "licence": entry.licence,
             "from": entry.address,
             "there": "yes" if is_there(entry, data_dir) else "no",
@@ -306,7 +327,7 @@ def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, st
             "name": table.file,
             "kind": "released results",
             "users x items x ratings": f"{counted(table.rows, 'row')}",
-            "random part": "",
+            "true part": "",
             "licence": "",
             "from": table.origin,
             "there": "yes" if released.find(table.file, home) else "no",

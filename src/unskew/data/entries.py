@@ -8,13 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from unskew.data import formats
-from unskew.data.formats import Parts
+from unskew.data import event_formats, formats, log_formats, pooled_formats
+from unskew.data.parts import Parts
+from unskew.data.true_judgments import ALL, EXHAUSTIVE, JUDGED, POOLED, RANDOM
 
 GROUPLENS = "research use; no redistribution, no commercial use without permission (GroupLens)"
 KUAISHOU = "CC BY-SA 4.0"
 _MOVIELENS = "https://files.grouplens.org/datasets/movielens"
 _KUAIRAND = "https://zenodo.org/records/10439422"
+YAMBDA = "Apache 2.0; published for scientific and research purposes only (Yandex)"
+CHOSEN = "ratings that users chose to give"
+STARS = "4 of 5 stars, as the papers take it"
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,18 @@ class Entry:
     scale: tuple[float, float] | None = None
     liked: float | None = None
     """The smallest rating that is liked, as the papers take it; None where they do not say."""
-    random: str = ""
-    """Its part of randomly chosen items."""
+    reason: str = ""
+    """Why ratings are liked from there on."""
+    observed: str = CHOSEN
+    """What the ratings are."""
+    truth: str = ""
+    """Its judgments without the bias of what users chose to rate: kind, and how many."""
+    kind: str = RANDOM
+    """What these are: see `TrueJudgments`."""
+    is_all_random: bool = False
+    """Whether the ratings themselves are of randomly chosen items."""
+    candidates: str = ALL
+    """Which items they speak of: see `TrueJudgments`."""
     rules: tuple[str, ...] = ()
     """Which of the rules about both parts apply."""
     archive: str | None = None
@@ -61,6 +75,15 @@ class Entry:
         """Where and how to get it, and its licence."""
         how = self.by_hand if self.archive is None else f"unskew data get {self.name}"
         return f"from {self.address} ({how}); licence: {self.licence}"
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What is observed, what is true, and why ratings are liked from the threshold on."""
+        lines = [f"observed: {self.observed}"]
+        lines += [f"true part: {self.truth}"] if self.truth else []
+        if self.liked is not None:
+            lines.append(f"liked from {self.liked:g}: {self.reason}")
+        return tuple(lines)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -93,8 +116,30 @@ def _movielens(
         files=(file,),
         scale=(low, 5.0),
         liked=4.0,
+        reason=STARS,
         archive=f"{_MOVIELENS}/{name}.zip",
         **more,
+    )
+
+
+def _yambda(size: str, published: str) -> Entry:
+    kinds = ("likes", "dislikes", "unlikes", "undislikes")
+    return Entry(
+        name=f"yambda-{size}",
+        title=f"Yambda {size.upper()} (music, organic or recommended)",
+        published=published,
+        licence=YAMBDA,
+        address="https://huggingface.co/datasets/yandex/yambda",
+        reader=event_formats.yambda,
+        files=tuple(f"flat/{size}/{kind}.parquet" for kind in kinds),
+        liked=1.0,
+        reason="a favourite; with signal=listens from 50 % of the track played (its authors' rule)",
+        observed="likes and dislikes, or listens; the tag organic tells those that no "
+        "recommendation led to",
+        folders=("yambda",),
+        by_hand=f"download the folder flat/{size} of the data set, such as with: hf download "
+        f"yandex/yambda --repo-type dataset --include 'flat/{size}/*' --local-dir FOLDER, FOLDER "
+        "being the one named here",
     )
 
 
@@ -145,6 +190,26 @@ _ENTRIES = (
         size=238_950_008,
         checksum="md5:d472be332d4daa821edc399621853b57",
     ),
+    Entry(
+        name="ml-32m-ext",
+        title="MovieLens 32M Extension (pooled judgments)",
+        published="not stated x not stated x 32 million",
+        licence="research on evaluation after a signed form; not to be shared (its authors); "
+        f"MovieLens: {GROUPLENS}",
+        address="https://uwaterlooir.github.io/datasets/ml-32m-extension",
+        reader=pooled_formats.ml_32m_ext,
+        files=("explicit-ratings.csv", "p2-ratings.csv"),
+        scale=(0.5, 5.0),
+        liked=4.0,
+        reason=f"{STARS}; of the pooled judgments from 'Interested' (2 of 0 to 4)",
+        observed="ratings of MovieLens 32M, and of 51 participants",
+        truth="pooled: 31,236 (51 users)",
+        kind=POOLED,
+        candidates=JUDGED,
+        folders=("ml-32m-extension", "ml-32m-extension-main"),
+        by_hand="ask for access with the form on that page, run the make.sh of its repository on "
+        "MovieLens 32M, and put explicit-ratings.csv and p2-ratings.csv there",
+    ),
     _movielens("ml-latest-small", "latest small (changes over time)", "610 x 9,742 x 100,836"),
     Entry(
         name="netflix",
@@ -156,6 +221,7 @@ _ENTRIES = (
         files=("combined_data_*.txt|mv_*.txt",),
         scale=(1.0, 5.0),
         liked=4.0,
+        reason=STARS,
         folders=("netflix-prize-data", "training_set"),
         by_hand="Netflix no longer offers the data; if you have them, put combined_data_1.txt to "
         "combined_data_4.txt (or the files mv_*.txt) there",
@@ -170,7 +236,8 @@ _ENTRIES = (
         files=("train.ascii", "test.ascii"),
         scale=(1.0, 5.0),
         liked=4.0,
-        random="4,640",
+        reason=STARS,
+        truth="random: 4,640",
         rules=("overlap",),
         archive="https://www.cs.cornell.edu/~schnabts/mnar/coat.zip",
     ),
@@ -189,7 +256,9 @@ _ENTRIES = (
         ),
         scale=(1.0, 5.0),
         liked=4.0,
-        random="54,000",
+        reason=STARS,
+        observed="ratings that users gave while they listened",
+        truth="random: 54,000",
         rules=("overlap", "common"),
         folders=("Webscope_R3",),
         by_hand="ask for 'R3' with the form on that page, then put "
@@ -205,7 +274,10 @@ _ENTRIES = (
         files=("ratings.txt|data.txt",),
         scale=(1.0, 4.0),
         liked=3.0,
-        random="all",
+        reason="3 of 4: the two upper answers",
+        observed="ratings of randomly chosen tracks; with observed=familiar those that users knew",
+        truth="random: all",
+        is_all_random=True,
         rules=("overlap",),
         by_hand="download datasets/cm100k/data.txt of its repository and put it there",
     ),
@@ -215,11 +287,15 @@ _ENTRIES = (
         published="7,176 x 10,728 x 12,530,806",
         licence=KUAISHOU,
         address="https://kuairec.com",
-        reader=formats.kuairec,
+        reader=log_formats.kuairec,
         files=("big_matrix.csv", "small_matrix.csv"),
         scale=None,
         liked=2.0,
-        random="4,676,570",
+        reason="watched twice; its authors take more than 2 as an example",
+        observed="videos that the service recommended: the big matrix",
+        truth="exhaustive: 4,676,570 (1,411 x 3,327, 99.6 %)",
+        kind=EXHAUSTIVE,
+        candidates=JUDGED,
         rules=("overlap",),
         archive="https://zenodo.org/records/18164998/files/KuaiRec.zip",
         size=431_964_858,
@@ -232,11 +308,14 @@ _ENTRIES = (
         published="27,285 x 7,551 x 1,436,609",
         licence=KUAISHOU,
         address="https://kuairand.com",
-        reader=formats.kuairand,
+        reader=log_formats.kuairand,
         files=("log_standard_*.csv", "log_random_*.csv"),
         scale=(0.0, 1.0),
         liked=1.0,
-        random="1,186,059",
+        reason="the signal was given",
+        observed="videos that the service recommended",
+        truth="random: 1,186,059",
+        candidates=JUDGED,
         rules=("overlap",),
         archive=f"{_KUAIRAND}/files/KuaiRand-Pure.tar.gz",
         checksum="md5:0820331067a3784d9691136f772b35a7",
@@ -248,16 +327,24 @@ _ENTRIES = (
         published="1,000 x 4,369,953 x 11,713,045",
         licence=KUAISHOU,
         address="https://kuairand.com",
-        reader=formats.kuairand,
+        reader=log_formats.kuairand,
         files=("log_standard_*.csv", "log_random_*.csv"),
         scale=(0.0, 1.0),
         liked=1.0,
-        random="43,028",
+        reason="the signal was given",
+        observed="videos that the service recommended",
+        truth="random: 43,028",
+        candidates=JUDGED,
         rules=("overlap",),
         archive=f"{_KUAIRAND}/files/KuaiRand-1K.tar.gz",
         size=1_135_436_720,
         checksum="md5:6b0b9c8222d67fcd4c676218edca3f1f",
         folders=("KuaiRand-1K",),
+    ),
+    *(
+        _yambda("50m", "10,000 x 934,057 x 46,467,212 listens"),
+        _yambda("500m", "100,000 x 3,004,578 x 466,512,103 listens"),
+        _yambda("5b", "1,000,000 x 9,390,623 x 4,649,567,411 listens"),
     ),
     Entry(
         name="lastfm-1k",
@@ -269,6 +356,8 @@ _ENTRIES = (
         files=("userid-timestamp-artid-artname-traid-traname.tsv",),
         scale=None,
         liked=3.0,
+        reason="more than 2 plays (bellogin2017)",
+        observed="artists that users played",
         archive="https://mtg.upf.edu/static/datasets/last.fm/lastfm-dataset-1K.tar.gz",
         folders=("lastfm-dataset-1K",),
     ),
@@ -282,6 +371,7 @@ _ENTRIES = (
         files=("UI2.txt|reviews.txt",),
         scale=(0.5, 5.0),
         liked=4.0,
+        reason=STARS,
         folders=("LT", "lthing_data"),
         by_hand="download it on that page and put its UI2.txt there",
     ),
@@ -298,6 +388,7 @@ _ENTRIES = (
         ),
         scale=(0.0, 5.0),
         liked=4.0,
+        reason=STARS,
         archive="https://mcauleylab.ucsd.edu/public_datasets/data/beer/beeradvocate.json.gz",
     ),
     Entry(
@@ -330,11 +421,13 @@ _ENTRIES = (
         published="no users x 80 items x 26 million rows",
         licence="CC BY 4.0",
         address="https://research.zozo.com/data.html",
-        reader=formats.open_bandit,
+        reader=log_formats.open_bandit,
         files=("bts/*/*.csv", "random/*/*.csv"),
         scale=(0.0, 1.0),
         liked=1.0,
-        random="the log of the random policy",
+        reason="the item was clicked",
+        observed="items that Bernoulli Thompson sampling showed",
+        truth="random: the log of the random policy",
         archive="https://research.zozo.com/data_release/open_bandit_dataset.zip",
         size=412_931_917,
         folders=("open_bandit_dataset", "obd"),

@@ -1,4 +1,4 @@
-"""The official file formats of named data sets: one function each, files in, `Parts` out."""
+"""Official formats of data sets of ratings: one function each, files in, `Parts` out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import ast
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,87 +14,22 @@ import polars as pl
 
 from unskew.arrays import F64, Mask
 from unskew.checks import choose
-from unskew.data.ratings import Ratings, under_one_numbering
+from unskew.data.format_files import (
+    Files,
+    check_rows,
+    csv_columns,
+    read_text_table,
+    text_columns,
+    text_of,
+)
+from unskew.data.parts import Parts
+from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.tables import naming
 from unskew.data.times import microseconds
 from unskew.engine.files import InputFile, reading
 from unskew.errors import DataError
 from unskew.report.text import counted
-
-Files = Sequence[Path]
-
-OVERLAP = ("keep", "drop-from-test")
-SIGNALS = ("is_click", "is_like", "is_follow", "is_comment", "is_forward", "long_view")
-CAMPAIGNS = ("all", "men", "women")
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What was read: the ratings, the random ones, tables, and remarks."""
-
-    ratings: Ratings
-    random: Ratings | None = None
-    features: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    def remarks(self) -> tuple[str, ...]:
-        """Return what is worth knowing: about the reading, then about each part."""
-        if self.random is None:
-            return (*self.notes, *self.ratings.notes)
-        parts = {"observed": self.ratings, "random": self.random}
-        told = [f"{label}: {note}" for label, part in parts.items() for note in part.notes]
-        return (*told, *self.notes)
-
-    def over_same_ids(self) -> Parts:
-        """Return both parts under one numbering of users and items."""
-        if self.random is None:
-            return self
-        ratings, random = under_one_numbering(self.ratings, self.random)
-        return replace(self, ratings=ratings, random=random)
-
-    def settle_overlap(self, overlap: str) -> Parts:
-        """Keep pairs that are in both parts, or take them out of the random one; count them.
-
-        castells2018 section 5.2.1: they belong to training.
-        """
-        choose("overlap", overlap, OVERLAP)
-        if self.random is None:
-            return self
-        mine, theirs = (
-            part.user.astype(np.int64) * len(part.items) + part.item
-            for part in (self.ratings, self.random)
-        )
-        again = np.isin(theirs, mine, assume_unique=True)
-        count = int(np.count_nonzero(again))
-        random = self.random if overlap == "keep" else self.random.take(~again)
-        what = "kept in both" if overlap == "keep" else "taken out of the random part"
-        note = f"{counted(count, 'pair is', 'pairs are')} in both parts: {what}"
-        return replace(self, random=random, notes=(*self.notes, note))
-
-    def among_common_users(self) -> Parts:
-        """Keep the ratings of users who have random ratings too (carraro2020 section 4.1)."""
-        if self.random is None:
-            return self
-        common = np.zeros(len(self.random.users), np.bool_)
-        common[self.random.user] = True
-        kept = self.ratings.take(common[self.ratings.user])
-        left = len(self.ratings) - len(kept)
-        note = f"{counted(left, 'rating')} of users without random ratings left out"
-        parts = replace(self, ratings=_afresh(kept), random=_afresh(self.random))
-        return replace(parts.over_same_ids(), notes=(*self.notes, note))
-
-
-def _afresh(ratings: Ratings) -> Ratings:
-    """Return the ratings with the ids that occur in them, and no others."""
-    return Ratings.of(
-        ratings.users.raw(ratings.user),
-        ratings.items.raw(ratings.item),
-        None if ratings.implicit else pl.Series("rating", ratings.value),
-        ratings.time,
-        tags=ratings.tags,
-        notes=ratings.notes,
-    )
 
 
 def movielens(ratings: Files) -> Parts:
@@ -121,7 +54,7 @@ def _under_heads(path: Path) -> pl.DataFrame:
     # polars counts the columns in the first line, and a line `movie:` has one: give it a header.
     with reading(path):
         text = b"user,rating,date\n" + path.read_bytes()
-    lines = _read(path, text, schema=dict.fromkeys(("user", "rating", "date"), pl.String))
+    lines = read_text_table(path, text, schema=dict.fromkeys(("user", "rating", "date"), pl.String))
     head = pl.col("user").str.ends_with(":")
     movie = pl.when(head).then(pl.col("user").str.strip_suffix(":")).forward_fill()
     frame = lines.with_columns(movie.alias("item")).filter(~head)
@@ -131,7 +64,7 @@ def _under_heads(path: Path) -> pl.DataFrame:
         pl.col("rating").cast(pl.Int8, strict=False),
         pl.col("date").str.to_date("%Y-%m-%d", strict=False),
     )
-    _whole(path, typed, frame, "'movie:' lines, and lines 'user,rating,date' under them")
+    check_rows(path, typed, frame, "'movie:' lines, and lines 'user,rating,date' under them")
     return typed
 
 
@@ -201,9 +134,9 @@ def cm100k(ratings: Files, *, observed: str = "all") -> Parts:
     """
     choose("observed", observed, ("all", "familiar"))
     (path,) = ratings
-    lines = _lines(path, ("user", "item", "rating", "known"), "\t")
+    lines = text_columns(path, ("user", "item", "rating", "known"), "\t")
     frame = lines.select(pl.all().cast(pl.Int64, strict=False))
-    _whole(path, frame, lines, "user, item, rating and known, separated by tabs")
+    check_rows(path, frame, lines, "user, item, rating and known, separated by tabs")
     every = Ratings.of(
         frame["user"],
         frame["item"],
@@ -224,66 +157,6 @@ def cm100k(ratings: Files, *, observed: str = "all") -> Parts:
     return Parts(every.take(known), every, notes=notes)
 
 
-def kuairec(big: Files, small: Files, *, duplicates: str = "first") -> Parts:
-    """Read the big matrix, and the small one, which is (almost) fully observed.
-
-    Parameters
-    ----------
-    big, small
-        `big_matrix.csv` and `small_matrix.csv`; the rating is `watch_ratio`.
-    duplicates
-        Which showing of a video counts when there are several: see `read_ratings`.
-    """
-    names = {"user": "user_id", "item": "video_id", "rating": "watch_ratio", "time": "timestamp"}
-    observed, every = (_shown(paths, names, 1e6, duplicates) for paths in (big, small))
-    return Parts(observed, every).over_same_ids()
-
-
-def kuairand(
-    standard: Files, random: Files, *, signal: str = "is_click", duplicates: str = "max"
-) -> Parts:
-    """Read the logs of the usual recommendations, and of videos that were shown at random.
-
-    Parameters
-    ----------
-    standard, random
-        `log_standard_*.csv` and `log_random_*.csv`.
-    signal
-        What counts as the rating (0 or 1): `is_click`, `is_like`, `is_follow`, `is_comment`,
-        `is_forward` or `long_view`.
-    duplicates
-        What counts when a video was shown several times: see `read_ratings`.
-    """
-    choose("signal", signal, SIGNALS)
-    names = {"user": "user_id", "item": "video_id", "rating": signal, "time": "time_ms"}
-    usual, drawn = (_shown(paths, names, 1e3, duplicates) for paths in (standard, random))
-    return Parts(usual, drawn).over_same_ids()
-
-
-def _shown(files: Files, names: Mapping[str, str], factor: float, duplicates: str) -> Ratings:
-    """Read a log, earliest first; time stamps that are missing for some rows are given up."""
-    frame = pl.concat([_csv(path, names) for path in files])
-    frame = frame.sort("time", nulls_last=True, maintain_order=True)
-    missing = frame["time"].null_count()
-    time, notes = None, []
-    if missing:
-        notes.append(
-            f"{files[0].name}: {counted(missing, 'row has', 'rows have')} no time stamp: read "
-            "without times"
-        )
-    else:
-        with naming(files[0].name):
-            time = microseconds(frame["time"].cast(pl.Float64).to_numpy(), factor)
-    return Ratings.of(
-        frame["user"],
-        frame["item"],
-        frame["rating"],
-        time,
-        duplicates=duplicates,
-        notes=tuple(notes),
-    )
-
-
 def lastfm_1k(plays: Files) -> Parts:
     """Read the plays: `features["events"]` holds them one by one, the ratings are their counts.
 
@@ -291,7 +164,7 @@ def lastfm_1k(plays: Files) -> Parts:
     """
     (path,) = plays
     columns = ("user", "timestamp", "artist_id", "artist", "track_id", "track")
-    lines = _lines(path, columns, "\t", quote=False)
+    lines = text_columns(path, columns, "\t", quote=False)
     events = lines.select(
         pl.col("user").cast(pl.Categorical),
         pl.coalesce(
@@ -303,7 +176,7 @@ def lastfm_1k(plays: Files) -> Parts:
         .str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_unit="us", strict=False)
         .alias("time"),
     )
-    _whole(path, events.select("user", "time"), lines, "userid, timestamp, artist and track")
+    check_rows(path, events.select("user", "time"), lines, "userid, timestamp, artist and track")
     nameless = events["item"].null_count()
     events = events.drop_nulls()
     notes = [
@@ -330,7 +203,7 @@ def librarything(ratings: Files) -> Parts:
         names = {"user": "user", "item": "work", "rating": "stars", "time": "unixtime"}
         return _reviews(path, names, "last")
     rows = []
-    with _text(path) as file:
+    with text_of(path) as file:
         for number, line in enumerate(file, 1):
             words = line.split(maxsplit=3)
             if len(words) < 3 or not all(word.isdecimal() for word in words[:3]):
@@ -369,7 +242,7 @@ def beeradvocate(reviews: Files, *, duplicates: str = "last") -> Parts:
             "rating": "review_overall",
             "time": "review_time",
         }
-        return _of_reviews(path, _csv(path, names), duplicates)
+        return _of_reviews(path, csv_columns(path, names), duplicates)
     names = {
         "user": "review/profileName",
         "item": "beer/beerId",
@@ -380,7 +253,7 @@ def beeradvocate(reviews: Files, *, duplicates: str = "last") -> Parts:
 
 
 def _reviews(path: Path, names: Mapping[str, str], duplicates: str) -> Parts:
-    with _text(path) as file:
+    with text_of(path) as file:
         records = list(_records(path, file, tuple(names.values())))
     columns = zip(*records, strict=True) if records else [()] * len(names)
     kinds = (pl.String, pl.String, pl.Float64, pl.Float64)
@@ -455,107 +328,3 @@ def _of_reviews(path: Path, frame: pl.DataFrame, duplicates: str) -> Parts:
         item = number
     result = Ratings.of(whole["user"], item, whole["rating"], time, duplicates=duplicates)
     return Parts(result, notes=tuple(notes))
-
-
-def open_bandit(bts: Files, random: Files, *, campaign: str = "all") -> Parts:
-    """Read logged feedback: `features["log"]` and `features["log_random"]` hold it row by row.
-
-    A row of a log: time, item, position, click, propensity and the user's four features. The data
-    name no users; the ratings take users with equal features for one, and their rating of an item
-    is 1 where they clicked it at least once. The ratings are what Bernoulli Thompson sampling
-    showed, the random part what the uniform policy showed.
-
-    Parameters
-    ----------
-    bts, random
-        The files of the two policies.
-    campaign
-        `all`, `men` or `women`.
-    """
-    choose("campaign", campaign, CAMPAIGNS)
-    log, log_random = (_log(files, campaign) for files in (bts, random))
-    shown, drawn = _clicked(log), _clicked(log_random)
-    features = {"log": log, "log_random": log_random}
-    return Parts(shown, drawn, features).over_same_ids()
-
-
-def _log(files: Files, campaign: str) -> pl.DataFrame:
-    named = [path for path in files if path.name == f"{campaign}.csv"]
-    if not named:
-        names = ", ".join(sorted(path.name for path in files))
-        raise DataError(f"{files[0].parent}: no {campaign}.csv among: {names}")
-    path = named[0]
-    there = _read(path, n_rows=1).columns
-    propensity = "propensity_score" if "propensity_score" in there else "action_prob"
-    features = {f"user_feature_{n}": f"user_feature_{n}" for n in range(4)}
-    log = _csv(
-        path,
-        {
-            "time": "timestamp",
-            "item": "item_id",
-            "position": "position",
-            "click": "click",
-            "propensity": propensity,
-            **features,
-        },
-    )
-    if log["time"].dtype == pl.String:
-        stamp = log["time"].str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
-        log = log.with_columns(stamp.alias("time"))
-    _whole(path, log, log, "timestamp, item_id, position, click, propensity and features")
-    return log
-
-
-def _clicked(log: pl.DataFrame) -> Ratings:
-    user = log.select(pl.concat_str(pl.selectors.starts_with("user_feature_"), separator=" "))
-    return Ratings.of(
-        user.to_series().alias("user"),
-        log["item"],
-        log["click"].cast(pl.Float64),
-        duplicates="max",
-    )
-
-
-def _csv(path: Path, columns: Mapping[str, str]) -> pl.DataFrame:
-    """Read some columns of a file with a header line, under new names."""
-    frame = _read(path, columns=list(columns.values()), infer_schema_length=10_000)
-    return frame.select(pl.col(old).alias(new) for new, old in columns.items())
-
-
-def _lines(path: Path, names: Sequence[str], separator: str, *, quote: bool = True) -> pl.DataFrame:
-    """Read a file without a header line, all columns as text."""
-    return _read(
-        path,
-        has_header=False,
-        schema=dict.fromkeys(names, pl.String),
-        separator=separator,
-        quote_char='"' if quote else None,
-    )
-
-
-def _read(path: Path, text: bytes | None = None, **options: Any) -> pl.DataFrame:
-    """Read a file, or its text as it was changed."""
-    with reading(path):
-        source = InputFile.of(path).whole() if text is None else text
-        frame = pl.read_csv(source, glob=False, **options)
-    if not frame.height:
-        raise DataError(f"{path}: there are no rows")
-    return frame
-
-
-def _whole(path: Path, typed: pl.DataFrame, raw: pl.DataFrame, expected: str) -> None:
-    """Refuse rows with something missing or unreadable in them."""
-    bad = typed.select(pl.any_horizontal(pl.all().is_null())).to_series()
-    if bad.any():
-        row = int(bad.arg_true()[0])
-        raise DataError(
-            f"{path}: {counted(int(bad.sum()), 'row')} cannot be read, the first is row "
-            f"{row + 1}: {raw.row(row)}; expected {expected}"
-        )
-
-
-@contextmanager
-def _text(path: Path) -> Iterator[IO[str]]:
-    """Open a text file, packed or not; what fails while it is read names the file."""
-    with reading(path), InputFile.of(path).open() as file:
-        yield io.TextIOWrapper(file, encoding="utf-8", errors="replace")

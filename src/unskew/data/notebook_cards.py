@@ -21,7 +21,7 @@ def of_dataset(data: Any) -> str:
     """Return the card of a data set."""
     facts = [
         *rating_facts(data.ratings),
-        ("random ratings", None if data.random is None else len(data.random)),
+        ("true part", None if data.true_part is None else str(data.true_part)),
         ("scale", None if data.scale is None else f"{data.scale[0]:g} to {data.scale[1]:g}"),
         ("liked", None if data.liked is None else f"{data.liked:g} and more"),
         ("features", ", ".join(data.features)),

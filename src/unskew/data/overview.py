@@ -14,6 +14,7 @@ from unskew.checks import checked
 from unskew.data.dataset import Dataset
 from unskew.data.distribution import gini
 from unskew.data.ratings import Ratings
+from unskew.data.true_judgments import RANDOM
 from unskew.report.result import Result
 from unskew.report.text import counted
 
@@ -26,7 +27,7 @@ class PartSummary:
     """One part of a data set."""
 
     part: str
-    """`observed` or `random`."""
+    """`observed`, or the kind of true judgments: `random`, `exhaustive` or `pooled`."""
     ratings: int
     users: int
     """Those who rated; so for the items."""
@@ -140,12 +141,19 @@ def summary(data: Dataset | Ratings) -> Summary:
       note  arrays: arrays, 3 rows; user = user, item = item, rating = rating
     """
     whole = Dataset("ratings", data, notes=data.notes) if isinstance(data, Ratings) else data
-    given = {"observed": whole.ratings, "random": whole.random}
-    parts = {name: part for name, part in given.items() if part is not None and len(part)}
-    counts = tuple(np.bincount(part.item, minlength=len(part.items)) for part in parts.values())
+    given = {"observed": (whole.ratings, whole.liked)}
+    if whole.random is not None:
+        given[RANDOM] = whole.random, whole.liked
+    truth = whole.truth
+    if truth is not None:
+        if truth.ratings is whole.random:
+            del given[RANDOM]
+        given[truth.kind] = truth.ratings, whole.liked if truth.liked is None else truth.liked
+    parts = {name: one for name, one in given.items() if len(one[0])}
+    counts = tuple(np.bincount(part.item, minlength=len(part.items)) for part, _ in parts.values())
     summaries = tuple(
-        _part(name, part, count, whole.liked)
-        for (name, part), count in zip(parts.items(), counts, strict=True)
+        _part(name, part, count, liked)
+        for (name, (part, liked)), count in zip(parts.items(), counts, strict=True)
     )
     return Summary(whole.name, whole.scale, whole.liked, summaries, whole.notes, counts)
 

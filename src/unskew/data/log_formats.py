@@ -1,0 +1,241 @@
+"""Official formats of logs with a part that was shown at random, or to everyone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from unskew.checks import choose
+from unskew.data.format_files import Files, check_rows, csv_columns, read_text_table
+from unskew.data.parts import Parts
+from unskew.data.ratings import Ratings
+from unskew.data.tables import naming
+from unskew.data.times import microseconds
+from unskew.errors import DataError
+from unskew.report.text import counted
+
+SIGNALS = (
+    "is_click",
+    "is_like",
+    "is_follow",
+    "is_comment",
+    "is_forward",
+    "is_profile_enter",
+    "long_view",
+)
+CAMPAIGNS = ("all", "men", "women")
+IS_RANDOM = "is_rand"
+"""The column of KuaiRand that says whether a video was shown at random."""
+
+
+def kuairec(big: Files, small: Files, *, duplicates: str = "first") -> Parts:
+    """Read the big matrix, and the small one, which is (almost) fully observed.
+
+    Parameters
+    ----------
+    big, small
+        `big_matrix.csv` and `small_matrix.csv`; the rating is `watch_ratio`.
+    duplicates
+        Which showing of a video counts when there are several: see `read_ratings`.
+    """
+    names = {"user": "user_id", "item": "video_id", "rating": "watch_ratio", "time": "timestamp"}
+    observed, every = (
+        _ratings(_joined([_rows(path, names) for path in paths]), paths, 1e6, duplicates)
+        for paths in (big, small)
+    )
+    pairs = len(every.users) * len(every.items)
+    note = (
+        f"{small[0].name}: {len(every):,} of the {pairs:,} pairs of its "
+        f"{counted(len(every.users), 'user')} and {counted(len(every.items), 'video')} are judged"
+    )
+    return Parts(observed, every, notes=(note,)).over_same_ids()
+
+
+def kuairand(
+    standard: Files, random: Files, *, signal: str = "is_click", duplicates: str = "max"
+) -> Parts:
+    """Read the logs of the usual recommendations, and of videos that were shown at random.
+
+    Which part a row belongs to is what its column `is_rand` says, whatever the file; without the
+    column, the file decides.
+
+    Parameters
+    ----------
+    standard, random
+        `log_standard_*.csv` and `log_random_*.csv`.
+    signal
+        What counts as the rating (0 or 1): `is_click`, `is_like`, `is_follow`, `is_comment`,
+        `is_forward`, `is_profile_enter` or `long_view`.
+    duplicates
+        What counts when a video was shown several times: see `read_ratings`.
+    """
+    choose("signal", signal, SIGNALS)
+    names = {"user": "user_id", "item": "video_id", "rating": signal, "time": "time_ms"}
+    notes: list[str] = []
+    logs = [
+        _marked(path, names, is_random, notes)
+        for paths, is_random in ((standard, False), (random, True))
+        for path in paths
+    ]
+    every = _joined(logs)
+    usual, drawn = (
+        _ratings(every.filter(pl.col(IS_RANDOM) == drawn).drop(IS_RANDOM), paths, 1e3, duplicates)
+        for paths, drawn in ((standard, False), (random, True))
+    )
+    return Parts(usual, drawn, notes=tuple(notes)).over_same_ids()
+
+
+def _marked(
+    path: Path, names: Mapping[str, str], is_random: bool, notes: list[str]
+) -> pl.DataFrame:
+    """Read a log of KuaiRand with a column that says what was shown at random."""
+    if IS_RANDOM not in read_text_table(path, n_rows=1).columns:
+        notes.append(
+            f"{path.name}: no column {IS_RANDOM!r}: its name says what was shown at random"
+        )
+        return _rows(path, names).with_columns(pl.lit(is_random).alias(IS_RANDOM))
+    log = _rows(path, {**names, IS_RANDOM: IS_RANDOM}, (IS_RANDOM,))
+    odd = ~log[IS_RANDOM].is_in([0.0, 1.0])
+    if odd.any():
+        row = int(odd.arg_true()[0])
+        raise DataError(
+            f"{path}: {IS_RANDOM} must be 0 or 1, but row {row + 1} has {log[IS_RANDOM][row]:g}"
+        )
+    log = log.with_columns(pl.col(IS_RANDOM) == 1)
+    moved = int((log[IS_RANDOM] != is_random).sum())
+    if moved:
+        part = "the observed part" if is_random else "the random part"
+        notes.append(
+            f"{path.name}: {counted(moved, 'row has', 'rows have')} {IS_RANDOM} = "
+            f"{int(not is_random)}: taken into {part}"
+        )
+    return log
+
+
+def _rows(path: Path, names: Mapping[str, str], further: Sequence[str] = ()) -> pl.DataFrame:
+    """Read the columns of a log as numbers; only a time stamp may be missing."""
+    raw = csv_columns(path, names)
+    kinds = {"user": pl.Int64, "item": pl.Int64}
+    typed = raw.select(
+        pl.col(name).cast(kinds.get(name, pl.Float64), strict=False) for name in names
+    )
+    needed = ["user", "item", "rating", *further]
+    check_rows(path, typed.select(needed), raw, f"numbers in {', '.join(names.values())}")
+    return typed
+
+
+def _joined(logs: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Put the files of a log together, earliest first."""
+    return pl.concat(logs).sort("time", nulls_last=True, maintain_order=True)
+
+
+def _ratings(log: pl.DataFrame, files: Files, factor: float, duplicates: str) -> Ratings:
+    """Make ratings of a log; time stamps that are missing for some rows are given up."""
+    if not log.height:
+        raise DataError(f"{files[0].parent}: no rows for the part of {files[0].name}")
+    missing = log["time"].null_count()
+    time, notes = None, []
+    if missing:
+        notes.append(
+            f"{files[0].name}: {counted(missing, 'row has', 'rows have')} no time stamp: read "
+            "without times"
+        )
+    else:
+        with naming(files[0].name):
+            time = microseconds(log["time"].to_numpy(), factor)
+    return Ratings.of(
+        log["user"],
+        log["item"],
+        log["rating"],
+        time,
+        duplicates=duplicates,
+        notes=tuple(notes),
+    )
+
+
+def open_bandit(bts: Files, random: Files, *, campaign: str = "all") -> Parts:
+    """Read logged feedback: `features["log"]` and `features["log_random"]` hold it row by row.
+
+    A row of a log: time, item, position, click, propensity and the user's four features. The data
+    name no users; the ratings take users with equal features for one, and their rating of an item
+    is 1 where they clicked it at least once. The ratings are what Bernoulli Thompson sampling
+    showed, the random part what the uniform policy showed. `features["items"]` holds the features
+    of the items, where the files have them.
+
+    Parameters
+    ----------
+    bts, random
+        The files of the two policies.
+    campaign
+        `all`, `men` or `women`.
+    """
+    choose("campaign", campaign, CAMPAIGNS)
+    paths = [_of_campaign(files, campaign) for files in (bts, random)]
+    log, log_random = (_log(path) for path in paths)
+    features = {"log": log, "log_random": log_random}
+    context = paths[0].with_name("item_context.csv")
+    if context.is_file():
+        features["items"] = (
+            read_text_table(context)
+            .select(pl.exclude(""))
+            .rename({"item_id": "item"}, strict=False)
+        )
+    shown, drawn = _clicked(log), _clicked(log_random)
+    note = (
+        f"the data name no users: {counted(len(shown.users), 'group')} of equal user features "
+        "stand for them"
+    )
+    return Parts(shown, drawn, features, (note,)).over_same_ids()
+
+
+def _of_campaign(files: Files, campaign: str) -> Path:
+    named = [path for path in files if path.name == f"{campaign}.csv"]
+    if not named:
+        names = ", ".join(sorted(path.name for path in files))
+        raise DataError(f"{files[0].parent}: no {campaign}.csv among: {names}")
+    return named[0]
+
+
+def _log(path: Path) -> pl.DataFrame:
+    there = read_text_table(path, n_rows=1).columns
+    propensity = "propensity_score" if "propensity_score" in there else "action_prob"
+    features = {f"user_feature_{n}": f"user_feature_{n}" for n in range(4)}
+    log = csv_columns(
+        path,
+        {
+            "time": "timestamp",
+            "item": "item_id",
+            "position": "position",
+            "click": "click",
+            "propensity": propensity,
+            **features,
+        },
+    )
+    if log["time"].dtype == pl.String:
+        stamp = log["time"].str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+        log = log.with_columns(stamp.alias("time"))
+    numbers = [pl.col(name).cast(pl.Float64, strict=False) for name in ("click", "propensity")]
+    typed = log.with_columns(numbers)
+    check_rows(path, typed, log, "timestamp, item_id, position, click, propensity and features")
+    within = (
+        typed["click"].is_in([0.0, 1.0]) & (typed["propensity"] > 0) & (typed["propensity"] <= 1)
+    )
+    if not within.all():
+        row = int((~within).arg_true()[0])
+        raise DataError(
+            f"{path}: a click is 0 or 1 and a propensity above 0 and at most 1, but row {row + 1} "
+            f"has click {log['click'][row]} and propensity {log['propensity'][row]}"
+        )
+    return log
+
+
+def _clicked(log: pl.DataFrame) -> Ratings:
+    user = log.select(pl.concat_str(pl.selectors.starts_with("user_feature_"), separator=" "))
+    return Ratings.of(
+        user.to_series().alias("user"),
+        log["item"],
+        log["click"].cast(pl.Float64),
+        duplicates="max",
+    )
