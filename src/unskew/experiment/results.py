@@ -64,12 +64,43 @@ class Results(Result):
         split, judgments, intervention
             Likewise.
         """
-        wanted = {
-            "targets": targets,
-            "split": split,
-            "judgments": judgments,
-            "intervention": intervention,
-        }
+        chosen = self._of_design(
+            targets=targets, split=split, judgments=judgments, intervention=intervention
+        )
+        return [part.scores for part in chosen]
+
+    def by_fold(
+        self,
+        targets: str | None = None,
+        *,
+        split: str | None = None,
+        judgments: str | None = None,
+        intervention: str | None = None,
+    ) -> dict[str, Scores]:
+        """Return the scores of one design by the label of the split: what `order_over_time` takes.
+
+        Parameters
+        ----------
+        targets, split, judgments, intervention
+            As in `scores`.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=30, items=20, seed=3)
+        >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+        >>> halves = us.splits.Random(folds=2)
+        >>> results = us.run_plan(shop.ratings, us.Plan(halves, algorithms=systems, metrics="P@5"))
+        >>> list(results.by_fold())
+        ['fold1', 'fold2']
+        """
+        chosen = self._of_design(
+            targets=targets, split=split, judgments=judgments, intervention=intervention
+        )
+        return {part.fold: part.scores for part in chosen}
+
+    def _of_design(self, **wanted: str | None) -> list[ScoredSplit]:
+        """Return the splits of the one design that is meant; refuse none and several."""
         chosen = [
             part
             for part in self.parts
@@ -84,7 +115,7 @@ class Results(Result):
                 "targets=…, split=…, judgments=…, intervention=…. There are (targets | split | "
                 f"judgments | intervention):\n  {listed}"
             )
-        return [part.scores for part in chosen]
+        return chosen
 
     def design_text(self) -> str:
         """Return the design in words; where there are several, `scores` chooses one.

@@ -9,6 +9,8 @@ from .design_contrasts import contrasts as contrasts
 from .discrimination import discriminative_power as discriminative_power
 from .incompleteness import robustness as robustness
 from .incompleteness import user_robustness as user_robustness
+from .model_ages import ModelDecay as ModelDecay
+from .model_ages import model_decay as model_decay
 from .null_errors import type_one_error as type_one_error
 from .order_agreement import agreement as agreement
 from .order_stability import stability as stability
@@ -20,3 +22,6 @@ from .sample_sizes import sample_size as sample_size
 from .score_tables import score_table as score_table
 from .segment_comparison import SegmentComparison as SegmentComparison
 from .swaps import swap_rate as swap_rate
+from .window_orders import order_across_splits as order_across_splits
+from .window_orders import order_over_time as order_over_time
+from .window_result import OrderOverTime as OrderOverTime

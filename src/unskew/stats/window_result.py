@@ -1,0 +1,356 @@
+"""`OrderOverTime`: curves over windows, which differences vary, and which orders change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+
+from unskew.checks import choose
+from unskew.errors import SettingError, unknown_name
+from unskew.report.charts import Figure
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import counted, number, p_value
+from unskew.stats.order_agreement import Agreement
+from unskew.stats.pairing import known_metric
+from unskew.stats.window_tests import TauByChance
+
+FIGURES = ("curves", "differences", "tau")
+NAMED = 6
+"""At most so many windows are named in a sentence."""
+SENTENCES = 5
+"""At most so many pairs have a sentence of their own."""
+_DIRECTION = {"higher": "higher is better", "lower": "lower is better"}
+
+
+@dataclass(frozen=True, eq=False)
+class OrderOverTime(Result):
+    """The same systems in several windows: curves, differences, changes of order, τ.
+
+    Made by `order_over_time` and `order_across_splits`.
+    """
+
+    figure_is_open: ClassVar[bool] = True
+
+    unit: str
+    """`window` or `split`."""
+    systems: tuple[str, ...]
+    windows: tuple[str, ...]
+    metrics: tuple[str, ...]
+    better: Mapping[str, str]
+    """`higher` or `lower`, by metric."""
+    means: pl.DataFrame = field(repr=False)
+    """See `curves`."""
+    rows: pl.DataFrame = field(repr=False)
+    """See `table`."""
+    tests: pl.DataFrame = field(repr=False)
+    """See `changes`."""
+    tau: Mapping[str, Agreement] = field(repr=False)
+    """By metric: Kendall's τ between windows, with bootstrap intervals over users."""
+    chance: Mapping[str, TauByChance | None]
+    """By metric: the mean τ of users with several windows, and by chance."""
+    users: Mapping[str, tuple[int, int]]
+    """By metric: users with a value, and those with values in two windows or more."""
+    level: float
+    exchanges: int
+    """0: p of some metric is that of the F distribution."""
+    bootstrap: int
+    seed: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def alpha(self) -> float:
+        """The level of the tests."""
+        return round(1 - self.level, 12)
+
+    def curves(self, metric: str | None = None) -> pl.DataFrame:
+        """Return a row per metric, window and system.
+
+        `users`, `mean`, and `low` and `high`: the interval of this mean alone.
+        """
+        return self._of(self.means, metric)
+
+    def table(self, metric: str | None = None) -> pl.DataFrame:
+        """Return a row per metric, pair and window: the difference, positive where a is better.
+
+        `users`; `difference`, its standard error `se` and its interval `low`, `high`, which holds
+        for all pairs and windows of the metric at once; `ahead`: the system that is shown to be
+        ahead, null where none is. No interval: too few users whose values differ.
+        """
+        return self._of(self.rows, metric)
+
+    def changes(self, metric: str | None = None) -> pl.DataFrame:
+        """Return a row per metric and pair: whether differences vary and whether the order changes.
+
+        `least` and `most`: the range of the difference over windows. `statistic`, `df`, `p`,
+        `p_corrected` (Holm over pairs) and `varies`: the test within users. `a_ahead` and
+        `b_ahead`: the windows in which each is shown to be ahead; `reverses` where there are both.
+        """
+        return self._of(self.tests, metric)
+
+    def _of(self, table: pl.DataFrame, metric: str | None) -> pl.DataFrame:
+        return table if metric is None else table.filter(pl.col("metric") == self._label(metric))
+
+    def _label(self, metric: str | None) -> str:
+        if metric is None:
+            return self.metrics[0]
+        if metric in self.metrics:
+            return metric
+        wanted = known_metric(metric)
+        for label in self.metrics:
+            if wanted is not None and known_metric(label) == wanted:
+                return label
+        raise unknown_name("metric of this result", metric, self.metrics)
+
+    # Text
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return, of each metric, the means by window and the changes of all pairs."""
+        digits = self.digits if digits is None else digits
+        return [
+            table
+            for label in self.metrics
+            for table in (self._display_means(label, digits), self._display_changes(label, digits))
+        ]
+
+    def _display_means(self, label: str, digits: int) -> Table:
+        curves = self.curves(label)
+        values = {
+            (row[self.unit], row["system"]): row["mean"] for row in curves.iter_rows(named=True)
+        }
+        users = dict(curves.select(self.unit, "users").iter_rows())
+        rows = [
+            [
+                window,
+                f"{users[window]:,}",
+                *(_number(values[window, system], digits) for system in self.systems),
+            ]
+            for window in self.windows
+        ]
+        title = f"{label} ({_DIRECTION[self.better[label]]}): means by {self.unit}"
+        return Table.of_rows([self.unit, "users", *self.systems], rows, left=(0,), title=title)
+
+    def _display_changes(self, label: str, digits: int) -> Table:
+        header = ["pair", "least a − b", "most a − b", "varies, p", "a ahead", "b ahead", "order"]
+        rows = []
+        for row in self.changes(label).iter_rows(named=True):
+            rows.append(
+                [
+                    f"a = {row['a']}, b = {row['b']}",
+                    _number(row["least"], digits, signed=True),
+                    _number(row["most"], digits, signed=True),
+                    "–" if row["p_corrected"] is None else p_value(row["p_corrected"]),
+                    f"{len(row['a_ahead'])} of {len(self.windows)}",
+                    f"{len(row['b_ahead'])} of {len(self.windows)}",
+                    "changes" if row["reverses"] else "no change shown",
+                ]
+            )
+        title = f"{label}: does the order change between {self.unit}s? (positive: a is better)"
+        return Table.of_rows(header, rows, left=(0, 6), title=title)
+
+    def _explanation(self) -> list[str]:
+        percent = f"{100 * self.level:g} %"
+        how = f"{counted(self.exchanges, 'exchange')} of each user's {self.unit}s"
+        if not self.exchanges:
+            how = "Hotelling's F, because exchanges would take too long"
+        return [
+            *(self._users_line(label) for label in self.metrics),
+            f"varies: is the difference the same in all {self.unit}s of a user? p by {how}, "
+            f"corrected by Holm over pairs; it assumes that who has a {self.unit} does not depend "
+            "on how the systems do there",
+            f"ahead: intervals of {percent} that hold for all pairs and {self.unit}s at once; the "
+            f"order changes only where each of two systems is ahead in some {self.unit}",
+            "about these trained models and users like these: another training is not part of it",
+            *self._tau_lines(),
+        ]
+
+    def _users_line(self, label: str) -> str:
+        everyone, several = self.users[label]
+        prefix = f"{label}: " if len({*self.users.values()}) > 1 else ""
+        if prefix == "" and label != self.metrics[0]:
+            return ""
+        return (
+            f"{prefix}{counted(everyone, 'user')}, {several:,} of them in two {self.unit}s or "
+            f"more; the others ({everyone - several:,}) say nothing about change within users"
+        )
+
+    def _tau_lines(self) -> list[str]:
+        lines = []
+        for label in self.metrics:
+            line = self._tau_line(label)
+            if line:
+                lines.append(f"{label}: {line}")
+        return lines
+
+    def _tau_line(self, label: str) -> str:
+        result = self.tau[label]
+        upper = np.triu_indices(len(result.conditions), 1)
+        taus = result.tau[upper]
+        if np.isnan(taus).all():
+            return ""
+        if len(result.conditions) == 2:
+            low, high = result.low[0, 1], result.high[0, 1]
+            line = f"Kendall's τ = {taus[0]:.2f}"
+            if not np.isnan(low):
+                line += f" ({100 * result.level:g} % over users: {low:.2f} to {high:.2f})"
+        else:
+            line = f"Kendall's τ between {self.unit}s: mean {np.nanmean(taus):.2f}, least "
+            line += f"{np.nanmin(taus):.2f}"
+        chance = self.chance[label]
+        if chance is not None:
+            line += (
+                f"; users with several {self.unit}s {chance.observed:.2f}, and "
+                f"{chance.expected:.2f} ({chance.low:.2f} to {chance.high:.2f}) with their "
+                f"{self.unit}s exchanged at random"
+            )
+        return line
+
+    def footer(self) -> list[str]:
+        """Return the lines below the tables."""
+        return [line for line in super().footer() if line]
+
+    def _conclusion(self) -> list[str]:
+        return [line for label in self.metrics for line in self._findings(label)]
+
+    def _findings(self, label: str) -> list[str]:
+        rows = list(self.changes(label).iter_rows(named=True))
+        turned = [row for row in rows if row["reverses"]]
+        lines = [self._reversal(label, row) for row in turned[:SENTENCES]]
+        if len(turned) > SENTENCES:
+            lines.append(
+                f"{label}: the order of {counted(len(turned) - SENTENCES, 'more pair')} changes"
+            )
+        varying = [row for row in rows if row["varies"] and not row["reverses"]]
+        for row in varying[:SENTENCES]:
+            lines.append(
+                f"{label}: the difference between {row['a']} and {row['b']} is not the same in all "
+                f"{self.unit}s of a user (p {_p(row['p_corrected'])}); no change of their order is "
+                "shown"
+            )
+        if len(varying) > SENTENCES:
+            lines.append(
+                f"{label}: the same holds for {counted(len(varying) - SENTENCES, 'more pair')}"
+            )
+        if not turned:
+            lines.append(f"{label}: no change of order is shown{self._blind(label)}")
+        return lines
+
+    def _reversal(self, label: str, row: Mapping[str, object]) -> str:
+        text = (
+            f"{label}: the order of {row['a']} and {row['b']} changes: {row['a']} is ahead in "
+            f"{self._list(row['a_ahead'])}, {row['b']} in {self._list(row['b_ahead'])}"  # type: ignore[arg-type]
+        )
+        if not row["varies"]:
+            text += (
+                f"; users with several {self.unit}s do not show it by themselves, so that other "
+                "users may be the reason"
+            )
+        return text
+
+    def _list(self, names: Sequence[str]) -> str:
+        shown = ", ".join(names[:NAMED])
+        more = len(names) - NAMED
+        return f"{shown} and {more} more" if more > 0 else shown
+
+    def _blind(self, label: str) -> str:
+        """Say how large a difference in a window must be to be seen."""
+        known = self.table(label).drop_nulls("low")
+        if not known.height:
+            return f": no {self.unit} has enough users whose values differ"
+        half = float(((known["high"] - known["low"]) / 2).median())  # type: ignore[arg-type]
+        return (
+            f"; in the median {self.unit} and pair, a difference below {number(half, self.digits)} "
+            "would not be"
+        )
+
+    def _summary(self) -> str:
+        return (
+            f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}, "
+            f"{counted(len(self.windows), self.unit)}"
+        )
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "unit": self.unit,
+            "systems": self.systems,
+            f"{self.unit}s": self.windows,
+            "metrics": {
+                label: {
+                    "better": self.better[label],
+                    "users": self.users[label][0],
+                    f"users_with_several_{self.unit}s": self.users[label][1],
+                }
+                for label in self.metrics
+            },
+            "level": self.level,
+            "exchanges": self.exchanges,
+            "bootstrap": self.bootstrap,
+            "seed": self.seed,
+            "curves": self.means,
+            "differences": self.rows,
+            "changes": self.tests,
+            "tau": {label: one.pairs() for label, one in self.tau.items()},
+            "tau_by_chance": {
+                label: None if one is None else dict(vars(one))
+                for label, one in self.chance.items()
+            },
+            "notes": self.footer(),
+        }
+
+    # Figures
+
+    def figure(
+        self,
+        kind: str = "curves",
+        metric: str | None = None,
+        pair: tuple[str, str] | None = None,
+    ) -> Figure:
+        """Draw the `curves` of all systems, the `differences` of one pair, or `tau`.
+
+        Parameters
+        ----------
+        kind
+            `curves`: means with the interval of each alone. `differences`: of one pair, with
+            intervals that hold at once. `tau`: between windows, as a matrix.
+        metric
+            The first one unless given.
+        pair
+            For `differences`: two systems; the first pair unless given.
+        """
+        from unskew.stats import window_charts
+
+        choose("figure", kind, FIGURES)
+        label = self._label(metric)
+        if kind == "tau":
+            return self.tau[label].figure()
+        percent = f"{100 * self.level:g} %"
+        if kind == "curves":
+            note = f"bars: {percent} intervals of each mean alone"
+            return window_charts.curves(self.curves(label), self.unit, label, [note])
+        rows = self.table(label)
+        a, b = self._pair(pair)
+        mine = rows.filter((pl.col("a") == a) & (pl.col("b") == b))
+        note = f"bars: {percent} intervals that hold for all pairs and {self.unit}s at once"
+        return window_charts.differences(mine, self.unit, label, [note])
+
+    def _pair(self, pair: tuple[str, str] | None) -> tuple[str, str]:
+        known = list(self.tests.select("a", "b").unique(maintain_order=True).iter_rows())
+        if pair is None:
+            return known[0]
+        if tuple(pair) not in known:
+            allowed = "; ".join(f"{a!r}, {b!r}" for a, b in known)
+            raise SettingError(f"pair={pair!r} was not compared; the pairs are: {allowed}")
+        return pair
+
+
+def _number(value: float | None, digits: int, *, signed: bool = False) -> str:
+    return "–" if value is None else number(value, digits, signed=signed)
+
+
+def _p(p: float) -> str:
+    text = p_value(p)
+    return text if text.startswith("<") else f"= {text}"
