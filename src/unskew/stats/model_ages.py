@@ -221,7 +221,7 @@ def model_decay(
     >>> old = np.maximum(young - 0.1 * rng.integers(0, 3, 500), 0)
     >>> ages = {0: {"user": user, "x": young, "y": young}, 30: {"user": user, "x": old, "y": young}}
     >>> print(us.stats.model_decay(ages).footer()[-1])
-    value: x loses 0.0952 (0.0868 to 0.1036) at age 30 days, compared with age 0 days
+    value: x loses 0.1028 (0.0956 to 0.1100) at age 30 days, compared with age 0 days
     """
     check_share("level", level)
     as_count("seed", seed, least=0)
