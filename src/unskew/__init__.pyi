@@ -22,6 +22,7 @@ from .auditing.result import Audit as Audit
 from .auditing.run import audit as audit
 from .data.catalog import load as load
 from .data.dataset import Dataset as Dataset
+from .data.events import read_events as read_events
 from .data.ratings import Ratings as Ratings
 from .data.readers import read_ratings as read_ratings
 from .data.relevance import Relevance as Relevance
@@ -45,7 +46,6 @@ from .judging.rank import rank as rank
 from .metrics.names import Metric as Metric
 from .runs import Run as Run
 from .runs import read_run as read_run
-from .splits.events import read_events as read_events
 from .splits.split import Split as Split
 from .stats.significance import compare as compare
 from .studies.run import study as study

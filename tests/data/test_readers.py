@@ -298,7 +298,9 @@ def test_columns_given_by_name_and_by_number(tmp_path):
 def test_without_ratings_the_data_is_implicit():
     made = us.read_ratings({"user": [1, 1], "item": [2, 3]})
     assert made.implicit
-    assert made.notes[1] == "arrays: no rating column, so every pair counts as 1 (implicit data)"
+    assert (
+        made.notes[1] == "arrays: no rating column, so every pair counts as 1 (implicit feedback)"
+    )
 
 
 def test_tags_are_kept_and_must_exist():
@@ -460,7 +462,7 @@ def test_small_numbers_go_with_any_unit():
     ("stamps", "unit"),
     [
         *(([10**9 * size, 2 * 10**9 * size], f"{unit} since 1970") for unit, size in SIZES.items()),
-        (["2001-09-09", "2033-05-18"], "ISO dates"),
+        (["2001-09-09", "2033-05-18"], "ISO dates, taken as UTC"),
         ([dt.date(2001, 9, 9), dt.date(2033, 5, 18)], "dates"),
         ([dt.datetime(2001, 9, 9), dt.datetime(2033, 5, 18)], "dates with time"),
     ],
@@ -725,3 +727,65 @@ def test_a_first_line_that_may_be_a_name_or_an_item_is_told_or_refused(tmp_path)
         read_items(write(tmp_path / "i.csv", "sku\nred\nblue\n"))
     with pytest.raises(us.DataError, match=r"no column 'sku' for item; the columns are: what"):
         read_items(write(tmp_path / "i.csv", "what\nred\n"), "sku")
+
+
+@pytest.mark.parametrize(
+    ("stamps", "words", "first"),
+    [
+        (["2020-01-01T10:00:00+02:00", "2020-01-01T10:00:00Z"], "with a time zone", 8),
+        (["2020-01-01T10:00:00", "2020-01-02T10:00:00"], "taken as UTC", 10),
+        (["2020-01-01T10:00:00-0530", "2020-01-02T10:00:00-0530"], "turned into UTC", 15.5),
+    ],
+)
+def test_time_zones_are_turned_into_utc_and_said(stamps, words, first):
+    data = us.read_ratings({"user": [1, 2], "item": [1, 2], "time": stamps})
+    assert words in data.notes[0]
+    assert data.time.tolist()[0] == 1_577_836_800_000_000 + first * 3_600_000_000
+
+
+def test_a_column_with_a_time_zone_is_turned_into_utc():
+    moments = pl.Series(["2020-07-01T10:00:00"]).str.to_datetime("%FT%T", time_zone="Europe/Madrid")
+    data = us.read_ratings(pl.DataFrame({"user": [1], "item": [1], "time": moments}))
+    assert "dates with time of Europe/Madrid, turned into UTC" in data.notes[0]
+    assert str(data.to_polars()["time"][0]) == "2020-07-01 08:00:00"
+
+
+def test_time_stamps_with_and_without_a_zone_are_refused():
+    stamps = ["2020-01-01T10:00:00Z", "2020-01-01T10:00:00"]
+    with pytest.raises(us.DataError, match=r"row 1 has .*Z', row 2 has .*write all in one way"):
+        us.read_ratings({"user": [1, 2], "item": [1, 2], "time": stamps})
+
+
+@pytest.mark.parametrize(
+    ("column", "feedback", "implicit", "note"),
+    [
+        ("plays", None, True, "column 'plays' counts events (implicit feedback)"),
+        ("count", None, True, "counts events"),
+        ("count", "explicit", False, ""),
+        ("rating", None, False, ""),
+        ("rating", "implicit", True, ""),
+        ("stars", None, False, ""),
+    ],
+)
+def test_the_kind_of_feedback_is_detected_or_declared(column, feedback, implicit, note):
+    data = us.read_ratings({"user": [1, 2], "item": [1, 2], column: [3, 1]}, feedback=feedback)
+    assert data.implicit is implicit
+    assert note in " ".join(data.notes)
+    assert ("counts events" in " ".join(data.notes)) == bool(note)
+
+
+def test_counts_of_nothing_are_no_implicit_feedback():
+    assert not us.read_ratings({"user": [1, 2], "item": [1, 2], "clicks": [0, 1]}).implicit
+
+
+def test_explicit_feedback_needs_ratings():
+    with pytest.raises(us.DataError, match="explicit feedback needs a column of ratings"):
+        us.read_ratings({"user": [1], "item": [1]}, feedback="explicit")
+
+
+def test_counts_keep_their_name_in_files(tmp_path):
+    data = us.read_ratings({"user": [1, 2], "item": [1, 2], "plays": [3, 1]})
+    data.to_csv(tmp_path / "counts.csv")
+    back = us.read_ratings(tmp_path / "counts.csv")
+    assert back.implicit
+    assert back.fingerprint == data.fingerprint

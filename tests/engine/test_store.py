@@ -16,7 +16,7 @@ import pytest
 import unskew as us
 from shared.plans import WORLD, results, world
 from unskew import DataError, Plan
-from unskew.data.stored import data_key, put_ratings, stored_ratings
+from unskew.data.stored import data_key, put_data, stored_ratings
 from unskew.engine.execute import Executor
 from unskew.engine.files import is_abandoned, replacing
 from unskew.engine.store import MARK, Store, StoreError, digest_of
@@ -306,7 +306,7 @@ def test_disk_full(store, monkeypatch, where):
     for do in (
         lambda: store.put(KEY, TABLE, {}),
         lambda: store.put("cd" * 20, TABLE, {}),
-        lambda: put_ratings(store, WORLD),
+        lambda: put_data(store, WORLD),
     ):
         with pytest.raises(StoreError, match=r"No space left.*make room and run again; earlier"):
             do()
@@ -314,7 +314,7 @@ def test_disk_full(store, monkeypatch, where):
     assert store.path(KEY).read_bytes() == before
     assert store.verify() == []
     assert not list(store.home.rglob("*.part"))
-    assert stored_ratings(store, put_ratings(store, WORLD)).fingerprint == WORLD.fingerprint
+    assert stored_ratings(store, put_data(store, WORLD)).fingerprint == WORLD.fingerprint
 
 
 def test_disk_full_in_a_run_is_not_remembered_as_a_failure(tmp_path, monkeypatch):
@@ -344,14 +344,14 @@ def test_a_file_that_may_not_grow(tmp_path):
     code = (
         "import resource, signal, sys\n"
         "import unskew as us\n"
-        "from unskew.data.stored import put_ratings\n"
+        "from unskew.data.stored import put_data\n"
         "from unskew.engine.store import Store, StoreError\n"
         "ratings = us.read_ratings(sys.argv[1])\n"
         "store = Store.open(sys.argv[2])\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try:\n"
-        "    put_ratings(store, ratings)\n"
+        "    put_data(store, ratings)\n"
         "except StoreError as problem:\n"
         "    print(problem)\n"
     )
@@ -365,7 +365,7 @@ def test_a_file_that_may_not_grow(tmp_path):
     assert "earlier results are untouched" in done.stdout
     assert not list((tmp_path / "store").rglob("*.part"))
     store = Store.open(tmp_path / "store")
-    assert stored_ratings(store, put_ratings(store, WORLD)).fingerprint == WORLD.fingerprint
+    assert stored_ratings(store, put_data(store, WORLD)).fingerprint == WORLD.fingerprint
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may write anywhere")
@@ -404,8 +404,8 @@ def test_ratings_come_back(store, text):
     if text:
         frame = frame.with_columns(pl.col("user", "item").cast(pl.String))
     ratings = us.read_ratings(frame, tags=["familiar"])
-    key = put_ratings(store, ratings)
-    assert key == put_ratings(store, ratings) == data_key(ratings)
+    key = put_data(store, ratings)
+    assert key == put_data(store, ratings) == data_key(ratings)
     kept = stored_ratings(store, key)
     assert kept.to_polars().equals(ratings.to_polars())
     assert (kept.implicit, kept.notes) == (ratings.implicit, ratings.notes)
@@ -414,7 +414,7 @@ def test_ratings_come_back(store, text):
 
 def test_ratings_without_values_or_times(store):
     ratings = us.read_ratings({"user": [1, 1, 2], "item": ["a", "b", "a"]})
-    kept = stored_ratings(store, put_ratings(store, ratings))
+    kept = stored_ratings(store, put_data(store, ratings))
     assert kept.implicit
     assert kept.time is None
     assert kept.to_polars().equals(ratings.to_polars())
@@ -423,7 +423,7 @@ def test_ratings_without_values_or_times(store):
 @pytest.mark.parametrize("name", ["ratings.arrow", "users.arrow", "items.arrow", "meta.json"])
 @pytest.mark.parametrize("how", ["cut", "spoilt", "gone"])
 def test_damaged_ratings(store, name, how):
-    key = put_ratings(store, WORLD)
+    key = put_data(store, WORLD)
     path = store.home / "data" / key / name
     content = path.read_bytes()
     if how == "cut":

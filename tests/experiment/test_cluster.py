@@ -19,7 +19,7 @@ import unskew as us
 from shared import ROOT
 from shared.plans import PLAN, WORLD, broken, contents, drawn, results
 from unskew import DataError, Plan, SettingError
-from unskew.data.stored import data_key, put_ratings
+from unskew.data.stored import data_key, put_data
 from unskew.engine import cluster as dask_side
 from unskew.engine.cluster import ClusterError, connect, over
 from unskew.engine.execute import Executor
@@ -559,7 +559,7 @@ def test_a_store_is_shared_when_every_worker_reads_the_probe(tmp_path):
 def test_a_late_worker_that_does_not_see_the_store(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "worker_address", lambda: "tcp://late:1")
     store = Store.open(tmp_path / "s")
-    task = tasks_of(PLAN, WORLD, put_ratings(store, WORLD), store)[0]
+    task = tasks_of(PLAN, WORLD, put_data(store, WORLD), store)[0]
     with pytest.raises(ClusterError, match="worker tcp://late:1 does not see the store"):
         InPlace(str(tmp_path / "nowhere"), "token", str(store.home))(task)
     (tmp_path / "probe").write_text("token")

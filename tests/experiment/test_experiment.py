@@ -22,7 +22,7 @@ import unskew as us
 from shared.plans import PLAN, WORLD, broken, contents, drawn, results
 from unskew import DataError, DataWarning, Plan, SettingError
 from unskew.cli import main
-from unskew.data.stored import data_key, put_ratings
+from unskew.data.stored import data_key, put_data
 from unskew.engine.execute import Executor
 from unskew.engine.store import Store, StoreError
 from unskew.experiment.collection import keys_of
@@ -1062,7 +1062,7 @@ def test_movielens(ml1m_path, tmp_path):
     assert "55 tasks, 0 of them done; 330 results" in str(told)
 
     store = Store.open(tmp_path / "s")
-    data = put_ratings(store, ratings)
+    data = put_data(store, ratings)
     todo = [task for task in tasks_of(made, ratings, data, store) if task.fold == 0]
     begun = time.perf_counter()
     outcomes = list(Executor().do(perform, todo))
@@ -1077,7 +1077,7 @@ def test_movielens(ml1m_path, tmp_path):
     other = Store.open(tmp_path / "again")
     (task,) = [
         one
-        for one in tasks_of(again, ratings, put_ratings(other, ratings), other)
+        for one in tasks_of(again, ratings, put_data(other, ratings), other)
         if one.fold == 0 and one.system is not None
     ]
     assert task.todo[0][1] == entry.key

@@ -19,7 +19,7 @@ from unskew.checks import as_share, portion
 from unskew.data.distribution import divergence, gini
 from unskew.splits import draws
 from unskew.splits.diagnose import diagnose_split
-from unskew.splits.events import TemporalEvents, read_events
+from unskew.splits.events import TemporalEvents
 from unskew.splits.familiar import FamiliarTraining
 from unskew.splits.given import Forced, Given
 from unskew.splits.popularity import Flat, HeadRemoved, Uniform
@@ -138,7 +138,7 @@ def test_values_stay_and_every_split_can_be_diagnosed(how):
 def test_a_card_makes_the_split_again(how, tmp_path):
     data = read(some_frame())
     if isinstance(how, TemporalEvents):
-        data = read_events(some_frame())
+        data = us.read_events(some_frame())
     card = save_splits(how, data, tmp_path, 4, liked=3)
     assert card == read_card(tmp_path / "card.json")
     again = from_card(card, data, RANDOM_PART)
@@ -471,8 +471,8 @@ def test_event_logs_do_not_depend_on_the_order_of_rows():
     mixed = log.sample(fraction=1, shuffle=True, seed=1)
     how = TemporalEvents(test=0.4, aggregate="sum", seen="keep")
     assert as_tables(how.split(log)) == as_tables(how.split(mixed))
-    assert read_events(log).fingerprint == read_events(mixed).fingerprint
-    assert read_events(log).fingerprint != read_events(log[1:]).fingerprint
+    assert us.read_events(log).fingerprint == us.read_events(mixed).fingerprint
+    assert us.read_events(log).fingerprint != us.read_events(log[1:]).fingerprint
 
 
 # By popularity

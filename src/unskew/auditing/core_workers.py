@@ -15,7 +15,7 @@ from unskew.arrays import frozen
 from unskew.auditing import truth_sources
 from unskew.auditing.core_tasks import ROWS, CoreJob, CoreTask, MemoryStore, Place, perform
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.stored import put_ratings, stored_ratings
+from unskew.data.stored import put_data, stored_ratings
 from unskew.engine.execute import Executor
 from unskew.engine.outcomes import Outcomes
 from unskew.engine.store import Store
@@ -37,7 +37,7 @@ def core_outcomes(executor: Executor, tasks: Sequence[CoreTask]) -> Outcomes:
     if isinstance(job.store, MemoryStore) or isinstance(job.scratch, MemoryStore):
         raise TypeError("workers need stores in folders")
     shared = SharedJob(_without_ratings(job))
-    data = put_ratings(job.store, job.ratings)
+    data = put_data(job.store, job.ratings)
     stored = [
         StoredCoreTask(
             number=number,

@@ -279,8 +279,8 @@ class _Reading:
 
     def data(self, protocol: str, column: str | None) -> Any:
         """Read the ratings, or the events, to be split."""
+        from unskew.data.events import read_events
         from unskew.data.readers import read_ratings
-        from unskew.splits.events import read_events
 
         if inputs.is_named(self._source):
             if protocol == "events":

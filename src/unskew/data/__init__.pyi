@@ -1,5 +1,16 @@
 from .collection import read_qrels as read_qrels
+from .events import Events as Events
+from .filters import Between as Between
+from .filters import DropRepeats as DropRepeats
+from .filters import Filter as Filter
+from .filters import KCore as KCore
+from .filters import MaxCounts as MaxCounts
+from .filters import PopularItems as PopularItems
+from .filters import SampleUsers as SampleUsers
+from .filters import Threshold as Threshold
+from .filters import apply_filters as apply_filters
 from .overview import summary as summary
 from .ratings import Ids as Ids
 from .relevance import levels as levels
+from .steps import Step as Step
 from .true_judgments import TrueJudgments as TrueJudgments

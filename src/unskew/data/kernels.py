@@ -351,3 +351,107 @@ def seen_before(start: I64, item: I32, items: int, keep: U8) -> tuple[int, int]:
                     keep[i] = 0
             stamp[it] = g
     return count, example
+
+
+@kernel
+def first_of_pairs(user: I32, item: I32) -> I64:
+    """Return the first row of each user and item; rows are sorted by both."""
+    first = np.empty(user.size, np.int64)
+    pairs = 0
+    for i in range(user.size):
+        if i == 0 or user[i] != user[i - 1] or item[i] != item[i - 1]:
+            first[pairs] = i
+            pairs += 1
+    return first[:pairs].copy()
+
+
+@kernel
+def merged_values(first: I64, value: F64, largest: bool) -> F64:
+    """Return the largest value, or the sum, of the rows from each entry of `first` to the next.
+
+    Sums take the smallest value first, so that the order of rows does not show in the last bits.
+    """
+    merged = np.empty(first.size)
+    for pair in range(first.size):
+        low = first[pair]
+        high = first[pair + 1] if pair + 1 < first.size else value.size
+        merged[pair] = value[low]
+        if high - low == 1:
+            continue
+        ordered = np.sort(value[low:high])
+        merged[pair] = ordered[-1]
+        if not largest:
+            total = 0.0
+            for one in ordered:
+                total += one
+            merged[pair] = total
+    return merged
+
+
+@kernel
+def never_falls(time: I64) -> bool:
+    """Tell whether values are in ascending order."""
+    falls = 0
+    for i in range(1, time.size):
+        falls |= time[i] < time[i - 1]
+    return falls == 0
+
+
+@kernel
+def run_starts(time: I64) -> I64:
+    """Return where each run of equal values starts, and the end."""
+    runs = 1 if time.size else 0
+    for i in range(1, time.size):
+        runs += time[i] != time[i - 1]
+    start = np.empty(runs + 1, np.int64)
+    at = 0
+    for i in range(time.size):
+        if i == 0 or time[i] != time[i - 1]:
+            start[at] = i
+            at += 1
+    start[runs] = time.size
+    return start
+
+
+@kernel
+def core_rows(
+    user: I32, item: I32, users: int, items: int, least: I64, rounds: int
+) -> tuple[U8, int]:
+    """Mark the rows of users and items with enough marked rows; return the rounds it took.
+
+    `least` holds what a user and what an item needs; `rounds` is the most rounds, -1 for any.
+    """
+    kept = np.ones(user.size, np.uint8)
+    of_user, of_item = np.zeros(users, np.int64), np.zeros(items, np.int64)
+    for i in range(user.size):
+        of_user[user[i]] += 1
+        of_item[item[i]] += 1
+    done = 0
+    while done != rounds:
+        before_user, before_item = of_user.copy(), of_item.copy()
+        removed = 0
+        for i in range(user.size):
+            if kept[i] and (before_user[user[i]] < least[0] or before_item[item[i]] < least[1]):
+                kept[i] = 0
+                of_user[user[i]] -= 1
+                of_item[item[i]] -= 1
+                removed += 1
+        if removed == 0:
+            break
+        done += 1
+    return kept, done
+
+
+@kernel
+def without_repeats(order: I64, user: I32, item: I32, time: I64, gap: int) -> U8:
+    """Mark the rows that, in the given order, do not follow upon one of the same user and item.
+
+    With a gap of 0 and more only rows within it after the row before are repeats.
+    """
+    kept = np.ones(user.size, np.uint8)
+    for at in range(1, order.size):
+        row, before = order[at], order[at - 1]
+        again = user[row] == user[before] and item[row] == item[before]
+        if again and (gap < 0 or time[row] - time[before] <= gap):
+            kept[row] = 0
+    return kept

@@ -17,6 +17,12 @@ def of_ratings(ratings: Any) -> str:
     return card("Ratings", "", rating_facts(ratings), ratings.notes, "to_polars() gives the rows.")
 
 
+def of_events(events: Any) -> str:
+    """Return the card of an event log."""
+    facts = [("events", len(events)), *rating_facts(events)[1:]]
+    return card("Events", "", facts, events.notes, "to_ratings() makes one rating of each pair.")
+
+
 def of_dataset(data: Any) -> str:
     """Return the card of a data set."""
     facts = [
@@ -50,7 +56,9 @@ def rating_facts(ratings: Any) -> Facts:
         pairs = len(ratings.users) * len(ratings.items)
         facts.append(("density", f"{100 * len(ratings) / pairs:.3g} %"))
         low, high = float(ratings.value.min()), float(ratings.value.max())
-        values = "none: every rating counts 1" if ratings.implicit else f"{low:g} to {high:g}"
+        values = f"{low:g} to {high:g}"
+        if ratings.implicit:
+            values = "none: every rating counts 1" if low == high == 1 else f"counts, {values}"
         facts.append(("values", values))
         if ratings.time is not None:
             ends = (ratings.time.min(), ratings.time.max())
@@ -58,4 +66,5 @@ def rating_facts(ratings: Any) -> Facts:
             facts.append(("time", " to ".join(days)))
     if ratings.tags:
         facts.append(("tags", ", ".join(ratings.tags)))
+    facts += [(f"step {number + 1}", str(step)) for number, step in enumerate(ratings.steps)]
     return facts

@@ -15,6 +15,7 @@ import polars as pl
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
 from unskew.data.groups import GROUPS_PER_TASK, grouped_order
+from unskew.data.steps import Step
 from unskew.engine.files import write_table
 from unskew.engine.threads import check_fork, map_blocks
 from unskew.errors import DataError, Spelling
@@ -23,6 +24,9 @@ from unskew.report.text import counted
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 DUPLICATES = ("error", "first", "last", "mean", "sum", "max")
+FEEDBACK = ("implicit", "explicit")
+COUNT, WEIGHT = "count", "weight"
+"""Names of columns that hold implicit feedback."""
 
 LARGEST = 1e100
 """Ratings beyond this are refused: squares and sums of many of them stay within floats."""
@@ -270,9 +274,12 @@ class Ratings:
     tags: Mapping[str, pl.Series] = field(default_factory=dict)
     """Named extra columns, such as a fold or `pooled`."""
     implicit: bool = False
-    """Whether there was no value column, so that every value is 1."""
+    """Whether the feedback is implicit: a pair that occurs is liked, nothing is known of dislikes,
+    and a value is 1 or counts events."""
     notes: tuple[str, ...] = ()
     """What was assumed when the data was read."""
+    steps: tuple[Step, ...] = ()
+    """What was done to the data since: filters, and how repeated events became one rating."""
 
     @classmethod
     def of(
@@ -319,7 +326,7 @@ class Ratings:
             value is None,
             notes,
         )
-        return rough._in_order(choose("duplicates", duplicates, DUPLICATES))
+        return rough.in_order(choose("duplicates", duplicates, DUPLICATES))
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -376,18 +383,26 @@ class Ratings:
         i = self.item if same_items else recoded(self.item, item_table)
         moved = replace(self, users=users, items=items, user=frozen(u), item=frozen(i))
         rising = np.all(np.diff(user_table) > 0) and np.all(np.diff(item_table) > 0)
-        return moved if rising else moved._in_order("first")
+        return moved if rising else moved.in_order("first")
 
     def to_polars(self) -> pl.DataFrame:
         """Return the ratings with raw ids as a polars frame."""
         columns = {
             "user": self.users.raw(self.user),
             "item": self.items.raw(self.item),
-            "rating": pl.Series(self.value),
+            self.value_name: pl.Series(self.value),
         }
         if self.time is not None:
             columns["time"] = pl.Series(self.time).cast(pl.Datetime("us"))
         return pl.DataFrame({**columns, **self.tags})
+
+    @property
+    def value_name(self) -> str:
+        """What a file calls the values, so that whoever reads it knows the kind of feedback."""
+        if not self.implicit or not len(self) or bool((self.value == 1).all()):
+            return "rating"
+        whole = bool((self.value == np.round(self.value)).all() and (self.value >= 1).all())
+        return COUNT if whole else WEIGHT
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write user, item, rating and what else there is as CSV."""
@@ -407,7 +422,7 @@ class Ratings:
                 f"{self.value[row]:g}; write CSV, or round the ratings first"
             )
         frame = self.to_polars().select(
-            "user", pl.lit(0).alias("0"), "item", pl.col("rating").cast(pl.Int64)
+            "user", pl.lit(0).alias("0"), "item", pl.col(self.value_name).cast(pl.Int64)
         )
         write_trec(frame, path)
 
@@ -425,8 +440,8 @@ class Ratings:
         shape = (len(self.users), len(self.items))
         return csr_matrix((self.value.copy(), self.item.copy(), self.start.copy()), shape=shape)
 
-    def _in_order(self, duplicates: str) -> Ratings:
-        """Sort rows by user and item; settle duplicates."""
+    def in_order(self, duplicates: str) -> Ratings:
+        """Return the rows sorted by user and item, with duplicates settled as in `of`."""
         from unskew.data import kernels
 
         start, grouped = kernels.group_starts(self.user, len(self.users))
@@ -505,18 +520,14 @@ class Ratings:
 
     def _merge(self, duplicates: str, count: int) -> Ratings:
         """Keep one row per user and item."""
-        new = np.ones(len(self), np.bool_)
-        new[1:] = (self.user[1:] != self.user[:-1]) | (self.item[1:] != self.item[:-1])
-        first = np.flatnonzero(new)
+        from unskew.data import kernels
+
+        first = kernels.first_of_pairs(self.user, self.item)
         last = np.append(first[1:], len(self)) - 1
         note = f"{counted(count, 'duplicate user-item pair')}: kept the {duplicates}"
         merged = self.take(last if duplicates == "last" else first)
         if duplicates in ("mean", "sum", "max"):
-            if duplicates == "max":
-                value = np.maximum.reduceat(self.value, first)
-            else:  # smallest first, so that the order of rows does not show in the last bits
-                ordered = self.value[np.lexsort((self.value, np.cumsum(new)))]
-                value = np.add.reduceat(ordered, first)
+            value = kernels.merged_values(frozen(first), self.value, duplicates == "max")
             if duplicates == "mean":
                 value = value / (last - first + 1)
             merged = replace(merged, value=frozen(value))

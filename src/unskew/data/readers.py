@@ -6,17 +6,20 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
-from unskew.checks import checked
-from unskew.data.ratings import Ratings, id_column
+from unskew.checks import checked, choose
+from unskew.data.ratings import FEEDBACK, Ratings, id_column
 from unskew.data.tables import (
+    COUNTS,
     ITEM,
     RATING,
     TIME,
     USER,
     Table,
+    column_hint,
     name_columns,
     naming,
     number_column,
@@ -38,6 +41,7 @@ def read_ratings(
     time: str | int | None = None,
     tags: Sequence[str] = (),
     duplicates: str = "error",
+    feedback: str | None = None,
     format: str | None = None,  # noqa: A002 - the word users expect
 ) -> Ratings:
     """Read ratings, interactions or judgments from a file, a frame or arrays.
@@ -61,6 +65,11 @@ def read_ratings(
         Names of further columns to keep.
     duplicates
         For pairs that stand more than once: `error`, `first`, `last`, `mean`, `sum` or `max`.
+    feedback
+        `explicit`: a rating is an opinion. `implicit`: a pair that occurs is liked, nothing is
+        known of dislikes, and a value counts events. Default: implicit where there is no rating
+        column, or where its name says that it counts (`count`, `plays`, `clicks` …) and all values
+        are 1 and more; the notes say so.
     format
         `csv`, `tsv`, `::`, `parquet` or `trec`; guessed from the file unless given. In a TREC
         qrels file a negative grade means *in the pool but not judged*.
@@ -76,6 +85,8 @@ def read_ratings(
     held = getattr(source, "ratings", None)
     if isinstance(held, Ratings):  # a Dataset or a World
         return held
+    if feedback is not None:
+        choose("feedback", feedback, FEEDBACK)
     table = read_table(source, format=format)
     if table.format == "trec":
         return _qrels(table, duplicates)
@@ -106,8 +117,8 @@ def read_ratings(
         f"{table.source}: {table.format}, {counted(frame.height, 'row')}; {assumed}",
         *table.notes,
     ]
-    if value is None:
-        notes.append(f"{table.source}: no rating column, so every pair counts as 1 (implicit data)")
+    implicit, note = _kind_of_feedback(table.source, names["rating"], value, feedback)
+    notes += note
     missing = [tag for tag in tags if tag not in frame.columns]
     if missing:
         raise DataError(f"{table.source}: no column {missing[0]!r} to keep as a tag")
@@ -116,7 +127,7 @@ def read_ratings(
     notes += [_tag_note(table, name) for name in further]
     kept = (*tags, *further)
     with naming(table.source):
-        return Ratings.of(
+        ratings = Ratings.of(
             frame[str(names["user"])],
             frame[str(names["item"])],
             value,
@@ -125,6 +136,26 @@ def read_ratings(
             duplicates=duplicates,
             notes=tuple(notes),
         )
+    return ratings if ratings.implicit == implicit else replace(ratings, implicit=implicit)
+
+
+def _kind_of_feedback(
+    source: str, name: str | None, value: pl.Series | None, feedback: str | None
+) -> tuple[bool, list[str]]:
+    """Tell whether the feedback is implicit, and say so where that is not plain from the data."""
+    if value is None or name is None:
+        if feedback == "explicit":
+            raise DataError(
+                f"{source}: explicit feedback needs a column of ratings; name it with ",
+                column_hint("rating"),
+            )
+        return True, [f"{source}: no rating column, so every pair counts as 1 (implicit feedback)"]
+    if feedback is not None:
+        return feedback == "implicit", []
+    if plain_name(name) not in COUNTS or bool((value < 1).any()):
+        return False, []
+    note = f"{source}: column {name!r} counts events (implicit feedback): every pair is liked"
+    return True, [note]
 
 
 def _tag_note(table: Table, name: str) -> str:

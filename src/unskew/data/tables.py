@@ -97,9 +97,16 @@ RATING = (
     "weight",
     "plays",
     "playcount",
+    "clicks",
+    "views",
+    "listens",
+    "purchases",
+    "events",
     "preference",
     "r",
 )
+COUNTS = ("count", "plays", "playcount", "clicks", "views", "listens", "purchases", "events")
+"""Names of columns that count events: implicit feedback."""
 TIME = ("timestamp", "time", "ts", "date", "datetime", "unixtime", "unixreviewtime", "t")
 RANK = ("rank", "ranking", "position", "pos")
 SCORE = (

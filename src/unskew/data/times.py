@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from datetime import UTC, datetime, timedelta
+
 import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64
 from unskew.data.tables import Table, naming
-from unskew.errors import DataError
+from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 
 # Units of time stamps: the name, microseconds in one, and the numbers that are told by their size.
@@ -19,6 +22,8 @@ UNITS = (
     ("nanoseconds", 1e-3, 1e17, 1e20),
 )
 _LATEST = 1e17  # microseconds
+_ZONE = r"\d(?:[Zz]|[+-]\d{2}:?\d{2})$"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def time_column(table: Table, name: str) -> tuple[I64, str]:
@@ -45,13 +50,15 @@ def _stamps(column: pl.Series) -> tuple[I64, str]:
     if kind == pl.String:
         numbers = column.cast(pl.Float64, strict=False)
         if numbers.null_count():
-            return _parsed(column), "ISO dates"
+            return _parsed(column), _iso_words(column)
     elif kind in (pl.Date, pl.Datetime):
         factor = 86_400e6 if kind == pl.Date else {"ms": 1e3, "us": 1.0, "ns": 1e-3}[kind.time_unit]  # type: ignore[attr-defined]
         physical = column.to_physical()
         _refuse_distant(physical, physical.to_numpy() * factor)
         moments = column.cast(pl.Datetime("us")).dt.timestamp("us").to_numpy()
-        return moments, "dates" if kind == pl.Date else "dates with time"
+        zone = getattr(kind, "time_zone", None)
+        words = "dates with time" if zone is None else f"dates with time of {zone}, turned into UTC"
+        return moments, "dates" if kind == pl.Date else words
     elif not kind.is_numeric():
         raise DataError(f"time stamps must be numbers, ISO dates as text, or dates, got {kind}")
     values = numbers.cast(pl.Float64).to_numpy()
@@ -63,11 +70,24 @@ def _parsed(column: pl.Series) -> I64:
     parsed = column.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
     if parsed.null_count():
         row = int(parsed.is_null().arg_true()[0])
+        zoned = column.str.contains(_ZONE)
+        if zoned.any() and not zoned.all():
+            row = int((zoned != zoned[0]).arg_true()[0])
+            raise DataError(
+                f"some time stamps name a time zone and others do not: row 1 has {column[0]!r}, "
+                f"row {row + 1} has {column[row]!r}; write all in one way"
+            )
         raise DataError(
             f"{counted(parsed.null_count(), 'time stamp is', 'time stamps are')} neither numbers "
             f"nor ISO dates, the first in row {row + 1}: {column[row]!r}"
         )
     return parsed.dt.timestamp("us").to_numpy()
+
+
+def _iso_words(column: pl.Series) -> str:
+    """Say what was done about time zones: dates that name one are turned into UTC."""
+    zoned = bool(column.str.contains(_ZONE)[0])  # those that differ were not read
+    return "ISO dates with a time zone, turned into UTC" if zoned else "ISO dates, taken as UTC"
 
 
 def _unit_of(column: pl.Series, values: F64) -> tuple[str, float]:
@@ -105,3 +125,36 @@ def microseconds(values: F64, factor: float) -> I64:
     moments = values * factor
     _refuse_distant(pl.Series(values), moments)
     return np.rint(moments).astype(np.int64)
+
+
+def written(micros: int) -> str:
+    """Write a moment as ISO text."""
+    return str(np.datetime64(micros, "us")).removesuffix(".000000")
+
+
+def moment(at: str | datetime | float, name: str = "at") -> int:
+    """Return a moment as microseconds since 1970."""
+    if isinstance(at, str):
+        at = _read_moment(at, name)
+    if isinstance(at, datetime):
+        aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(microseconds=1)
+    if not math.isfinite(at):
+        raise _no_moment(at, name)
+    return round(at * 1_000_000)
+
+
+def _read_moment(text: str, name: str) -> datetime | float:
+    for read in (datetime.fromisoformat, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise _no_moment(text, name)
+
+
+def _no_moment(given: object, name: str) -> SettingError:
+    return SettingError(
+        f"{name} must be an ISO date such as '2003-01-01' or '2003-01-01T12:00:00', a datetime or "
+        f"seconds since 1970; got {given!r}"
+    )

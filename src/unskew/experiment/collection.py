@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from unskew.data.events import Events
 from unskew.data.ratings import Ratings
 from unskew.data.stored import data_key
 from unskew.engine.store import MissingResult, Store, StoreError
@@ -29,7 +30,7 @@ Stored = tuple[pl.DataFrame, dict[str, Any]]
 """A table as it lies in a store, and its card."""
 
 
-def keys_of(plan: Plan, ratings: Ratings) -> set[str]:
+def keys_of(plan: Plan, ratings: Ratings | Events) -> set[str]:
     """Return the keys of all results of a plan."""
     data = data_key(ratings)
     return {
@@ -45,7 +46,7 @@ class StoredResults:
     """The results of a plan where they were stored."""
 
     plan: Plan
-    ratings: Ratings
+    ratings: Ratings | Events
     data: str
     """The key of the ratings."""
     store: Store
@@ -121,7 +122,7 @@ class StoredResults:
 def scores_of(
     plan: Plan,
     view: PlanView,
-    ratings: Ratings,
+    ratings: Ratings | Events,
     lists: Stored,
     systems: Mapping[str, Stored],
     content: Mapping[str, Any],
@@ -169,7 +170,7 @@ def scores_of(
     )
 
 
-def _lists(shared: pl.DataFrame, ratings: Ratings, strata: bool) -> pl.DataFrame:
+def _lists(shared: pl.DataFrame, ratings: Ratings | Events, strata: bool) -> pl.DataFrame:
     """Return what is known of each list, with the raw ids of anchors."""
     facts = shared.select(pl.col("^list .*$")).rename(lambda column: column.removeprefix("list "))
     if not strata:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from unskew.checks import checked
 from unskew.data.catalog import load, read_name
+from unskew.data.events import Events
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
-from unskew.data.stored import put_ratings
+from unskew.data.stored import put_data
 from unskew.engine.execute import Executor, executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.notebook_progress import notebook_progress
@@ -61,7 +62,8 @@ def run_plan(
     Parameters
     ----------
     data
-        Ratings, or anything that `read_ratings` takes.
+        Ratings, or anything that `read_ratings` takes; or an event log (`us.read_events`), which
+        `Windows`, `TemporalEvents` and the like split event by event.
     plan
         The plan.
     store
@@ -90,7 +92,7 @@ def run_plan(
     >>> us.run_plan(ratings, plan)
     Results(designs x splits: 1, 1 system)
     """
-    ratings = data if isinstance(data, Ratings) else read_ratings(data)
+    ratings = data if isinstance(data, Ratings | Events) else read_ratings(data)
     with executor(workers, cluster) as one:
         return run_plan_by(
             one,
@@ -105,7 +107,7 @@ def run_plan(
 
 def run_plan_by(
     executor: Executor,
-    ratings: Ratings,
+    ratings: Ratings | Events,
     plan: Plan,
     *,
     store: str | os.PathLike[str] | None = None,
@@ -165,7 +167,7 @@ def check_picklable(plan: Plan) -> None:
 class _PlanRun:
     """A plan that is being carried out."""
 
-    ratings: Ratings
+    ratings: Ratings | Events
     plan: Plan
     store: Store
     scratch: Store | None
@@ -181,7 +183,7 @@ class _PlanRun:
         progress: Callable[[RunProgress], None] | None,
     ) -> Results:
         """Do what is not in the store, and return all results."""
-        key = put_ratings(self.store, self.ratings)
+        key = put_data(self.store, self.ratings)
         tasks = tasks_of(self.plan, self.ratings, key, self.store, self.scratch)
         todo = self._unfinished(tasks)
         if self.failures and not self.keep_going:
@@ -248,7 +250,7 @@ def _failed(plan: Plan, failures: Mapping[str, str], when: str) -> DataError:
 
 
 def tasks_of(
-    plan: Plan, ratings: Ratings, data: str, store: Store, scratch: Store | None = None
+    plan: Plan, ratings: Ratings | Events, data: str, store: Store, scratch: Store | None = None
 ) -> list[Task]:
     """Return all tasks of a plan, each with what is not in the store yet."""
     tasks = []

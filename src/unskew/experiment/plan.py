@@ -12,6 +12,7 @@ import numpy as np
 
 from unskew.arrays import Mask
 from unskew.checks import as_count, choose
+from unskew.data.events import Events
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.store import digest_of
@@ -226,7 +227,7 @@ class Plan:
                 register(definition)
         self.__dict__.update(state)
 
-    def folds(self, ratings: Ratings) -> list[tuple[int, int]]:
+    def folds(self, ratings: Ratings | Events) -> list[tuple[int, int]]:
         """Return all splits of ratings: the number of the splitter, and of its split."""
         return [
             (number, fold)
@@ -234,7 +235,7 @@ class Plan:
             for fold in range(splitter.count(ratings, self.seed))
         ]
 
-    def judged(self, ratings: Ratings) -> Mask | None:
+    def judged(self, ratings: Ratings | Events) -> Mask | None:
         """Return the users of ratings who are judged; None = all."""
         if self.judged_users is None:
             return None

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.data.events import Events
 from unskew.data.ratings import Ratings
-from unskew.data.stored import stored_ratings
+from unskew.data.stored import stored_data
 from unskew.engine.rng import DrawKeyed, generator
 from unskew.engine.store import Store, digest_of
 from unskew.engine.threads import resolve
@@ -210,8 +211,8 @@ def wanted_metrics(plan: Plan, view: PlanView) -> dict[str, Metric]:
 
 
 @lru_cache(maxsize=1)
-def _ratings(store: Store, data: str) -> Ratings:
-    return stored_ratings(store, data)
+def _ratings(store: Store, data: str) -> Ratings | Events:
+    return stored_data(store, data)
 
 
 # A process works on one split at a time: the one before, and its lists, are given back.

@@ -6,17 +6,17 @@ import numpy as np
 
 from unskew.arrays import Mask, frozen
 from unskew.checks import as_count
-from unskew.data.ratings import Ratings
+from unskew.data.steps import Rows
 from unskew.engine.rng import generator
 
 
-def drawn_users(ratings: Ratings, count: int, seed: int = 0) -> Mask | None:
+def drawn_users(ratings: Rows, count: int, seed: int = 0) -> Mask | None:
     """Draw users at random, each with a rating as likely as any other; None = they are all.
 
     Parameters
     ----------
     ratings
-        All ratings, before they are split.
+        All ratings or events, before they are split.
     count
         How many users; all where not more have ratings.
     seed
@@ -30,7 +30,7 @@ def drawn_users(ratings: Ratings, count: int, seed: int = 0) -> Mask | None:
     >>> int(drawn_users(data, 2).sum()), drawn_users(data, 3)
     (2, None)
     """
-    active = np.flatnonzero(np.diff(ratings.start) > 0)
+    active = np.flatnonzero(np.bincount(ratings.user, minlength=len(ratings.users)))
     if as_count("count", count) >= active.size:
         return None
     chosen = generator(seed, "judged users").choice(active.size, count, replace=False)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ import numpy as np
 import polars as pl
 
 from unskew.checks import checked
-from unskew.data.ratings import Ratings, under_one_numbering
+from unskew.data.events import Events
+from unskew.data.ratings import COUNT, WEIGHT, Ratings, under_one_numbering
 from unskew.data.relevance import Relevance
 from unskew.engine.files import replacing_folder, write_table
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
 from unskew.report.text import finite
 from unskew.splits.diagnose import diagnose_split
-from unskew.splits.events import Events, TemporalEvents
 from unskew.splits.interventions import Intervened
 from unskew.splits.registry import protocol
 from unskew.splits.split import Split, Splitter
@@ -80,7 +81,7 @@ def _write_splits(
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
     entries: list[dict[str, Any]] = []
-    for split in _each(splitter, ratings, seed):
+    for split in splitter.each(ratings, seed):
         place = "." if split.label == splitter.title else split.label
         parts = {"train": split.train, "test": split.test, **split.judgments}
         for name, rows in parts.items():
@@ -116,12 +117,6 @@ def _write_splits(
     }
     _write_card(card, home)
     return card
-
-
-def _each(splitter: Splitter, data: Ratings | Events, seed: int) -> Iterator[Split]:
-    if isinstance(data, Events) and not isinstance(splitter, TemporalEvents):
-        raise SettingError(f"{splitter.name} splits ratings, not an event log; TemporalEvents does")
-    return splitter.each(data, seed)
 
 
 @checked
@@ -251,9 +246,9 @@ def _clear(home: Path) -> None:
 
 
 def _frame(ratings: Ratings) -> pl.DataFrame:
-    """Return ratings with raw ids; implicit ones without the rating they do not have."""
+    """Return ratings with raw ids; implicit ones that count nothing without a rating."""
     frame = ratings.to_polars()
-    return frame.drop("rating") if ratings.implicit else frame
+    return frame.drop("rating") if ratings.implicit and "rating" in frame.columns else frame
 
 
 def _read(path: Path) -> Ratings:
@@ -263,9 +258,11 @@ def _read(path: Path) -> Ratings:
         user, item = columns.pop("user"), columns.pop("item")
     except (OSError, KeyError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: not a part of a split ({problem})") from None
-    value, time = columns.pop("rating", None), columns.pop("time", None)
+    time = columns.pop("time", None)
+    values = {name: columns.pop(name) for name in ("rating", COUNT, WEIGHT) if name in columns}
     stamps = None if time is None else time.dt.timestamp("us").to_numpy()
-    return Ratings.of(user, item, value, stamps, tags=columns)
+    read = Ratings.of(user, item, next(iter(values.values()), None), stamps, tags=columns)
+    return replace(read, implicit="rating" not in values)
 
 
 def _write_card(card: Mapping[str, Any], home: Path) -> None:
@@ -280,6 +277,7 @@ def _data_of(data: Ratings | Events) -> dict[str, Any]:
             "events": len(data),
             "fingerprint": data.fingerprint,
             "notes": list(data.notes),
+            **_steps(data),
         }
     return {
         "ratings": len(data),
@@ -287,7 +285,13 @@ def _data_of(data: Ratings | Events) -> dict[str, Any]:
         "items": len(data.items),
         "fingerprint": data.fingerprint,
         "notes": list(data.notes),
+        **_steps(data),
     }
+
+
+def _steps(data: Ratings | Events) -> dict[str, Any]:
+    """Return what was done to data before they came here, where anything was."""
+    return {"steps": [step.describe() for step in data.steps]} if data.steps else {}
 
 
 def _check_same(what: str, wanted: str, fingerprint: str) -> None:

@@ -12,6 +12,7 @@ import polars as pl
 
 from unskew.arrays import I64, Mask
 from unskew.checks import check_fields, choose
+from unskew.data.events import Events
 from unskew.data.ratings import Ratings
 from unskew.data.tables import column_hint
 from unskew.engine.rng import DrawKeyed
@@ -123,6 +124,9 @@ class Splitter(DrawKeyed, ABC):
     draw_entry: ClassVar[str | None] = "protocol"
     null_only: ClassVar[bool] = False
     """Whether it has a meaning on null data only."""
+    takes_events: ClassVar[bool] = False
+    """Whether it splits an event log event by event; for others the events of each pair are counted
+    first, which `Ratings.steps` records."""
 
     @abstractmethod
     def make_splits(self, ratings: Any, seed: int) -> Split | Iterable[Split]:
@@ -131,13 +135,16 @@ class Splitter(DrawKeyed, ABC):
         Parameters
         ----------
         ratings
-            What to split. `ratings.take(mask)` gives a part under the same ids.
+            What to split. `ratings.take(mask)` gives a part under the same ids. An event log
+            (`Events`) only where `takes_events` says so.
         seed
             Everything random must follow from it and from the ids of users and items.
         """
 
     def each(self, ratings: Any, seed: int = 0) -> Iterator[Split]:
         """Make the splits one by one; each says how it was made and what was left out."""
+        if isinstance(ratings, Events) and not self.takes_events:
+            ratings = ratings.to_ratings()
         result = self.make_splits(ratings, seed)
         design = {**self.describe(), "seed": int(seed)}
         several = result if isinstance(result, Iterable) else [result]
@@ -152,13 +159,13 @@ class Splitter(DrawKeyed, ABC):
                 facts = {**_sizes(split.train, split.test, rest), **facts}
             yield replace(split, label=label, facts=facts, design=design)
 
-    def split(self, ratings: Ratings, seed: int = 0) -> list[Split]:
+    def split(self, ratings: Any, seed: int = 0) -> list[Split]:
         """Make all splits: folds or repetitions where there are several, else one.
 
         Parameters
         ----------
         ratings
-            What to split.
+            Ratings, or an event log (`read_events`).
         seed
             Same seed, same rows: on any machine and in any order of the input.
         """

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,14 +13,13 @@ from unskew.arrays import I64, Mask, frozen
 from unskew.checks import DEFAULT_TEST, as_share, portion
 from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ratings
+from unskew.data.times import moment, written
 from unskew.errors import SettingError
 from unskew.settings import choice, declare, flag, share
 from unskew.splits.split import Split, Splitter, by_mask, time_of
 from unskew.splits.user import hint_share
 
 TIES = ("test", "train")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -100,34 +98,6 @@ class Temporal(Splitter):
         return by_mask(self, ratings, test, hint=hint, facts=facts)
 
 
-def moment(at: str | datetime | float) -> int:
-    """Return a moment as microseconds since 1970."""
-    if isinstance(at, str):
-        at = _read_moment(at)
-    if isinstance(at, datetime):
-        aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // timedelta(microseconds=1)
-    if not math.isfinite(at):
-        raise _no_moment(at)
-    return round(at * 1_000_000)
-
-
-def _read_moment(text: str) -> datetime | float:
-    for read in (datetime.fromisoformat, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    raise _no_moment(text)
-
-
-def _no_moment(given: object) -> SettingError:
-    return SettingError(
-        f"at must be an ISO date such as '2003-01-01' or '2003-01-01T12:00:00', a datetime or "
-        f"seconds since 1970; got {given!r}"
-    )
-
-
 def cut_in_time(
     time: I64, test: float | None, at: str | datetime | float | None, ties: str
 ) -> tuple[Mask, dict[str, Any]]:
@@ -157,8 +127,3 @@ def time_hint(time: I64) -> str:
         f"there are {time.size:,} ratings from {written(int(time.min()))} to "
         f"{written(int(time.max()))}: cut between them, or let ties go to the other side"
     )
-
-
-def written(micros: int) -> str:
-    """Write a moment as ISO text."""
-    return str(np.datetime64(micros, "us")).removesuffix(".000000")

@@ -77,7 +77,7 @@ def folds(lab: Lab, dataset_name: str) -> list[Split]:
     def make() -> list[Split]:
         data = lab.data(dataset_name)
         if "events" in data.features:
-            return TemporalEvents(test=SIGMA).split(data.features["events"])  # type: ignore[arg-type]
+            return TemporalEvents(test=SIGMA).split(data.features["events"])
         each = RandomSplit(folds=FOLDS).each(data.ratings, lab.seed)
         return list(islice(each, lab.amount("folds")))
 

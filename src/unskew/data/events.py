@@ -1,0 +1,348 @@
+"""`Events`: a log in which a user may meet an item any number of times, in order of time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.checks import checked, choose
+from unskew.data import tables, times
+from unskew.data.groups import sort_groups
+from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, value_column
+from unskew.data.steps import Size, Step
+from unskew.engine.threads import map_blocks
+from unskew.errors import DataError, SettingError, Spelling
+from unskew.report.text import counted
+
+REPEATS = ("count", "sum", "mean", "max", "first", "last")
+"""How the events of one user and item become one rating; see `Events.to_ratings`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """An event log: clicks, plays, purchases. Made by `read_events`; never changed.
+
+    Rows are in order of time; events of the same moment by user, item and value, so that the order
+    of the rows of a file never matters.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> log = us.read_events({"user": [1, 1, 2], "item": ["a", "a", "b"], "time": [10, 20, 15]})
+    >>> log
+    Events(3 events, 2 users, 2 items, 1970-01-01T00:00:10 to 1970-01-01T00:00:20)
+    >>> log.to_ratings().value.tolist()  # user 1 met a twice
+    [2.0, 1.0]
+    """
+
+    users: Ids
+    items: Ids
+    user: I32
+    item: I32
+    value: F64
+    time: I64
+    """Microseconds since 1970."""
+    tags: Mapping[str, pl.Series] = field(default_factory=dict)
+    """Named extra columns, such as the kind of the event."""
+    implicit: bool = True
+    """Whether an event is a sign of interest whatever its value; False: values are opinions."""
+    notes: tuple[str, ...] = ()
+    """What was assumed when the events were read."""
+    steps: tuple[Step, ...] = ()
+    """What was done to the log since."""
+
+    def __len__(self) -> int:
+        return int(self.time.size)
+
+    def __repr__(self) -> str:
+        span = ""
+        if len(self):
+            span = f", {times.written(int(self.time[0]))} to {times.written(int(self.time[-1]))}"
+        return (
+            f"Events({counted(len(self), 'event')}, {counted(len(self.users), 'user')}, "
+            f"{counted(len(self.items), 'item')}{span})"
+        )
+
+    def _repr_html_(self) -> str:
+        from unskew.data.notebook_cards import of_events
+
+        return of_events(self)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest that is equal for equal events in any row order."""
+        digest = hashlib.blake2b(digest_size=16)
+        for ids in (self.items, self.users):
+            digest.update("\x1f".join([ids.kind, *map(str, ids.values)]).encode())
+        columns: list[NDArray[Any]] = [self.time, self.value, self.item, self.user]
+        order = np.lexsort(columns)
+        for column in columns:
+            digest.update(np.ascontiguousarray(column[order]).data)
+        return digest.hexdigest()
+
+    def take(self, rows: slice | I64 | Mask) -> Events:
+        """Return some rows, under the same ids: a slice, a mask, or row numbers in order."""
+        tags = self.tags
+        if tags:
+            index = pl.Series(np.arange(len(self))[rows])
+            tags = {name: column.gather(index) for name, column in tags.items()}
+        return replace(
+            self,
+            user=frozen(self.user[rows]),
+            item=frozen(self.item[rows]),
+            value=frozen(self.value[rows]),
+            time=frozen(self.time[rows]),
+            tags=tags,
+        )
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the events with raw ids as a polars frame."""
+        columns = {
+            "user": self.users.raw(self.user),
+            "item": self.items.raw(self.item),
+            "value": pl.Series(self.value),
+            "time": pl.Series(self.time).cast(pl.Datetime("us")),
+        }
+        return pl.DataFrame({**columns, **self.tags})
+
+    def to_ratings(self, repeats: str = "count", rows: slice | I64 | Mask | None = None) -> Ratings:
+        """Make one rating of all events of a user and an item.
+
+        The rating has the time of the pair's first event (`last`: of its last one). The step is
+        recorded in `Ratings.steps`.
+
+        Parameters
+        ----------
+        repeats
+            `count` the events of a pair, take the `sum`, `mean` or `max` of their values, or the
+            value of the `first` or `last` event.
+        rows
+            Only these events: a slice, a mask, or row numbers in order. Default: all.
+        """
+        choose("repeats", repeats, REPEATS)
+        part = self if rows is None else self.take(rows)
+        value = np.ones(len(part)) if repeats == "count" else part.value
+        several = Ratings(
+            users=self.users,
+            items=self.items,
+            user=part.user,
+            item=part.item,
+            value=frozen(value),
+            time=part.time,
+            implicit=self.implicit,
+            notes=self.notes,
+        )
+        merged = several.in_order("sum" if repeats == "count" else repeats)
+        step = Step("repeats", {"repeats": repeats}, Size.of(part), Size.of(merged))
+        return replace(merged, notes=self.notes, steps=(*self.steps, step))
+
+
+@checked
+def read_events(
+    source: object,
+    *,
+    user: str | int | None = None,
+    item: str | int | None = None,
+    rating: str | int | None = None,
+    time: str | int | None = None,
+    event: str | None = None,
+    weights: Mapping[str, float] | None = None,
+    tags: tuple[str, ...] | list[str] = (),
+    feedback: str = "implicit",
+    format: str | None = None,  # noqa: A002 - the word users expect
+) -> Events:
+    """Read an event log: as `read_ratings`, but a pair may occur any number of times.
+
+    Parameters
+    ----------
+    source
+        A file, a frame or arrays, as for `read_ratings`; `Ratings` with time stamps count as one
+        event each; `Events` are returned as they are.
+    user, item, rating, time
+        Names (or numbers, from 0) of the columns, guessed from common names unless given. Without
+        a rating column every event counts as 1; the time is needed.
+    event
+        The column that says what kind of event a row is, such as view, cart or buy. It is kept
+        as a tag.
+    weights
+        What an event of each kind counts, such as ``{"view": 1, "buy": 5}``; events of weight 0 are
+        left out and counted, a kind without a weight is refused. Instead of a rating column.
+    tags
+        Names of further columns to keep.
+    feedback
+        `implicit` (default): an event is a sign of interest, and nothing is known of dislikes;
+        `explicit`: the values are opinions, such as ratings given more than once.
+    format
+        `csv`, `tsv`, `::` or `parquet`; guessed from the file unless given.
+    """
+    choose("feedback", feedback, FEEDBACK)
+    if isinstance(source, Events):
+        return source
+    if isinstance(source, Ratings):
+        return _of_ratings(source)
+    table = tables.read_table(source, format=format)
+    if not table.header and not (isinstance(user, int) and isinstance(item, int)):
+        table = tables.name_columns(table, ("user", "item", "rating"), extra=True)
+    if table.frame.height == 0:
+        raise DataError(f"{table.source}: there are no events")
+    names = [
+        table.need("user", tables.USER, user),
+        table.need("item", tables.ITEM, item),
+        table.need("time", tables.TIME, time),
+    ]
+    _check_weights(table, event, weights, rating)
+    worth = None
+    if weights is None:
+        worth = table.pick("rating", tables.RATING, rating, taken=names)
+    value = None if worth is None else tables.number_column(table, worth, "values")
+    stamps, unit = times.time_column(table, names[2])
+    kept = [*tags, *([event] if event is not None and event not in tags else [])]
+    for tag in kept:
+        if tag not in table.frame.columns:
+            raise DataError(f"{table.source}: no column {tag!r} to keep as a tag")
+    with tables.naming(table.source):
+        users, items = (id_column(table.frame[name]) for name in names[:2])
+        values = value_column(value, table.frame.height)
+    roles = ("user", "item", "time", "value")
+    taken = zip(roles, (*names[:2], f"{names[2]} ({unit})", worth), strict=True)
+    assumed = ", ".join(f"{role} = {name}" for role, name in taken if name is not None)
+    note = f"{table.source}: {table.format}, {table.frame.height:,} events; {assumed}"
+    log = _in_order(
+        users,
+        items,
+        values,
+        stamps,
+        tags={tag: table.frame[tag] for tag in kept},
+        notes=(note, *table.notes),
+        implicit=feedback == "implicit",
+    )
+    return log if weights is None else _weighted(log, str(event), weights, table.source)
+
+
+def _of_ratings(ratings: Ratings) -> Events:
+    """Take each rating as one event."""
+    if ratings.time is None:
+        raise DataError(
+            "an event log needs time stamps, and these ratings have none; name their column with ",
+            tables.column_hint("time"),
+        )
+    order = _time_order(ratings.user, ratings.item, ratings.value, ratings.time)
+    rough = Events(
+        users=ratings.users,
+        items=ratings.items,
+        user=ratings.user,
+        item=ratings.item,
+        value=ratings.value,
+        time=ratings.time,
+        tags=ratings.tags,
+        implicit=ratings.implicit,
+        notes=ratings.notes,
+        steps=ratings.steps,
+    )
+    return rough if order is None else rough.take(order)
+
+
+def _in_order(
+    user: pl.Series,
+    item: pl.Series,
+    value: F64,
+    time: I64,
+    *,
+    tags: Mapping[str, pl.Series],
+    notes: tuple[str, ...],
+    implicit: bool,
+) -> Events:
+    """Number the ids and put the rows in order of time."""
+    work: list[Callable[[], Any]] = [lambda: Ids.number(user), lambda: Ids.number(item)]
+    (users, u), (items, i) = map_blocks(lambda do: do(), work, size=len(user))
+    rough = Events(
+        users,
+        items,
+        frozen(u),
+        frozen(i),
+        frozen(value),
+        frozen(time),
+        tags,
+        implicit,
+        notes,
+    )
+    order = _time_order(rough.user, rough.item, rough.value, rough.time)
+    return rough if order is None else rough.take(order)
+
+
+def _time_order(user: I32, item: I32, value: F64, time: I64) -> I64 | None:
+    """Return the order by time, user, item and value; None where rows are in it already."""
+    from unskew.data import kernels
+
+    order = None
+    if not kernels.never_falls(time):
+        order = np.argsort(time, kind="stable")
+        user, item, value, time = user[order], item[order], value[order], time[order]
+    start = frozen(kernels.run_starts(frozen(time)))
+    if start.size - 1 == time.size:
+        return order
+    pair = (user.astype(np.int64) << 32) | item
+    within, changed = sort_groups(start, frozen(pair), frozen(_sortable(value)))
+    if not changed:
+        return order
+    return within if order is None else order[within]
+
+
+def _sortable(value: F64) -> I64:
+    """Return whole numbers that sort as the values do."""
+    bits = (value + 0.0).view(np.int64)  # -0 becomes 0
+    return np.where(bits < 0, np.int64(-(2**63)) - bits - 1, bits)
+
+
+def _check_weights(
+    table: tables.Table,
+    event: str | None,
+    weights: Mapping[str, float] | None,
+    rating: str | int | None,
+) -> None:
+    """Refuse weights that cannot be given to events."""
+    if weights is None:
+        return
+    if event is None:
+        raise SettingError(
+            "weights need the column that says what kind of event a row is: give ",
+            Spelling("event=…", "--event"),
+        )
+    if rating is not None:
+        raise SettingError("give either weights of kinds of events or a rating column, not both")
+    for kind, weight in weights.items():
+        if not (np.isfinite(weight) and weight >= 0):
+            raise SettingError(f"weights: {kind!r} must count 0 or more, got {weight!r}")
+    if event not in table.frame.columns:
+        raise DataError(
+            f"{table.source}: no column {event!r} for kinds of events; there are: "
+            f"{', '.join(table.frame.columns)}"
+        )
+
+
+def _weighted(log: Events, event: str, weights: Mapping[str, float], source: str) -> Events:
+    """Give every event the weight of its kind; leave those out that weigh nothing."""
+    kinds = log.tags[event].cast(pl.String)
+    unknown = sorted(set(kinds.unique().drop_nulls()) - set(weights))
+    if unknown or kinds.null_count():
+        shown = ", ".join(map(repr, unknown[:5])) or "missing"
+        raise DataError(
+            f"{source}: column {event!r} has kinds of events without a weight: {shown}; give each "
+            "a weight, 0 to leave it out"
+        )
+    value = kinds.replace_strict(dict(weights), return_dtype=pl.Float64).to_numpy()
+    weighted = replace(log, value=frozen(value))
+    kept = weighted.take(value > 0)
+    if not len(kept):
+        raise DataError(f"{source}: every event weighs 0, so none is left")
+    counts = {f"events of kind {kind}": int((kinds == kind).sum()) for kind in weights}
+    step = Step("weights", {"event": event, **weights}, Size.of(log), Size.of(kept), facts=counts)
+    return replace(kept, steps=(*log.steps, step))

@@ -1,0 +1,79 @@
+"""`Step`: one recorded change of data on their way from a file to an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from unskew.arrays import I32
+from unskew.report.text import counted
+
+
+class Rows(Protocol):
+    """What has users and items in rows: ratings and event logs."""
+
+    @property
+    def users(self) -> Sized:
+        """The ids of users."""
+
+    @property
+    def user(self) -> I32:
+        """The number of each row's user."""
+
+    @property
+    def item(self) -> I32:
+        """The number of each row's item."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many rows there are, and how many users and items have one."""
+
+    rows: int
+    users: int
+    items: int
+
+    @classmethod
+    def of(cls, data: Rows) -> Size:
+        """Count."""
+        with_rows = [int(np.count_nonzero(np.bincount(one))) for one in (data.user, data.item)]
+        return cls(int(data.user.size), *with_rows)
+
+    def __str__(self) -> str:
+        users, items = counted(self.users, "user"), counted(self.items, "item")
+        return f"{counted(self.rows, 'row')} of {users} and {items}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was done to data, and how much of them it left."""
+
+    name: str
+    """The name of a filter, `repeats` or `weights`."""
+    settings: Mapping[str, Any]
+    before: Size
+    after: Size
+    counts_rows: bool = False
+    """Whether other rows decide on a row, as in a k-core: done before a split, test rows then
+    decide what is trained on."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What was counted on the way."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return plain values, for a card."""
+        return asdict(self)
+
+    @classmethod
+    def from_card(cls, card: Mapping[str, Any]) -> Step:
+        """Return the step that `describe` described."""
+        sizes = {name: Size(**card[name]) for name in ("before", "after")}
+        return cls(**{**card, **sizes})
+
+    def __str__(self) -> str:
+        given = {key: value for key, value in self.settings.items() if value is not None}
+        settings = ", ".join(f"{key}={value}" for key, value in given.items())
+        facts = "".join(f"; {key.replace('_', ' ')}: {value}" for key, value in self.facts.items())
+        return f"{self.name}({settings}): {self.before} became {self.after}{facts}"
