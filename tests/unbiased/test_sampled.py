@@ -277,8 +277,11 @@ def test_sampled_metrics_by_hand():
     assert found.tau[0, 0, 0] == 1.0
     want = np.abs(found.value[1, 0] - found.full[1]).mean()
     assert found.distance[1, 0, 0] == pytest.approx(want)
-    assert found.table().height == 8
-    assert found.agreement().height == 4
+    # Beside those asked for stand the two that the rule picks from.
+    assert found.estimators == ("plain", "rank", "trade-off", "mle")
+    assert found.table().height == 16
+    assert found.table().filter("picked").height == 4
+    assert found.agreement().height == 8
     assert "means over 3 lists of 2 users" in str(found)
 
 
@@ -328,7 +331,13 @@ def test_means_are_as_expected_in_simulation():
     true = 1 + np.floor(items * rng.random(lists) ** 3).astype(int)
     seen = draw_ranks(true, items, n, 4)
     found = sampled_metrics(
-        seen, ["Recall@10", "nDCG@10", "AUC"], items=items, n=n, true_ranks=true, bootstrap=0
+        seen,
+        ["Recall@10", "nDCG@10", "AUC"],
+        items=items,
+        n=n,
+        true_ranks=true,
+        estimators=ESTIMATORS,
+        bootstrap=0,
     )
     chance = rank_distribution(true, items, n)
     for m, label in enumerate(found.metrics):
@@ -350,11 +359,19 @@ def test_corrections_come_nearer():
     }
     seen = {name: draw_ranks(ranks, items, n, at) for at, (name, ranks) in enumerate(true.items())}
     found = sampled_metrics(
-        seen, ["Recall@10", "nDCG@10", "AP"], items=items, n=n, true_ranks=true, bootstrap=100
+        seen,
+        ["Recall@10", "nDCG@10", "AP"],
+        items=items,
+        n=n,
+        true_ranks=true,
+        estimators=["plain", "rank", "trade-off", "mle"],
+        bootstrap=100,
     )
-    plain, rank, _, trade = (found.distance[:, at, 0] for at in range(4))
+    plain, rank, trade, mle = (found.distance[:, at, 0] for at in range(4))
+    assert (mle < trade).all()
     assert (trade < rank).all()
     assert (rank < plain).all()
+    assert found.picked == {"Recall@10": "trade-off", "nDCG@10": "mle", "AP": "mle"}
     assert (found.tau[..., 0] == 1.0).all()
     assert (found.low <= found.value).all()
     assert (found.value <= found.high).all()
@@ -367,7 +384,7 @@ def test_without_true_ranks_nothing_is_said_of_them():
     found = sampled_metrics([1, 2], "RR", items=10, n=4, bootstrap=20)
     assert np.isnan(found.full).all()
     assert np.isnan(found.tau).all()
-    assert found.table()["full"].to_list() == [None] * 4
+    assert found.table()["full"].to_list() == [None] * 3
     assert "full" in found.display_table().columns
     with pytest.raises(DataError, match="give the true ranks"):
         found.figure()
@@ -576,6 +593,8 @@ def test_corrected_on_movielens():
     }
     lists = us.targets.OneRelevant(others=100, candidates="all").lists(split, liked=4, seed=7)
     found = correct_sampled(lists, models, ["Recall@10", "nDCG@10"], bootstrap=50)
-    plain, _, _, trade = (found.distance[:, at, 0] for at in range(4))
+    plain, trade, mle = (found.distance[:, at, 0] for at in range(3))
     assert (10 * trade < plain).all()
+    assert (mle < 0.8 * trade).all()
+    assert set(found.picked.values()) == {"mle"}
     assert found.full[0] == pytest.approx([0.0989, 0.0030, 0.2177], abs=0.002)

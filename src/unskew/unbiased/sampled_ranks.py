@@ -246,6 +246,25 @@ def _falling(gram: F64, cross: F64) -> F64:
     return result
 
 
+def values_in_lists(metric: Metric, ranks: F64, sizes: I64) -> F64:
+    """Return a metric at the rank of each list; only AUC looks at how many items a list has."""
+    form = metric.definition.at_rank
+    if form is None or not form.draws_change_nothing:
+        return value_at(metric, ranks, int(sizes.max()))
+    out = np.empty(ranks.size)
+    different, kind = np.unique(sizes, return_inverse=True)
+    for size, rows in zip(different, rows_by_kind(kind, different.size), strict=True):
+        out[rows] = value_at(metric, ranks[rows], int(size))
+    return out
+
+
+def rows_by_kind(kind: I64, many: int) -> list[I64]:
+    """Return the rows of each kind."""
+    order = np.argsort(kind, kind="stable")
+    edges = np.cumsum(np.bincount(kind, minlength=many))[:-1]
+    return np.split(order, edges)
+
+
 def ranks_by_system(
     name: str, ranks: Mapping[str, ArrayLike] | ArrayLike
 ) -> tuple[tuple[str, ...], F64]:

@@ -33,8 +33,8 @@ from unskew.stats.significance import compare
 from unskew.stats.user_draws import check_two_systems, percentile_interval
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
-from unskew.unbiased.sampled import BOOTSTRAP, LEVEL, null
 from unskew.unbiased.sampled_expectations import SIZES
+from unskew.unbiased.sampled_result import BOOTSTRAP, LEVEL, null
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,221 @@
+"""`Sampled`: plain, corrected and full values of systems, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64
+from unskew.checks import choose
+from unskew.errors import DataError
+from unskew.report.charts import Figure, as_figure
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import counted
+from unskew.unbiased.sampled_ranks import GAMMA
+from unskew.unbiased.sampled_rule import Pick
+
+BOOTSTRAP, LEVEL = 1_000, 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled(Result):
+    """Plain, corrected and full values of systems, side by side.
+
+    Made by `sampled_metrics` and `correct_sampled`.
+    """
+
+    systems: tuple[str, ...]
+    metrics: tuple[str, ...]
+    estimators: tuple[str, ...]
+    value: F64
+    """Metrics x estimators x systems."""
+    low: F64
+    high: F64
+    full: F64
+    """Metrics x systems: the metric of the true ranks; NaN where these are not known."""
+    gap_low: F64
+    """Of value - full, metrics x estimators x systems: its interval."""
+    gap_high: F64
+    tau: F64
+    """Metrics x estimators x 3: Kendall's τ_b with the order by full values, its interval."""
+    distance: F64
+    """Metrics x estimators x 3: the mean over systems of |value - full|, its interval."""
+    picks: tuple[Pick, ...]
+    """Of each metric: the estimator whose values are the estimate, and why."""
+    lists: int
+    users: int
+    gamma: float = GAMMA
+    level: float = LEVEL
+    bootstrap: int = BOOTSTRAP
+    notes: tuple[str, ...] = ()
+
+    @property
+    def picked(self) -> dict[str, str]:
+        """The estimator of each metric whose values are the estimate."""
+        return {name: pick.estimator for name, pick in zip(self.metrics, self.picks, strict=True)}
+
+    @property
+    def estimate(self) -> F64:
+        """Metrics x systems: the values of the picked estimators."""
+        return self._of_picked(self.value)
+
+    def _of_picked(self, of: F64) -> F64:
+        at = [self.estimators.index(pick.estimator) for pick in self.picks]
+        return np.array([of[m, e] for m, e in enumerate(at)])
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per metric, system and estimator.
+
+        Columns: metric, system, estimator, picked (whether its value is the estimate), value with
+        its interval low to high, full, gap (value - full) with its interval.
+        """
+        rows = []
+        for m, metric in enumerate(self.metrics):
+            for s, system in enumerate(self.systems):
+                for e, estimator in enumerate(self.estimators):
+                    at = (m, e, s)
+                    numbers = (
+                        self.value[at],
+                        self.low[at],
+                        self.high[at],
+                        self.full[m, s],
+                        self.value[at] - self.full[m, s],
+                        self.gap_low[at],
+                        self.gap_high[at],
+                    )
+                    picked = estimator == self.picks[m].estimator
+                    rows.append((metric, system, estimator, picked, *(float(x) for x in numbers)))
+        names = ("value", "low", "high", "full", "gap", "gap_low", "gap_high")
+        return _table(rows, ("metric", "system", "estimator"), names, ("picked",))
+
+    def agreement(self) -> pl.DataFrame:
+        """Return a row per metric and estimator: how near it comes to the full values.
+
+        Columns: metric, estimator, tau (τ_b of the order of systems with that by full values) and
+        its interval, distance (mean over systems of |value - full|) and its interval.
+        """
+        rows = [
+            (metric, name, *self.tau[m, e].tolist(), *self.distance[m, e].tolist())
+            for m, metric in enumerate(self.metrics)
+            for e, name in enumerate(self.estimators)
+        ]
+        names = ("tau", "tau_low", "tau_high", "distance", "distance_low", "distance_high")
+        return _table(rows, ("metric", "estimator"), names)
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "lists": self.lists,
+            "users": self.users,
+            "gamma": self.gamma,
+            "level": self.level,
+            "picked": self.picked,
+            "reasons": [pick.reason for pick in self.picks],
+            "values": self.table(),
+            "agreement": self.agreement(),
+            "notes": self.notes,
+        }
+
+    def figure(self, metric: str | None = None) -> Figure:
+        """Draw one metric (the first unless named): each estimate against the full value."""
+        import altair as alt
+
+        m = 0 if metric is None else self.metrics.index(choose("metric", metric, self.metrics))
+        if np.isnan(self.full[m]).any():
+            raise DataError("the full values are not known: give the true ranks")
+        rows = [
+            {
+                "system": system,
+                "estimator": estimator,
+                "full": float(self.full[m, s]),
+                "value": float(self.value[m, e, s]),
+                "low": null(self.low[m, e, s]),
+                "high": null(self.high[m, e, s]),
+            }
+            for s, system in enumerate(self.systems)
+            for e, estimator in enumerate(self.estimators)
+        ]
+        base = alt.Chart(alt.NamedData(name="rows"), width=420, height=300)
+        x = alt.X("full:Q", title=f"{self.metrics[m]} over all items")
+        y = alt.Y("value:Q", title="estimate")
+        color = alt.Color("estimator:N").scale(domain=list(self.estimators))
+        points = base.mark_point(filled=True, size=50).encode(
+            x=x, y=y, color=color, tooltip=["system:N", "estimator:N", "value:Q", "full:Q"]
+        )
+        bars = base.mark_rule().encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
+        right = base.mark_line(color="#999999", strokeDash=[4, 4], strokeWidth=1).encode(
+            x=x, y=alt.Y("full:Q")
+        )
+        return as_figure(
+            alt.layer(right, bars, points), "Sampled against full", self._explanation(), rows
+        )
+
+    def _explanation(self) -> list[str]:
+        lines = [
+            f"means over {counted(self.lists, 'list')} of {counted(self.users, 'user')}; one "
+            "relevant item in each",
+        ]
+        lines += [
+            f"{metric}: the estimate is {pick.estimator}, {pick.reason}"
+            for metric, pick in zip(self.metrics, self.picks, strict=True)
+        ]
+        if "trade-off" in self.estimators:
+            lines.append(f"trade-off: gamma = {self.gamma:g}")
+        if self.bootstrap:
+            lines.append(
+                f"intervals: {100 * self.level:g} %, {self.bootstrap:,} bootstrap draws of users"
+            )
+        return lines
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return the values and, where the full ones are known, how well the orders agree."""
+        tables = super().display_tables(digits)
+        if not np.isnan(self.full).all():
+            tables.append(Table("", self.agreement(), tables[0].digits))
+        return tables
+
+    def display_table(self) -> pl.DataFrame:
+        """Return a row per metric and system: the estimate, all estimators, and the full value."""
+        ends = [self._of_picked(of) for of in (self.value, self.low, self.high)]
+        rows = [
+            (
+                metric,
+                system,
+                *(float(end[m, s]) for end in ends),
+                *self.value[m, :, s].tolist(),
+                float(self.full[m, s]),
+            )
+            for m, metric in enumerate(self.metrics)
+            for s, system in enumerate(self.systems)
+        ]
+        numbers = ("estimate", "low", "high", *self.estimators, "full")
+        return _table(rows, ("metric", "system"), numbers)
+
+    def _summary(self) -> str:
+        return (
+            f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}, "
+            f"{counted(self.lists, 'list')}"
+        )
+
+
+def _table(
+    rows: Sequence[Any], text: Sequence[str], numbers: Sequence[str], flags: Sequence[str] = ()
+) -> pl.DataFrame:
+    schema = {
+        **dict.fromkeys(text, pl.String),
+        **dict.fromkeys(flags, pl.Boolean),
+        **dict.fromkeys(numbers, pl.Float64),
+    }
+    return pl.DataFrame(rows, schema, orient="row").with_columns(
+        pl.selectors.float().fill_nan(None)
+    )
+
+
+def null(value: float) -> float | None:
+    """Return a number as JSON takes it."""
+    return None if math.isnan(value) else float(value)

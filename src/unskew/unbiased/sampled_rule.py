@@ -1,0 +1,111 @@
+"""Which correction of sampled metrics is taken, by a rule that looks at the sampled ranks alone.
+
+The trade-off needs few lists, and is biased wherever true ranks are not spread evenly; the
+likelihood (`mle`) learns how they are spread, and varies more. So the trade-off is taken until the
+lists show that it is biased: until the two differ, for some system, by more than chance explains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from unskew.arrays import F64
+from unskew.metrics.names import Metric
+
+ALARM = 0.0027
+"""How often the two differ by chance alone beyond the limit, over all systems: 3 standard errors
+for one system."""
+LEAST_USERS = 20
+"""With fewer users a standard error is not known well enough."""
+
+
+@dataclass(frozen=True)
+class Pick:
+    """The estimator that is taken for a metric."""
+
+    estimator: str
+    reason: str
+    """Why, as the end of a sentence that names it."""
+
+
+def settled(metric: Metric, known: bool, adaptive: bool) -> Pick | None:
+    """Return the pick where nothing is left to choose, whatever the sampled ranks are.
+
+    Parameters
+    ----------
+    metric
+        One of the rank of the relevant item.
+    known
+        Whether all others are in every list.
+    adaptive
+        Whether the number of others depends on what was seen.
+    """
+    form = metric.definition.at_rank
+    if known:
+        return Pick("plain", "because the lists hold all items: nothing is left to correct")
+    if adaptive:
+        return Pick(
+            "mle",
+            "because the numbers of drawn others depend on what was seen, which only the "
+            "likelihood allows for",
+        )
+    if form is not None and form.draws_change_nothing:
+        return Pick("plain", "because a sample does not change its expectation")
+    return None
+
+
+def difference_in_errors(sums: F64, counts: F64) -> F64:
+    """Return by how many standard errors means over lists differ from 0, users drawn together.
+
+    Parameters
+    ----------
+    sums
+        Users x systems: the sum of the differences of each user's lists.
+    counts
+        The number of lists of each user.
+    """
+    lists = counts.sum()
+    mean = sums.sum(axis=0) / lists
+    users = len(counts)
+    rest = sums - mean * counts[:, None]
+    error = np.sqrt((rest**2).sum(axis=0) * users / (users - 1)) / lists
+    tiny = 1e-9  # differences of rounding are none
+    return np.where(np.abs(mean) <= tiny, 0.0, np.abs(mean) / np.maximum(error, tiny))
+
+
+def compare(sums: F64, counts: F64, systems: Sequence[str]) -> Pick:
+    """Pick the trade-off, or `mle` where it differs from it beyond chance for some system.
+
+    Parameters
+    ----------
+    sums
+        Users x systems: summed over each user's lists, what `mle` counts less what the trade-off
+        counts.
+    counts
+        The number of lists of each user.
+    systems
+        Their names.
+    """
+    if len(counts) < LEAST_USERS:
+        return Pick(
+            "trade-off",
+            f"because there are fewer than {LEAST_USERS} users: mle needs more to be trusted",
+        )
+    errors = difference_in_errors(sums, counts)
+    limit = NormalDist().inv_cdf(1.0 - ALARM / (2 * len(systems)))
+    most = int(np.argmax(errors))
+    if errors[most] <= limit:
+        return Pick(
+            "trade-off",
+            f"because mle differs from it by at most {errors[most]:.2f} standard errors, which is "
+            f"not more than {limit:.2f}",
+        )
+    return Pick(
+        "mle",
+        f"because it differs from the trade-off by {errors[most]:.2f} standard errors for "
+        f"{systems[most]}, which is more than {limit:.2f}",
+    )
