@@ -30,6 +30,7 @@ KINDS = [
 FROZEN = {
     "algorithm random": "d0f96178a1f53b7c",
     "algorithm popularity": "643d17197b1fd1f1",
+    "algorithm recent-popularity": "36a93c0504d9a4e4",
     "algorithm positive-popularity": "3c6c0ebc115d29e1",
     "algorithm average-rating": "6d79ec669deb9834",
     "algorithm smoothed-average": "78648b22aa242dcf",
@@ -38,6 +39,8 @@ FROZEN = {
     "algorithm optimal-true": "122b4a114a2d9f88",
     "algorithm user-knn": "dd03ae4de67d85a0",
     "algorithm item-knn": "5ef4280c71e489c5",
+    "algorithm recent-item-knn": "c556eb5ebbfe3575",
+    "algorithm markov-chain": "8eff4db02f8fb9a1",
     "algorithm nncosngbr-ub": "833b12d0935f92f0",
     "algorithm nncosngbr-ib": "b6b15bbf8713dd4d",
     "algorithm rw": "f0bf6899832c320a",

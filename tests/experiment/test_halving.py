@@ -19,6 +19,7 @@ LIKED = us.Relevance(liked=4)
 UNTUNED = {
     "random",
     "popularity",
+    "recent-popularity",
     "positive-popularity",
     "average-rating",
     "smoothed-average",

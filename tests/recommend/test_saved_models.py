@@ -12,7 +12,7 @@ import pytest
 
 import unskew as us
 from shared.algorithms import EVERYONE, build
-from shared.ratings import numbered_ratings
+from shared.ratings import numbered_ratings, timed
 from unskew.engine.files import sealed
 from unskew.errors import DataError
 from unskew.recommend.saved_models import array_digest
@@ -23,7 +23,7 @@ def train():
     rng = np.random.default_rng(5)
     rows = [(u, i, int(rng.integers(1, 6))) for u in range(25) for i in range(18)
             if rng.random() < 0.4]  # fmt: skip
-    return numbered_ratings(rows, 27, 19)  # two users and an item without ratings
+    return timed(numbered_ratings(rows, 27, 19))  # two users and an item without ratings
 
 
 def fitted(name, train):

@@ -1,5 +1,7 @@
 """Small ratings: of rows, of numbered rows, of the cells of a matrix; and drawn at random."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
@@ -31,6 +33,12 @@ def numbered_ratings(rows, users=None, items=None):
         frozen(item.astype(np.int32)),
         frozen(value.astype(np.float64)),
     )
+
+
+def timed(ratings, seed=0):
+    """Return the same ratings with times in a random order, an hour apart."""
+    order = np.random.default_rng(seed).permutation(len(ratings))
+    return replace(ratings, time=frozen(1_600_000_000_000_000 + order * 3_600_000_000))
 
 
 def matrix_ratings(matrix, seen):

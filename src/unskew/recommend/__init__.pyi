@@ -34,6 +34,9 @@ from .presets import preset as preset
 from .registry import algorithm as algorithm
 from .saved_models import load_model as load_model
 from .saved_models import save_model as save_model
+from .sequential import MarkovChain as MarkovChain
+from .sequential import NextModel as NextModel
+from .sequential import RecentItemKNN as RecentItemKNN
 from .sgd import SVD as SVD
 from .sgd import BiasedMF as BiasedMF
 from .simple import AverageRating as AverageRating
@@ -43,6 +46,7 @@ from .simple import OptimalTrue as OptimalTrue
 from .simple import Popularity as Popularity
 from .simple import PositivePopularity as PositivePopularity
 from .simple import Random as Random
+from .simple import RecentPopularity as RecentPopularity
 from .simple import SmoothedAverage as SmoothedAverage
 from .svdpp import SVDpp as SVDpp
 from .topics import LDA as LDA

@@ -66,6 +66,8 @@ class Algorithm(DrawKeyed, ABC):
     tuning: ClassVar[Grid] = ()
     """The settings that `experiment.tune_systems` tries, beside those that an object has; empty =
     there is nothing to tune. It is no setting itself, and changes no seed and no card."""
+    needs_time: ClassVar[bool] = False
+    """Whether it can be trained only on ratings with time stamps."""
 
     def fit(self, train: Ratings, rng: int | np.random.Generator = 0) -> Model:
         """Learn from training ratings.

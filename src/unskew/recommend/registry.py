@@ -30,6 +30,7 @@ from unskew.recommend.neighbours import (
 from unskew.recommend.nmf import PNMF
 from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
 from unskew.recommend.poisson import HPF
+from unskew.recommend.sequential import MarkovChain, RecentItemKNN
 from unskew.recommend.sgd import SVD, BiasedMF
 from unskew.recommend.simple import (
     AverageRating,
@@ -39,6 +40,7 @@ from unskew.recommend.simple import (
     Popularity,
     PositivePopularity,
     Random,
+    RecentPopularity,
     SmoothedAverage,
 )
 from unskew.recommend.svdpp import SVDpp
@@ -49,6 +51,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     for kind in (
         Random,
         Popularity,
+        RecentPopularity,
         PositivePopularity,
         AverageRating,
         SmoothedAverage,
@@ -57,6 +60,8 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         OptimalTrue,
         UserKNN,
         ItemKNN,
+        RecentItemKNN,
+        MarkovChain,
         NNCosNgbrUB,
         NNCosNgbrIB,
         RW,

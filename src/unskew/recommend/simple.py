@@ -10,10 +10,16 @@ from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, frozen
 from unskew.data.ratings import Ratings
+from unskew.data.tables import column_hint
 from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
 from unskew.recommend.model import Algorithm, Axes, Model, SameForAll
 from unskew.settings import choice, declare, finite, flag, number
+
+DAY = 86_400_000_000
+"""Microseconds of a day."""
+OLDER = 1e-9
+"""What an older rating counts beside recent ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +65,37 @@ class Popularity(Algorithm):
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         counts = np.bincount(train.item, minlength=len(train.items))
         return SameForAll(frozen(counts.astype(np.float64)))
+
+
+@dataclass(frozen=True)
+class RecentPopularity(Algorithm):
+    """The most rated items of the last days of training: what is popular now, not what ever was.
+
+    The number of training ratings within `days` before the last training rating, whatever their
+    value. Items with as many are ordered by all their training ratings, which count 10^-9 each.
+
+    References
+    ----------
+    Ji, Sun, Zhang and Li, A re-visit of the popularity baseline in recommender systems, SIGIR 2020
+    (RecentPop).
+    """
+
+    days: float = number(30.0, "How many days before the end of training count.", above=0.0)
+
+    name: ClassVar[str] = "recent-popularity"
+    draw_name: ClassVar[str] = "recent-popularity"
+    needs_time: ClassVar[bool] = True
+
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
+        if train.time is None:
+            raise DataError(
+                f"{self.name} needs time stamps, and the ratings have none; name their column "
+                "with ",
+                column_hint("time"),
+            )
+        first = int(train.time.max()) - round(self.days * DAY)
+        recent = _per_item(train, train.time > first)
+        return SameForAll(frozen(recent + OLDER * _count(train)))
 
 
 @dataclass(frozen=True)

@@ -240,7 +240,10 @@ def _check_cold(one: Algorithm, train: Ratings) -> None:
 
 def _numbered(rows: Iterable[tuple[int, int, float]]) -> Ratings:
     user, item, rating = zip(*rows, strict=True)
-    return read_ratings({"user": list(user), "item": list(item), "rating": list(rating)})
+    # In no order of users and items: some algorithms look at time.
+    time = [1_600_000_000 + 3_600 * ((7 * n) % 101) for n in range(len(user))]
+    columns = {"user": user, "item": item, "rating": rating, "time": time}
+    return read_ratings({name: list(column) for name, column in columns.items()})
 
 
 def _some_ratings(users: int = 300, items: int = 40, each: int = 8) -> Ratings:

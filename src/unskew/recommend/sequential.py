@@ -1,0 +1,208 @@
+"""Recommenders that see the order of events: what follows what, and what was met lately."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from unskew.arrays import F64, I32, I64, Tile, frozen
+from unskew.data.histories import Histories, user_histories
+from unskew.data.ratings import Ratings
+from unskew.recommend.model import Algorithm, Axes, Grid, Model
+from unskew.recommend.products import sums
+from unskew.recommend.similarity import Cosines
+from unskew.recommend.sparse import Rows, user_rows
+from unskew.settings import count, number
+
+
+@runtime_checkable
+class NextModel(Protocol):
+    """Anything that scores all items given what was met before: a model that sees the history."""
+
+    def score_next(self, histories: Histories) -> Tile:
+        """Return a new array with a row per history and a column per item; NaN = cannot score.
+
+        Items are numbers of the training ratings' ids. A higher score ranks first. The row of a
+        history must not depend on the histories beside it.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """How likely each item follows the last one."""
+
+    following: Rows
+    """By item: what followed it, c_ij / (c_i + smoothing)."""
+    rest: F64
+    """By item: what is left for popularity, smoothing / (c_i + smoothing)."""
+    popularity: F64
+    """The share of each item in training; NaN without ratings."""
+    latest: I32
+    """The last training item of each user, -1 without any."""
+    axes: ClassVar[Axes] = {
+        "following": ("items", "items"),
+        "rest": ("items",),
+        "popularity": ("items",),
+        "latest": ("users",),
+    }
+
+    def check(self) -> None:
+        """Raise ValueError unless every last item is an item."""
+        if self.latest.size and not -1 <= self.latest.min() <= self.latest.max() < self.rest.size:
+            raise ValueError(f"latest leads beyond the {self.rest.size:,} items")
+
+    def score(self, users: I32) -> F64:
+        """Return the probabilities after each user's last training item."""
+        return self._after(self.latest[users])
+
+    def score_next(self, histories: Histories) -> F64:
+        """Return the probabilities after the last item of each history."""
+        item = np.full(len(histories), -1, np.int32)
+        known = histories.length > 0
+        item[known] = histories.item[histories.start[1:][known] - 1]
+        return self._after(item)
+
+    def _after(self, item: I32) -> F64:
+        known = item >= 0
+        tile = np.full((item.size, self.popularity.size), np.nan)
+        last = item[known]
+        part = self.rest[last][:, None] * self.popularity
+        rows, place = _entries(self.following, last)
+        part[rows, self.following.column[place]] += self.following.value[place]
+        tile[known] = part
+        return tile
+
+
+def _entries(rows: Rows, which: I32) -> tuple[I64, I64]:
+    """Return the entries of some rows: the number of the row among these, and their places."""
+    sizes = (rows.start[which + 1] - rows.start[which]).astype(np.int64)
+    ends = np.cumsum(sizes)
+    place = np.arange(int(ends[-1]) if ends.size else 0)
+    place = place + np.repeat(rows.start[which] - (ends - sizes), sizes)
+    return np.repeat(np.arange(which.size), sizes), place
+
+
+@dataclass(frozen=True)
+class MarkovChain(Algorithm):
+    """First-order Markov chain: what follows the last item, smoothed by popularity.
+
+    s(i, j) = (c_ij + λ p_j) / (c_i + λ), where c_ij counts the users of whom j came right after i
+    in training, c_i = Σ_j c_ij, and p_j is the share of j among the training ratings. Events of one
+    moment are in the order of item numbers. The model sees the history (`score_next`); `score`
+    takes each user's last training item. Without any history there is no score.
+
+    References
+    ----------
+    Rendle, Freudenthaler and Schmidt-Thieme, Factorizing personalized Markov chains for next-basket
+    recommendation, WWW 2010, section 3 (the chain that is not factorised); smoothing by the
+    distribution of the whole collection: Zhai and Lafferty, TOIS 22, 2004 (Dirichlet).
+    """
+
+    name: ClassVar[str] = "markov-chain"
+    draw_name: ClassVar[str] = "markov-chain"
+    needs_time: ClassVar[bool] = True
+    tuning: ClassVar[Grid] = {"smoothing": (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)}
+
+    smoothing: float = number(1.0, "λ: the weight of popularity, in transitions.", above=0.0)
+
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
+        history = user_histories(train, self.name)
+        items = len(train.items)
+        first = np.ones(history.item.size, np.bool_)
+        first[history.start[:-1][history.length > 0]] = False  # nothing comes before
+        place = np.flatnonzero(first)
+        before, after = history.item[place - 1], history.item[place]
+        pair, times = np.unique(before.astype(np.int64) * items + after, return_counts=True)
+        row, column = pair // items, (pair % items).astype(np.int32)
+        total = np.bincount(row, times, items)
+        start = np.append(0, np.cumsum(np.bincount(row, minlength=items))).astype(np.int64)
+        share = times / (total + self.smoothing)[row]
+        counts = np.bincount(train.item, minlength=items).astype(np.float64)
+        popularity = np.where(counts > 0, counts / counts.sum(), np.nan)
+        latest = np.full(len(train.users), -1, np.int32)
+        known = history.length > 0
+        latest[known] = history.item[history.start[1:][known] - 1]
+        return Transitions(
+            Rows(frozen(start), frozen(column), frozen(share), items),
+            frozen(self.smoothing / (total + self.smoothing)),
+            frozen(popularity),
+            frozen(latest),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RecentNeighbours:
+    """Neighbours of the items met lately, the latest of which count most."""
+
+    near: Rows
+    """By item: its nearest items and their similarity."""
+    training: Rows
+    """By user: the last training items and their weights."""
+    half_life: float
+    recent: int
+    axes: ClassVar[Axes] = {"near": ("items", "items"), "training": ("users", "items")}
+
+    def score(self, users: I32) -> F64:
+        """Add up similarities to each user's last training items."""
+        return self._sums(users, self.training)
+
+    def score_next(self, histories: Histories) -> F64:
+        """Add up similarities to the last items of each history."""
+        rows = recency_rows(histories, self.half_life, self.recent, self.near.columns)
+        return self._sums(np.arange(len(histories), dtype=np.int32), rows)
+
+    def _sums(self, which: I32, rows: Rows) -> F64:
+        total, support = sums(which, rows, self.near)
+        total[support == 0] = np.nan
+        return total
+
+
+def recency_rows(histories: Histories, half_life: float, recent: int, items: int) -> Rows:
+    """Return the last items of each history, weighted by how many came after."""
+    last = histories.last(recent)
+    behind = np.repeat(last.start[1:], last.length) - 1 - np.arange(last.item.size)
+    return Rows(last.start, last.item, frozen(0.5 ** (behind / half_life)), items)
+
+
+@dataclass(frozen=True)
+class RecentItemKNN(Algorithm):
+    """Item-based nearest neighbours of the items that a user met lately.
+
+    s(h, i) = Σ_n 2^(-n / half_life) cos(i, j_n), where j_0 is the last item of the history, j_1 the
+    one before it and so on, over those j_n among whose k nearest items i is. The cosine is that of
+    who rated the items, whatever the ratings. Events of one moment are in the order of item
+    numbers. The model sees the history (`score_next`); `score` takes each user's last training
+    items. An item that is near none of them has no score.
+
+    References
+    ----------
+    Ludewig and Jannach, Evaluation of session-based recommendation algorithms, UMUAI 28, 2018,
+    section 3 (item-kNN and weights that decay with the place in the session).
+    """
+
+    name: ClassVar[str] = "recent-item-knn"
+    draw_name: ClassVar[str] = "recent-item-knn"
+    needs_time: ClassVar[bool] = True
+    tuning: ClassVar[Grid] = (
+        {"half_life": 5.0},
+        {"half_life": 20.0},
+        {"half_life": 1.0},
+        {"half_life": 5.0, "k": 300},
+        {"half_life": 5.0, "k": 30},
+        {"half_life": 50.0, "recent": 200},
+    )
+
+    k: int = count(100, "Neighbours per item.")
+    half_life: float = number(
+        5.0, "After so many later items, an item counts half as much.", above=0.0
+    )
+    recent: int = count(50, "At most so many of the last items count.")
+
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
+        history = user_histories(train, self.name)
+        rows = user_rows(train, frozen(np.ones(len(train))))
+        near = Cosines.of(rows.transposed(), rows).nearest(self.k)
+        training = recency_rows(history, self.half_life, self.recent, len(train.items))
+        return RecentNeighbours(near, training, self.half_life, self.recent)
