@@ -142,6 +142,11 @@ def calls():
         "design": ["x", "x", "y", "y"],
     }
     rows = {"user": [1, 2], "item": [1, 2], "rating": [3, 4], "time": [5, 6]}
+    past = {"user": [1, 2, 2], "item": [7, 8, 9], "time": [1, 2, 3]}
+    future = {"user": [1, 1, 2], "item": [8, 9, 7], "time": [5, 6, 7]}
+    steps = us.targets.next_items(past, future)
+    following = us.recommend.MarkovChain().fit(steps.train)
+    step_scores = us.evaluation.evaluate_steps(steps, {"a": following}, "RR")
     return {
         "targets.AllItems": {},
         "targets.OneRelevant": {},
@@ -247,6 +252,11 @@ def calls():
         "stats.model_decay": {"scores": two},
         "stats.order_across_splits": {"scores": two, "bootstrap": 5, "exchanges": 99},
         "stats.order_over_time": {"scores": two, "bootstrap": 5, "exchanges": 99},
+        "targets.next_items": {"train": past, "test": future},
+        "judging.rank_steps": {"model": following, "steps": steps},
+        "evaluation.evaluate_steps": {"steps": steps, "systems": {"a": following}},
+        "stats.step_curves": {"scores": step_scores},
+        "stats.steps_by_window": {"scores": step_scores},
         "stats.paired": {"scores": scores},
         "stats.paper_table": {"scores": scores, "permutations": 10},
         "bias.pairs_of_systems": {**of, "a": runs["a"], "b": runs["b"]},

@@ -337,7 +337,7 @@ def test_lists_of_one_user_are_averaged_first():
     means = result.curves().filter(window="one")["mean"].to_list()
     by_user = scores.mean("RR", over="users")
     assert means == pytest.approx([by_user["pop"], by_user["noise"]])
-    assert "one: the lists of each user are averaged first (over='users')" in result.notes
+    assert "the lists of each user are averaged first (over='users')" in result.notes
 
 
 # What is refused

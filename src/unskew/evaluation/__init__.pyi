@@ -5,3 +5,4 @@ from .chance import sparsity as sparsity
 from .on_disk.files import FileEstimate as FileEstimate
 from .on_disk.files import FileScores as FileScores
 from .on_disk.files import evaluate_files as evaluate_files
+from .step_scores import evaluate_steps as evaluate_steps

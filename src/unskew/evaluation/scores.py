@@ -81,7 +81,7 @@ class Scores(Result):
     user_ids: Ids
     lists: pl.DataFrame
     """One row per list: `user` (number), `liked`, `disliked`, `test`, `train`; of target lists
-    also `targets`, `anchor` and `stratum`."""
+    also `targets`, `anchor` and `stratum`; of steps `session`, `step`, `time` and `history`."""
     users: str = "with-test"
     undefined: str = "zero"
     order: tuple[str, ...] = ()
@@ -520,7 +520,7 @@ class Scores(Result):
             columns[label] = pl.Series(system.values[row])
             if row in system.den:
                 columns[f"{label}/den"] = pl.Series(system.den[row])
-        for key in ("stratum", "anchor"):
+        for key in ("stratum", "anchor", "time", "step", "session"):
             if key in self.lists.columns:
                 columns = {key: self.lists[key], **columns}
         keyed = self._keyed(pl.DataFrame(columns))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unskew.arrays import F64
+from unskew.arrays import F64, I64
 from unskew.metrics.settings import Params
 
 
@@ -15,8 +15,9 @@ from unskew.metrics.settings import Params
 class AtRank:
     """A metric of a list whose one relevant item stands at a rank; nothing else has a gain."""
 
-    value: Callable[[F64, Params, int, int], F64]
-    """(ranks, settings, cutoff, ranked items) to the values. Ranks may be fractions."""
+    value: Callable[[F64, Params, int, int | I64], F64]
+    """(ranks, settings, cutoff, ranked items, of all lists or of each) to the values. Ranks may be
+    fractions."""
     needs_cutoff: bool = False
     settings: frozenset[str] = frozenset()
     """Settings that make sense with one relevant item."""
@@ -35,14 +36,15 @@ def within_cutoff(
 ) -> AtRank:
     """Return a metric that has `worth(ranks, settings, cutoff)` down to the cutoff, then 0."""
 
-    def value(rank: F64, params: Params, cutoff: int, items: int) -> F64:  # noqa: ARG001
+    def value(rank: F64, params: Params, cutoff: int, items: int | I64) -> F64:  # noqa: ARG001
         return np.where(rank <= cutoff, worth(rank, params, cutoff), 0.0)
 
     return AtRank(value, needs_cutoff, settings, gain)
 
 
-def _area(rank: F64, params: Params, cutoff: int, items: int) -> F64:  # noqa: ARG001
-    return 1.0 - (rank - 1.0) / max(items - 1, 1)
+def _area(rank: F64, params: Params, cutoff: int, items: int | I64) -> F64:  # noqa: ARG001
+    area: F64 = 1.0 - (rank - 1.0) / np.maximum(np.subtract(items, 1), 1)
+    return area
 
 
 ALWAYS_1 = within_cutoff(lambda r, params, k: np.ones_like(r))  # noqa: ARG005

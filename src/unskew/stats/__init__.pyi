@@ -21,6 +21,9 @@ from .power_analysis import power as power
 from .sample_sizes import sample_size as sample_size
 from .score_tables import score_table as score_table
 from .segment_comparison import SegmentComparison as SegmentComparison
+from .step_means import StepCurves as StepCurves
+from .step_means import step_curves as step_curves
+from .step_means import steps_by_window as steps_by_window
 from .swaps import swap_rate as swap_rate
 from .window_orders import order_across_splits as order_across_splits
 from .window_orders import order_over_time as order_over_time

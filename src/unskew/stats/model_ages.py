@@ -165,7 +165,7 @@ class ModelDecay(Result):
 
     def figure(self, metric: str | None = None) -> Figure:
         """Draw the mean of each system by age, with the interval of each mean alone."""
-        from unskew.stats import window_charts
+        from unskew.report import curve_charts
 
         label = self._label(metric)
         renamed = self.table(label).with_columns(low="mean_low", high="mean_high")
@@ -173,7 +173,7 @@ class ModelDecay(Result):
             f"bars: {100 * self.level:g} % intervals of each mean alone; ages share users and "
             "test, so that changes are known better than the bars say"
         )
-        return window_charts.curves(renamed, "age", label, [note])
+        return curve_charts.curves(renamed, "age", label, [note])
 
 
 @checked

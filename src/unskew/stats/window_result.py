@@ -321,6 +321,7 @@ class OrderOverTime(Result):
         pair
             For `differences`: two systems; the first pair unless given.
         """
+        from unskew.report import curve_charts
         from unskew.stats import window_charts
 
         choose("figure", kind, FIGURES)
@@ -330,7 +331,7 @@ class OrderOverTime(Result):
         percent = f"{100 * self.level:g} %"
         if kind == "curves":
             note = f"bars: {percent} intervals of each mean alone"
-            return window_charts.curves(self.curves(label), self.unit, label, [note])
+            return curve_charts.curves(self.curves(label), self.unit, label, [note])
         rows = self.table(label)
         a, b = self._pair(pair)
         mine = rows.filter((pl.col("a") == a) & (pl.col("b") == b))

@@ -14,6 +14,7 @@ from unskew.arrays import F64, I64
 from unskew.data.ratings import Ids
 from unskew.data.tables import Table, plain_name
 from unskew.errors import DataError, SettingError
+from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import Scores
 from unskew.report.text import counted
 from unskew.stats.conditions import named_sources
@@ -132,12 +133,12 @@ def read_windows(
             f"{counted(least, unit)} or more are needed, got {len(named)}: give a mapping from "
             f"{unit}s to scores, the results of a plan, or a table with a column {unit!r}"
         )
-    parts = {}
+    parts, turned = {}, {}
     for name, source in named.items():
-        one, turned = _averaged_by_user(source)
+        one, turned[name] = _averaged_by_user(source)
         table = not is_evaluated(one)
         parts[name] = paired(one, better=better) if table and better else paired(one)
-        notes += [f"{name}: {note}" for note in (*turned, *parts[name].notes)]
+    notes += _notes(parts, turned)
     first = next(iter(parts.values()))
     if not one_system:
         check_two_systems(first.systems)
@@ -152,6 +153,20 @@ def read_windows(
         chosen_metrics(part, labels)
     notes += undirected
     return Windows(parts, tuple(labels), tuple(dict.fromkeys(notes)))
+
+
+def _notes(parts: Mapping[str, Paired], turned: Mapping[str, list[str]]) -> list[str]:
+    """Return the notes of all windows, each once; those of some windows name them."""
+    scored = {name: part.parts for name, part in parts.items() if part.parts}
+    lines = notes_of(scored) if scored else []
+    others: dict[str, list[str]] = {}
+    for name, part in parts.items():
+        known = set(notes_of({"": part.parts})) if part.parts else set()
+        for note in (*turned[name], *(one for one in part.notes if one not in known)):
+            others.setdefault(note, []).append(name)
+    for note, names in others.items():
+        lines.append(note if len(names) == len(parts) else f"{note} ({', '.join(names)})")
+    return lines
 
 
 def _directed(first: Paired, metrics: str | Sequence[str] | None) -> tuple[list[str], list[str]]:

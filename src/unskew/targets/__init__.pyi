@@ -9,3 +9,5 @@ from .designs import UserFlat as UserFlat
 from .lists import TargetLists as TargetLists
 from .saved import read_targets as read_targets
 from .saved import save_targets as save_targets
+from .step_lists import StepLists as StepLists
+from .step_lists import next_items as next_items

@@ -1,0 +1,223 @@
+"""`rank_steps`: where a system ranks every next item, without users x items x steps in memory.
+
+A model that scores a user once ranks once per user: at a later step the target moves up by one
+place for each item above it that was met in between. A model that sees the history is asked in
+fixed tiles of steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unskew.arrays import I64, frozen
+from unskew.checks import as_count, checked, choose
+from unskew.data.ratings import Ratings
+from unskew.data.relevance import Relevance
+from unskew.engine.progress import Progress, Steps
+from unskew.engine.rng import key_of
+from unskew.engine.threads import map_blocks, one_blas_thread
+from unskew.errors import DataError
+from unskew.judging.rank import TIES, rank_designs, tile_users
+from unskew.judging.rank_tiles import RankJob, Ties
+from unskew.recommend.model import as_model
+from unskew.recommend.sequential import NextModel
+from unskew.splits.split import Split
+from unskew.targets.designs import Targets
+from unskew.targets.step_lists import StepLists
+from unskew.ties import own_number
+
+USERS = 4_096
+"""Users per block of the count of met items."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepRanks:
+    """Where a system ranks the target of each step."""
+
+    rank: I64
+    """From 1; 0 where the target is in no place of the list."""
+    depth: I64
+    """How many items each list has; where ranks were left out (`deepest`), a met item that is
+    in no known place counts as if it had been in the list."""
+    unscored: int = 0
+    """Items without a score: of all users that are ranked for, or of all steps."""
+    scores: int = 0
+    """How many scores were asked for."""
+    notes: tuple[str, ...] = ()
+
+
+@checked
+def rank_steps(
+    model: object,
+    steps: StepLists,
+    *,
+    deepest: int | None = None,
+    ties: str = "id",
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> StepRanks:
+    """Return where a model ranks every next item: exact, whatever the number of threads.
+
+    Parameters
+    ----------
+    model
+        A model that sees the history (an object with `score_next`, see
+        `us.recommend.NextModel`), or one that scores users once: a fitted model or anything else
+        that `us.rank` takes.
+    steps
+        What to rank: `us.targets.next_items(…)`.
+    deepest
+        The deepest rank that matters: a model that scores users once may leave out the ranks
+        below it (they are 0), which is quicker. None: all matter.
+    ties
+        Equal scores by ascending `id`, or `random` (by `seed`).
+    seed
+        Of random ties.
+    threads
+        How many threads to use; never changes a result.
+    progress
+        Called with (done, total) as tiles are done; of models that see the history.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> train = {"user": [1, 2, 2], "item": [7, 8, 9], "time": [1, 2, 3]}
+    >>> test = {"user": [1, 1], "item": [8, 9], "time": [5, 6]}
+    >>> steps = us.targets.next_items(train, test)
+    >>> model = us.recommend.Popularity().fit(steps.train)
+    >>> us.judging.rank_steps(model, steps).rank.tolist()  # 9 comes first once 8 was met
+    [1, 1]
+    """
+    choose("ties", ties, TIES)
+    if deepest is not None:
+        as_count("deepest", deepest)
+    if callable(getattr(model, "score_next", None)):
+        return _by_history(model, steps, ties, seed, threads, progress)  # type: ignore[arg-type]
+    return _by_user(model, steps, deepest, ties, seed, threads)
+
+
+def _by_user(
+    model: object,
+    steps: StepLists,
+    deepest: int | None,
+    ties: str,
+    seed: int,
+    threads: int | None,
+) -> StepRanks:
+    """Rank once per user, then count for each step what was met before it."""
+    from unskew.judging import step_kernels
+
+    scorer, pairs = as_model(model, steps.train), steps.pairs
+    known = steps.train
+    if not steps.drops:
+        known = steps.train.take(np.zeros(len(steps.train), np.bool_))
+    design = Targets(candidates=lambda split: steps.candidates)  # noqa: ARG005
+    lists = design.lists(Split(known, pairs), Relevance(liked=1))
+    limit = deepest
+    if deepest is not None and steps.drops:  # items that were met in between may stand above
+        limit = deepest + int(np.diff(pairs.start).max(initial=0))
+    job = RankJob(lists, limit=limit)
+    ranking = rank_designs(scorer, [job], ties=ties, seed=seed, threads=threads)[0]
+    ranks = ranking.ranks
+    owner = np.repeat(lists.user, np.diff(ranks.start)).astype(np.int64)
+    place = _pair_numbers(pairs, owner, lists.judgments.item[ranks.judgment])
+    pair_rank = np.zeros(len(pairs), np.int64)
+    pair_rank[place] = ranks.rank
+    scored = np.zeros(len(steps.users), np.int64)
+    scored[lists.user] = ranks.scored
+    missing = int(ranks.unscored.sum()), int(lists.size.sum())
+    if not steps.drops:
+        number = _pair_numbers(pairs, steps.user.astype(np.int64), steps.item)
+        return StepRanks(frozen(pair_rank[number]), frozen(scored[steps.user]), *missing)
+    pair, step_of = np.full((2, steps.log.item.size), -1, np.int64)
+    rows = np.flatnonzero(steps.fresh)
+    pair[rows] = _pair_numbers(pairs, steps.log_user[rows], steps.log.item[rows])
+    step_of[steps.at] = np.arange(len(steps))
+    rank, depth = np.zeros((2, len(steps)), np.int64)
+    candidate = steps.candidates[pairs.item] if deepest is not None else pair_rank > 0
+    counted = frozen(candidate.astype(np.uint8))
+    given = frozen(pair), frozen(pair_rank), counted, frozen(step_of), frozen(scored)
+
+    def count(low: int) -> None:
+        high = min(low + USERS, len(steps.users))
+        step_kernels.ranks_without_met(steps.log.start, low, high, *given, rank, depth)
+
+    map_blocks(count, range(0, len(steps.users), USERS), threads, size=pair.size)
+    return StepRanks(frozen(rank), frozen(depth), *missing)
+
+
+def _pair_numbers(pairs: Ratings, user: I64, item: np.ndarray) -> I64:
+    """Return the rows of pairs, which are in the order of users and items."""
+    many = np.int64(len(pairs.items))
+    keys = pairs.user.astype(np.int64) * many + pairs.item
+    result: I64 = np.searchsorted(keys, user * many + item)
+    return result
+
+
+def _by_history(
+    model: NextModel,
+    steps: StepLists,
+    ties: str,
+    seed: int,
+    threads: int | None,
+    progress: Progress | None,
+) -> StepRanks:
+    """Ask for scores after each history, tile by tile."""
+    from unskew.judging import step_kernels
+
+    items, size = len(steps.items), tile_users(len(steps.items))
+    order = _ties(steps, ties, seed)
+    candidate = frozen(steps.candidates.astype(np.uint8))
+    rank, depth = np.zeros((2, len(steps)), np.int64)
+    tiles = range(0, len(steps), size)
+    count = Steps(len(tiles), progress)
+
+    def one(low: int) -> None:
+        high = min(low + size, len(steps))
+        step_kernels.ranks_of_next(
+            _scores(model, steps, low, high, items),
+            low,
+            high,
+            steps.user,
+            steps.item,
+            steps.at,
+            steps.log.start,
+            steps.log.item,
+            steps.train.start,
+            steps.train.item,
+            candidate,
+            steps.drops,
+            *order.arguments,
+            rank,
+            depth,
+        )
+        count.advance()
+
+    with one_blas_thread():
+        map_blocks(one, tiles, threads, size=len(steps) * items)
+    asked = int(steps.size.sum())
+    return StepRanks(frozen(rank), frozen(depth), asked - int(depth.sum()), asked)
+
+
+def _scores(model: NextModel, steps: StepLists, low: int, high: int, items: int) -> np.ndarray:
+    table = np.asarray(model.score_next(steps.histories(low, high)))
+    if table.shape != (high - low, items):
+        raise DataError(
+            f"{type(model).__name__}.score_next gave an array of shape {table.shape} for "
+            f"{high - low} histories and {items} items; expected a row per history and a column "
+            "per item"
+        )
+    if table.dtype not in (np.float32, np.float64):
+        table = table.astype(np.float64)
+    return frozen(table)
+
+
+def _ties(steps: StepLists, ties: str, seed: int) -> Ties:
+    none: I64 = frozen(np.zeros(0, np.int64))
+    if ties == "id":
+        return Ties(0, none, none)
+    users, items = own_number(steps.users), own_number(steps.items)
+    return Ties(key_of(seed, "ties"), frozen(users), frozen(items))
