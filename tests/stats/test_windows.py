@@ -212,7 +212,9 @@ def test_the_order_changes_only_where_both_are_shown_to_be_ahead():
     row = result.changes().row(0, named=True)
     assert row["varies"]
     assert not row["reverses"]
-    assert "no change of their order is shown" in str(result)
+    text = str(result)
+    assert "value: the differences between a and b (p" in text
+    assert "no change of the order of any of these pairs is shown" in text
 
 
 def test_lower_is_better_turns_the_sign():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -160,8 +160,8 @@ class OrderOverTime(Result):
         return [
             *(self._users_line(label) for label in self.metrics),
             f"varies: is the difference the same in all {self.unit}s of a user? p by {how}, "
-            f"corrected by Holm over pairs; it assumes that who has a {self.unit} does not depend "
-            "on how the systems do there",
+            f"corrected by Holm over pairs; it assumes that whether a user is in a {self.unit} "
+            "does not depend on how the systems do there",
             f"ahead: intervals of {percent} that hold for all pairs and {self.unit}s at once; the "
             f"order changes only where each of two systems is ahead in some {self.unit}",
             "about these trained models and users like these: another training is not part of it",
@@ -225,24 +225,28 @@ class OrderOverTime(Result):
                 f"{label}: the order of {counted(len(turned) - SENTENCES, 'more pair')} changes"
             )
         varying = [row for row in rows if row["varies"] and not row["reverses"]]
-        for row in varying[:SENTENCES]:
-            lines.append(
-                f"{label}: the difference between {row['a']} and {row['b']} is not the same in all "
-                f"{self.unit}s of a user (p {_p(row['p_corrected'])}); no change of their order is "
-                "shown"
-            )
-        if len(varying) > SENTENCES:
-            lines.append(
-                f"{label}: the same holds for {counted(len(varying) - SENTENCES, 'more pair')}"
-            )
+        if varying:
+            lines.append(self._variation(label, varying))
         if not turned:
             lines.append(f"{label}: no change of order is shown{self._blind(label)}")
         return lines
 
-    def _reversal(self, label: str, row: Mapping[str, object]) -> str:
+    def _variation(self, label: str, rows: Sequence[Mapping[str, Any]]) -> str:
+        named = [f"{row['a']} and {row['b']} (p {_p(row['p_corrected'])})" for row in rows]
+        listed = self._list(named)
+        difference, their = ("difference", "their order")
+        if len(rows) > 1:
+            difference, their = ("differences", "the order of any of these pairs")
+        verb = "is" if len(rows) == 1 else "are"
+        return (
+            f"{label}: the {difference} between {listed} {verb} not the same in all {self.unit}s "
+            f"of a user; no change of {their} is shown"
+        )
+
+    def _reversal(self, label: str, row: Mapping[str, Any]) -> str:
         text = (
             f"{label}: the order of {row['a']} and {row['b']} changes: {row['a']} is ahead in "
-            f"{self._list(row['a_ahead'])}, {row['b']} in {self._list(row['b_ahead'])}"  # type: ignore[arg-type]
+            f"{self._list(row['a_ahead'])}, {row['b']} in {self._list(row['b_ahead'])}"
         )
         if not row["varies"]:
             text += (

@@ -265,7 +265,7 @@ def _asked(
     opinions = [part for part in parts if not part.implicit]
     if opinions and liked is None:
         raise SettingError(
-            "the values of these events are opinions (ratings): say from which value on one is "
+            "the values of these events are opinions (ratings): give the smallest value that is "
             "liked, such as liked=4"
         )
     asked = log.tested.copy()
